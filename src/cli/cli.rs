@@ -9,6 +9,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::cli::async_runtime::wait_for;
 use crate::cli::exit::{Exit, PROGRAM_CODES};
 use crate::cli::print::write;
+use crate::cli::sessions::SessionsCommand;
 use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
@@ -96,7 +97,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             return if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() };
         }
     };
-    init_logging(&environment, matches!(arguments.command, Command::Test(_) | Command::Templates(_)));
+    init_logging(&environment, &arguments.command);
     let result = match arguments.command {
         Command::Validate(options) => validate::validate(&options, &environment),
         Command::Test(options) => test::test(&options, &environment),
@@ -121,11 +122,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Logs go to standard error. At a terminal they would interrupt the conversation, and `/why` shows the same information, so they
-/// are off unless `BCC_LOG` is set. They are also off (`quiet`) for tests, which cause errors of models on purpose, and for
-/// templates, which use stored replies: both report errors themselves.
-fn init_logging(environment: &Environment, quiet: bool) {
-    let default_filter = if quiet || std::io::stderr().is_terminal() { "off" } else { "bcc_script=warn" };
+/// Logs go to standard error. By default, only a program that reads the events gets warnings there. A person does not: the
+/// warnings are about replies that were hard to read, which the events contain and `/why` shows.
+fn init_logging(environment: &Environment, command: &Command) {
+    let for_program = match command {
+        Command::Run(options) => options.output.json,
+        Command::Sessions(SessionsCommand::Resume(options)) => options.output.json,
+        _ => false,
+    };
+    let default_filter = if for_program && !std::io::stderr().is_terminal() { "bcc_script=warn" } else { "off" };
     let filter = environment.get("BCC_LOG").unwrap_or(default_filter);
     if filter == "off" {
         return;

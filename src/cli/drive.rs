@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::cli::commands::commands::command;
 use crate::cli::exit::Exit;
 use crate::cli::front_end::FrontEnd;
-use crate::cli::input::InputLine;
+use crate::cli::input::{InputLine, RejectedInput};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::signals::Signals;
 use bcc_engine::error::EngineError;
@@ -60,9 +60,13 @@ pub async fn drive(
                 if front == FrontEnd::Terminal {
                     front.note(&msg!("── session {} is complete ──", session.id));
                 }
+                front.report_unread(source.unread().await);
                 return Ok(Exit::Done);
             }
-            SessionPause::Failed => return Ok(Exit::Failed),
+            SessionPause::Failed => {
+                front.report_unread(source.unread().await);
+                return Ok(Exit::Failed);
+            }
             SessionPause::Stopped => {
                 let larger = session.larger_budget().map(|larger| format!(" --budget {larger}"));
                 let status = if larger.is_some() { "stopped: the budget is used up" } else { "stopped" };
@@ -71,6 +75,7 @@ pub async fn drive(
                     "{what}; nothing is lost. Resume with: {resume}{larger}",
                     what = Message::word(status)
                 ));
+                front.report_unread(source.unread().await);
                 return Ok(Exit::Waiting);
             }
         }
@@ -96,8 +101,10 @@ pub async fn drive(
                     | TakenAnswer::TooLong => {}
                 },
                 InputLine::Command(line) => command(&line, &session, store).await?,
-                InputLine::Unusable(reason) if reason.is_empty() => {}
-                InputLine::Unusable(reason) => front.note(&reason),
+                InputLine::Blank => {}
+                InputLine::Rejected(RejectedInput { code, message, help }) => {
+                    session.report_rejected_input(code, message, help).await?;
+                }
                 InputLine::End => {
                     front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}"));
                     return Ok(Exit::Waiting);
@@ -114,7 +121,8 @@ fn interrupted(front: FrontEnd, resume: &str) -> Exit {
 }
 
 impl ResumeHint {
-    fn command(&self, id: &str) -> String {
+    /// The command that resumes the session `id`.
+    pub fn command(&self, id: &str) -> String {
         let mut command = format!("bcc-script sessions resume {id}");
         if let Some(store) = &self.store {
             command.push_str(" --store ");

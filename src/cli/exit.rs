@@ -8,6 +8,8 @@ pub enum Exit {
     Usage,
     /// The session waits or stopped; it can be resumed.
     Waiting,
+    /// The requested session has already ended.
+    Ended,
     /// Interrupted; it can be resumed.
     Interrupted,
 }
@@ -19,6 +21,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::Waiting => 3,
+            Self::Ended => 4,
             Self::Interrupted => 130,
         }
     }

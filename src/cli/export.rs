@@ -12,9 +12,8 @@ use crate::cli::print::{print, save};
 use crate::cli::report;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::make_document_public;
-use bcc_engine::markdown::markdown;
+use bcc_engine::markdown::{DocumentDetails, markdown};
 use bcc_engine::notebook_file::write::{NotebookFileRequest, cell_count, page_of, write_file, write_to};
-use bcc_lang::message::language::Language;
 use bcc_runtime::notebook::export::form::ExportForm;
 use bcc_store::contract::Store;
 
@@ -37,12 +36,16 @@ pub async fn export_as(
     calls: bool,
     output: Option<&Path>,
 ) -> Result<Exit, EngineError> {
-    let format = format.or_else(|| output.and_then(format_of_extension)).unwrap_or(ExportFormat::Json);
     if let Some(path) = output.filter(|path| path.is_dir()) {
         let path = path.display();
         return Err(EngineError::usage(msg!("{path} is a directory, but the document is a single file"))
             .with_help("specify a file name, as in `-o notebook.ipynb`"));
     }
+    let format = match (format, output) {
+        (Some(format), _) => format,
+        (None, Some(path)) => format_of_file(path)?,
+        (None, None) => ExportFormat::Json,
+    };
     let form = match format {
         ExportFormat::Json => None,
         ExportFormat::Md => Some(ExportForm::Markdown),
@@ -83,12 +86,24 @@ pub async fn export_as(
     Ok(Exit::Done)
 }
 
-fn format_of_extension(path: &Path) -> Option<ExportFormat> {
-    Some(match ExportForm::of_path(path)? {
-        ExportForm::Ipynb => ExportFormat::Ipynb,
-        ExportForm::Markdown => ExportFormat::Md,
-        ExportForm::Html => ExportFormat::Html,
-    })
+/// The format that the extension of a file selects; JSON if it has none.
+fn format_of_file(path: &Path) -> Result<ExportFormat, EngineError> {
+    match ExportForm::of_path(path) {
+        Some(ExportForm::Ipynb) => return Ok(ExportFormat::Ipynb),
+        Some(ExportForm::Markdown) => return Ok(ExportFormat::Md),
+        Some(ExportForm::Html) => return Ok(ExportFormat::Html),
+        None => {}
+    }
+    match path.extension() {
+        None => Ok(ExportFormat::Json),
+        Some(extension) if extension.eq_ignore_ascii_case("json") => Ok(ExportFormat::Json),
+        Some(extension) => {
+            let extension = extension.to_string_lossy();
+            let message = msg!("a session cannot be exported to a file with the extension `.{extension}`");
+            Err(EngineError::usage(message)
+                .with_help("use `.json`, `.md`, `.html` or `.ipynb`, or select a format with `--format`"))
+        }
+    }
 }
 
 /// The complete text of a document that is not written cell by cell.
@@ -101,10 +116,14 @@ async fn document(store: &dyn Store, id: &str, format: ExportFormat, calls: bool
         }
         ExportFormat::Html => {
             let request = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
-            let page = page_of(store, &request, markdown(&document, chosen())).await?;
+            let details = DocumentDetails::of_session(store, id).await?;
+            let page = page_of(store, &request, markdown(&document, &details, chosen())).await?;
             Ok(page.trim_end().to_owned())
         }
-        ExportFormat::Md | ExportFormat::Ipynb => Ok(markdown(&document, Language::English)),
+        ExportFormat::Md | ExportFormat::Ipynb => {
+            let details = DocumentDetails::of_session(store, id).await?;
+            Ok(markdown(&document, &details, chosen()))
+        }
     }
 }
 

@@ -1,20 +1,36 @@
 //! The three front ends of a session: a terminal, a pipe, and a program.
 
 use crate::cli::language::Translate;
+use bcc_lang::message::msg;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use clap::Args;
+
 use crate::cli::exit::Exit;
-use crate::cli::input::InputSource;
+use crate::cli::input::{InputSource, UnreadLines};
 use crate::cli::json::JsonLines;
 use crate::cli::language::translated;
 use crate::cli::line_editor::LineEditor;
-use crate::cli::lines::InputLines;
+use crate::cli::lines::{InputFormat, InputLines};
 use crate::cli::piped::Piped;
 use crate::cli::report;
 use crate::cli::terminal::{Terminal, quiet};
 use bcc_engine::error::EngineError;
+use bcc_engine::last_exchanges::LastExchanges;
 use bcc_runtime::program::event::Observer;
+use bcc_store::contract::Store;
+
+/// The options that select the front end of `run` and `sessions resume`.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct OutputArgs {
+    /// Print each event as one JSON object per line
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// With --json, accept only JSON objects as answers
+    #[arg(long, requires = "json", help_heading = "Output")]
+    pub json_objects: bool,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrontEnd {
@@ -22,14 +38,17 @@ pub enum FrontEnd {
     /// Lines in, text out.
     Piped,
     /// Lines in, events out.
-    Json,
+    Json {
+        /// Whether only JSON objects are accepted.
+        objects: bool,
+    },
 }
 
 impl FrontEnd {
     /// `Json` for `--json`; otherwise `Terminal` if both standard input and standard output are terminals.
-    pub fn of(json: bool) -> Self {
-        if json {
-            Self::Json
+    pub fn of(output: &OutputArgs) -> Self {
+        if output.json {
+            Self::Json { objects: output.json_objects }
         } else if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
             Self::Terminal
         } else {
@@ -41,8 +60,19 @@ impl FrontEnd {
         match self {
             Self::Terminal => Arc::new(Terminal::default()),
             Self::Piped => Arc::new(Piped::default()),
-            Self::Json => Arc::new(JsonLines),
+            Self::Json { .. } => Arc::new(JsonLines),
         }
+    }
+
+    /// The observer for a session that is about to be resumed: a terminal first shows the end of the conversation.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn resuming_observer(self, store: &dyn Store, id: &str) -> Result<Arc<dyn Observer>, EngineError> {
+        Ok(match self {
+            Self::Terminal => Arc::new(Terminal::resuming(LastExchanges::of_session(store, id).await?)),
+            Self::Piped | Self::Json { .. } => self.observer(),
+        })
     }
 
     /// The source of answers. If the line editor cannot be started, the terminal is read line by line.
@@ -50,30 +80,43 @@ impl FrontEnd {
         match self {
             Self::Terminal => match LineEditor::new() {
                 Ok(editor) => Box::new(editor),
-                Err(_) => Box::new(InputLines::of_standard_input(false)),
+                Err(_) => Box::new(InputLines::of_standard_input(InputFormat::Lines)),
             },
-            Self::Piped => Box::new(InputLines::of_standard_input(false)),
-            Self::Json => Box::new(InputLines::of_standard_input(true)),
+            Self::Piped => Box::new(InputLines::of_standard_input(InputFormat::Lines)),
+            Self::Json { objects: false } => Box::new(InputLines::of_standard_input(InputFormat::Json)),
+            Self::Json { objects: true } => Box::new(InputLines::of_standard_input(InputFormat::JsonObjects)),
         }
     }
 
     /// Returns `result`. With `--json`, writes a failure as an event without a `seq`, because a failed store can commit no event.
     pub fn report_failure(self, result: Result<Exit, EngineError>) -> Result<Exit, EngineError> {
-        if let (Self::Json, Err(error @ EngineError::Failed { message, .. })) = (self, &result) {
-            JsonLines::uncommitted_error(
-                "store-failed",
-                &message.to_string(),
-                error.help().map(ToString::to_string).as_deref(),
-            );
+        if let (Self::Json { .. }, Err(error @ EngineError::Failed { message, .. })) = (self, &result) {
+            JsonLines::uncommitted_error("store-failed", message, error.help());
         }
         result
+    }
+
+    /// Reports lines of input that were sent and that no question asked for. With `--json`, this is a note and no event: the journal
+    /// of the session is complete.
+    pub fn report_unread(self, unread: UnreadLines) {
+        let count = unread.count;
+        let message = match unread {
+            UnreadLines { count: 0, .. } => return,
+            UnreadLines { or_more: false, .. } => {
+                msg!("unused lines of input: {count}; the session asked no further question")
+            }
+            UnreadLines { or_more: true, .. } => {
+                msg!("unused lines of input: {count} or more; the session asked no further question")
+            }
+        };
+        self.note(&msg!("warning: {message}", message = message));
     }
 
     /// Prints a note that is not part of the conversation.
     pub fn note<T: Translate + ?Sized>(self, text: &T) {
         match self {
             Self::Terminal => quiet(&translated(text)),
-            Self::Piped | Self::Json => report::note(text),
+            Self::Piped | Self::Json { .. } => report::note(text),
         }
     }
 }

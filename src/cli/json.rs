@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::json;
 
+use bcc_lang::message::message::Message;
 use bcc_runtime::program::event::{Committed, Delta, Observer};
 
 /// Writes events for programs.
@@ -13,8 +14,9 @@ pub struct JsonLines;
 
 impl JsonLines {
     /// Writes an error of the store, which cannot be committed and has no `seq`.
-    pub fn uncommitted_error(code: &str, message: &str, help: Option<&str>) {
-        write(&json!({ "type": "error", "code": code, "message": message, "help": help }).to_string());
+    pub fn uncommitted_error(code: &str, message: &Message, help: Option<&Message>) {
+        let help = help.map(ToString::to_string);
+        write(&json!({ "type": "error", "code": code, "message": message.to_string(), "help": help }).to_string());
     }
 }
 

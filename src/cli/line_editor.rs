@@ -1,7 +1,5 @@
 //! The prompt of a terminal: line editing, history, and a trailing `\` that continues the line.
 
-use bcc_lang::message::message::Message;
-use bcc_lang::message::msg;
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -13,7 +11,7 @@ use rustyline::error::ReadlineError;
 use tokio::sync::mpsc;
 
 use crate::cli::input::{InputLine, InputSource};
-use crate::cli::lines::MAX_ANSWER_BYTES;
+use crate::cli::lines::{MAX_ANSWER_BYTES, too_long};
 
 /// Reads answers from a person. The editor blocks, so it runs on its own thread, and signals are handled meanwhile.
 pub struct LineEditor {
@@ -106,11 +104,11 @@ fn read(editor: &mut DefaultEditor) -> InputLine {
         }
     }
     if text.len() > MAX_ANSWER_BYTES {
-        return InputLine::Unusable(msg!("an answer longer than {MAX_ANSWER_BYTES} bytes was not accepted"));
+        return InputLine::Rejected(too_long());
     }
     if text.trim().is_empty() {
         // An empty line is more likely a mistake than an answer.
-        return InputLine::Unusable(Message::default());
+        return InputLine::Blank;
     }
     let _ = editor.add_history_entry(text.as_str());
     classify(text)

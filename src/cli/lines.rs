@@ -1,38 +1,57 @@
 //! Reads answers from standard input, one per line; for programs also as JSON objects.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::io::{BufRead, Read};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::timeout;
 
-use crate::cli::input::{InputLine, InputSource};
+use crate::cli::input::{InputLine, InputSource, RejectedInput, UnreadLines};
 use bcc_lang::template::names::MAX_VALUE_BYTES;
 
 /// The limit on the size of an answer, in bytes: the same as for values of variables.
 pub const MAX_ANSWER_BYTES: usize = MAX_VALUE_BYTES;
+
+/// The maximum number of unread lines that are counted: a sender may never stop.
+const MAX_UNREAD: usize = 1000;
+
+/// How long a line that was sent before the session ended may take to arrive from the reading thread. A sender that keeps its
+/// pipe open delays the end of the program by this time.
+const UNREAD_WAIT: Duration = Duration::from_millis(50);
+
+/// How the lines of standard input are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Each line is an answer.
+    Lines,
+    /// `--json`: a line that starts with `{` is a JSON object, and any other line is an answer.
+    Json,
+    /// `--json-objects`: each line is a JSON object.
+    JsonObjects,
+}
 
 /// The lines of standard input. They are read on their own thread, so that signals are handled meanwhile.
 pub struct InputLines {
     lines: Receiver<InputLine>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Sent {
-    user: String,
-    answer_id: Option<String>,
-}
+/// Why a line could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TooLong;
 
 impl InputLines {
-    /// Starts to read. With `json`, a line that is a JSON object with `user` is an answer with an optional `answer_id`.
-    pub fn of_standard_input(json: bool) -> Self {
+    /// Starts to read.
+    pub fn of_standard_input(format: InputFormat) -> Self {
         // Only one line is read ahead; the others stay with the sender.
         let (send, lines) = channel(1);
         std::thread::spawn(move || {
             let mut reader = std::io::BufReader::new(std::io::stdin());
-            while let Some(bytes) = read_line(&mut reader) {
-                if send.blocking_send(input(bytes, json)).is_err() {
+            while let Some(line) = read_line(&mut reader) {
+                if send.blocking_send(input(line, format)).is_err() {
                     return;
                 }
             }
@@ -46,10 +65,29 @@ impl InputSource for InputLines {
     async fn next(&mut self) -> InputLine {
         self.lines.recv().await.unwrap_or(InputLine::End)
     }
+
+    async fn unread(&mut self) -> UnreadLines {
+        let mut unread = UnreadLines::default();
+        while let Ok(Some(line)) = timeout(UNREAD_WAIT, self.lines.recv()).await {
+            let is_blank = match &line {
+                InputLine::Answer { text, .. } => text.trim().is_empty(),
+                line => *line == InputLine::Blank,
+            };
+            if is_blank {
+                continue;
+            }
+            unread.count += 1;
+            if unread.count == MAX_UNREAD {
+                unread.or_more = true;
+                break;
+            }
+        }
+        unread
+    }
 }
 
 /// The next line without its line end; `Err` if it is too long, and then it is skipped. `None` at the end of input.
-fn read_line(reader: &mut impl BufRead) -> Option<Result<Vec<u8>, ()>> {
+fn read_line(reader: &mut impl BufRead) -> Option<Result<Vec<u8>, TooLong>> {
     let mut line = Vec::new();
     let max_bytes = MAX_ANSWER_BYTES as u64 + 2;
     let read = reader.by_ref().take(max_bytes).read_until(b'\n', &mut line).ok()?;
@@ -63,9 +101,9 @@ fn read_line(reader: &mut impl BufRead) -> Option<Result<Vec<u8>, ()>> {
         }
     } else if read as u64 == max_bytes {
         skip_line(reader);
-        return Some(Err(()));
+        return Some(Err(TooLong));
     }
-    Some(if line.len() > MAX_ANSWER_BYTES { Err(()) } else { Ok(line) })
+    Some(if line.len() > MAX_ANSWER_BYTES { Err(TooLong) } else { Ok(line) })
 }
 
 fn skip_line(reader: &mut impl BufRead) {
@@ -83,64 +121,122 @@ fn skip_line(reader: &mut impl BufRead) {
     }
 }
 
-fn input(line: Result<Vec<u8>, ()>, json: bool) -> InputLine {
-    let Ok(bytes) = line else {
-        return InputLine::Unusable(msg!("an answer longer than {MAX_ANSWER_BYTES} bytes was not accepted"));
+fn input(line: Result<Vec<u8>, TooLong>, format: InputFormat) -> InputLine {
+    let Ok(bytes) = line else { return InputLine::Rejected(too_long()) };
+    let Ok(text) = String::from_utf8(bytes) else {
+        let help = Message::word("send text in UTF-8");
+        return rejected("answer-not-utf8", "a line that is not valid UTF-8 was not accepted", help);
     };
-    // Invalid UTF-8 is replaced, so that no answer is lost because of its encoding.
-    let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    };
-    if json && text.trim_start().starts_with('{') {
-        match serde_json::from_str::<Sent>(&text) {
-            Ok(sent) => return InputLine::Answer { text: sent.user, answer_id: sent.answer_id },
-            // Other JSON objects are more likely an error of a program than an answer of a person.
-            Err(error) if serde_json::from_str::<serde_json::Value>(&text).is_ok() => {
-                return InputLine::Unusable(msg!(
-                    "a JSON line must be {{\"user\": \"…\", \"answer_id\": \"…\"}}: {error}"
-                ));
-            }
-            // So is the start of one, from a program that was killed while it wrote.
-            Err(error) if text.trim_start().trim_start_matches('{').trim_start().starts_with('"') => {
-                return InputLine::Unusable(msg!(
-                    "a line that starts like a JSON object is not valid JSON and was not accepted: {error}; send the whole object on one line"
-                ));
-            }
-            Err(_) => {}
-        }
+    // Some programs begin their output with a byte order mark, which hides that the line starts with `{`.
+    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+    match format {
+        InputFormat::Lines => InputLine::Answer { text, answer_id: None },
+        _ if text.trim().is_empty() => InputLine::Blank,
+        _ if text.trim_start().starts_with('{') => object(&text).unwrap_or_else(InputLine::Rejected),
+        InputFormat::Json => InputLine::Answer { text, answer_id: None },
+        InputFormat::JsonObjects => rejected(
+            "answer-not-an-object",
+            "a line that is not a JSON object was not accepted: `--json-objects` is set",
+            expected_object(),
+        ),
     }
-    InputLine::Answer { text, answer_id: None }
+}
+
+/// The help for a line that is not the object it should be.
+fn expected_object() -> Message {
+    msg!("send {{\"user\": \"…\", \"answer_id\": \"…\"}} on one line; `answer_id` can be omitted")
+}
+
+/// The error for an answer that exceeds [`MAX_ANSWER_BYTES`].
+pub fn too_long() -> RejectedInput {
+    let message = msg!("an answer longer than {MAX_ANSWER_BYTES} bytes was not accepted");
+    RejectedInput { code: "answer-too-long", message, help: None }
+}
+
+fn rejected(code: &'static str, message: &'static str, help: Message) -> InputLine {
+    let (message, help) = (Message::word(message), Some(help));
+    InputLine::Rejected(RejectedInput { code, message, help })
+}
+
+/// The answer in a JSON object. The errors of the parser are not repeated, because some contain values of the line.
+fn object(text: &str) -> Result<InputLine, RejectedInput> {
+    let error = |code, message| RejectedInput { code, message, help: Some(expected_object()) };
+    let sent: Value = serde_json::from_str(text).map_err(|invalid| {
+        let column = invalid.column();
+        let message = msg!("a line that starts with `{{` is not valid JSON (column {column}) and was not accepted");
+        error("answer-not-json", message)
+    })?;
+    let shape = |message: &'static str| error("answer-not-readable", Message::word(message));
+    let Some(Value::String(user)) = sent.get("user") else {
+        return Err(shape("a JSON line was not accepted: its `user` must be a text"));
+    };
+    let answer_id = match sent.get("answer_id") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) => Some(id.clone()),
+        Some(_) => return Err(shape("a JSON line was not accepted: its `answer_id` must be a text")),
+    };
+    Ok(InputLine::Answer { text: user.clone(), answer_id })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn inputs(bytes: &[u8], json: bool) -> Vec<InputLine> {
+    fn inputs(bytes: &[u8], format: InputFormat) -> Vec<InputLine> {
         let mut reader = std::io::BufReader::new(bytes);
-        std::iter::from_fn(|| read_line(&mut reader)).map(|line| input(line, json)).collect()
+        std::iter::from_fn(|| read_line(&mut reader)).map(|line| input(line, format)).collect()
     }
 
     fn answer(text: &str, answer_id: Option<&str>) -> InputLine {
         InputLine::Answer { text: text.into(), answer_id: answer_id.map(str::to_owned) }
     }
 
-    #[test]
-    fn a_line_is_an_answer_with_any_line_end() {
-        let expected = [answer("小林", None), answer("", None), answer("35", None), answer("last", None)];
-        assert_eq!(inputs("小林\n\n35\r\nlast".as_bytes(), false), expected);
+    /// The codes of rejected lines; other lines are empty.
+    fn codes(bytes: &[u8], format: InputFormat) -> Vec<&'static str> {
+        let code = |line: InputLine| match line {
+            InputLine::Rejected(rejected) => rejected.code,
+            _ => "",
+        };
+        inputs(bytes, format).into_iter().map(code).collect()
     }
 
     #[test]
-    fn a_program_may_send_objects_with_an_answer_id() {
-        let lines = "{\"user\": \"{{ x }}\", \"answer_id\": \"a1\"}\n{not json\nplain\n";
-        let expected = [answer("{{ x }}", Some("a1")), answer("{not json", None), answer("plain", None)];
-        assert_eq!(inputs(lines.as_bytes(), true), expected);
-        assert!(matches!(inputs(b"{\"text\": 1}\n", true).as_slice(), [InputLine::Unusable(_)]));
-        for cut_off in ["{\"user\": \"halb", "{ \"user\": \"x\", \"answer_id\"", "{\"user\": \"x\"} and more"] {
-            assert!(matches!(inputs(cut_off.as_bytes(), true).as_slice(), [InputLine::Unusable(_)]), "{cut_off}");
-            assert_eq!(inputs(cut_off.as_bytes(), false), [answer(cut_off, None)]);
+    fn a_line_is_an_answer_with_any_line_end() {
+        let expected = [answer("小林", None), answer("", None), answer("35", None), answer("last", None)];
+        assert_eq!(inputs("小林\n\n35\r\nlast".as_bytes(), InputFormat::Lines), expected);
+    }
+
+    #[test]
+    fn a_program_may_send_objects_with_an_answer_id_and_blank_lines_mean_nothing() {
+        let lines = "{\"user\": \"{{ x }}\", \"answer_id\": \"a1\"}\n \n {\"user\": \"\"}\nplain\n";
+        let expected = [answer("{{ x }}", Some("a1")), InputLine::Blank, answer("", None), answer("plain", None)];
+        assert_eq!(inputs(lines.as_bytes(), InputFormat::Json), expected);
+        assert_eq!(codes(lines.as_bytes(), InputFormat::JsonObjects), ["", "", "", "answer-not-an-object"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_an_answer() {
+        assert_eq!(inputs("\u{feff}小林".as_bytes(), InputFormat::Lines), [answer("小林", None)]);
+        let object = "\u{feff}{\"user\": \"小林\"}".as_bytes();
+        assert_eq!(inputs(object, InputFormat::Json), [answer("小林", None)]);
+    }
+
+    #[test]
+    fn what_starts_like_an_object_is_an_answer_only_if_it_is_one() {
+        let table = [
+            ("{bad json", "answer-not-json"),
+            ("{\"user\": \"halb", "answer-not-json"),
+            ("  {\"user\": \"x\"} and more", "answer-not-json"),
+            ("{}", "answer-not-readable"),
+            ("{\"text\": \"x\"}", "answer-not-readable"),
+            ("{\"user\": 5}", "answer-not-readable"),
+            ("{\"user\": null}", "answer-not-readable"),
+            ("{\"user\": \"x\", \"answer_id\": 5}", "answer-not-readable"),
+        ];
+        for (line, code) in table {
+            assert_eq!(codes(line.as_bytes(), InputFormat::Json), [code], "{line}");
+            assert_eq!(codes(line.as_bytes(), InputFormat::JsonObjects), [code], "{line}");
+            assert_eq!(inputs(line.as_bytes(), InputFormat::Lines), [answer(line, None)]);
         }
     }
 
@@ -148,12 +244,14 @@ mod tests {
     fn a_line_that_is_too_long_is_rejected_and_the_next_one_is_read() {
         let mut bytes = vec![b'x'; MAX_ANSWER_BYTES + 10];
         bytes.extend_from_slice(b"\nnext\n");
-        let inputs = inputs(&bytes, false);
-        assert!(matches!(inputs.as_slice(), [InputLine::Unusable(_), InputLine::Answer { .. }]), "{}", inputs.len());
+        let inputs = inputs(&bytes, InputFormat::Lines);
+        assert!(matches!(inputs.as_slice(), [InputLine::Rejected(_), InputLine::Answer { .. }]), "{}", inputs.len());
     }
 
     #[test]
-    fn invalid_utf8_is_replaced() {
-        assert_eq!(inputs(b"a\xffb\n", false), [answer("a\u{fffd}b", None)]);
+    fn a_line_that_is_not_utf8_is_rejected_and_never_replaced() {
+        for format in [InputFormat::Lines, InputFormat::Json, InputFormat::JsonObjects] {
+            assert_eq!(codes(b"a\xffb\n", format), ["answer-not-utf8"], "{format:?}");
+        }
     }
 }

@@ -31,6 +31,7 @@ pub mod print;
 pub mod render;
 pub mod render_output;
 pub mod report;
+pub mod resume;
 pub mod run;
 pub mod schema;
 pub mod sessions;

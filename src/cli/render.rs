@@ -20,6 +20,7 @@ use bcc_authoring::render::stored_session::store;
 use bcc_authoring::render::template_only::{looks_like_a_script, prompt_of_template};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_engine::find_session::find_session;
 use bcc_engine::project::Project;
 
 #[derive(Debug, Args)]
@@ -154,7 +155,7 @@ async fn compare_with_sent(
     // Nothing is written and no session is locked, so a running session is not affected.
     let store = store(options.store.as_deref(), project, environment)?;
     let request = SentRequest {
-        session: session.to_owned(),
+        session: find_session(&store, session).await?,
         action: options.action.clone().unwrap_or_default(),
         path: options.path.clone(),
         round: options.round,

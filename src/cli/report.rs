@@ -55,6 +55,10 @@ pub fn failed(failure: &EngineError) -> Exit {
             error(failure);
             Exit::Usage
         }
+        EngineError::Ended { .. } => {
+            error(failure);
+            Exit::Ended
+        }
         EngineError::Invalid(found) => {
             diagnostics(found);
             Exit::Usage

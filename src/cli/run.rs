@@ -2,22 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use clap::{Args, ValueEnum};
 
 use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::{Exit, SESSION_CODES};
-use crate::cli::front_end::FrontEnd;
+use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
-use bcc_engine::engine::{Engine, RunRequest, store_path};
+use bcc_engine::engine::{DEFAULT_USER, Engine, RunRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_engine::find_session::left_unfinished;
 use bcc_engine::host_services::{check_permissions, host_services};
 use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
 use bcc_engine::replay::ReplayRequest;
 use bcc_llm::providers::replay::recording::ReplayMatching;
 use bcc_runtime::program::limits::Budget;
+use bcc_store::contract::Store;
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSION_CODES)]
@@ -66,9 +70,8 @@ pub struct RunArgs {
     /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
     #[arg(long, help_heading = "Project")]
     pub trust: bool,
-    /// Print each event as one JSON object per line
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Write the notebook of the session to this file after every change (.ipynb, .md or .html)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub notebook: Option<PathBuf>,
@@ -89,7 +92,7 @@ pub enum ReplayBy {
 }
 
 pub async fn run(options: RunArgs, environment: Environment) -> Result<Exit, EngineError> {
-    let front = FrontEnd::of(options.json);
+    let front = FrontEnd::of(&options.output);
     front.report_failure(start(options, environment, front).await)
 }
 
@@ -122,12 +125,39 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
         check_permissions(&loaded.program, &host_services(&project, &environment))?;
     }
     let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
-    let opened = engine.run_loaded(loaded, &request, notebook.observer(front.observer())).await?;
+    let store = engine.store().as_ref();
+    let (observer, unfinished) = match &request.session {
+        Some(id) => (front.resuming_observer(store, id).await?, None),
+        None => {
+            let user = request.user.as_deref().unwrap_or(DEFAULT_USER);
+            (front.observer(), unfinished_note(store, (&loaded.program.id, user), front, &hint).await?)
+        }
+    };
+    let opened = engine.run_loaded(loaded, &request, notebook.observer(observer)).await?;
     report::warnings(&opened.diagnostics);
-    for notice in &opened.notices {
+    for notice in opened.notices.iter().chain(&unfinished) {
         report::quiet(notice);
     }
-    drive(opened.session, engine.store().as_ref(), front, &hint, notebook).await
+    drive(opened.session, store, front, &hint, notebook).await
+}
+
+/// The note that an earlier session of this script and user can be resumed. A program that uses `--json` manages its sessions
+/// itself.
+async fn unfinished_note(
+    store: &dyn Store,
+    (script, user): (&str, &str),
+    front: FrontEnd,
+    hint: &ResumeHint,
+) -> Result<Option<Message>, EngineError> {
+    if matches!(front, FrontEnd::Json { .. }) {
+        return Ok(None);
+    }
+    let Some(row) = left_unfinished(store, script, user).await? else { return Ok(None) };
+    let hint = ResumeHint { store: hint.store.clone(), trust: hint.trust, ..ResumeHint::default() };
+    let (id, resume) = (&row.id, hint.command(&row.id));
+    Ok(Some(msg!(
+        "note: the session {id} of this script is unfinished, and a new one has begun. Resume the other with: {resume}"
+    )))
 }
 
 pub fn replay_request(file: Option<&Path>, by: Option<ReplayBy>) -> Option<ReplayRequest> {

@@ -1,4 +1,4 @@
-//! `sessions`: lists, shows, resumes, exports, deletes and prunes stored sessions.
+//! `sessions`: lists, shows, exports, deletes and prunes stored sessions; `resume.rs` resumes them.
 
 use bcc_lang::message::library::library;
 use bcc_lang::message::message::Message;
@@ -10,28 +10,24 @@ use serde_json::json;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::drive::{ResumeHint, drive};
-use crate::cli::exit::{Exit, SESSION_CODES};
+use crate::cli::exit::Exit;
 use crate::cli::export::{ExportFormat, export_as};
 use crate::cli::front_end::FrontEnd;
-use crate::cli::json::{self, CatchUp};
 use crate::cli::language::{chosen, filled, translated};
-use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::print::print;
 use crate::cli::report;
-use crate::cli::run::{ReplayBy, needs_store, parse_budget, replay_request};
+use crate::cli::resume::{ResumeArgs, resume};
 use bcc_engine::calls::table;
 use bcc_engine::clock::{now, stamp};
-use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, store_path};
+use bcc_engine::engine::store_path;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::document;
-use bcc_engine::markdown::markdown;
+use bcc_engine::find_session::find_session;
+use bcc_engine::markdown::{DocumentDetails, markdown};
 use bcc_engine::notebook_file::outline::outline;
 use bcc_engine::project::{Project, absolute};
 use bcc_engine::usage::{usage_summary, used};
-use bcc_runtime::program::event::Observer;
-use bcc_runtime::program::stored_event::public_line;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
@@ -43,7 +39,7 @@ pub enum SessionsCommand {
     List(StoreArgs),
     /// Show a session: its state, variables and transcript
     Show {
-        /// Session id
+        /// Session id, or its beginning if that is unique
         id: String,
         /// Show its model calls and their cost instead
         #[arg(long)]
@@ -55,7 +51,7 @@ pub enum SessionsCommand {
     Resume(ResumeArgs),
     /// Export a session as one document
     Export {
-        /// Session id
+        /// Session id, or its beginning if that is unique
         id: String,
         /// Format [default: from the extension of --output, otherwise json]
         #[arg(long, value_enum)]
@@ -71,7 +67,7 @@ pub enum SessionsCommand {
     },
     /// Delete a session and everything that is stored for it, even if it is unfinished
     Delete {
-        /// Session id
+        /// Session id, or its beginning if that is unique
         id: String,
         #[command(flatten)]
         store: StoreArgs,
@@ -94,69 +90,32 @@ pub struct StoreArgs {
     pub store: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = SESSION_CODES)]
-pub struct ResumeArgs {
-    /// Session id
-    pub id: String,
-    /// Print each event as one JSON object per line
-    #[arg(long)]
-    pub json: bool,
-    /// First print the stored events after this sequence number
-    #[arg(long, value_name = "SEQ", requires = "json")]
-    pub after: Option<u64>,
-    /// Change the budget: turns, model_calls, tokens, minutes, each a total since the start of the session, as in
-    /// turns=400; can be repeated. Also applies to later resumes
-    #[arg(long, value_name = "NAME=NUMBER[,…]")]
-    pub budget: Vec<String>,
-    /// Use another model for this resume; later resumes use the model of the session again [default: BCC_MODEL,
-    /// otherwise the model of the session]
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// Record the model calls in this file, which can contain the recording of the session so far
-    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
-    pub record: Option<PathBuf>,
-    /// Replay a recorded conversation from here on, without calling a model
-    #[arg(long, value_name = "FILE", conflicts_with = "model")]
-    pub replay: Option<PathBuf>,
-    /// How `--replay` assigns the recorded replies to calls [default: prompt]
-    #[arg(long, value_enum, value_name = "METHOD", requires = "replay")]
-    pub replay_by: Option<ReplayBy>,
-    /// Write the notebook of the session to this file after every change (.ipynb, .md or .html)
-    #[arg(long, value_name = "FILE")]
-    pub notebook: Option<PathBuf>,
-    /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
-    #[arg(long)]
-    pub trust: bool,
-    #[command(flatten)]
-    pub store: StoreArgs,
-}
-
-/// The number of events that are read at a time: one may contain megabytes of prompt and reply.
-const PAGE: usize = 64;
-
 pub async fn sessions(command: SessionsCommand, environment: Environment) -> Result<Exit, EngineError> {
     match command {
         SessionsCommand::List(store) => list(&store, &environment).await,
         SessionsCommand::Show { id, calls, store } => {
             let store = open_existing(&store, &environment, Access::Read)?;
+            let id = find_session(store.as_ref(), &id).await?;
             let document = document(store.as_ref(), &id, false).await?;
-            print(&if calls { table(&document, chosen()) } else { markdown(&document, chosen()) })?;
+            let details = DocumentDetails::of_session(store.as_ref(), &id).await?;
+            print(&if calls { table(&document, chosen()) } else { markdown(&document, &details, chosen()) })?;
             if !calls && let Some(notebook) = outline(store.as_ref(), &id, chosen()).await? {
                 print(&format!("\n{notebook}"))?;
             }
             Ok(Exit::Done)
         }
         SessionsCommand::Resume(options) => {
-            let front = FrontEnd::of(options.json);
+            let front = FrontEnd::of(&options.output);
             front.report_failure(resume(options, environment, front).await)
         }
         SessionsCommand::Export { id, format, calls, output, store } => {
             let store = open_existing(&store, &environment, Access::Read)?;
+            let id = find_session(store.as_ref(), &id).await?;
             export_as(store.as_ref(), &id, format, calls, output.as_deref()).await
         }
         SessionsCommand::Delete { id, store } => {
             let store = open_existing(&store, &environment, Access::Write)?;
+            let id = find_session(store.as_ref(), &id).await?;
             if !store.delete(&id).await? {
                 return Err(EngineError::usage(msg!("there is no session `{id}` in this store")));
             }
@@ -228,65 +187,6 @@ async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, Engi
 fn usage(row: &SessionRow) -> Message {
     let (used, budget) = used(row);
     usage_summary(&json!({ "used": used, "budget": budget }))
-}
-
-async fn resume(options: ResumeArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
-    let project = Project::of(Path::new("."), None, options.trust, &environment)?;
-    let path = store_path(&project, &environment, options.store.store.as_deref());
-    if !path.exists() {
-        return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
-            .with_help("specify the store with `--store`"));
-    }
-    let budget = parse_budget(&options.budget)?;
-    let notebook = LiveNotebook::from_option(options.notebook.as_deref(), Some(&options.id))?;
-    let engine = Engine::with_store(project, environment.clone(), Some(&path))?.with_budget(budget);
-    let request = ResumeRequest {
-        model: options.model,
-        record: options.record.clone(),
-        replay: replay_request(options.replay.as_deref(), options.replay_by),
-    };
-    let opened = match options.after {
-        None => engine.resume_as(&options.id, &request, notebook.observer(front.observer())).await?,
-        Some(after) => resume_after(&engine, &options.id, &request, after, &notebook).await?,
-    };
-    for notice in &opened.notices {
-        report::quiet(notice);
-    }
-    let store = needs_store(&path, &environment).then_some(path);
-    let hint = ResumeHint { store, trust: options.trust, record: options.record, notebook: options.notebook };
-    drive(opened.session, engine.store().as_ref(), front, &hint, notebook).await
-}
-
-/// Locks the session before the earlier events are written, so that no event is committed in between.
-async fn resume_after(
-    engine: &Engine,
-    id: &str,
-    request: &ResumeRequest,
-    after: u64,
-    notebook: &LiveNotebook,
-) -> Result<OpenedSession, EngineError> {
-    let observer = Arc::new(CatchUp::default());
-    let opened = engine.resume_as(id, request, notebook.observer(Arc::clone(&observer) as Arc<dyn Observer>)).await;
-    // A session that has ended cannot be resumed, but its last events can be written.
-    if !matches!(opened, Err(EngineError::Failed { .. })) {
-        let store = engine.store().as_ref();
-        write_again(store, id, after, observer.first_seq().unwrap_or(u64::MAX)).await?;
-        observer.release();
-    }
-    opened
-}
-
-/// Writes the events after `after` and before `before` again.
-async fn write_again(store: &dyn Store, id: &str, after: u64, before: u64) -> Result<(), EngineError> {
-    let mut after = after;
-    loop {
-        let rows = store.journal(id, after, PAGE).await?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        after = last.seq;
-        for row in rows.iter().take_while(|row| row.seq < before) {
-            json::write(&public_line(&row.body));
-        }
-    }
 }
 
 async fn prune(older_than: &str, store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {

@@ -7,12 +7,16 @@ use serde_json::Value;
 
 use crate::cli::cells::{CellView, LineStyle};
 use crate::cli::language::{chosen, filled, translated};
+use bcc_engine::last_exchanges::LastExchanges;
+use bcc_engine::script_names::with_element;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 
 /// Shows a conversation.
 #[derive(Debug, Default)]
 pub struct Terminal {
     shown: Mutex<Shown>,
+    /// The end of the conversation, if it is resumed.
+    resumed: LastExchanges,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +31,20 @@ struct Shown {
 }
 
 impl Terminal {
+    /// Shows a conversation that is resumed.
+    pub fn resuming(resumed: LastExchanges) -> Self {
+        Self { resumed, ..Self::default() }
+    }
+
+    /// What a person sees before the conversation begins or continues.
+    fn introduce(&self) {
+        quiet(&translated("/help lists the commands, /quit saves and leaves"));
+        for (role, text) in &self.resumed.messages {
+            let values = [("speaker", self.resumed.names.speaker(role)), ("text", text)];
+            quiet(&plain(&filled("{speaker}: {text}", &values)));
+        }
+    }
+
     fn shown(&self) -> MutexGuard<'_, Shown> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -36,16 +54,17 @@ impl Observer for Terminal {
     fn committed(&self, committed: &Committed<'_>) {
         let (event, place) = (committed.event, committed.place);
         if matches!(event, Event::SessionStarted { .. } | Event::SessionResumed { .. }) {
-            return;
+            return self.introduce();
         }
         let id = |id: &Option<String>| id.clone().unwrap_or_default();
         let mut shown = self.shown();
-        // A resumed session does not enter its phase and topic again, so ids are shown until the next ones are entered.
+        // A resumed session does not enter its phase and topic again.
+        let names = &self.resumed.names;
         if shown.phase.is_empty() {
-            shown.phase = id(&place.phase_id);
+            shown.phase = names.phase(&id(&place.phase_id)).to_owned();
         }
         if shown.topic.is_empty() {
-            shown.topic = id(&place.topic_id);
+            shown.topic = names.topic(&id(&place.phase_id), &id(&place.topic_id), &place.path);
         }
         let named = |name: &Option<String>, or: &Option<String>| match name {
             Some(name) if !name.is_empty() => name.clone(),
@@ -54,10 +73,8 @@ impl Observer for Terminal {
         match event {
             Event::PhaseEntered { name } => shown.phase = named(name, &place.phase_id),
             Event::TopicEntered { name } => {
-                shown.topic = named(name, &place.topic_id);
-                if let Some(element) = element(&place.path) {
-                    shown.topic.push_str(&format!(" ({element})"));
-                }
+                let name = named(name, &place.topic_id);
+                shown.topic = with_element(&name, &place.path);
             }
             Event::Message { role: Speaker::Ai, message_id, text } => shown.finish_message(message_id, text),
             Event::MessageDiscarded { message_id } => shown.discard(message_id),
@@ -182,12 +199,6 @@ fn notice(event: &Event) -> Option<String> {
     }
 }
 
-/// The element that a topic runs for, from its instance path: `topic@element#2`.
-fn element(path: &str) -> Option<&str> {
-    let (_, element) = path.split('/').next()?.split_once('@')?;
-    element.split('#').next()
-}
-
 /// `text` without control characters, which could move the cursor, change colors or ring.
 pub fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
@@ -266,14 +277,6 @@ mod tests {
         };
         assert_eq!(notice(&planned(false)), None);
         assert!(notice(&planned(true)).unwrap().contains("/plan"));
-    }
-
-    #[test]
-    fn the_element_of_a_topic_is_read_from_its_path() {
-        let table = [("care@母亲", Some("母亲")), ("care@2#3/ask", Some("2")), ("care#2/ask", None), ("", None)];
-        for (path, expected) in table {
-            assert_eq!(element(path), expected, "{path}");
-        }
     }
 
     #[test]

@@ -69,6 +69,9 @@ pub struct TestArgs {
     /// Model for tests that do not specify the replies of the model [default: `offline`]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+    /// Template scheme for all tests, instead of that of the test or the script
+    #[arg(long, value_name = "SCHEME")]
+    pub scheme: Option<String>,
     /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
     #[arg(long)]
     pub trust: bool,
@@ -99,6 +102,7 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
         project: options.project.clone(),
         filter: options.filter.clone(),
         model: options.model.clone(),
+        scheme: options.scheme.clone(),
         jobs: options.jobs.map(usize::from),
         fail_fast: options.fail_fast,
         trust: options.trust,

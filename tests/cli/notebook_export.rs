@@ -233,7 +233,7 @@ fn a_session_without_cells_is_exported_as_its_messages() {
     let home = waiting_session();
     let page = exported(&home, &["--format", "html"]);
     assert!(page.contains("<h1>") && page.contains("怎么称呼你？"), "{page}");
-    assert!(exported(&home, &["--format", "md"]).contains("- **ai** 怎么称呼你？"));
+    assert!(exported(&home, &["--format", "md"]).contains("): 怎么称呼你？\n"));
     let finished = home.finish(["sessions", "export", "t", "--format", "ipynb"], "");
     assert_eq!((finished.code, finished.err.as_str()), (Some(0), "session t has no cells: its notebook is empty\n"));
     let notebook: Value = serde_json::from_str(&finished.out).unwrap();

@@ -4,9 +4,11 @@ use crate::process;
 mod budgets;
 mod detours;
 mod exit_codes;
+mod find_sessions;
 mod json_lines;
 mod kept_sessions;
 mod piped;
+mod stops;
 mod variables;
 mod words_are_data;
 

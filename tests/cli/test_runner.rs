@@ -291,7 +291,7 @@ fn junit_has_a_case_for_each() {
     let (code, _, err) = program(&["test", "tests/test_runner/fails", "--junit", file.to_str().unwrap()]);
     assert_eq!(code, 1, "{err}");
     let xml = fs::read_to_string(file).unwrap();
-    assert!(xml.matches("<testcase").count() == 19 && xml.contains("小[-林-]{+李+}"), "{xml}");
+    assert!(xml.matches("<testcase").count() == 20 && xml.contains("小[-林-]{+李+}"), "{xml}");
 }
 
 #[test]
@@ -311,4 +311,36 @@ fn coverage_is_printed_after_the_report_or_to_a_file() {
     let (_, out, err) = program(&["test", "scripts/tests", "--filter", "welcome", "--coverage=json"]);
     assert!(serde_json::from_str::<serde_json::Value>(&out).unwrap().is_object());
     assert!(err.contains("passed"), "the report stands aside: {err}");
+}
+
+#[test]
+fn the_scheme_of_the_command_line_replaces_that_of_the_test_and_of_the_script() {
+    let home = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    };
+    for scheme in ["own", "other", "third"] {
+        write(&format!("_system/config/custom/{scheme}/ai_think_v1.md"), &format!("Think as {scheme} does."));
+    }
+    let action = "{ action_type: ai_think, action_id: think, config: { content: x, output: [{ get: y }] } }";
+    write(
+        "talk.yaml",
+        &format!(
+            "session:\n  session_id: talk\n  template_scheme: own\n  phases: [{{ phase_id: p, topics: [{{ topic_id: t, actions: [{action}] }}] }}]\n"
+        ),
+    );
+    let test = |scheme: &str, expected: &str| {
+        format!(
+            "test: t\nscript: talk.yaml\n{scheme}dialogue:\n  - expect: {{ prompt: {{ think: {{ contains: Think as {expected} does }} }} }}\n"
+        )
+    };
+    let table = [("", "own", None), ("scheme: other\n", "other", None), ("scheme: other\n", "third", Some("third"))];
+    for (written, expected, given) in table {
+        let path = write("t.test.yaml", &test(written, expected));
+        let (results, text) = run_tests(&[path], |request| request.scheme = given.map(str::to_owned));
+        assert_eq!(results[0].status, TestStatus::Passed, "{expected}: {text}");
+    }
 }

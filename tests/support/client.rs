@@ -179,7 +179,7 @@ impl<'h> Client<'h> {
                 Next::End => {
                     let finished = running.finish();
                     // The previous process was killed after its last commit: there is nothing to resume, only missed events.
-                    let session_ended = finished.code == Some(2) && finished.err.contains("its status is `completed`");
+                    let session_ended = finished.code == Some(4) && finished.err.contains("its status is `completed`");
                     let completed = finished.code == Some(0) && process.completed;
                     assert!(session_ended || completed, "the process ended with {:?}: {}", finished.code, finished.err);
                     return if self.is_completed() { End::Completed } else { End::Killed };

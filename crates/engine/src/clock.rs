@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, Zoned};
 
 use bcc_runtime::program::clock::Clock;
 
@@ -116,6 +116,11 @@ impl Clock for SetClock {
 /// RFC 3339 in UTC, always with six fractional digits, so that the texts sort by time.
 pub fn stamp(moment: Timestamp) -> String {
     format!("{moment:.6}")
+}
+
+/// A stored time in a time zone; `None` if it is not a time.
+pub fn in_zone(stamp: &str, zone: &TimeZone) -> Option<Zoned> {
+    stamp.parse::<Timestamp>().ok().map(|moment| moment.to_zoned(zone.clone()))
 }
 
 fn readable_time(moment: Timestamp, zone: TimeZone) -> String {

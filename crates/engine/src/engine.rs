@@ -12,7 +12,7 @@ use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::host_services::{check_permissions, host_services, without_commands};
 use crate::loaded::LoadedProgram;
-use crate::model_selection::{ModelRequested, select_models};
+use crate::model_selection::{ModelRequested, refuse_silent_change, select_models};
 use crate::models::shared::SharedModels;
 use crate::pin::{Pinned, sha256};
 use crate::project::{Project, absolute};
@@ -41,6 +41,9 @@ use bcc_store::sqlite::open::open;
 
 /// How many new ids are tried if they are already in use.
 const MAX_ID_ATTEMPTS: u32 = 8;
+
+/// The user of sessions that are started without `--user`.
+pub const DEFAULT_USER: &str = "default";
 
 /// The options of `run`.
 #[derive(Clone, Debug, Default)]
@@ -203,7 +206,7 @@ impl Engine {
                 budget: self.budget,
             };
             let new_session = NewSession {
-                user: request.user.clone().unwrap_or_else(|| "default".into()),
+                user: request.user.clone().unwrap_or_else(|| DEFAULT_USER.to_owned()),
                 script_sha256: script_sha256.clone(),
                 settings: json(&settings)?,
                 manifest: manifest.clone(),
@@ -270,6 +273,7 @@ impl Engine {
         let replay = request.replay.as_ref().or(stored_replay.as_ref());
         let requested = ModelRequested { model, stored: settings.model.as_deref(), replay };
         let selected = select_models(&project, &self.environment, &self.shared, requested, program.model.as_deref())?;
+        refuse_silent_change(self.store.as_ref(), id, &selected).await?;
         if let Some(replayed) = &selected.replayed {
             replayed.resume(self.store.as_ref(), id).await?;
         }
@@ -388,7 +392,7 @@ fn services(
 }
 
 /// Identifies the process that holds the lock of a session, for the error message of others.
-fn holder() -> String {
+pub(crate) fn holder() -> String {
     format!("pid {} ({})", std::process::id(), crate::clock::stamp(now()))
 }
 

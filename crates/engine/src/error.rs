@@ -17,6 +17,9 @@ pub enum EngineError {
     /// The script has errors: exit code 2.
     #[error("the script has errors")]
     Invalid(Vec<Diagnostic>),
+    /// The requested session has already ended: exit code 4.
+    #[error("{message}")]
+    Ended { message: Message, help: Option<Message> },
     /// A failure: exit code 1.
     #[error("{message}")]
     Failed { message: Message, help: Option<Message> },
@@ -35,6 +38,7 @@ impl EngineError {
     pub fn with_help(self, text: impl Into<Message>) -> Self {
         match self {
             Self::Usage { message, .. } => Self::Usage { message, help: Some(text.into()) },
+            Self::Ended { message, .. } => Self::Ended { message, help: Some(text.into()) },
             Self::Failed { message, .. } => Self::Failed { message, help: Some(text.into()) },
             invalid @ Self::Invalid(_) => invalid,
         }
@@ -42,7 +46,7 @@ impl EngineError {
 
     pub fn help(&self) -> Option<&Message> {
         match self {
-            Self::Usage { help, .. } | Self::Failed { help, .. } => help.as_ref(),
+            Self::Usage { help, .. } | Self::Ended { help, .. } | Self::Failed { help, .. } => help.as_ref(),
             Self::Invalid(_) => None,
         }
     }
@@ -58,9 +62,10 @@ impl From<RunError> for EngineError {
             RunError::NotFound(_) => {
                 Self::usage(error.to_message()).with_help("run `bcc-script sessions list` to list the sessions")
             }
-            RunError::Final { .. } => {
-                Self::usage(error.to_message()).with_help("start a new one, with another id or without an id")
-            }
+            RunError::Final { .. } => Self::Ended {
+                message: error.to_message(),
+                help: Some("start a new one, with another id or without an id".into()),
+            },
             RunError::BudgetTooSmall { .. } => Self::usage(error.to_message())
                 .with_help("`--budget` sets the total budget, not an additional amount"),
             RunError::Recording(message) => Self::failed(message).with_help(

@@ -1,8 +1,10 @@
 //! `sessions export` as JSON (docs/exports.md). Sensitive values are masked; prompts and raw replies are included only on
 //! request.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_runtime::program::stored_event::make_public;
+use bcc_runtime::program::stored_event::{make_public, message_at};
+use bcc_runtime::run::head::SessionStatus;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
@@ -61,7 +63,7 @@ pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<Value,
     let model_calls = events_of(store, id, "model_call").await?;
     let mut export = json!({
         "version": 1,
-        "session": session(&row),
+        "session": session(&row, end_reason(store, &row).await?.as_ref()),
         "transcript": transcript(store, id).await?,
         "variables": scopes(&variables, &user_variables)?,
         "action_metrics_history": metrics,
@@ -111,14 +113,30 @@ async fn stored_events(store: &dyn Store, id: &str, kind: &str) -> Result<Vec<Va
     }
 }
 
-fn session(row: &SessionRow) -> Value {
+/// Why a session failed or stopped; `None` for any other status.
+pub(crate) async fn end_reason(store: &dyn Store, row: &SessionRow) -> Result<Option<Message>, EngineError> {
+    let kind = match SessionStatus::parse(&row.status) {
+        Some(SessionStatus::Failed) => "session_failed",
+        Some(SessionStatus::Stopped) => "session_stopped",
+        _ => return Ok(None),
+    };
+    let Some(event) = store.last_by_kind(&row.id, kind).await? else { return Ok(None) };
+    let reason = message_at(&parse(&event.body, "event")?, "/summary/reason");
+    Ok(Some(reason).filter(|reason| !reason.is_empty()))
+}
+
+fn session(row: &SessionRow, reason: Option<&Message>) -> Value {
     let (used, budget) = used(row);
-    json!({
+    let mut session = json!({
         "id": row.id, "user": row.user, "status": row.status, "script": row.script, "script_name": row.script_name,
         "script_sha256": row.script_sha256, "started_at": row.started_at, "updated_at": row.updated_at,
         "used": used, "budget": budget,
         "location": serde_json::from_str::<Value>(&row.location).unwrap_or(Value::Null),
-    })
+    });
+    if let (Some(fields), Some(reason)) = (session.as_object_mut(), reason) {
+        fields.insert("reason".to_owned(), Value::from(reason.to_string()));
+    }
+    session
 }
 
 async fn transcript(store: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {

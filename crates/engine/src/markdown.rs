@@ -3,66 +3,58 @@
 use bcc_runtime::program::stored_event::message_at;
 use std::fmt::Write;
 
+use jiff::Zoned;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use crate::calls::total;
+use crate::clock::in_zone;
+use crate::error::EngineError;
+use crate::export::{end_reason, stored_session};
+use crate::script_names::ScriptNames;
 use crate::usage::usage_summary;
 use bcc_lang::message::language::Language;
+use bcc_lang::message::message::Message;
+use bcc_store::contract::Store;
+
+/// What a document shows of a session in addition to its export.
+#[derive(Clone, Debug)]
+pub struct DocumentDetails {
+    names: ScriptNames,
+    /// Why the session failed or stopped.
+    reason: Option<Message>,
+    /// The time zone of the times.
+    zone: TimeZone,
+}
+
+impl DocumentDetails {
+    /// The details of a stored session, with times in the time zone of the machine.
+    ///
+    /// # Errors
+    /// There is no such session, or the store cannot be read.
+    pub async fn of_session(store: &dyn Store, id: &str) -> Result<Self, EngineError> {
+        let row = stored_session(store, id).await?;
+        let names = ScriptNames::of_session(store, &row).await;
+        Ok(Self { names, reason: end_reason(store, &row).await?, zone: TimeZone::system() })
+    }
+
+    fn moment(&self, stamp: &str) -> Option<Zoned> {
+        in_zone(stamp, &self.zone)
+    }
+
+    /// The names of the phase, the topic and the skills of a location.
+    fn place(&self, location: &Value) -> Vec<String> {
+        let part = |name: &str| location.get(name).and_then(Value::as_str).filter(|part| !part.is_empty());
+        self.names.place(part("phase_id"), part("topic_id"), part("path").unwrap_or_default())
+    }
+}
 
 /// The document of an export. Its fixed texts are in `language`; names, values and messages are not translated.
-pub fn markdown(export: &Value, language: Language) -> String {
-    let filled = |literal: &str, values: &[(&str, &str)]| language.format(literal, values);
-    let text = |pointer: &str| export.pointer(pointer).map(shown).unwrap_or_default();
+pub fn markdown(export: &Value, details: &DocumentDetails, language: Language) -> String {
     let mut document = String::new();
-    let name = match export.pointer("/session/script_name") {
-        Some(Value::String(name)) => name.clone(),
-        _ => text("/session/script"),
-    };
-    let _ = writeln!(document, "# {name}\n");
-    let status = text("/session/status");
-    let values = [("id", &*text("/session/id")), ("status", &*language.translate(&status))];
-    let _ = writeln!(document, "{}", filled("- session: {id} ({status})", &values));
-    if let Some(place) = export.pointer("/session/location").map(place).filter(|place| !place.is_empty()) {
-        let round = export.pointer("/session/location/round").and_then(Value::as_u64);
-        let round = round.map(|round| filled(", round {round}", &[("round", &round.to_string())])).unwrap_or_default();
-        let place = format!("{}{round}", place.join(" › "));
-        let _ = writeln!(document, "{}", filled("- at: {place}", &[("place", &place)]));
-    }
-    let _ = writeln!(document, "{}", filled("- user: {user}", &[("user", &text("/session/user"))]));
-    notebook(&mut document, export, language);
-    for effect in export.pointer("/session/open_effects").and_then(Value::as_array).into_iter().flatten() {
-        let field = |name: &str| effect.get(name).map(shown).unwrap_or_default();
-        let (kind, summary) = (field("kind"), message_at(effect, "/summary").render(language));
-        let values = [("kind", &*kind), ("summary", &*summary)];
-        let _ = writeln!(
-            document,
-            "{}",
-            filled("- open effect: {summary} ({kind}), announced but not known to have ended", &values)
-        );
-    }
-    let used = export.get("session").map(usage_summary).unwrap_or_default();
-    let _ = writeln!(document, "{}", filled("- used: {used}", &[("used", &used.render(language))]));
-    let calls = export.get("model_calls").and_then(Value::as_array);
-    let cost = calls.map(|calls| total(calls).cost_text()).filter(|cost| !cost.is_empty());
-    if let Some(cost) = cost {
-        let _ = writeln!(document, "{}", filled("- cost: {cost}", &[("cost", &cost)]));
-    }
-    let (from, to) = (text("/session/started_at"), text("/session/updated_at"));
-    let _ = writeln!(document, "{}\n", filled("- from {from} to {to}", &[("from", &from), ("to", &to)]));
-    let _ = writeln!(document, "## {}\n", language.translate("Conversation"));
-    let mut last_place = Vec::new();
-    for message in list(export, "transcript") {
-        let field = |name: &str| message.get(name).map(shown).unwrap_or_default();
-        let mut place = place(message);
-        // The action does not get a heading.
-        place.pop();
-        if place != last_place && !place.is_empty() {
-            let _ = writeln!(document, "{}### {}\n", if last_place.is_empty() { "" } else { "\n" }, place.join(" › "));
-            last_place = place;
-        }
-        let content = field("text").replace('\n', "\n  ");
-        let _ = writeln!(document, "- **{}** {content}", field("role"));
-    }
+    head(&mut document, export, details, language);
+    let _ = writeln!(document, "\n## {}\n", language.translate("Conversation"));
+    transcript(&mut document, export, details, language);
     advice(&mut document, export, language);
     plans(&mut document, export, language);
     let _ = writeln!(document, "\n## {}\n", language.translate("Variables"));
@@ -81,15 +73,82 @@ pub fn markdown(export: &Value, language: Language) -> String {
     document.trim_end().to_owned()
 }
 
-/// The parts of a location: the phase, the topic with its element, inserted skills, and the action.
-fn place(location: &Value) -> Vec<String> {
-    let part = |name: &str| location.get(name).and_then(Value::as_str).filter(|part| !part.is_empty());
-    let phase = part("phase_id").into_iter().map(str::to_owned);
-    let names = match part("path") {
-        Some(path) => path.split('/').map(str::to_owned).collect(),
-        None => ["topic_id", "action_id"].into_iter().filter_map(part).map(str::to_owned).collect::<Vec<_>>(),
+/// The title, and the facts about the session.
+fn head(document: &mut String, export: &Value, details: &DocumentDetails, language: Language) {
+    let filled = |literal: &str, values: &[(&str, &str)]| language.format(literal, values);
+    let text = |pointer: &str| export.pointer(pointer).map(shown).unwrap_or_default();
+    let name = match export.pointer("/session/script_name") {
+        Some(Value::String(name)) => name.clone(),
+        _ => text("/session/script"),
     };
-    phase.chain(names).collect()
+    let _ = writeln!(document, "# {name}\n");
+    let _ = writeln!(document, "{}", filled("- user: {user}", &[("user", &text("/session/user"))]));
+    let moments = ["/session/started_at", "/session/updated_at"].map(|pointer| details.moment(&text(pointer)));
+    if let [Some(from), Some(to)] = moments {
+        let time = |moment: &Zoned| moment.strftime("%Y-%m-%d %H:%M").to_string();
+        let zone = to.strftime("%:z").to_string();
+        let values = [("from", &*time(&from)), ("to", &*time(&to)), ("zone", &*zone)];
+        let _ = writeln!(document, "{}", filled("- from {from} to {to} (UTC{zone})", &values));
+    }
+    let status = text("/session/status");
+    let values = [("id", &*text("/session/id")), ("status", &*language.translate(&status))];
+    let _ = writeln!(document, "{}", filled("- session: {id} ({status})", &values));
+    if let Some(reason) = &details.reason {
+        let reason = reason.render(language).replace('\n', " ");
+        let literal = if status == "failed" { "- failed because: {reason}" } else { "- stopped because: {reason}" };
+        let _ = writeln!(document, "{}", filled(literal, &[("reason", &reason)]));
+    }
+    let place = export.pointer("/session/location").map(|location| details.place(location));
+    if let Some(place) = place.filter(|place| !place.is_empty()) {
+        let round = export.pointer("/session/location/round").and_then(Value::as_u64);
+        let round = round.map(|round| filled(", round {round}", &[("round", &round.to_string())])).unwrap_or_default();
+        let place = format!("{}{round}", place.join(" › "));
+        let _ = writeln!(document, "{}", filled("- at: {place}", &[("place", &place)]));
+    }
+    notebook(document, export, language);
+    for effect in export.pointer("/session/open_effects").and_then(Value::as_array).into_iter().flatten() {
+        let field = |name: &str| effect.get(name).map(shown).unwrap_or_default();
+        let (kind, summary) = (field("kind"), message_at(effect, "/summary").render(language));
+        let values = [("kind", &*kind), ("summary", &*summary)];
+        let literal = "- open effect: {summary} ({kind}), announced but not known to have ended";
+        let _ = writeln!(document, "{}", filled(literal, &values));
+    }
+    let used = export.pointer("/session").map(usage_summary).unwrap_or_default();
+    let _ = writeln!(document, "{}", filled("- used: {used}", &[("used", &used.render(language))]));
+    let calls = export.get("model_calls").and_then(Value::as_array);
+    let cost = calls.map(|calls| total(calls).cost_text()).filter(|cost| !cost.is_empty());
+    if let Some(cost) = cost {
+        let _ = writeln!(document, "{}", filled("- cost: {cost}", &[("cost", &cost)]));
+    }
+}
+
+/// The messages, each with its speaker and its time, under headings for the parts of the script. A new day has its own line.
+fn transcript(document: &mut String, export: &Value, details: &DocumentDetails, language: Language) {
+    let (mut last_place, mut last_day) = (Vec::new(), None);
+    for message in list(export, "transcript") {
+        let field = |name: &str| message.get(name).map(shown).unwrap_or_default();
+        let place = details.place(message);
+        if place != last_place && !place.is_empty() {
+            let gap = if last_place.is_empty() { "" } else { "\n" };
+            let _ = writeln!(document, "{gap}### {}\n", place.join(" › "));
+            last_place = place;
+        }
+        let moment = details.moment(&field("at"));
+        let day = moment.as_ref().map(|moment| moment.strftime("%Y-%m-%d").to_string());
+        if let Some(day) = day.filter(|day| last_day.as_ref() != Some(day)) {
+            if last_day.is_some() {
+                let _ = writeln!(document, "- *{day}*");
+            }
+            last_day = Some(day);
+        }
+        // A list item contains everything that its lines may look like in Markdown, such as headings.
+        let text = field("text").replace('\n', "\n  ");
+        let role = field("role");
+        let speaker = details.names.speaker(&role);
+        let time = moment.map(|moment| moment.strftime("%H:%M").to_string()).unwrap_or_default();
+        let values = [("speaker", speaker), ("time", &*time), ("text", &*text)];
+        let _ = writeln!(document, "{}", language.format("- **{speaker}** ({time}): {text}", &values));
+    }
 }
 
 /// The number of cells of the notebook, and how its code ended. The cells are in `--format ipynb` and in the JSON export.

@@ -4,13 +4,18 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
+use serde_json::Value;
+
+use crate::config::validation::OFFLINE;
 use crate::environment::Environment;
 use crate::error::EngineError;
+use crate::export::parse;
 use crate::models::choose::{ChosenModel, RequestedModel, choose};
 use crate::models::shared::SharedModels;
 use crate::project::Project;
 use crate::replay::{ReplayRequest, ReplayedModels};
 use bcc_runtime::program::models::ModelProviders;
+use bcc_store::contract::Store;
 
 /// The requested model. A recording has priority.
 #[derive(Clone, Copy)]
@@ -31,6 +36,8 @@ pub(crate) struct ModelSelection {
     /// Notices for the person.
     pub notices: Vec<Message>,
     pub replayed: Option<ReplayedModels>,
+    /// Whether the offline responder is used because no model is configured.
+    pub is_unconfigured: bool,
 }
 
 /// The models of a session. `script` is the model that the script names.
@@ -44,13 +51,44 @@ pub(crate) fn select_models(
     if let Some(replay) = requested.replay {
         let replayed = replay.open()?;
         let (name, models) = (replayed.name().to_owned(), Arc::new(replayed.clone()));
-        return Ok(ModelSelection { models, name, requested: None, notices: vec![], replayed: Some(replayed) });
+        let replayed = Some(replayed);
+        return Ok(ModelSelection { models, name, requested: None, notices: vec![], replayed, is_unconfigured: false });
     }
     let wanted = RequestedModel { requested: requested.model, stored: requested.stored, script };
     let chosen = choose(project, environment, shared, wanted)?;
     let notices = notices(project, &chosen);
-    let ChosenModel { models, name, requested, .. } = chosen;
-    Ok(ModelSelection { models: Arc::new(models), name, requested, notices, replayed: None })
+    let ChosenModel { models, name, requested, is_unconfigured, .. } = chosen;
+    Ok(ModelSelection { models: Arc::new(models), name, requested, notices, replayed: None, is_unconfigured })
+}
+
+/// Refuses to continue a session with the offline responder that was not asked for, after a real model took part in it: the
+/// person would not notice that no model answers any more.
+///
+/// # Errors
+/// `Usage`, which names the model; or the store cannot be read.
+pub(crate) async fn refuse_silent_change(
+    store: &dyn Store,
+    id: &str,
+    selected: &ModelSelection,
+) -> Result<(), EngineError> {
+    if !selected.is_unconfigured {
+        return Ok(());
+    }
+    let started = store.journal_by_kind(id, "session_started", 0, 1).await?.into_iter().next();
+    let resumed = store.last_by_kind(id, "session_resumed").await?;
+    for event in started.iter().chain(&resumed) {
+        let event = parse(&event.body, "event")?;
+        let model = event.get("model").and_then(Value::as_str).unwrap_or(OFFLINE);
+        if model != OFFLINE {
+            return Err(EngineError::usage(msg!(
+                "session `{id}` was run with the model `{model}`, and no model is configured now"
+            ))
+            .with_help(
+                "set BCC_MODEL and the API key again, or choose a model with `--model`; `--model offline` continues without AI",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Notices about the models and the configuration of a session.

@@ -81,12 +81,43 @@ fn code_of_a_trusted_project_runs_without_the_secrets_of_models() {
     assert!(seen.contains("'PLAIN'") && !seen.contains("API_KEY") && !seen.contains("PRIVATE"), "{seen}");
 }
 
-#[test]
-fn a_missing_kernel_is_reported_with_how_to_install_one() {
-    let home = Home::new();
-    home.file("script.yaml", &SCRIPT.replace("  phases:", "  kernel: { name: nowhere, timeout: 5s }\n  phases:"));
+/// The script with a kernel of this name that is not installed.
+fn with_missing_kernel(home: &Home, script: &str) {
+    home.file("script.yaml", &script.replace("  phases:", "  kernel: { name: nowhere, timeout: 5s }\n  phases:"));
     home.file("bcc-script.toml", ALLOWED);
+}
+
+#[test]
+fn a_missing_kernel_stops_the_session_which_continues_when_it_is_installed() {
+    let home = Home::new();
+    with_missing_kernel(&home, SCRIPT);
     let (code, text) = run(&home, &["--trust", "--model", "offline"], None);
-    assert_ne!(code, Some(0));
+    assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("there is no kernel `nowhere`") && text.contains("pip install ipykernel"), "{text}");
+    // The code did not begin, so nobody is asked about it.
+    let again = home.finish(["sessions", "resume", "s", "--trust", "--json"], "");
+    assert_eq!(again.code, Some(3), "{}", again.err);
+    let kinds: Vec<String> = again.events().iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect();
+    assert!(kinds.contains(&"session_stopped".to_owned()) && !kinds.contains(&"waiting".to_owned()), "{kinds:?}");
+
+    let Some(python) = kernel_python() else { return };
+    let spec = format!(
+        r#"{{"argv": [{:?}, "-m", "ipykernel_launcher", "-f", "{{connection_file}}"]}}"#,
+        python.display().to_string()
+    );
+    home.put("jupyter/kernels/nowhere/kernel.json", spec);
+    let mut command = home.command(["sessions", "resume", "s", "--trust"]);
+    command.envs(kernel_variables(&python)).env("JUPYTER_PATH", home.path().join("jupyter"));
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(home.path().join("seen").exists());
+}
+
+#[test]
+fn a_route_for_error_applies_when_the_kernel_is_missing() {
+    let home = Home::new();
+    let routed = "config: { codecell_id: lastAddedCellId }\n              on_exit: { error: next }";
+    with_missing_kernel(&home, &SCRIPT.replace("config: { codecell_id: lastAddedCellId }", routed));
+    let (code, text) = run(&home, &["--trust", "--model", "offline"], None);
+    assert_eq!(code, Some(0), "{text}");
 }

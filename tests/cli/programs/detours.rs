@@ -32,12 +32,12 @@ fn a_session_shows_its_location_in_skills_and_list_elements() {
     let home = Home::new();
     assert_eq!(talk(&home, &[], INTO_THE_TRIGGER).code, Some(3));
     let shown = sessions(&home, &["show", "t"]).out;
-    assert!(shown.contains("- at: family › start › ask_mood › safety › are_you_safe, round 1\n"), "{shown}");
-    assert!(shown.contains("### family › start › ask_mood › comfort\n\n- **ai** 不着急，慢慢来。"), "{shown}");
+    assert!(shown.contains("- at: 家庭 › 开始 › safety, round 1\n"), "{shown}");
+    assert!(shown.contains("### 家庭 › 开始 › comfort\n\n- **咨询师** ("), "{shown}");
 
     assert_eq!(home.finish(["sessions", "resume", "t"], "安全\n").code, Some(3));
     let shown = sessions(&home, &["show", "t"]).out;
-    assert!(shown.contains("- at: family › people@母亲 › ask_story, round 1\n"), "{shown}");
+    assert!(shown.contains("- at: 家庭 › 照料者 (母亲), round 1\n"), "{shown}");
     assert!(!shown.contains("芝麻开门"), "{shown}");
 }
 

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 #[test]
-fn success_exits_with_0_and_usage_errors_with_2() {
+fn success_exits_with_0_usage_errors_with_2_and_a_session_that_has_ended_with_4() {
     let home = Home::new();
     let script = home.script("two_phases.yaml").display().to_string();
     let other = home.script("short_talk.yaml").display().to_string();
@@ -26,13 +26,13 @@ fn success_exits_with_0_and_usage_errors_with_2() {
         (2, &["run", &script, "--sesion", "x"], "--session"),
         (2, &["run", "nowhere.yaml"], "nowhere.yaml"),
         (2, &["run", &invalid, "--store", &store], "2 errors"),
-        (2, &["run", &script, "--session", "t"], "`t` cannot continue: its status is `completed`"),
+        (4, &["run", &script, "--session", "t"], "`t` cannot continue: its status is `completed`"),
         (2, &["run", &other, "--session", "t"], "belongs to the script `two_phases`"),
         (2, &["run", &script, "--session", "../t"], "is not a valid session id"),
         (2, &["run", &script, "--model", "nobody"], "nobody"),
         (2, &["run", &script, "--clock", "tomorrow"], "2026-"),
         (2, &["run", &script, "--project", "nowhere"], "nowhere"),
-        (2, &["sessions", "resume", "t"], "`t` cannot continue: its status is `completed`"),
+        (4, &["sessions", "resume", "t"], "`t` cannot continue: its status is `completed`"),
         (2, &["sessions", "resume", "nobody"], "there is no session `nobody`"),
         (2, &["sessions", "resume", "t", "--after", "3"], "--json"),
         (2, &["sessions", "show", "nobody"], "there is no session `nobody`"),

@@ -48,10 +48,11 @@ fn every_line_is_an_event_with_the_next_number() {
 #[test]
 fn plain_lines_and_objects_are_answers() {
     let home = Home::new();
-    let input = ["小林", &json!({ "user": "35" }).to_string(), &answer("{\"user\": 1}", "a3"), "{not json"].join("\n");
+    let input =
+        ["小林", &json!({ "user": "35" }).to_string(), &answer("{\"user\": 1}", "a3"), "[not an object"].join("\n");
     assert_eq!(talk(&home, &["--json"], input).code, Some(0));
     assert_eq!(user_messages(&home)[..2], ["小林", "35"]);
-    assert_eq!(user_messages(&home)[2..], ["***", "{not json"], "the third is the sensitive code");
+    assert_eq!(user_messages(&home)[2..], ["***", "[not an object"], "the third is the sensitive code");
 }
 
 #[test]
@@ -87,14 +88,74 @@ fn an_answer_whose_id_was_taken_is_ignored_with_a_committed_warning() {
     assert_eq!(user_messages(&home).len(), 3);
 }
 
+/// The codes of the errors among `events`. Each must be a committed event with a help.
+fn errors(events: &[Value]) -> Vec<&str> {
+    for (index, event) in numbered(events).into_iter().enumerate() {
+        assert_eq!(event["seq"], index + 1);
+    }
+    let errors = of_type(events, "error");
+    assert!(errors.iter().all(|error| error["message"].is_string() && error["help"].is_string()), "{errors:?}");
+    errors.into_iter().map(|error| error["code"].as_str().unwrap()).collect()
+}
+
 #[test]
-fn an_invalid_answer_object_is_reported_on_standard_error_and_the_question_stays() {
+fn an_unusable_line_is_an_error_event_and_the_session_continues_to_wait() {
     let home = Home::new();
-    let input = [r#"{"text": "小林"}"#, r#"{"user": 5}"#, &answer("小林", "a1")].join("\n");
-    let finished = talk(&home, &["--json"], input);
-    assert_eq!(finished.code, Some(3));
-    assert_eq!(finished.err.matches("a JSON line must be").count(), 2, "{}", finished.err);
+    let lines: [&[u8]; 9] = [
+        b"{bad json",
+        b"",
+        "  \r".as_bytes(),
+        br#"{"text": "5"}"#,
+        br#"{"user": 12345}"#,
+        br#"{"user": "x", "answer_id": 12345}"#,
+        b"a\xff\xfeb",
+        br#"{"user": "half"#,
+        "小林".as_bytes(),
+    ];
+    let finished = talk(&home, &["--json"], lines.join(&b'\n'));
+    assert_eq!((finished.code, finished.err.contains("error")), (Some(3), false), "{}", finished.err);
+    let events = finished.events();
+    let expected = [
+        "answer-not-json",
+        "answer-not-readable",
+        "answer-not-readable",
+        "answer-not-readable",
+        "answer-not-utf8",
+        "answer-not-json",
+    ];
+    assert_eq!(errors(&events), expected);
+    assert!(!finished.out.contains("12345"), "an error repeats the input: {}", finished.out);
     assert_eq!(user_messages(&home), ["小林"]);
+}
+
+#[test]
+fn with_json_objects_a_plain_line_is_an_error_event() {
+    let home = Home::new();
+    let input = ["小林", "", "\"小林\"", &answer("小林", "a1")].join("\n");
+    let finished = talk(&home, &["--json", "--json-objects"], input);
+    assert_eq!(finished.code, Some(3), "{}", finished.err);
+    assert_eq!(errors(&finished.events()), ["answer-not-an-object"; 2]);
+    assert_eq!(user_messages(&home), ["小林"]);
+    let resumed = home.finish(["sessions", "resume", "t", "--json", "--json-objects"], "35\n");
+    assert_eq!(of_type(&resumed.events(), "error").len(), 1, "{}", resumed.out);
+    assert_eq!(user_messages(&home), ["小林"]);
+    assert_eq!(talk(&home, &["--json-objects"], "").code, Some(2), "it needs --json");
+}
+
+#[test]
+fn unused_lines_of_input_are_reported_and_are_no_event() {
+    let home = Home::new();
+    let finished = talk(&home, &["--json"], format!("{ANSWERS}one too many\n\n{{bad json\n"));
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
+    assert_eq!(finished.events().last().unwrap()["type"], "session_completed");
+    assert!(
+        finished.err.contains("warning: unused lines of input: 2; the session asked no further"),
+        "{}",
+        finished.err
+    );
+    let stopped = talk(&Home::new(), &["--json", "--budget", "turns=3"], ANSWERS);
+    assert_eq!(stopped.code, Some(3));
+    assert!(stopped.err.contains("warning: unused lines of input: "), "{}", stopped.err);
 }
 
 #[test]
@@ -143,7 +204,7 @@ fn after_repeats_exactly_the_missed_events() {
     // For a completed session, the missed events at its end are printed.
     assert_eq!(talk(&home, &["--json"], "35\n芝麻开门\n从前\n").code, Some(0));
     let ended = home.finish(["sessions", "resume", "t", "--json", "--after", &printed.len().to_string()], "");
-    assert_eq!(ended.code, Some(2), "{}", ended.err);
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
     assert_eq!(ended.events()[0]["type"], "session_resumed");
     assert_eq!(ended.events().last().unwrap()["type"], "session_completed");
 }

@@ -18,8 +18,8 @@ fn sessions_are_listed_shown_exported_and_deleted() {
     for part in [
         "# 两段",
         "waiting_input",
-        "- **ai** 怎么称呼你？",
-        "- **user** 小林",
+        "- **咨询师** (20:00): 怎么称呼你？",
+        "- **来访者** (20:00): 小林",
         "`age` = 35 (set by ask_age)",
         "`code` = ***",
     ] {
@@ -34,6 +34,66 @@ fn sessions_are_listed_shown_exported_and_deleted() {
     // The id can be used again.
     let finished = talk(&home, &[], "");
     assert_eq!((finished.code, finished.out.as_str()), (Some(3), "你好。\n怎么称呼你？\n"));
+}
+
+#[test]
+fn a_markdown_export_has_the_names_of_the_script_and_local_times() {
+    let home = Home::new();
+    let story = json!({ "user": "从前\n# 有座山\n\n- 山里有座庙" }).to_string();
+    let input = ["小林", "不说", "35", "芝麻开门", &story].join("\n");
+    talk(&home, &["--json", "--user", "lin", "--clock", "2026-11-21T20:00:00Z"], input);
+    let export = |language: &str, zone: &str| {
+        let mut command = home.command(["sessions", "export", "t", "--format", "md", "--lang", language]);
+        command.env("TZ", zone);
+        let finished = process::finished(command, "");
+        assert_eq!(finished.code, Some(0), "{}", finished.err);
+        finished.out
+    };
+    insta::assert_snapshot!("a_markdown_export_in_english", export("en", "UTC"));
+    // The session began in the evening, and it is the next morning eight hours further east.
+    insta::assert_snapshot!("a_markdown_export_in_chinese", export("zh", "CST-8"));
+}
+
+#[test]
+fn an_export_refuses_an_extension_that_is_no_format() {
+    let home = Home::new();
+    talk(&home, &[], "小林\n");
+    for file in ["talk.docx", "talk.PDF", "talk.md.bak"] {
+        let refused = sessions(&home, &["export", "t", "-o", file]);
+        assert_eq!(refused.code, Some(2), "{}", refused.err);
+        for part in ["cannot be exported", "`.json`, `.md`, `.html` or `.ipynb`"] {
+            assert!(refused.err.contains(part), "{part} in {}", refused.err);
+        }
+        assert!(!home.path().join(file).exists());
+    }
+    for (arguments, start) in [
+        (["-o", "talk.MD", "--format", "md"], "# 两段"),
+        (["-o", "talk.docx", "--format", "json"], "{"),
+        (["-o", "talk", "--format", "html"], "<!"),
+    ] {
+        let finished = sessions(&home, &["export", "t", arguments[0], arguments[1], arguments[2], arguments[3]]);
+        assert_eq!(finished.code, Some(0), "{}", finished.err);
+        assert!(std::fs::read_to_string(home.path().join(arguments[1])).unwrap().starts_with(start), "{arguments:?}");
+    }
+    assert_eq!(sessions(&home, &["export", "t", "-o", "plain"]).code, Some(0));
+    assert!(std::fs::read_to_string(home.path().join("plain")).unwrap().starts_with('{'), "without an extension");
+}
+
+#[test]
+fn a_session_that_failed_or_stopped_shows_why() {
+    let home = Home::new();
+    assert_eq!(run(&home, "failing.yaml", &[], "不说\n").code, Some(1));
+    let shown = sessions(&home, &["show", "t"]).out;
+    assert!(shown.contains("\n- failed because: ") && shown.contains("`age >= 18`"), "{shown}");
+    assert!(home.export("t")["session"]["reason"].as_str().unwrap().contains("`age >= 18`"));
+
+    let home = Home::new();
+    assert_eq!(talk(&home, &["--budget", "turns=2"], "小林\n").code, Some(3));
+    let shown = sessions(&home, &["show", "t", "--lang", "zh"]).out;
+    assert!(shown.contains("\n- 停止原因：预算已用完"), "{shown}");
+    // It is the reason only as long as the session is stopped.
+    assert_eq!(home.finish(["sessions", "resume", "t", "--budget", "turns=50"], "小林\n").code, Some(3));
+    assert!(!sessions(&home, &["show", "t"]).out.contains("because"));
 }
 
 #[test]

@@ -35,11 +35,13 @@ fn the_end_of_input_saves_the_session_and_it_can_be_continued() {
 }
 
 #[test]
-fn input_lines_during_a_turn_wait_for_their_question() {
+fn input_lines_wait_for_their_question_and_unused_ones_are_reported() {
     let home = Home::new();
     let finished = talk(&home, &[], format!("{ANSWERS}one too many\n"));
     assert_eq!(finished.code, Some(0), "{}", finished.err);
     assert_eq!(user_messages(&home), ["小林", "35", "***", "从前"]);
+    assert!(finished.err.contains("warning: unused lines of input: 1; the session asked"), "{}", finished.err);
+    assert!(!finished.err.contains("one too many"), "{}", finished.err);
 }
 
 #[test]
@@ -50,7 +52,7 @@ fn a_failed_session_prints_the_reason_to_standard_error_and_exits_with_1() {
     assert_eq!(finished.out, "你几岁？\n");
     assert!(finished.err.contains("`age >= 18`"), "{}", finished.err);
     // A failed session cannot be resumed.
-    assert_eq!(sessions(&home, &["resume", "t"]).code, Some(2));
+    assert_eq!(sessions(&home, &["resume", "t"]).code, Some(4));
 }
 
 #[test]

@@ -70,10 +70,16 @@ fn an_answer_that_is_too_long_is_rejected_and_the_question_stays() {
 }
 
 #[test]
-fn invalid_utf_8_is_an_answer_too() {
+fn a_line_that_is_not_utf_8_is_rejected_and_the_question_stays() {
     let home = Home::new();
-    assert_eq!(talk(&home, &[], b"a\xff\xfeb\n").code, Some(3));
-    assert_eq!(user_messages(&home), ["a\u{fffd}\u{fffd}b"]);
+    let finished = talk(&home, &[], b"a\xff\xfeb\n\xe5\xb0\x8f\xe6\x9e\x97\n");
+    assert_eq!(finished.code, Some(3));
+    assert!(
+        finished.err.contains("error: a line that is not valid UTF-8 was not accepted\nhelp: "),
+        "{}",
+        finished.err
+    );
+    assert_eq!(user_messages(&home), ["小林"]);
 }
 
 #[test]

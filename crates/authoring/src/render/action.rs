@@ -29,6 +29,7 @@ use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::effects::behaviors::ServerError;
+use bcc_runtime::notebook::kernel::contract::KernelError;
 use bcc_runtime::notebook::state::NotebookState;
 use bcc_runtime::program::cell_reader::NoCells;
 use bcc_runtime::program::clock::Clock;
@@ -141,6 +142,7 @@ fn redact_error(error: EngineError, masker: &Masker, marks: &Marks) -> EngineErr
             help: help.map(shown),
         },
         EngineError::Usage { message, help } => EngineError::Usage { message: shown(message), help: help.map(shown) },
+        EngineError::Ended { message, help } => EngineError::Ended { message: shown(message), help: help.map(shown) },
         invalid @ EngineError::Invalid(_) => invalid,
     }
 }
@@ -303,7 +305,9 @@ impl ActionSetup<'_> {
         }
         flow.map_err(|error| match error {
             ActionError::Model(error) => EngineError::failed(error.to_message()),
-            ActionError::Failed { message, help, .. } | ActionError::Source(ServerError { message, help, .. }) => {
+            ActionError::Failed { message, help, .. }
+            | ActionError::Source(ServerError { message, help, .. })
+            | ActionError::Kernel(KernelError { message, help, .. }) => {
                 let failed = EngineError::failed(message);
                 match help {
                     Some(help) => failed.with_help(help),

@@ -20,7 +20,7 @@ use bcc_llm::model::error::{ModelError, TimeoutPhase};
 use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use bcc_llm::model::reply::ModelReply;
-use bcc_llm::model::request::{ModelRequest, Purpose};
+use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_llm::providers::offline::Offline;
 use bcc_llm::providers::scripted::Scripted;
 use bcc_llm::providers::scripted::entries::{NextReply, ReplyEntry, ReplyKey, ReplyList};
@@ -127,9 +127,12 @@ impl TestModels {
     ) -> Result<Self, EngineError> {
         let scripted = || Arc::new(Scripted::new(test.replies().map(list).collect(), Arc::clone(time)));
         let named = match &test.model {
-            Some(Model::Scripted(_)) => {
+            Some(Model::Scripted { others_offline, .. }) => {
                 let scripted = scripted();
-                let inner = Inner::One(Arc::clone(&scripted) as Arc<dyn Provider>);
+                let inner = Inner::One(match others_offline {
+                    true => Arc::new(OthersOffline(Arc::clone(&scripted))) as Arc<dyn Provider>,
+                    false => Arc::clone(&scripted) as Arc<dyn Provider>,
+                });
                 let name = scripted.name().to_owned();
                 return Ok(Self { inner, monitors: test.monitors, watch, name, scripted: Some(scripted) });
             }
@@ -171,6 +174,33 @@ impl ModelProviders for TestModels {
         };
         let provider = provider.filter(|provider| self.monitors && provider.answers(Purpose::Monitor, action_id))?;
         Some(self.watched(provider))
+    }
+}
+
+/// Scripted replies, and the offline responder for all askers without a list.
+struct OthersOffline(Arc<Scripted>);
+
+#[async_trait]
+impl Provider for OthersOffline {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn answers(&self, purpose: Purpose, action_id: &str) -> bool {
+        self.0.answers(purpose, action_id) || Offline.answers(purpose, action_id)
+    }
+
+    fn reply_policy(&self) -> ReplyPolicy {
+        self.0.reply_policy()
+    }
+
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
+        let Task { purpose, action_id, .. } = &request.task;
+        if self.0.has_list(*purpose, action_id) {
+            self.0.complete(request, live).await
+        } else {
+            Offline.complete(request, live).await
+        }
     }
 }
 
@@ -244,7 +274,6 @@ fn next_reply(sent: &SentReply) -> NextReply {
 mod tests {
     use super::*;
     use bcc_llm::model::message::Role;
-    use bcc_llm::model::request::Task;
 
     #[test]
     fn the_newest_prompt_of_each_caller_is_returned() {

@@ -18,6 +18,8 @@ pub struct TestRequest {
     pub filter: Option<String>,
     /// `--model`: the model of tests without scripted replies.
     pub model: Option<String>,
+    /// `--scheme`: the template scheme of all conversations.
+    pub scheme: Option<String>,
     /// `--jobs`: the number of conversations that run in parallel; by default, one per processor.
     pub jobs: Option<usize>,
     /// `--fail-fast`: no further conversation starts after the first failure.

@@ -154,7 +154,9 @@ impl Runner<'_> {
             ran.reason = Some(Message::word("its script does not exist"));
             return;
         };
-        let scheme = written.scheme.as_ref().map(|scheme| scheme.value.as_str());
+        // The command line has priority over the test, and the test over its script.
+        let scheme = self.request.scheme.as_deref();
+        let scheme = scheme.or(written.scheme.as_ref().map(|scheme| scheme.value.as_str()));
         let script = match self.scripts.get(&path, scheme) {
             Ok(script) => script,
             Err(error) => {
@@ -258,7 +260,7 @@ impl Runner<'_> {
 
 fn is_real(test: &WrittenTest, asked: Option<&str>) -> bool {
     let named = match &test.model {
-        Some(Model::Scripted(_)) => return false,
+        Some(Model::Scripted { .. }) => return false,
         Some(Model::Named(name)) => Some(name.value.as_str()),
         None => None,
     };

@@ -41,6 +41,8 @@ pub struct ChosenModel {
     pub notices: Vec<Message>,
     /// The requested model, stored so that a resumed session uses it again.
     pub requested: Option<String>,
+    /// Whether the offline responder is used because no model is configured.
+    pub is_unconfigured: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,14 +87,18 @@ pub fn choose(
         let requested = replies.map_or_else(|| requested.to_owned(), |file| format!("replay:{}", file.display()));
         let name = provider.name().to_owned();
         set.requested = Some(provider);
-        return Ok(ChosenModel { models: set, name, notices: Vec::new(), requested: Some(requested) });
+        let (requested, notices) = (Some(requested), Vec::new());
+        return Ok(ChosenModel { models: set, name, notices, requested, is_unconfigured: false });
     }
     let wanted = wanted.script.unwrap_or("default");
-    let mut notices = Vec::new();
+    let (mut notices, mut is_unconfigured) = (Vec::new(), false);
     if wanted == "default" && !project.config.models.contains_key("default") {
         match key {
             Some(key) => notices.extend(key.notice()),
-            None => notices.push(NOTHING_CONFIGURED.into()),
+            None => {
+                notices.push(NOTHING_CONFIGURED.into());
+                is_unconfigured = true;
+            }
         }
     }
     let provider = set.make(wanted)?;
@@ -100,7 +106,7 @@ pub fn choose(
     if project.config.models.contains_key(MONITOR) {
         set.make(MONITOR)?;
     }
-    Ok(ChosenModel { models: set, name, notices, requested: None })
+    Ok(ChosenModel { models: set, name, notices, requested: None, is_unconfigured })
 }
 
 const NOTHING_CONFIGURED: &str = "no model is configured: the built-in offline responder answers (no AI); to use a model, set BCC_MODEL and an API key such as OPENAI_API_KEY";

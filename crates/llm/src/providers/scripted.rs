@@ -83,6 +83,11 @@ impl Scripted {
         self.lists.iter().any(of_purpose)
     }
 
+    /// Whether a list applies to this action, even if its replies are used up.
+    pub fn has_list(&self, purpose: Purpose, action_id: &str) -> bool {
+        self.list(purpose, action_id).is_some()
+    }
+
     /// The requests without a reply, in order.
     pub fn missing(&self) -> Vec<MissingReply> {
         self.used().missing.clone()
@@ -206,7 +211,7 @@ impl Provider for Scripted {
     }
 
     fn answers(&self, purpose: Purpose, action_id: &str) -> bool {
-        purpose == Purpose::Action || self.list(purpose, action_id).is_some()
+        purpose == Purpose::Action || self.has_list(purpose, action_id)
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {

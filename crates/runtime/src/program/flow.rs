@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::effects::behaviors::ServerError;
+use crate::notebook::kernel::contract::KernelError;
 use crate::program::outcome::Outcome;
 use bcc_llm::model::error::ModelError;
 
@@ -102,6 +103,10 @@ pub enum ActionError {
     /// The source of behaviors returned nothing usable: the session stops and can be resumed, as with a model.
     #[error(transparent)]
     Source(#[from] ServerError),
+    /// The kernel that the action needs is not installed or does not start. The session stops and can be resumed, unless the author
+    /// has a route for `error`.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// The action cannot continue: it ends with `error`.
     #[error("{message}")]
     Failed {
@@ -118,6 +123,7 @@ impl ToMessage for ActionError {
         match self {
             Self::Model(error) => error.to_message(),
             Self::Source(error) => error.message.clone(),
+            Self::Kernel(error) => error.message.clone(),
             Self::Failed { message, .. } => message.clone(),
         }
     }

@@ -216,6 +216,22 @@ impl Session {
         self.commit(draft).await
     }
 
+    /// Commits an error about a line of input that was not accepted as an answer; nothing else changes.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn report_rejected_input(
+        &mut self,
+        code: &'static str,
+        message: Message,
+        help: Option<Message>,
+    ) -> Result<(), RunError> {
+        self.ensure_consistent()?;
+        let mut draft = CommitDraft::default();
+        draft.event(&self.place(), Event::Error { code, message, help });
+        self.commit(draft).await
+    }
+
     async fn is_taken(&self, answer_id: &str) -> Result<bool, RunError> {
         if own_number(answer_id).is_some_and(|number| number <= self.answers) {
             return Ok(true);

@@ -48,14 +48,14 @@ impl SessionFailure {
     /// The error for a model that gave no reply, with its help text.
     pub(crate) fn of_model(error: &ModelError) -> Self {
         let help = match error {
-            ModelError::NoReply { .. } => "add the reply to the file and resume the session; nothing is lost",
+            ModelError::NoReply { .. } => "add the reply to the file and resume the session",
             ModelError::Differs { .. } => {
                 "an answer, the script, a template or a variable has changed since the recording; record again, or use `--replay-by order`"
             }
             ModelError::RecordedFailure { .. } => {
                 "the recording ends here, too; continue with a model: `sessions resume ID --model M`"
             }
-            _ => "resume the session when the model can be reached; nothing is lost",
+            _ => "resume the session when the model can be reached",
         };
         Self { code: "model-failed", message: error.to_message(), help: Some(Message::word(help)) }
     }
@@ -66,6 +66,7 @@ impl SessionFailure {
             ActionError::Failed { code, message, help } => Self { code, message, help },
             ActionError::Model(error) => Self { code: "model-failed", message: error.to_message(), help: None },
             ActionError::Source(error) => Self { code: error.code, message: error.message, help: error.help },
+            ActionError::Kernel(error) => Self { code: error.code, message: error.message, help: error.help },
         }
     }
 }

@@ -5,6 +5,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
+use crate::notebook::kernel::contract::KernelError;
 use crate::program::cell_reader::NoCells;
 use crate::program::event::{Event, Speaker};
 use crate::program::flow::{ActionError, Call, Flow, StepBlock, WaitReason};
@@ -177,7 +178,15 @@ impl Session {
                 self.stopped(&context.place, SessionFailure::of(error), work, &mut draft);
                 return self.commit(draft).await;
             }
-            Err(ActionError::Failed { code, message, help }) => {
+            Err(error @ ActionError::Kernel(_)) if position.route(&program, ExitReason::Error).is_none() => {
+                // The code did not start, so it is announced again when the session is resumed.
+                self.close_effect_of(context.key, &context.place, "not started", &mut draft);
+                self.stopped(&context.place, SessionFailure::of(error), work, &mut draft);
+                return self.commit(draft).await;
+            }
+            Err(
+                ActionError::Failed { code, message, help } | ActionError::Kernel(KernelError { code, message, help }),
+            ) => {
                 // The turn is over and is not repeated: its calls keep their numbers.
                 if let Some(frame) = self.frames.change(context.key) {
                     frame.calls += work.calls;

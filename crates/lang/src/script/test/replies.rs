@@ -30,7 +30,11 @@ const MAX_DELAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 #[derive(Clone, Debug)]
 pub enum Model {
-    Scripted(Vec<Replies>),
+    Scripted {
+        replies: Vec<Replies>,
+        /// `"*": offline`: the offline responder answers all askers without a list.
+        others_offline: bool,
+    },
     /// The model with this name in the project's configuration, or `offline`.
     Named(Spanned<String>),
 }
@@ -90,6 +94,9 @@ pub enum SentReply {
     Error(ScriptedError),
 }
 
+/// The value of `"*"` for the offline responder.
+const OFFLINE: &str = "offline";
+
 const PURPOSES: [&str; 4] = ["action", "monitor", "orchestrator", "persona"];
 
 /// Reads `model`: a name, a list for all askers, or lists by action.
@@ -100,7 +107,10 @@ pub(crate) fn model(fields: &Fields<'_>) -> Option<Model> {
             Some(Model::Named(Spanned { value: scalar.text.clone(), span: node.span }))
         }
         NodeKind::Scalar(_) => None,
-        _ => Some(Model::Scripted(reply_lists(node, "action", fields))),
+        _ => {
+            let (replies, others_offline) = reply_lists(node, "action", fields);
+            Some(Model::Scripted { replies, others_offline })
+        }
     }
 }
 
@@ -108,7 +118,7 @@ pub(crate) fn model(fields: &Fields<'_>) -> Option<Model> {
 pub(crate) fn monitor(fields: &Fields<'_>) -> (Vec<Replies>, bool) {
     let Some(node) = fields.take("monitor") else { return (vec![], false) };
     match node.as_scalar().map(|scalar| scalar.text.as_str()) {
-        None => (reply_lists(node, "monitor", fields), true),
+        None => (reply_lists(node, "monitor", fields).0, true),
         Some("" | "off" | "false" | "~" | "null") => (vec![], false),
         Some("on" | "true") => (vec![], true),
         Some(_) => {
@@ -121,23 +131,32 @@ pub(crate) fn monitor(fields: &Fields<'_>) -> (Vec<Replies>, bool) {
     }
 }
 
-fn reply_lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>) -> Vec<Replies> {
+/// The lists of a table, and whether the offline responder answers all other askers.
+fn reply_lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>) -> (Vec<Replies>, bool) {
     let entries = match &node.kind {
         NodeKind::Sequence(items) => {
             let asker =
                 if purpose == "monitor" { Asker::One { purpose, action: "*".to_owned() } } else { Asker::Anyone };
-            return vec![Replies { asker, span: node.span, entries: entries(items, "the list", fields) }];
+            return (vec![Replies { asker, span: node.span, entries: entries(items, "the list", fields) }], false);
         }
         NodeKind::Mapping(entries) => entries,
-        NodeKind::Scalar(_) => return vec![],
+        NodeKind::Scalar(_) => return (vec![], false),
     };
     let mut lists: Vec<Replies> = Vec::new();
+    let mut others_offline = false;
     for entry in entries {
         let Some(asker) = asker(&entry.key, purpose, fields) else { continue };
+        if asker == Asker::Anyone && entry.value.as_scalar().is_some_and(|scalar| scalar.text == OFFLINE) {
+            others_offline = true;
+            continue;
+        }
         let NodeKind::Sequence(items) = &entry.value.kind else {
             let message =
                 msg!("the replies of `{}` must be a list, but this is {}", entry.key.value, entry.value.describe());
-            let help = "write the replies in order, each on its own line with `- `";
+            let help = match asker {
+                Asker::Anyone => "write the replies in order, each on its own line with `- `, or `\"*\": offline`",
+                Asker::One { .. } => "write the replies in order, each on its own line with `- `",
+            };
             fields.error("wrong-type", message, entry.value.span, help);
             continue;
         };
@@ -151,7 +170,7 @@ fn reply_lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>)
         let entries = self::entries(items, &entry.key.value, fields);
         lists.push(Replies { asker, span: entry.key.span, entries });
     }
-    lists
+    (lists, others_offline)
 }
 
 fn asker(key: &Spanned<String>, default_purpose: &'static str, fields: &Fields<'_>) -> Option<Asker> {

@@ -118,7 +118,7 @@ impl WrittenTest {
     /// The replies of models and monitors.
     pub fn replies(&self) -> impl Iterator<Item = &Replies> {
         let scripted = match &self.model {
-            Some(Model::Scripted(replies)) => replies.as_slice(),
+            Some(Model::Scripted { replies, .. }) => replies.as_slice(),
             _ => &[],
         };
         scripted.iter().chain(&self.monitor)
@@ -169,7 +169,7 @@ fn read(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<
     let (monitor, monitors) = monitor(&fields);
     let has_monitor = |replies: &&Replies| replies.asker.written().starts_with("monitor:");
     let monitors = monitors
-        || matches!(&model, Some(Model::Scripted(replies)) if replies.iter().any(|replies| has_monitor(&replies)));
+        || matches!(&model, Some(Model::Scripted { replies, .. }) if replies.iter().any(|replies| has_monitor(&replies)));
     let persona = fields.take("user").and_then(|node| persona(node, &fields));
     let mut dialogue = Vec::new();
     let items = if persona.is_some() && !fields.has("dialogue") { None } else { fields.required_list("dialogue") };

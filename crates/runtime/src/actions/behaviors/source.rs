@@ -112,12 +112,8 @@ impl LoopConfig {
                 code: "behavior-unreadable",
                 message: msg!("{source} gave {} unusable answers in a row: {error}", frame.unusable_answers),
                 help: Some(match &self.source {
-                    BehaviorSource::Model(_) => {
-                        Message::word("resume the session, with another model if needed; nothing is lost")
-                    }
-                    BehaviorSource::Server(_) => {
-                        Message::word("fix the server and resume the session; nothing is lost")
-                    }
+                    BehaviorSource::Model(_) => Message::word("resume the session, with another model if needed"),
+                    BehaviorSource::Server(_) => Message::word("fix the server and resume the session"),
                 }),
             }));
         }

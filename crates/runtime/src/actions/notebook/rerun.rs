@@ -44,6 +44,8 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Optio
         let id = &cell.id;
         let message = match ended {
             Ok(CellEnd::Ok | CellEnd::Error) => continue,
+            // Without a kernel, `next` cannot run either, and that is reported.
+            Err(_) => return Ok(None),
             Ok(CellEnd::Died) => msg!(
                 "the kernel started with empty memory; {done} of {total} earlier cells ran again, then the kernel died while running `{id}`"
             ),

@@ -11,7 +11,7 @@ use crate::actions::notebook::perform::{EXEC, PerformStep, PerformedAction, Runn
 use crate::actions::notebook::rerun;
 use crate::notebook::apply::apply_execution;
 use crate::notebook::cell::{Cell, CellEnd};
-use crate::notebook::kernel::contract::{Execution, KernelError};
+use crate::notebook::kernel::contract::Execution;
 use crate::program::flow::ActionError;
 use crate::program::interrupted_effects::{Decision, decide};
 use crate::program::turn::Turn;
@@ -57,7 +57,7 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let rerun_effect = rerun::restore_memory(turn, &cell).await?;
     let execution = match kernel.execute(&cell.content, timeout, settings).await {
         Ok(execution) => execution,
-        Err(error) => return Ok(not_run(turn, running, error)),
+        Err(error) => return Err(ActionError::Kernel(error)),
     };
     let (ended, ms) = (execution.ended, execution.ms);
     let error = error_of(&execution, timeout);
@@ -91,14 +91,6 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     report(turn, EXEC, running.options.by, &done, effects);
     running.so_far = done;
     Ok(debug::next_step(running))
-}
-
-/// The result of code for which no kernel is available.
-fn not_run(turn: &Turn<'_>, running: RunningAction, error: KernelError) -> PerformStep {
-    turn.close_effect("the code did not run: there is no kernel");
-    let KernelError { code, message, help } = error;
-    let done = PerformedAction { help, ..reject(turn, running, code, message) };
-    PerformStep::Done(Box::new(done))
 }
 
 fn reject(turn: &Turn<'_>, running: RunningAction, code: &'static str, message: Message) -> PerformedAction {

@@ -288,7 +288,9 @@ fn cannot_start(spec: &KernelSpec, why: &str) -> KernelError {
     KernelError {
         code: "kernel-did-not-start",
         message: msg!("the kernel `{}` did not start: {why}", spec.name),
-        help: Some(Message::word("`bcc-script doctor` lists the installed kernels; choose one with `session.kernel`")),
+        help: Some(Message::word(
+            "`bcc-script doctor` lists the installed kernels; `python3 -m pip install ipykernel` installs one for the first `python3` that is found",
+        )),
     }
 }
 
