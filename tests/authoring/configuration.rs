@@ -133,6 +133,7 @@ const MISTAKES: [(&str, &str, &str, &str); 66] = [
     ("proxy = 8080", "8080", "expected a string, or { env", "`bcc-script schema config`"),
     ("headers = { Authorization = \"Bearer q7-geheim\" }", "***", "contains a secret", "Authorization = { env ="),
     ("headers = { X-Api-Key = \"q7-geheim\" }", "***", "contains a secret", "X-Api-Key = { env ="),
+    ("headers = { x-portkey-api-key = \"q7-geheim\" }", "***", "contains a secret", "x-portkey-api-key = { env ="),
     ("headers = { Cookie = \"s=q7-geheim\" }", "***", "contains a secret", "Cookie = { env ="),
     ("headers = { Authorization = 7743 }", "****", "expected a string, or { env", "`bcc-script schema config`"),
     ("headers = { X-Team = { en = \"A\" } }", "{ en", "unknown field `en`", "did you mean `env`?"),

@@ -77,6 +77,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "duplicate-variable"),
     page!(Error "empty-document"),
     page!(Error "empty-list"),
+    page!(Error "empty-template"),
     page!(Error lint "endless-loop"),
     page!(Error "expression-syntax"),
     page!(Error "file-too-large"),

@@ -155,19 +155,20 @@ fn fix_templates(
     }
     let mut fixed = Vec::new();
     for (project, files) in projects {
-        let levels = &prepared.projects.of_directory(project).levels;
+        let checked = prepared.projects.of_directory(project);
+        let (levels, models) = (&checked.levels, checked.models.as_deref());
         let names = prepared.projects.names();
         let of = |found: Vec<Diagnostic>, name: &str| -> Vec<Diagnostic> {
             found.into_iter().filter(|diagnostic| diagnostic.file.name() == name).collect()
         };
-        let all = templates::examine(project, names, None, &|_| None);
+        let all = templates::examine(project, names, None, models, &|_| None);
         for (name, path) in files {
             let found = of(all.clone(), name);
             let Some(file) = found.first().map(|first| Arc::clone(&first.file)) else { continue };
             let input = |file: &Arc<SourceFile>, found| PassInput::of_template(file, levels.apply(allow(file, found)));
             let examine = |file: &Arc<SourceFile>| {
                 let replacement = |other: &str| (other == name).then(|| file.text().to_owned());
-                input(file, of(templates::examine(project, names, None, &replacement), name))
+                input(file, of(templates::examine(project, names, None, models, &replacement), name))
             };
             let result = apply_fixes(input(&file, found), rules, examine);
             remaining.extend(result.input.findings.into_iter().filter(|finding| rules.includes(finding.rule)));

@@ -1,4 +1,4 @@
-//! Reports mistakes in the file of a template: `front-matter`, `template-syntax`, `missing-include`,
+//! Reports mistakes in the file of a template: `front-matter`, `empty-template`, `template-syntax`, `missing-include`,
 //! `include-outside`, `include-loop`.
 
 use bcc_lang::message::msg;
@@ -21,6 +21,7 @@ pub fn diagnostic(loaded: &LoadedTemplate, error: &TemplateError, source: &Arc<S
     let span = source.clamp(Span::new(mistake.range.start, mistake.range.end));
     let slug = match mistake.kind {
         MistakeKind::FrontMatter => "front-matter",
+        MistakeKind::Empty => "empty-template",
         MistakeKind::Syntax => return Some(syntax(loaded, error, mistake, source, span)),
         MistakeKind::Missing => "missing-include",
         MistakeKind::OutsideLayers => "include-outside",
