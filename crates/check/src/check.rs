@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::context::CheckContext;
 use crate::documents::{RuleSelection, session, skill};
+use crate::full_width_values::full_width_values;
 use crate::reachable_skills::reached;
 use crate::secrets::secrets;
 use bcc_lang::script::findings::Findings;
@@ -98,9 +99,11 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
     let root = parsed.root;
     match root.as_ref().and_then(|root| document(file, root, &findings)) {
         Some(ScriptDocument::Session(script)) => {
+            findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));
             names = session(&script, context, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
         }
         Some(ScriptDocument::Skill(written)) => {
+            findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));
             names = skill(file, &written, context, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
         }
         Some(ScriptDocument::Workflow(span)) => {

@@ -5,6 +5,7 @@ use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::rules::full_width_pattern;
 use crate::rules::unknown_model::unknown_model;
 use crate::secrets::secrets;
 use crate::templates::layout::Layout;
@@ -79,6 +80,7 @@ pub fn examine(project: &TemplateProject<'_>) -> Vec<Diagnostic> {
             );
             found.extend(quotes::check(loaded, source));
             found.extend(markers::check(loaded, source));
+            found.extend(full_width_pattern::of_template(source, loaded.split().body));
             found.extend(project.models.and_then(|models| model_of_template(loaded, models, source)));
         }
         names::check(&set, &roots, &consumers, project.variables, &mut found);
