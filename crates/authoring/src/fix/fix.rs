@@ -29,7 +29,7 @@ pub struct FixRequest {
     pub write: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FixReport {
     pub files: usize,
     /// The changed files, sorted by name. With [`FixRequest::write`] they were written, except those with [`FixedFile::write_error`].
@@ -39,6 +39,8 @@ pub struct FixReport {
     pub remaining: Vec<Diagnostic>,
     /// The names of files in which some fixes were not tried, because too many others conflict.
     pub incomplete: Vec<String>,
+    /// The findings whose safe fixes are left out, because a file would have more errors with them.
+    pub refused: Vec<Diagnostic>,
 }
 
 #[derive(Debug)]
@@ -64,8 +66,7 @@ impl FixReport {
 /// written is not an error; it is part of the report.
 pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport, EngineError> {
     let prepared = PreparedValidation::of(&request.check, environment, false)?;
-    let mut report =
-        FixReport { files: 0, fixed: Vec::new(), remaining: prepared.diagnostics.clone(), incomplete: Vec::new() };
+    let mut report = FixReport { remaining: prepared.diagnostics.clone(), ..FixReport::default() };
     let mut passed_over = 0;
     let mut changed: Vec<(PathBuf, FixedFile)> = Vec::new();
     let results = on_threads(&prepared.found, |found| fix_file(found, &prepared, request.rules))?;
@@ -73,7 +74,8 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
         match result {
             FileResult::PassedOver => passed_over += 1,
             FileResult::Other => report.files += 1,
-            FileResult::Checked { remaining, fixed, incomplete } => {
+            FileResult::Checked { remaining, fixed, incomplete, refused } => {
+                report.refused.extend(refused);
                 report.files += 1;
                 report.incomplete.extend(incomplete.then(|| found.shown.clone()));
                 report.remaining.extend(remaining);
@@ -84,7 +86,7 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
     if report.files == 0 && report.remaining.is_empty() {
         return Err(nothing(&request.check, environment, passed_over));
     }
-    changed.extend(fix_templates(&prepared, request.rules, &mut report.remaining));
+    changed.extend(fix_templates(&prepared, request.rules, &mut report));
     changed.sort_by(|(_, a), (_, b)| a.before.name().cmp(b.before.name()));
     for (path, mut file) in changed {
         if request.write {
@@ -104,11 +106,13 @@ enum FileResult {
         remaining: Vec<Diagnostic>,
         fixed: Option<FixedFile>,
         incomplete: bool,
+        refused: Vec<Diagnostic>,
     },
 }
 
 fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> FileResult {
-    let unfixable = |finding| FileResult::Checked { remaining: vec![finding], fixed: None, incomplete: false };
+    let unfixable =
+        |finding| FileResult::Checked { remaining: vec![finding], fixed: None, incomplete: false, refused: Vec::new() };
     if found.role != FileRole::Document {
         return absent(found).map_or(FileResult::Other, unfixable);
     }
@@ -138,15 +142,11 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
         fixed_rules: result.fixed_rules,
         write_error: None,
     });
-    FileResult::Checked { remaining, fixed, incomplete: result.incomplete }
+    FileResult::Checked { remaining, fixed, incomplete: result.incomplete, refused: result.refused }
 }
 
 /// Fixes the templates. A template is checked together with the other templates of its project.
-fn fix_templates(
-    prepared: &PreparedValidation,
-    rules: Rules,
-    remaining: &mut Vec<Diagnostic>,
-) -> Vec<(PathBuf, FixedFile)> {
+fn fix_templates(prepared: &PreparedValidation, rules: Rules, report: &mut FixReport) -> Vec<(PathBuf, FixedFile)> {
     let mut projects: BTreeMap<&Path, BTreeMap<&str, &Path>> = BTreeMap::new();
     for found in &prepared.found {
         if let FileRole::Template { project, .. } = &found.role {
@@ -171,7 +171,8 @@ fn fix_templates(
                 input(file, of(templates::examine(project, names, None, models, &replacement), name))
             };
             let result = apply_fixes(input(&file, found), rules, examine);
-            remaining.extend(result.input.findings.into_iter().filter(|finding| rules.includes(finding.rule)));
+            report.refused.extend(result.refused);
+            report.remaining.extend(result.input.findings.into_iter().filter(|finding| rules.includes(finding.rule)));
             if !result.fixed_rules.is_empty() {
                 let after = result.input.file;
                 fixed.push((

@@ -37,7 +37,7 @@ pub struct Fields<'a> {
     span: Span,
     pub(super) entries: &'a [YamlEntry],
     /// Indexes of entries with legacy keys, each with the current spelling. Most mappings have none.
-    legacy: Vec<(usize, String)>,
+    pub(super) legacy: Vec<(usize, String)>,
     pub(super) used: Vec<Cell<bool>>,
     pub(super) requested: RefCell<Vec<&'static str>>,
     /// The types expected of requested fields, where they are known.

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::message::msg;
-use crate::script::fields::shortened;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
@@ -23,6 +22,7 @@ const MAX_KEYWORD_CHARS: usize = 8;
 pub struct FullWidthPattern {
     /// The first of its full-width marks, as a byte range of the source.
     pub mark: Range<usize>,
+    pub character: char,
     /// Whether it may be a text that is meant literally: words separated by `、` or `，`.
     pub keywords: bool,
     /// The pattern with ASCII marks, if that is a valid pattern.
@@ -33,14 +33,14 @@ impl FullWidthPattern {
     /// The finding about its mark, which is at `span`; without a fix.
     pub fn diagnostic(&self, file: &Arc<SourceFile>, span: Span) -> Diagnostic {
         const SLUG: &str = "full-width-pattern";
-        let mark = shortened(file.slice(span));
+        let mark = self.character;
         if self.keywords {
             let message = msg!("this pattern matches only a text with this `{mark}` between the words");
             let help = "to match any of the words, separate them with `|`";
             return Diagnostic::warning(SLUG, message, file, span).with_help(help);
         }
         let message = msg!("`{mark}` is full-width: in a pattern, it matches only this character itself");
-        let help = "write the ASCII character; to match the full-width one, write `\\` before it";
+        let help = "write the ASCII character; to match the full-width one, write it in `[ ]`";
         Diagnostic::error(SLUG, message, file, span).with_help(help)
     }
 }
@@ -64,6 +64,7 @@ pub fn full_width_marks(pattern: &str, start: usize) -> Option<FullWidthPattern>
     let edits: Vec<(Range<usize>, String)> =
         edits.into_iter().map(|(range, ascii)| (range.start + start..range.end + start, ascii.to_owned())).collect();
     let mark = edits.first()?.0.clone();
+    let character = pattern.get(mark.start - start..)?.chars().next()?;
     let relative = |range: &Range<usize>| range.start - start..range.end - start;
     let after = SourceRepair {
         title: msg!("write ASCII punctuation in the pattern"),
@@ -72,7 +73,7 @@ pub fn full_width_marks(pattern: &str, start: usize) -> Option<FullWidthPattern>
     };
     let valid = after.apply(pattern).is_some_and(|pattern| compile(&pattern).is_ok());
     let repair = valid.then(|| SourceRepair { edits, sure: !keywords, ..after });
-    Some(FullWidthPattern { mark, keywords, repair })
+    Some(FullWidthPattern { mark, character, keywords, repair })
 }
 
 /// The byte ranges of the literal patterns in a source, without their quotes.
@@ -214,7 +215,7 @@ mod tests {
             "（笑）",
             "你好，我想问一下今天可不可以换个时间",
             "怎么办？|怎么办！",
-            "\\｜",
+            "甲[｜]乙",
             "a＋b",
             "甲[｜、]乙",
             "",
