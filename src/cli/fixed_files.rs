@@ -3,6 +3,7 @@
 use bcc_authoring::fix::fix::FixedFile;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::source::diagnostic::Diagnostic;
 
 /// The result for one file.
 pub fn result_line(file: &FixedFile) -> Message {
@@ -17,4 +18,13 @@ pub fn result_line(file: &FixedFile) -> Message {
 /// The line for a file with fixes that were not tried.
 pub fn untried_line(name: &str) -> Message {
     msg!("{name}: not all fixes were tried, because too many of them conflict; make some by hand first")
+}
+
+/// What is said of a finding whose safe fix was left out.
+pub fn refused_line(finding: &Diagnostic) -> Message {
+    let (name, line) = (finding.file.name(), finding.file.line(finding.span.start));
+    msg!(
+        "{name}:{line}: the fix of `{}` was left out, because the file would have more errors after it: make it by hand, together with what it needs",
+        finding.rule
+    )
 }

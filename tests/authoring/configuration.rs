@@ -74,7 +74,7 @@ fn model(lines: &str) -> String {
 }
 
 /// Lines of a model; the text that `validate` marks; a part of the message; a part of the help.
-const MISTAKES: [(&str, &str, &str, &str); 66] = [
+const MISTAKES: [(&str, &str, &str, &str); 67] = [
     ("temperature = -0.5", "-0.5", "expected a non-negative number", "`bcc-script schema config`"),
     ("temperature = nan", "nan", "expected a non-negative number", "`bcc-script schema config`"),
     ("temperature = \"warm\"", "\"warm\"", "invalid type", "`bcc-script schema config`"),
@@ -133,6 +133,7 @@ const MISTAKES: [(&str, &str, &str, &str); 66] = [
     ("proxy = 8080", "8080", "expected a string, or { env", "`bcc-script schema config`"),
     ("headers = { Authorization = \"Bearer q7-geheim\" }", "***", "contains a secret", "Authorization = { env ="),
     ("headers = { X-Api-Key = \"q7-geheim\" }", "***", "contains a secret", "X-Api-Key = { env ="),
+    ("headers = { x-portkey-api-key = \"q7-geheim\" }", "***", "contains a secret", "x-portkey-api-key = { env ="),
     ("headers = { Cookie = \"s=q7-geheim\" }", "***", "contains a secret", "Cookie = { env ="),
     ("headers = { Authorization = 7743 }", "****", "expected a string, or { env", "`bcc-script schema config`"),
     ("headers = { X-Team = { en = \"A\" } }", "{ en", "unknown field `en`", "did you mean `env`?"),
@@ -164,6 +165,11 @@ fn every_wrong_value_is_reported_by_validate_with_its_place_and_help() {
         let shown = json(1, std::slice::from_ref(found)) + found.file.text();
         assert!(!shown.contains(SECRET) && !shown.contains("7743") && !shown.contains("q7geheim"), "{lines}: {shown}");
     }
+}
+
+#[test]
+fn a_header_whose_name_only_contains_key_is_no_secret() {
+    assert!(findings(&model("headers = { x-portkey-custom-host = \"https://gateway.example\" }")).is_empty());
 }
 
 #[test]

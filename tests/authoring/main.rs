@@ -6,6 +6,7 @@
 mod configuration;
 mod diagnostics;
 mod mutations;
+mod older_engine;
 mod round_trip;
 mod schema_truth;
 mod scripts;

@@ -22,14 +22,16 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 /// Diagnostics about the shape of a document, which a schema can detect.
-const SHAPE: [&str; 12] = [
+const SHAPE: [&str; 14] = [
     "conflicting-fields",
     "empty-list",
+    "foreign-document",
     "invalid-id",
     "invalid-name",
     "missing-key",
     "not-a-choice",
     "not-a-session",
+    "older-engine",
     "oldest-nesting",
     "out-of-range",
     "unknown-exit-reason",

@@ -1,7 +1,8 @@
 //! Findings in templates: each file of `tests/templates/` is a small project, with the expected report in a snapshot; the projects in
 //! `ok/` have no findings.
 //!
-//! A line `=== path` starts a file of the project; `=== variables` lists the names that its scripts set.
+//! A line `=== path` starts a file of the project; `=== variables` lists the names that its scripts set,
+//! `=== models` the models of its configuration.
 
 use crate::examining;
 use std::collections::BTreeSet;

@@ -36,5 +36,10 @@ pub(crate) fn examine(
         Some((name.to_owned(), Arc::new(SourceFile::new(path.as_str(), text.as_str()))))
     };
     let schemas: BTreeMap<String, Arc<SourceFile>> = files.iter().filter_map(schema).collect();
-    examine::examine(&TemplateProject { files: system, kinds: KINDS, schemas: &schemas, variables })
+    let models: Option<Vec<String>> = files
+        .iter()
+        .find(|(path, _)| path == "models")
+        .map(|(_, text)| text.split_whitespace().map(str::to_owned).collect());
+    let models = models.as_deref();
+    examine::examine(&TemplateProject { files: system, kinds: KINDS, schemas: &schemas, variables, models })
 }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use crate::context::CheckContext;
 use crate::documents::{RuleSelection, session, skill};
+use crate::full_width_values::full_width_values;
 use crate::reachable_skills::reached;
 use crate::secrets::secrets;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::kernel::WrittenKernel;
+use bcc_lang::script::legacy::older_engine::older_fields;
 use bcc_lang::script::read::{ScriptDocument, document, read};
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::shared::mark_shared_fixes_unsure;
+use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{ParsedYaml, YamlNode};
 use bcc_lang::template::text::AuthorTexts;
@@ -29,7 +32,10 @@ pub fn check(
     let findings = Findings::new();
     findings.extend(parsed.diagnostics);
     let root = parsed.root;
-    let in_order = |findings| in_order(findings, file, root.as_deref());
+    let older = root.as_deref().map(|root| older_fields(file, root)).unwrap_or_default();
+    let regions: Vec<Span> = older.iter().map(|older| older.region).collect();
+    findings.extend(older.into_iter().map(|older| older.diagnostic));
+    let in_order = |findings| in_order(findings, file, root.as_deref(), &regions);
     let Some(script) = root.as_ref().and_then(|root| read(file, root, &findings)) else {
         return (None, in_order(findings));
     };
@@ -96,11 +102,16 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
     let mut names = (!broken).then(BTreeSet::new);
     findings.extend(secrets(file));
     let root = parsed.root;
+    let older = root.as_deref().map(|root| older_fields(file, root)).unwrap_or_default();
+    let regions: Vec<Span> = older.iter().map(|older| older.region).collect();
+    findings.extend(older.into_iter().map(|older| older.diagnostic));
     match root.as_ref().and_then(|root| document(file, root, &findings)) {
         Some(ScriptDocument::Session(script)) => {
+            findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));
             names = session(&script, context, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
         }
         Some(ScriptDocument::Skill(written)) => {
+            findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));
             names = skill(file, &written, context, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
         }
         Some(ScriptDocument::Workflow(span)) => {
@@ -112,12 +123,18 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
         Some(ScriptDocument::Test(_)) => {}
         None => names = None,
     }
-    Examined { diagnostics: in_order(findings, file, root.as_deref()), names }
+    Examined { diagnostics: in_order(findings, file, root.as_deref(), &regions), names }
 }
 
-/// The findings in the order of the file, without duplicates: an alias repeats its anchor with all problems in it.
-fn in_order(findings: Findings, file: &Arc<SourceFile>, root: Option<&YamlNode>) -> Vec<Diagnostic> {
+/// The findings in the order of the file, without duplicates: an alias repeats its anchor with all problems in it. `older` are
+/// the fields of an older engine, about which a finding says what they are.
+fn in_order(findings: Findings, file: &Arc<SourceFile>, root: Option<&YamlNode>, older: &[Span]) -> Vec<Diagnostic> {
+    const CONSEQUENCES: [&str; 4] = ["deprecated-field", "missing-key", "unknown-key", "wrong-type"];
     let mut diagnostics = findings.into_vec();
+    diagnostics.retain(|found| {
+        let inside = |region: &Span| region.start <= found.span.start && found.span.end <= region.end;
+        !(CONSEQUENCES.contains(&found.rule) && older.iter().any(inside))
+    });
     sort(&mut diagnostics);
     diagnostics
         .dedup_by(|a, b| (a.rule, a.span, &a.message) == (b.rule, b.span, &b.message) && Arc::ptr_eq(&a.file, &b.file));

@@ -25,6 +25,7 @@ pub mod documents;
 pub mod edges;
 pub mod escape_analysis;
 pub mod expressions;
+pub mod full_width_values;
 pub mod graph;
 pub mod jump_targets;
 pub mod known;

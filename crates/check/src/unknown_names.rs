@@ -11,6 +11,7 @@ use crate::expressions::equivalent_constant;
 use crate::name_table::start_tick;
 use crate::repairs::fix;
 use crate::semantic_model::SemanticModel;
+use crate::templates::older_engine::current_name;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
@@ -18,6 +19,7 @@ use bcc_lang::source::span::Span;
 use bcc_lang::source::yaml::ScalarStyle;
 use bcc_lang::template::unknown::SourceRepair;
 use bcc_lang::value::scopes::Scope;
+use bcc_runtime::program::turn::ENGINE_NAMES;
 
 pub(crate) fn unknown_names(model: &SemanticModel<'_>, findings: &Findings) {
     let collected = &model.collected;
@@ -158,7 +160,12 @@ fn nowhere(model: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse, defined_
         None if in_skill && defined_elsewhere => {
             msg!("a skill can use only its own inputs: add it to `inputs`, and pass it where the skill is called")
         }
-        None => msg!("declare it, or extract it in an earlier action"),
+        None => match current_name(name, ENGINE_NAMES.into_iter()) {
+            Some(current) => msg!(
+                "declare it, or extract it in an earlier action; what an older engine called `{name}` is `{current}` here"
+            ),
+            None => msg!("declare it, or extract it in an earlier action"),
+        },
     };
     let message = msg!("`{}` is not known here", shortened(name));
     let diagnostic = Diagnostic::error("unknown-name", message, model.file, span);

@@ -30,7 +30,7 @@ pub struct FixRequest {
     pub write: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FixReport {
     pub files: usize,
     /// The changed files, sorted by name. With [`FixRequest::write`] they were written, except those with [`FixedFile::write_error`].
@@ -42,6 +42,8 @@ pub struct FixReport {
     pub incomplete: Vec<String>,
     /// The names of given files that do not look like a document of the language, and in which nothing was fixed.
     pub not_documents: Vec<String>,
+    /// The findings whose safe fixes are left out, because a file would have more errors with them.
+    pub refused: Vec<Diagnostic>,
 }
 
 #[derive(Debug)]
@@ -67,13 +69,7 @@ impl FixReport {
 /// written is not an error; it is part of the report.
 pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport, EngineError> {
     let prepared = PreparedValidation::of(&request.check, environment, false)?;
-    let mut report = FixReport {
-        files: 0,
-        fixed: Vec::new(),
-        remaining: prepared.diagnostics.clone(),
-        incomplete: Vec::new(),
-        not_documents: Vec::new(),
-    };
+    let mut report = FixReport { remaining: prepared.diagnostics.clone(), ..FixReport::default() };
     let mut skipped_files = 0;
     let mut changed: Vec<(PathBuf, FixedFile)> = Vec::new();
     let results = on_threads(&prepared.found, |found| fix_file(found, &prepared, request.rules))?;
@@ -81,7 +77,8 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
         match result {
             FileResult::Skipped => skipped_files += 1,
             FileResult::Other => report.files += 1,
-            FileResult::Checked { remaining, fixed, incomplete, is_document } => {
+            FileResult::Checked { remaining, fixed, incomplete, is_document, refused } => {
+                report.refused.extend(refused);
                 report.files += 1;
                 report.not_documents.extend((!is_document && fixed.is_none()).then(|| found.shown.clone()));
                 report.incomplete.extend(incomplete.then(|| found.shown.clone()));
@@ -93,7 +90,7 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
     if report.files == 0 && report.remaining.is_empty() {
         return Err(nothing(&request.check, environment, skipped_files));
     }
-    changed.extend(fix_templates(&prepared, request.rules, &mut report.remaining));
+    changed.extend(fix_templates(&prepared, request.rules, &mut report));
     changed.sort_by(|(_, a), (_, b)| a.before.name().cmp(b.before.name()));
     for (path, mut file) in changed {
         if request.write {
@@ -114,12 +111,18 @@ enum FileResult {
         fixed: Option<FixedFile>,
         incomplete: bool,
         is_document: bool,
+        refused: Vec<Diagnostic>,
     },
 }
 
 fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> FileResult {
-    let unfixable =
-        |finding| FileResult::Checked { remaining: vec![finding], fixed: None, incomplete: false, is_document: true };
+    let unfixable = |finding| FileResult::Checked {
+        remaining: vec![finding],
+        fixed: None,
+        incomplete: false,
+        is_document: true,
+        refused: Vec::new(),
+    };
     if found.role != FileRole::Document {
         return absent(found).map_or(FileResult::Other, unfixable);
     }
@@ -150,15 +153,11 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
         fixed_rules: result.fixed_rules,
         write_error: None,
     });
-    FileResult::Checked { remaining, fixed, incomplete: result.incomplete, is_document }
+    FileResult::Checked { remaining, fixed, incomplete: result.incomplete, is_document, refused: result.refused }
 }
 
 /// Fixes the templates. A template is checked together with the other templates of its project.
-fn fix_templates(
-    prepared: &PreparedValidation,
-    rules: Rules,
-    remaining: &mut Vec<Diagnostic>,
-) -> Vec<(PathBuf, FixedFile)> {
+fn fix_templates(prepared: &PreparedValidation, rules: Rules, report: &mut FixReport) -> Vec<(PathBuf, FixedFile)> {
     let mut projects: BTreeMap<&Path, BTreeMap<&str, &Path>> = BTreeMap::new();
     for found in &prepared.found {
         if let FileRole::Template { project, .. } = &found.role {
@@ -167,22 +166,24 @@ fn fix_templates(
     }
     let mut fixed = Vec::new();
     for (project, files) in projects {
-        let levels = &prepared.projects.of_directory(project).levels;
+        let checked = prepared.projects.of_directory(project);
+        let (levels, models) = (&checked.levels, checked.models.as_deref());
         let names = prepared.projects.names();
         let of = |found: Vec<Diagnostic>, name: &str| -> Vec<Diagnostic> {
             found.into_iter().filter(|diagnostic| diagnostic.file.name() == name).collect()
         };
-        let all = templates::examine(project, names, None, &|_| None);
+        let all = templates::examine(project, names, None, models, &|_| None);
         for (name, path) in files {
             let found = of(all.clone(), name);
             let Some(file) = found.first().map(|first| Arc::clone(&first.file)) else { continue };
             let input = |file: &Arc<SourceFile>, found| PassInput::of_template(file, levels.apply(allow(file, found)));
             let examine = |file: &Arc<SourceFile>| {
                 let replacement = |other: &str| (other == name).then(|| file.text().to_owned());
-                input(file, of(templates::examine(project, names, None, &replacement), name))
+                input(file, of(templates::examine(project, names, None, models, &replacement), name))
             };
             let result = apply_fixes(input(&file, found), rules, examine);
-            remaining.extend(result.input.findings.into_iter().filter(|finding| rules.includes(finding.rule)));
+            report.refused.extend(result.refused);
+            report.remaining.extend(result.input.findings.into_iter().filter(|finding| rules.includes(finding.rule)));
             if !result.fixed_rules.is_empty() {
                 let after = result.input.file;
                 fixed.push((

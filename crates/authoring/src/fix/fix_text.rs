@@ -101,6 +101,8 @@ pub(crate) struct FixedText {
     pub fixed_rules: Vec<&'static str>,
     /// Whether some fixes were not tried, because too many others conflict.
     pub incomplete: bool,
+    /// The findings whose safe fixes are left out, because the text would have more errors with them.
+    pub refused: Vec<Diagnostic>,
 }
 
 #[derive(Clone)]
@@ -179,7 +181,16 @@ pub(crate) fn apply_fixes(
             errors = false;
         }
     }
-    FixedText { input: accepted.input, fixed_rules: accepted.made, incomplete: tries == 0 }
+    let incomplete = tries == 0;
+    let refused = if incomplete { Vec::new() } else { refused(&accepted.input, rules) };
+    FixedText { input: accepted.input, fixed_rules: accepted.made, incomplete, refused }
+}
+
+/// The findings that still have safe fixes.
+fn refused(input: &PassInput, rules: Rules) -> Vec<Diagnostic> {
+    let keys: HashSet<Key> = candidates(input, rules, &HashSet::new()).iter().map(Candidate::key).collect();
+    let is_refused = |finding: &&Diagnostic| keys.contains(&(finding.rule, finding.span));
+    input.findings.iter().filter(is_refused).cloned().collect()
 }
 
 fn has_candidates(input: &PassInput, rules: Rules, rejected: &HashSet<Key>) -> bool {
@@ -293,6 +304,14 @@ mod tests {
     fn fixed(text: &str, rules: Rules) -> (String, usize) {
         let passed = apply_fixes(examine(&Arc::new(SourceFile::new("a", text))), rules, examine);
         (passed.input.file.text().to_owned(), passed.fixed_rules.len())
+    }
+
+    #[test]
+    fn fixes_that_would_cause_more_errors_are_named() {
+        for (text, refused) in [("q x", vec!["queue"]), ("x", vec![]), ("u", vec![]), ("w z w", vec![])] {
+            let passed = apply_fixes(examine(&Arc::new(SourceFile::new("a", text))), Rules::All, examine);
+            assert_eq!(passed.refused.iter().map(|finding| finding.rule).collect::<Vec<_>>(), refused, "{text}");
+        }
     }
 
     #[test]

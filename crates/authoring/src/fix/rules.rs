@@ -2,8 +2,15 @@
 
 /// The rules of legacy forms, which `migrate` updates. `run` accepts these forms with a warning, except for the oldest
 /// nesting, which only `migrate` reads.
-pub const LEGACY_FORMS: [&str; 5] =
-    ["conflicting-spellings", "deprecated-field", "deprecated-placeholder", "older-skill-form", OLDEST_NESTING];
+pub const LEGACY_FORMS: [&str; 7] = [
+    "conflicting-spellings",
+    "deprecated-field",
+    "deprecated-placeholder",
+    "older-engine",
+    "older-skill-form",
+    OLDEST_NESTING,
+    "rounds-without-answer",
+];
 
 /// The rule for files in the oldest nesting. Other findings of such a file are unknown until it is fixed.
 pub(crate) const OLDEST_NESTING: &str = "oldest-nesting";

@@ -178,7 +178,7 @@ fn unused<'p>(
     };
     let mut unused: Vec<CatalogError> = reasons.into_iter().filter_map(unused_error).collect();
     // Files that only look like templates are reported by a rule of `validate`, which suggests the intended name.
-    for found in examine(directory, &PathNames::relative_to(directory.to_path_buf()), None, &|_| None) {
+    for found in examine(directory, &PathNames::relative_to(directory.to_path_buf()), None, None, &|_| None) {
         if found.rule != "unused-template" {
             continue;
         }

@@ -20,11 +20,12 @@ const MAX_DEPTH: usize = 8;
 const MAX_FILES: usize = 5_000;
 
 /// Checks the templates and the reply schemas of a project. `variables` are the names that its scripts set, if all
-/// scripts were read. `replacement` returns a replacement text for a template, by its displayed name.
+/// scripts were read, `models` the models of its configuration, if it could be read. `replacement` returns a replacement text for a template, by its displayed name.
 pub fn examine(
     directory: &Path,
     names: &PathNames,
     variables: Option<&BTreeSet<String>>,
+    models: Option<&[String]>,
     replacement: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<Diagnostic> {
     let mut files = Vec::new();
@@ -39,7 +40,7 @@ pub fn examine(
         Some((name, Arc::new(SourceFile::new(names.display_name(&path), text.ok()?))))
     });
     let schemas: BTreeMap<String, Arc<SourceFile>> = schemas.collect();
-    examine::examine(&TemplateProject { files: &files, kinds: KINDS, schemas: &schemas, variables })
+    examine::examine(&TemplateProject { files: &files, kinds: KINDS, schemas: &schemas, variables, models })
 }
 
 /// Collects all files below `folder`, which is `path` in the project. Unreadable files are reported elsewhere.

@@ -249,7 +249,8 @@ impl Check<'_> {
             let variables = assigned_names.get(project).and_then(Option::as_ref);
             let in_system = |name: &str| Path::new(name).components().any(|part| part.as_os_str() == "_system");
             let mut by_file: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
-            for diagnostic in templates::examine(project, projects.names(), variables, &|_| None) {
+            let models = checked_project.models.as_deref();
+            for diagnostic in templates::examine(project, projects.names(), variables, models, &|_| None) {
                 let name = diagnostic.file.name();
                 let is_reported = |known: &Diagnostic| known.rule == diagnostic.rule && known.file.name() == name;
                 // A file that no lookup finds is in no template folder, so it was not found as a template.

@@ -6,6 +6,7 @@ pub mod confusable_names;
 pub mod endless_loop;
 pub mod expression_types;
 pub mod for_each_not_a_list;
+pub mod full_width_pattern;
 pub mod hidden_variable;
 pub mod impossible_exit_reason;
 pub mod insert_itself;
@@ -42,6 +43,7 @@ pub static RULES: &[&Rule] = &[
     &endless_loop::RULE,
     &expression_types::RULE,
     &for_each_not_a_list::RULE,
+    &full_width_pattern::RULE,
     &hidden_variable::RULE,
     &impossible_exit_reason::RULE,
     &insert_itself::RULE,

@@ -1,4 +1,6 @@
-//! `unknown-model`: a script specifies a model that the project's configuration does not have.
+//! `unknown-model`: a script or a template specifies a model that the project's configuration does not have.
+
+use std::sync::Arc;
 
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
@@ -8,6 +10,8 @@ use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
 use std::collections::BTreeSet;
 
 const SLUG: &str = "unknown-model";
@@ -15,15 +19,22 @@ const SLUG: &str = "unknown-model";
 /// The models that exist without a configuration.
 const BUILT_IN: [&str; 2] = ["default", "offline"];
 
+/// The start of the name of a recording, which replaces a model.
+const REPLAY: &str = "replay:";
+
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
     let (Some(models), Some(requested)) = (model.models, model.script.and_then(|script| script.model.as_ref())) else {
         return;
     };
-    let name = requested.value.as_str();
-    if BUILT_IN.contains(&name) || models.iter().any(|known| known == name) {
-        return;
+    findings.extend(unknown_model(&requested.value, models, model.file, requested.span));
+}
+
+/// The finding about the name of a model at `span`, if the project has no model of that name.
+pub(crate) fn unknown_model(name: &str, models: &[String], file: &Arc<SourceFile>, span: Span) -> Option<Diagnostic> {
+    if BUILT_IN.contains(&name) || name.starts_with(REPLAY) || models.iter().any(|known| known == name) {
+        return None;
     }
     let known = || models.iter().map(String::as_str).chain(BUILT_IN);
     let near = near_miss(name, known());
@@ -35,6 +46,5 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         }
     };
     let message = msg!("there is no model `{}` in this project", shortened(name));
-    let diagnostic = Diagnostic::warning(SLUG, message, model.file, requested.span).with_help(help);
-    findings.report(diagnostic.with_replacement(near));
+    Some(Diagnostic::warning(SLUG, message, file, span).with_help(help).with_replacement(near))
 }

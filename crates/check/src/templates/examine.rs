@@ -5,6 +5,8 @@ use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::rules::full_width_pattern;
+use crate::rules::unknown_model::unknown_model;
 use crate::secrets::secrets;
 use crate::templates::layout::Layout;
 use crate::templates::schemas::Schemas;
@@ -35,6 +37,8 @@ pub struct TemplateProject<'a> {
     /// All names that the scripts of the project declare, extract or set; `None` if the scripts were not read, so that an
     /// unknown name may be a variable of one of them.
     pub variables: Option<&'a BTreeSet<String>>,
+    /// The models of its configuration, if it could be read.
+    pub models: Option<&'a [String]>,
 }
 
 /// All problems in the templates and reply schemas of a project, without duplicates, in the order of the files.
@@ -76,11 +80,20 @@ pub fn examine(project: &TemplateProject<'_>) -> Vec<Diagnostic> {
             );
             found.extend(quotes::check(loaded, source));
             found.extend(markers::check(loaded, source));
+            found.extend(full_width_pattern::of_template(source, loaded.split().body));
+            found.extend(project.models.and_then(|models| model_of_template(loaded, models, source)));
         }
         names::check(&set, &roots, &consumers, project.variables, &mut found);
         for (root, consumer) in &roots {
             let (Some(consumer), Some(loaded)) = (consumer, templates.files().get(*root)) else { continue };
             if let Some(source) = set.own(*root) {
+                if let Some(error) = loaded.blank() {
+                    // A file that cannot be parsed has other errors.
+                    if templates.mistakes(*root).is_empty() {
+                        found.extend(mistakes::diagnostic(loaded, &error, source));
+                    }
+                    continue;
+                }
                 found.extend(schemas.of_template(loaded, consumer, source));
             }
             found.extend(fields::check(&set, *root, consumer, schemas.reply(loaded, consumer)));
@@ -88,6 +101,14 @@ pub fn examine(project: &TemplateProject<'_>) -> Vec<Diagnostic> {
     }
     found.extend(unused::check(&layout, &consumers, &used, computed));
     without_duplicates(found)
+}
+
+/// The finding about `model` of a front matter that names no model of the project.
+fn model_of_template(loaded: &LoadedTemplate, models: &[String], source: &Arc<SourceFile>) -> Option<Diagnostic> {
+    let split = loaded.split();
+    let name = split.front.model.as_deref()?;
+    let written = split.written.iter().find(|written| written.key == "model")?;
+    unknown_model(name, models, source, loaded.span(&written.value))
 }
 
 /// The templates that kinds use, each with its kind; without one for kinds of later releases.

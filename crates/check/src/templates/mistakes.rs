@@ -1,9 +1,10 @@
-//! Reports mistakes in the file of a template: `front-matter`, `template-syntax`, `missing-include`,
+//! Reports mistakes in the file of a template: `front-matter`, `empty-template`, `template-syntax`, `missing-include`,
 //! `include-outside`, `include-loop`.
 
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
+use crate::templates::older_engine;
 use crate::templates::openers::{STATEMENTS, innermost};
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
@@ -11,6 +12,10 @@ use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::error::{Mistake, MistakeKind, TemplateError};
 use bcc_lang::template::loaded::LoadedTemplate;
+
+/// The tags that need no end.
+pub(crate) const OTHER_TAGS: [&str; 9] =
+    ["else", "elif", "include", "extends", "import", "from", "do", "break", "continue"];
 
 /// The help if no specific help applies.
 const HELP: &str = "every `{{` needs a `}}`, every `{%` a `%}`, and every `{% if … %}` an `{% endif %}`; to show braces to the model, write `{{ '{{' }}`";
@@ -21,6 +26,7 @@ pub fn diagnostic(loaded: &LoadedTemplate, error: &TemplateError, source: &Arc<S
     let span = source.clamp(Span::new(mistake.range.start, mistake.range.end));
     let slug = match mistake.kind {
         MistakeKind::FrontMatter => "front-matter",
+        MistakeKind::Empty => "empty-template",
         MistakeKind::Syntax => return Some(syntax(loaded, error, mistake, source, span)),
         MistakeKind::Missing => "missing-include",
         MistakeKind::OutsideLayers => "include-outside",
@@ -80,7 +86,8 @@ fn syntax(
         return Diagnostic::error(slug, message, source, at).with_help(msg!("close it with `{{% end{name} %}}`"));
     }
     if let Some(word) = message_text.strip_prefix("unknown statement ") {
-        return unknown(word, open, source, span);
+        return older_engine::percent_placeholders(word, source, body)
+            .unwrap_or_else(|| unknown(word, open, source, span));
     }
     let message = msg!("this template cannot be read: {}", error.message);
     Diagnostic::error(slug, message, source, span).with_help(advice(&message_text))
@@ -101,8 +108,7 @@ fn unknown(word: &str, open: Option<(&str, Span)>, source: &Arc<SourceFile>, spa
         };
     }
     let ends: Vec<String> = STATEMENTS.iter().map(|name| format!("end{name}")).collect();
-    let words = STATEMENTS.iter().copied().chain(["else", "elif", "include", "extends", "import", "from", "do"]);
-    let near = near_miss(word, words.chain(ends.iter().map(String::as_str)));
+    let near = near_miss(word, STATEMENTS.iter().copied().chain(OTHER_TAGS).chain(ends.iter().map(String::as_str)));
     let diagnostic = Diagnostic::error(slug, msg!("there is no tag `{{% {word} %}}`"), source, span);
     match near {
         Some(near) => {

@@ -8,6 +8,7 @@ pub mod layout;
 pub mod markers;
 pub mod mistakes;
 pub mod names;
+pub mod older_engine;
 pub mod openers;
 pub mod quotes;
 pub mod schemas;

@@ -4,11 +4,15 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use crate::templates::older_engine::{self, lines};
 use crate::templates::quotes;
 use crate::templates::template_set::{TemplateConsumer, TemplateSet};
 use bcc_lang::script::fields::shortened;
+use bcc_lang::script::legacy::older_engine::SLUG;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::{near, single, suggestion};
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::features::FUNCTIONS;
 use bcc_lang::template::mentions::visit;
 use bcc_lang::template::uses::NameUse;
@@ -34,28 +38,58 @@ pub fn check(
             }
         });
     }
+    // A name that is used several times is one problem.
+    let mut causes: BTreeMap<(usize, &str, BTreeSet<&'static str>), Vec<&NameUse>> = BTreeMap::new();
     for ((template, number), kinds) in unknown {
         let loaded = set.templates.files().get(template);
         let used = loaded.and_then(|loaded| loaded.names().get(number));
-        let (Some(source), Some(loaded), Some(used)) = (set.own(template), loaded, used) else { continue };
-        if quotes::is_part(loaded, loaded.span(&used.range)) {
-            continue;
+        let (Some(loaded), Some(used)) = (loaded, used) else { continue };
+        if !quotes::is_part(loaded, loaded.span(&used.range)) {
+            causes.entry((template, &used.name, kinds)).or_default().push(used);
         }
+    }
+    for ((template, name, kinds), uses) in causes {
+        let (Some(source), Some(loaded)) = (set.own(template), set.templates.files().get(template)) else { continue };
+        let spans: Vec<Span> = uses.iter().map(|used| loaded.span(&used.range)).collect();
+        let (Some(first), Some(span)) = (uses.first(), spans.first().copied()) else { continue };
         let of_kinds: Vec<&TemplateConsumer> =
             consumers.iter().filter(|consumer| kinds.contains(consumer.kind)).collect();
-        let Some(diagnostic) = describe(used, &of_kinds, consumers, variables) else { continue };
-        let span = loaded.span(&used.range);
+        let replaced = |current: &str| spans.iter().map(|span| Edit::replace(*span, current)).collect();
+        let all_kinds = |name: &'static str| of_kinds.iter().all(|consumer| given(consumer).any(|given| given == name));
+        let older = older_engine::current_name(
+            name,
+            of_kinds.iter().flat_map(|consumer| given(consumer)).filter(|given| all_kinds(*given)),
+        );
+        // Without the scripts, another name may be a variable of one of them.
+        if let Some(current) = older.filter(|current| variables.is_some() || current.contains('.')) {
+            let message = msg!("`{}` is a name of an older engine; here it is `{current}`", shortened(name));
+            let message = with_places(message, source, &spans);
+            let diagnostic = Diagnostic::error(SLUG, message, source, span).with_help(msg!("write `{current}`"));
+            found.push(diagnostic.with_sure_fix(msg!("write `{current}`"), replaced(current)));
+            continue;
+        }
+        let Some(diagnostic) = describe(first, &of_kinds, consumers, variables) else { continue };
+        let message = with_places(diagnostic.message, source, &spans);
         let mut finding = if variables.is_some() {
-            Diagnostic::error("unknown-template-name", diagnostic.message, source, span)
+            Diagnostic::error("unknown-template-name", message, source, span)
         } else {
-            Diagnostic::warning("unknown-template-name", diagnostic.message, source, span)
+            Diagnostic::warning("unknown-template-name", message, source, span)
         };
         finding = finding.with_help(diagnostic.help);
         if let Some(instead) = diagnostic.instead {
-            finding = finding.with_fix(msg!("use `{instead}`"), vec![Edit::replace(span, instead)]);
+            finding = finding.with_fix(msg!("use `{instead}`"), replaced(&instead));
         }
         found.push(finding);
     }
+}
+
+/// The message, with the number of places if there are several.
+fn with_places(message: Message, source: &SourceFile, spans: &[Span]) -> Message {
+    if spans.len() < 2 {
+        return message;
+    }
+    let (count, lines) = (spans.len(), lines(source, spans.iter().copied()));
+    msg!("{message} ({count} places, on lines {lines})")
 }
 
 struct UnknownName {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::config::kinds::KindTable;
 use crate::config::model_table::ModelTable;
 use crate::config::places::ConfigSource;
-use crate::config::secrets::{is_secret, redact};
+use crate::config::secrets::{names_secret, redact};
 use crate::config::server_table::ServerTable;
 use crate::config::validation::errors;
 use crate::config::values::message_of;
@@ -93,7 +93,7 @@ pub fn advice(error: &toml::de::Error) -> Message {
         let known: Vec<&str> = names.collect();
         let near = near_miss(unknown, known.iter().copied());
         let no_key_is_near = near.is_none_or(|near| near.starts_with("api_key"));
-        if !is_name && is_secret(unknown) && known.contains(&"api_key_env") && no_key_is_near {
+        if !is_name && names_secret(unknown) && known.contains(&"api_key_env") && no_key_is_near {
             return msg!(
                 "keys must not be stored in this file: put the key in an environment variable, and write the name of that variable as `api_key_env = \"EXAMPLE_KEY\"`"
             );

@@ -5,17 +5,94 @@ use std::ops::Range;
 use crate::config::places::ConfigSource;
 use bcc_lang::source::secrets::secrets;
 
-/// Parts of the names of keys that contain secrets.
-const PARTS: [&str; 8] = ["key", "token", "secret", "passw", "authorization", "cookie", "credential", "密码"];
+/// The words of names that announce a secret. Only whole words count: `x-portkey-custom-host` is not a key.
+const WORDS: [&str; 20] = [
+    "key",
+    "keys",
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "token",
+    "tokens",
+    "apitoken",
+    "authtoken",
+    "secret",
+    "secrets",
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "authorization",
+    "cookie",
+    "cookies",
+    "credential",
+    "credentials",
+];
+
+/// Names of headers that always carry a secret, in lower case and with `-`.
+const SECRET_HEADERS: [&str; 26] = [
+    "access-token",
+    "api-key",
+    "api-secret",
+    "apikey",
+    "auth-token",
+    "authorization",
+    "client-secret",
+    "cookie",
+    "helicone-auth",
+    "key",
+    "ocp-apim-subscription-key",
+    "password",
+    "private-token",
+    "proxy-authorization",
+    "secret",
+    "set-cookie",
+    "subscription-key",
+    "token",
+    "x-access-token",
+    "x-amz-security-token",
+    "x-auth-token",
+    "x-authorization",
+    "x-functions-key",
+    "x-secret",
+    "x-token",
+    "x-vault-token",
+];
+
+/// The ends of the names that services give to the header of their own key: `x-goog-api-key`.
+const SECRET_HEADER_ENDS: [&str; 3] = ["-api-key", "-apikey", "-authorization"];
 
 /// Suffixes of keys that contain no secret: names of variables and files, durations and numbers.
 const HARMLESS_SUFFIXES: [&str; 4] = ["_env", "_file", "_timeout", "_per_minute"];
 
-/// Whether a key or a header of this name contains a secret.
-pub(crate) fn is_secret(name: &str) -> bool {
+/// Whether a header of this name is known to carry a secret, so that its value must not be in the file.
+pub(crate) fn is_secret_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    SECRET_HEADERS.contains(&name.as_str()) || SECRET_HEADER_ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a key or a header of this name may contain a secret, so that messages do not show its value.
+pub(crate) fn names_secret(name: &str) -> bool {
+    let named = words(name).iter().any(|word| WORDS.contains(&word.as_str())) || name.contains("密码");
     let name = name.to_ascii_lowercase();
-    let named = PARTS.iter().any(|part| name.contains(part));
     named && !HARMLESS_SUFFIXES.iter().any(|end| name.ends_with(end)) && !name.starts_with("max")
+}
+
+/// The words of a name in lower case: `apiKey`, `X-Api-Key` and `api_key` have `api` and `key`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_lower = false;
+    for c in name.chars() {
+        let starts_word = c.is_ascii_uppercase() && after_lower;
+        if starts_word || !c.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.push(c.to_ascii_lowercase());
+        }
+        after_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+    }
+    words
 }
 
 /// The byte ranges of secrets in `text`; they may overlap.
@@ -33,7 +110,7 @@ pub(crate) fn secret_ranges(text: &str) -> Vec<Range<usize>> {
     // Multi-line strings and passwords in URLs are found only if the file is valid TOML.
     for (path, value, span) in ConfigSource::of(text).iter().flat_map(ConfigSource::texts) {
         // Also below such a key, as in `key = { value = "…" }`; but the name of an environment variable is not a secret.
-        let named = path.iter().any(|name| is_secret(name)) && path.last() != Some(&"env");
+        let named = path.iter().any(|name| names_secret(name)) && path.last() != Some(&"env");
         let misplaced = path.last().is_some_and(|name| names_variable(name)) && !is_variable(value);
         let misplaced = misplaced || matches!(path.last(), Some(&"api_key_file" | &"token_file")) && is_key(value);
         if (named || misplaced) && span.len() > 2 {
@@ -96,7 +173,7 @@ fn line_secret(line: &str) -> Option<Range<usize>> {
         let key = line.get(..equals).unwrap_or_default().trim_end().trim_end_matches(['"', '\'']);
         let word = key.rsplit(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-')).next();
         let value = line.get(equals + 1..).unwrap_or_default().trim_start();
-        word.is_some_and(is_secret) && !is_env_table(value)
+        word.is_some_and(names_secret) && !is_env_table(value)
     };
     let equals = line.match_indices('=').map(|(at, _)| at).find(|at| of_secret(*at))?;
     let value = line.get(equals + 1..)?;
@@ -154,6 +231,7 @@ mod tests {
             "[models.a]\nextra = { list = [{ secret = \"geheim\" }] }\n",
             "[models.a]\nbase_url = \"http://ann:geheim@host/v1\n",
             "[models.a]\nbase_url = http://ann:ge/geheim@host\n[models",
+            "[models.a]\nextra = { serviceKey = \"geheim\", access_token = \"geheim\", user_password = \"geheim\" }\n",
         ] {
             let shown = masked(text);
             assert!(!shown.contains("geheim"), "{shown}");
@@ -165,11 +243,25 @@ mod tests {
     #[test]
     fn other_values_stay_readable() {
         for text in [
+            "[models.a]\nheaders = { x-portkey-custom-host = \"https://gateway.example\", X-Monkey = \"counsel\" }\n",
+            "[models.a]\nextra = { tokenizer = \"o200k_base\", keyboard = \"qwerty\" }\n",
             "[models.a]\napi_key_env = \"EXAMPLE\"\nmax_tokens = 5\nfirst_token_timeout = \"20s\"\ntokens_per_minute = 5\n",
             "[models.a]\nheaders = { Authorization = { env = \"EXAMPLE\" }, X-Team = \"counsel\" }\n",
             "[models.a]\nbase_url = \"https://example.com/@v1\"\napi_key_env = \"OpenAi_Key\"\nmodel = \"user@host\"\n",
         ] {
             assert_eq!(masked(text), text);
+        }
+    }
+
+    #[test]
+    fn a_header_is_a_secret_by_its_exact_name() {
+        for name in
+            ["Authorization", "X-API-Key", "x_api_key", "api-key", "X-Goog-Api-Key", "Cookie", "x-portkey-api-key"]
+        {
+            assert!(is_secret_header(name), "{name}");
+        }
+        for name in ["x-portkey-custom-host", "x-portkey-config", "x-idempotency-key", "x-token-budget", "x-cookies"] {
+            assert!(!is_secret_header(name), "{name}");
         }
     }
 

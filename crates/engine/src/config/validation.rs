@@ -12,7 +12,7 @@ use crate::config::config::Config;
 use crate::config::kinds;
 use crate::config::model_table::{ModelTable, ProviderKind};
 use crate::config::places::{ConfigError, table_header};
-use crate::config::secrets::{is_key, is_secret, is_variable, user_info};
+use crate::config::secrets::{is_key, is_secret_header, is_variable, user_info};
 use crate::config::server_table;
 use crate::config::values::TextOrEnv;
 use bcc_lang::script::fields::shortened;
@@ -162,7 +162,7 @@ impl Model<'_> {
                 TextOrEnv::Env(_) => continue,
                 TextOrEnv::Text(text) => text,
             };
-            if is_secret(header) {
+            if is_secret_header(header) || is_key(text) {
                 let help = msg!(
                     "keys must not be stored in this file: put the whole value in an environment variable, and write `{header} = {{ env = \"EXAMPLE_KEY\" }}`"
                 );

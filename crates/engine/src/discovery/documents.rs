@@ -7,8 +7,8 @@ use bcc_lang::source::near::near_miss;
 const ROOT_KEYS: [&str; 8] =
     ["session", "skill", "technique_id", "workflow_id", "dialogue", "session_id", "skill_id", "phases"];
 
-/// Keys that identify a script at any depth, because hardly any other program uses them.
-const OWN_KEYS: [&str; 2] = ["phase_id", "topic_id"];
+/// Keys that identify a script, or a file of an older engine, at any depth, because hardly any other program uses them.
+const OWN_KEYS: [&str; 3] = ["consciousness_id", "phase_id", "topic_id"];
 
 /// Below a mistyped root key, a key similar to one of these identifies a script.
 const DEEP_KEYS: [&str; 3] = ["phase_id", "topic_id", "action_type"];

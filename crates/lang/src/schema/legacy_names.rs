@@ -4,11 +4,12 @@
 use serde_json::{Map, Value, json};
 
 /// Renamed fields: the legacy name and the current name.
-pub const RENAMED: [(&str, &str); 6] = [
+pub const RENAMED: [(&str, &str); 7] = [
     ("content_template", "content"),
     ("question_template", "content"),
     ("prompt_template", "content"),
     ("exit_criteria", "exit"),
+    ("exit_condition", "exit"),
     ("think_goal", "goal"),
     ("say_goal", "goal"),
 ];

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::script::examples::example;
 use crate::script::findings::Findings;
+use crate::script::inline_list::inline_list;
 use crate::script::legacy_fields::current_spelling;
 use crate::script::lines::{removal, renamed};
 use crate::script::numbers::whole_number;
@@ -36,7 +37,7 @@ pub struct Fields<'a> {
     span: Span,
     pub(super) entries: &'a [YamlEntry],
     /// Indexes of entries with legacy keys, each with the current spelling. Most mappings have none.
-    legacy: Vec<(usize, String)>,
+    pub(super) legacy: Vec<(usize, String)>,
     pub(super) used: Vec<Cell<bool>>,
     pub(super) requested: RefCell<Vec<&'static str>>,
     /// The types expected of requested fields, where they are known.
@@ -342,7 +343,14 @@ impl<'a> Fields<'a> {
             NodeKind::Sequence(items) => Some(items),
             _ => {
                 let help = example(name).unwrap_or("start each item on its own line, with `- `");
-                self.report_wrong_type(name, "a list", node, help);
+                match inline_list(self.file.slice(node.span)).filter(|_| node.as_scalar().is_some()) {
+                    Some(list) => {
+                        let diagnostic = self.wrong_type(name, "a list".into(), node);
+                        let diagnostic = diagnostic.with_help(msg!("put the items in brackets: `{list}`"));
+                        self.findings.report(diagnostic.with_sure_replacement(Some(&list)));
+                    }
+                    None => self.report_wrong_type(name, "a list", node, help),
+                }
                 None
             }
         }

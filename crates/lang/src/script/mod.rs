@@ -4,6 +4,8 @@ pub mod declare;
 pub mod examples;
 pub mod fields;
 pub mod findings;
+pub mod foreign;
+pub mod inline_list;
 pub mod interrupted;
 pub mod kernel;
 pub mod legacy;

@@ -22,7 +22,7 @@ impl Fields<'_> {
             if used.get() || key.starts_with("x-") {
                 continue;
             }
-            let free = |field: &str| requested.contains(&field) && !self.has(field);
+            let free = |field: &str| requested.contains(&field) && !self.is_set(field);
             if let Some(joined_key) = joined_key(self.file, entry) {
                 self.missing.borrow_mut().retain(|(names, _)| !names.contains(&joined_key.field));
                 self.report_joined(entry, &joined_key, free(joined_key.field));
@@ -33,9 +33,10 @@ impl Fields<'_> {
             // A required key that is missing is the most likely one.
             let may_be_near = elsewhere.is_none() && !is_other_name(key);
             let missing_names: Vec<_> = self.missing.borrow().iter().flat_map(|(names, _)| names.clone()).collect();
+            // A field that is set already cannot be meant too.
+            let unset = || requested.iter().copied().filter(|name| !self.is_set(name));
             let missing = || near_miss(key, missing_names.iter().copied());
-            let near = other
-                .or_else(|| may_be_near.then(|| missing().or_else(|| near_miss(key, requested.iter().copied())))?);
+            let near = other.or_else(|| may_be_near.then(|| missing().or_else(|| near_miss(key, unset())))?);
             // Several fields joined in one key: `{ get：称呼，define：名字 }`. Renaming it would remove the rest.
             let wide = key.split_once('：').map(|(key, _)| key.trim()).filter(|key| requested.contains(key));
             let near = near.filter(|_| !key.contains([':', '：']));
@@ -53,10 +54,20 @@ impl Fields<'_> {
         }
         for (entry, near, elsewhere, sure) in unknown {
             // Two keys that mean the same field would become duplicates.
-            let free = |near: &str| !self.has(near) && suggested.iter().filter(|name| **name == near).count() == 1;
+            let free = |near: &str| !self.is_set(near) && suggested.iter().filter(|name| **name == near).count() == 1;
             self.report_unknown(entry, near, elsewhere, sure && near.is_some_and(free));
         }
         // Fields that are still missing are reported by `drop`.
+    }
+
+    /// Whether the field is written, under its name or a legacy one.
+    fn is_set(&self, field: &str) -> bool {
+        self.has(field) || self.legacy.iter().any(|(_, current)| current == field)
+    }
+
+    /// Whether any field is written under a legacy name.
+    pub fn has_legacy_spellings(&self) -> bool {
+        !self.legacy.is_empty()
     }
 
     fn report_unknown(&self, entry: &YamlEntry, near: Option<&str>, elsewhere: Option<Message>, sure: bool) {
@@ -167,8 +178,13 @@ mod tests {
         for text in ["{ define: one thing, and another }", "{ define: 一件事, 还有 一件 }"] {
             assert!(unknown_key_help(text).contains("a comma ends the text"), "{text}");
         }
-        assert!(unknown_key_help("{ define: one, defin: 5 }").contains("did you mean `define`?"));
-        for text in ["{ define: one, and another: 5 }", "{ define: one, another }", "and another: ~\n"] {
+        assert!(unknown_key_help("{ defin: 5 }").contains("did you mean `define`?"));
+        for text in [
+            "{ define: one, defin: 5 }",
+            "{ define: one, and another: 5 }",
+            "{ define: one, another }",
+            "and another: ~\n",
+        ] {
             assert!(unknown_key_help(text).contains("allowed here: define"), "{text}");
         }
     }

@@ -67,6 +67,8 @@ pub struct Mistake {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MistakeKind {
     FrontMatter,
+    /// The template of an action contains no text.
+    Empty,
     /// A syntax error, or a feature that templates may not use.
     Syntax,
     /// The template refers to a template that does not exist.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::source::compose::parse;
 use crate::source::diagnostic::Diagnostic;
+use crate::source::misreading::help_for;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
@@ -129,7 +130,8 @@ pub fn split_all(file: &str) -> (SplitTemplate, Vec<FrontMatterError>) {
     let skipped = file.len() - text.len();
     let mut lines = text.split_inclusive('\n');
     let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else {
-        return (SplitTemplate { body: skipped, ..SplitTemplate::default() }, Vec::new());
+        let errors = mistaken_opening(text, skipped).into_iter().collect();
+        return (SplitTemplate { body: skipped, ..SplitTemplate::default() }, errors);
     };
     let mut length = first.len();
     for line in lines {
@@ -153,10 +155,42 @@ pub fn split_all(file: &str) -> (SplitTemplate, Vec<FrontMatterError>) {
         message: msg!("the front matter that starts here is not closed"),
         line: 1,
         range: skipped..skipped + first.trim_end().len(),
-        help: Some(msg!("end it with a line `---` within {MAX_FRONT_BYTES} bytes")),
+        help: Some(msg!(
+            "end it with a line `---` within {MAX_FRONT_BYTES} bytes, or leave the first line of the file empty if the `---` is part of the prompt"
+        )),
         instead: None,
     };
     (SplitTemplate { body: file.len(), ..SplitTemplate::default() }, vec![error])
+}
+
+/// A first line that is meant to open a front matter, but is not exactly `---`: a line of a table follows it. Without the
+/// error, the model would get the settings as part of its prompt.
+fn mistaken_opening(text: &str, skipped: usize) -> Option<FrontMatterError> {
+    let is_dash = |c: char| matches!(c, '-' | '－' | '—' | '–' | '−' | '+' | '=' | '─');
+    let mut at = skipped;
+    let mut line_number = 0;
+    let mut lines = text.split_inclusive('\n').map(|line| {
+        let start = at;
+        at += line.len();
+        line_number += 1;
+        (line_number, start, line.trim())
+    });
+    let (line, start, opening) = lines.find(|(_, _, line)| !line.is_empty())?;
+    let marks = opening.chars().take_while(|c| is_dash(*c)).count();
+    let rest = opening.trim_start_matches(is_dash).trim_start();
+    let is_opening = marks >= 2 || opening.starts_with('—');
+    if !is_opening || !(rest.is_empty() || rest.starts_with('#')) {
+        return None;
+    }
+    let (_, _, next) = lines.find(|(_, _, line)| !line.is_empty() && !line.starts_with('#'))?;
+    let (key, _) = next.split_once([':', '：', '='])?;
+    KEYS.contains(&key.trim()).then(|| FrontMatterError {
+        message: msg!("this looks like a front matter, but it does not start with a line `---`"),
+        line,
+        range: start..start + opening.len(),
+        help: Some(msg!("write exactly `---` on the first line of the file, and again after the last key")),
+        instead: None,
+    })
 }
 
 struct Reader {
@@ -180,11 +214,13 @@ impl Reader {
         let Some(root) = parsed.root.filter(|root| !root.to_json().is_null()) else { return };
         let Some(entries) = root.as_mapping() else {
             let message = msg!("the front matter must be a mapping of keys to values");
-            self.error(
-                message,
-                root.span,
-                Some(msg!("write one `key: value` per line; valid keys are {}", Message::names(KEYS))),
-            );
+            let help = help_for(&self.file, &root).unwrap_or_else(|| {
+                msg!(
+                    "write one `key: value` per line (valid keys are {}), or leave the first line of the file empty if the `---` is part of the prompt",
+                    Message::names(KEYS)
+                )
+            });
+            self.error(message, root.span, Some(help));
             return;
         };
         let mut table = serde_json::Map::new();
@@ -279,6 +315,9 @@ mod tests {
             ("---\n# only a comment\n---\nbody", "body"),
             ("--- \n---", ""),
             ("a\n---\nmodel: m\n---\n", "a\n---\nmodel: m\n---\n"),
+            ("\n---\nThe model: a counsellor\n---\n", "\n---\nThe model: a counsellor\n---\n"),
+            ("----\n{{ task }}\n", "----\n{{ task }}\n"),
+            ("\n---\n\n# Task\n", "\n---\n\n# Task\n"),
             ("", ""),
         ] {
             let split_file = split(file).unwrap();
@@ -300,6 +339,14 @@ mod tests {
             ("---\noutput_schema: ../x.json\n---\n", 2, "without a folder", ""),
             ("---\n- a\n---\n", 2, "must be a mapping", ""),
             ("---\nmodel: [\n---\n", 2, "cannot be read", ""),
+            ("---\n你是一位咨询师。\n---\n", 2, "must be a mapping", "leave the first line"),
+            ("---\nmodel：m\n---\n", 2, "must be a mapping", "colon"),
+            ("\n---\nmodel: m\n---\n", 2, "does not start with", "exactly `---`"),
+            (" ---\nmodel: m\n---\n", 1, "does not start with", "exactly `---`"),
+            ("----\nmodel: m\n----\n", 1, "does not start with", "exactly `---`"),
+            ("--- # settings\nmodel: m\n---\n", 1, "does not start with", "exactly `---`"),
+            ("———\ntemperature: 1\n———\n", 1, "does not start with", "exactly `---`"),
+            ("+++\nmodel = \"m\"\n+++\n", 1, "does not start with", "exactly `---`"),
         ];
         for (file, line, message, help) in table {
             let error = split(file).unwrap_err();

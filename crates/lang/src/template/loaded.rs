@@ -18,6 +18,7 @@ use crate::template::error::{Mistake, MistakeKind, TemplateError, render_error};
 use crate::template::front_matter::{SplitTemplate, split_all};
 use crate::template::layers::{TemplateFile, display_name};
 use crate::template::limits::{RejectedSyntax, check_limits};
+use crate::template::roles::PromptRole;
 use crate::template::uses::{NameUse, Uses, find};
 
 /// The prefix that skips the scheme's layer in the name of a template: `{% extends "default:ai_ask_v1.md" %}`.
@@ -74,6 +75,29 @@ impl LoadedTemplate {
     /// The template without front matter.
     pub(crate) fn body(&self) -> &str {
         self.source.text().get(self.split().body..).unwrap_or_default()
+    }
+
+    /// The error of a template without any text for the model. A part that others include may be empty.
+    pub fn blank(&self) -> Option<TemplateError> {
+        let mut rest = self.body();
+        let mut text = String::with_capacity(rest.len());
+        while let Some((before, comment)) = rest.split_once("{#") {
+            text += before;
+            rest = comment.split_once("#}").map_or("", |(_, after)| after);
+        }
+        text += rest;
+        let is_text = |line: &str| !line.trim().is_empty() && PromptRole::from_line(line).is_none();
+        if self.source.text().is_empty() || !text.lines().any(is_text) {
+            let message = msg!("the template {} is empty, so the model would get no prompt", self.source.name());
+            let help = msg!("write the prompt, or delete the file to use the template of the next layer");
+            return Some(self.mistake(
+                MistakeKind::Empty,
+                self.split().body..self.source.text().len(),
+                message,
+                Some(help),
+            ));
+        }
+        None
     }
 
     /// The mistakes in the file itself; empty if it can be compiled.

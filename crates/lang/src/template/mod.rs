@@ -12,6 +12,7 @@ pub mod mentions;
 pub mod missing;
 pub mod names;
 pub mod pattern;
+pub mod pattern_marks;
 pub mod roles;
 pub mod template;
 pub mod templates;

@@ -27,7 +27,7 @@ impl PromptRole {
     }
 
     /// The role of a line that consists of a marker, with optional surrounding white space.
-    fn from_line(line: &str) -> Option<Self> {
+    pub(crate) fn from_line(line: &str) -> Option<Self> {
         let name = line.trim_matches([' ', '\t', '\r', '\n']).strip_prefix("<!-- ")?.strip_suffix(" -->")?;
         Self::ALL.into_iter().find(|role| role.name() == name)
     }

@@ -74,7 +74,7 @@ impl<'a> Template<'a> {
 
     /// Renders the messages of the prompt with these names.
     /// Errors: An unknown name (with suggestions), an error at run time, an exceeded limit of
-    /// [`environment`](crate::template::environment), each with its line.
+    /// [`environment`](crate::template::environment), each with its line; a prompt without any text.
     pub fn render(&self, names: &TemplateNames) -> Result<Vec<Rendered>, TemplateError> {
         let mut bounded = Bounded::new(MAX_OUTPUT);
         if let Some(marks) = &self.templates.marks {
@@ -86,7 +86,13 @@ impl<'a> Template<'a> {
             .get_template(&self.loaded.key)
             .and_then(|template| template.render_captured_to(context, &mut bounded).map(drop))
             .map_err(|error| self.template_error(&error, names))?;
-        Ok(self.templates.sentinels.split(&bounded.text()))
+        let messages = self.templates.sentinels.split(&bounded.text());
+        if messages.is_empty() {
+            let message = msg!("the template {} produced no text, so the model would get no prompt", self.file());
+            let help = msg!("check the conditions in the template: with the present values, none of its text is used");
+            return Err(TemplateError::new(message).with_help(help));
+        }
+        Ok(messages)
     }
 
     /// Converts an error of minijinja, with file, line and suggestions.

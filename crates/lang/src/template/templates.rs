@@ -219,7 +219,11 @@ impl Templates {
             }
             return Err(TemplateError::new(msg!("there is no template `{name}` in version {version}")).with_help(help));
         };
-        self.at(*number)
+        let template = self.at(*number)?;
+        match self.loaded.get(*number).and_then(LoadedTemplate::blank) {
+            Some(error) => Err(error),
+            None => Ok(template),
+        }
     }
 
     /// The template with this number, including parts of other templates.
@@ -315,6 +319,7 @@ fn version_of(file: &str, name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::template::names::TemplateNames;
 
     const NONCE: &str = "00112233445566778899aabbccddeeff";
 
@@ -333,10 +338,10 @@ mod tests {
     #[test]
     fn the_lookup_order_does_not_depend_on_the_order_of_the_files() {
         let all = [
-            ("builtin/default/a_v1.md", ""),
-            ("default/a_v1.md", ""),
-            ("builtin/custom/s/a_v1.md", ""),
-            ("custom/s/a_v1.md", ""),
+            ("builtin/default/a_v1.md", "text"),
+            ("default/a_v1.md", "text"),
+            ("builtin/custom/s/a_v1.md", "text"),
+            ("custom/s/a_v1.md", "text"),
         ];
         let shown = [
             "builtin:_system/config/default/",
@@ -358,6 +363,25 @@ mod tests {
         assert_eq!(error.message, "there is no template `a` in version 2");
         insta::assert_snapshot!(error.help.unwrap(), @"tried _system/config/custom/english/a_v2.md, builtin:_system/config/custom/english/a_v2.md, _system/config/default/a_v2.md, builtin:_system/config/default/a_v2.md; available versions: 1, 3");
         assert!(templates.get("othr", 1).unwrap_err().help.unwrap().to_string().contains("`other_v1.md`"));
+    }
+
+    #[test]
+    fn a_template_without_text_is_an_error_but_an_empty_part_is_not() {
+        let templates = templates(&[
+            ("default/empty_v1.md", ""),
+            ("default/settings_v1.md", "---\nmodel: m\n---\n\n"),
+            ("default/comment_v1.md", "{# to do\n #}\n<!-- user -->\n"),
+            ("default/part.md", ""),
+            ("default/whole_v1.md", "x{% include 'part.md' %}"),
+            ("default/never_v1.md", "{% include 'part.md' %}"),
+        ]);
+        for name in ["empty", "settings", "comment"] {
+            let error = templates.get(name, 1).unwrap_err();
+            assert!(error.message.to_string().contains("is empty"), "{name}: {}", error.message);
+        }
+        assert!(templates.get("whole", 1).unwrap().render(&TemplateNames::default()).is_ok());
+        let error = templates.get("never", 1).unwrap().render(&TemplateNames::default()).unwrap_err();
+        assert!(error.message.to_string().contains("produced no text"), "{}", error.message);
     }
 
     #[test]

@@ -8,7 +8,9 @@ use crate::program::exchange::PROMPT_NAMES;
 use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::monitor::Monitor;
 use crate::program::prompt::PromptNames;
+use bcc_lang::message::msg;
 use bcc_lang::script::fields::Fields;
+use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
 
 const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &["goal"], outputs: false };
 
@@ -39,6 +41,9 @@ impl Kind for AiSay {
         let exit = fields.text("exit").and_then(|field| checker.text(&field));
         let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(1);
         let acknowledgment = fields.boolean("require_acknowledgment").unwrap_or(max_rounds > 1);
+        if !acknowledgment {
+            report_rounds_without_answer(fields, max_rounds);
+        }
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
         let understanding_threshold = fields.integer("understanding_threshold", 0..=100).unwrap_or(80);
         let model = model_config(self.name(), PROMPT, self.monitor(), fields, checker)?;
@@ -71,4 +76,19 @@ impl Kind for AiSay {
             watched,
         }))
     }
+}
+
+/// Reports `require_acknowledgment: false` next to fields that are only used if the person answers. The older engine listened then.
+fn report_rounds_without_answer(fields: &Fields<'_>, max_rounds: u32) {
+    let Some(acknowledgment) = fields.entry("require_acknowledgment") else { return };
+    let exit = fields.entry("exit");
+    let other = if max_rounds > 1 { fields.entry("max_rounds") } else { exit };
+    let Some(other) = other else { return };
+    let message = msg!("nobody answers this action, so `{}` has no effect", other.key.value);
+    let help = "to listen, as an older engine did with these fields, write `require_acknowledgment: true`; otherwise, remove the other field";
+    let span = acknowledgment.value.span;
+    let diagnostic = Diagnostic::warning("rounds-without-answer", message, fields.file(), span).with_help(help);
+    let older = fields.has_legacy_spellings() || exit.is_some_and(|exit| exit.value.as_mapping().is_some());
+    let fix = Fix::sure(msg!("write `{}`", "require_acknowledgment: true"), vec![Edit::replace(span, "true")]);
+    fields.findings().report(diagnostic.with_fixes([fix.only_sure_if(older)]));
 }

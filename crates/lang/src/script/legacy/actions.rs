@@ -16,7 +16,7 @@ use crate::source::span::Span;
 use crate::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
 /// Fields at the level of `action_type` (docs/language.md), and names that may stand for them.
-const ACTION_LEVEL: [&str; 12] = [
+pub(crate) const ACTION_LEVEL: [&str; 12] = [
     "action_type",
     "action_id",
     "condition",

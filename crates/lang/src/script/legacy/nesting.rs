@@ -357,7 +357,7 @@ pub fn item_end(item: &YamlNode, previous_end: usize) -> Result<usize, Ambiguous
 }
 
 /// Reserves the ids that the author wrote.
-fn reserve_ids(node: &YamlNode, ids: &mut Ids) {
+pub(crate) fn reserve_ids(node: &YamlNode, ids: &mut Ids) {
     match &node.kind {
         NodeKind::Scalar(_) => {}
         NodeKind::Sequence(items) => items.iter().for_each(|item| reserve_ids(item, ids)),

@@ -6,6 +6,7 @@ use regex::{Regex, RegexBuilder};
 
 use crate::script::fields::Fields;
 use crate::source::span::{Span, Spanned};
+use crate::template::pattern_marks::full_width_marks;
 
 /// The maximum size of a compiled expression, in bytes. Matching any expression takes time linear in the text.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -21,7 +22,12 @@ pub struct TextPattern {
 pub(crate) fn pattern(written: Spanned<String>, fields: &Fields<'_>) -> Option<TextPattern> {
     let Spanned { value: source, span } = written;
     match RegexBuilder::new(&source).size_limit(MAX_BYTES).build() {
-        Ok(regex) => Some(TextPattern { source, regex, span }),
+        Ok(regex) => {
+            if let Some(found) = full_width_marks(&source, 0).filter(|found| !found.keywords) {
+                fields.findings().report(found.diagnostic(fields.file(), span));
+            }
+            Some(TextPattern { source, regex, span })
+        }
         Err(error) => {
             let why = match error {
                 regex::Error::CompiledTooBig(_) => msg!("it is too large"),

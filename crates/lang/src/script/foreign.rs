@@ -1,0 +1,38 @@
+//! Recognizes files of an older engine that have no counterpart here, and says what does their work.
+
+use std::sync::Arc;
+
+use crate::message::message::Message;
+use crate::message::msg;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{NodeKind, YamlNode};
+
+/// The root keys of such files, whether their value is a list, and the help.
+const FOREIGN: [(&str, bool, &str); 5] = [
+    (
+        "consciousness",
+        false,
+        "what watches for a crisis is a trigger of the session (docs/triggers.md); what watches how a conversation goes is a monitor (docs/monitors.md)",
+    ),
+    ("global", true, "declare these variables in each script that uses them, with `scope: global`"),
+    ("variables", true, "declare these variables in each script that uses them, with `scope: global`"),
+    ("skills", true, "write each skill in a file of its own below skills/, which starts with `skill:`"),
+    ("roles", true, "the names of the AI and of the person are `who` and `user` of the session"),
+];
+
+/// The diagnostic of a file that an older engine used and that nothing here reads.
+pub(crate) fn foreign_document(file: &Arc<SourceFile>, root: &YamlNode) -> Option<Diagnostic> {
+    let fits = |value: &YamlNode, list: bool| match value.kind {
+        NodeKind::Sequence(_) => list,
+        NodeKind::Mapping(_) => !list,
+        NodeKind::Scalar(_) => false,
+    };
+    let (entry, help) = root.as_mapping()?.iter().find_map(|entry| {
+        let (_, _, help) =
+            FOREIGN.iter().find(|(key, list, _)| *key == entry.key.value && fits(&entry.value, *list))?;
+        Some((entry, help))
+    })?;
+    let message = msg!("a file with `{}` at its root is of an older engine: nothing here reads it", entry.key.value);
+    Some(Diagnostic::error("foreign-document", message, file, entry.key.span).with_help(Message::word(help)))
+}

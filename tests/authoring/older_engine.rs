@@ -1,0 +1,72 @@
+//! A project of an older engine, in `tests/older_engine/`: `migrate` converts all of it, and what is left has no error.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bcc_authoring::fix::fix::{FixRequest, fix};
+use bcc_authoring::fix::rules::Rules;
+use bcc_authoring::validate::request::ValidateRequest;
+use bcc_authoring::validate::validate::validate;
+use bcc_engine::environment::Environment;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::render::human::human;
+use tempfile::TempDir;
+
+const FILES: [&str; 4] = [
+    "scripts/intake.yaml",
+    "skills/questioning.yaml",
+    "_system/config/custom/clinic/ai_say_v1.md",
+    "_system/config/custom/clinic/ai_ask_monitor_v1.md",
+];
+
+fn project() -> TempDir {
+    crate::at_root();
+    let folder = tempfile::tempdir().unwrap();
+    for file in FILES {
+        let target = folder.path().join(file);
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::write(target, fs::read(Path::new("tests/older_engine").join(file)).unwrap()).unwrap();
+    }
+    folder
+}
+
+fn request(folder: &Path) -> ValidateRequest {
+    let paths: Vec<PathBuf> = ["scripts", "skills", "_system"].iter().map(|path| folder.join(path)).collect();
+    ValidateRequest { paths, project: Some(folder.to_path_buf()), ..ValidateRequest::default() }
+}
+
+fn errors(folder: &Path) -> Vec<Diagnostic> {
+    let found = validate(&request(folder), &Environment::default()).unwrap().diagnostics;
+    found.into_iter().filter(Diagnostic::is_error).collect()
+}
+
+#[test]
+fn a_project_of_an_older_engine_has_no_error_after_its_migration() {
+    let folder = project();
+    assert!(!errors(folder.path()).is_empty());
+    let migrate = FixRequest { check: request(folder.path()), rules: Rules::LegacyForms, write: true };
+    let report = fix(&migrate, &Environment::default()).unwrap();
+    assert!(report.refused.is_empty() && report.incomplete.is_empty(), "{}", human(&report.refused, false));
+    let left = errors(folder.path());
+    assert!(left.is_empty(), "{}", human(&left, false));
+    let migrated: Vec<String> = FILES
+        .iter()
+        .map(|file| format!("=== {file}\n{}", fs::read_to_string(folder.path().join(file)).unwrap()))
+        .collect();
+    insta::assert_snapshot!("the_migrated_project_of_an_older_engine", migrated.concat());
+    let again = fix(&FixRequest { write: false, ..migrate }, &Environment::default()).unwrap();
+    assert!(again.fixed.is_empty(), "a second time changes nothing");
+}
+
+#[test]
+fn equal_problems_of_a_template_are_one_finding() {
+    let folder = project();
+    let found = errors(folder.path());
+    let of_file = |name: &str| found.iter().filter(|found| found.file.name().ends_with(name)).collect::<Vec<_>>();
+    let tags = of_file("ai_say_v1.md");
+    assert_eq!(tags.len(), 1, "{}", human(&found, false));
+    assert!(tags[0].message.to_string().starts_with("4 values are written as tags"), "{}", tags[0].message);
+    let of_monitor = of_file("ai_ask_monitor_v1.md");
+    assert_eq!(of_monitor.len(), 3, "one for each name");
+    assert!(of_monitor.iter().any(|found| found.message.to_string().contains("(2 places, on lines 3, 7)")));
+}
