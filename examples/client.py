@@ -67,7 +67,7 @@ class Talk:
             code = self.child.wait()
             self.child = None
             if code >= 0:
-                # It was not killed: 1 and 2 are told on standard error, 3 says that the session rests.
+                # It was not killed. 1 and 2 are errors, which are on standard error; 3: the session can be resumed; 4: it has ended.
                 sys.exit(code)
 
 
