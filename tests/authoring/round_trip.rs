@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use bcc_authoring::fix::fix::{FixRequest, fix};
-use bcc_authoring::fix::rules::{LEGACY_FORMS, Rules};
+use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_authoring::validate::validate::validate;
 use bcc_engine::engine::{Engine, RunRequest};
@@ -164,7 +164,7 @@ fn scripts(folder: &str) -> Vec<PathBuf> {
 }
 
 fn is_older(found: &&Diagnostic) -> bool {
-    LEGACY_FORMS.contains(&found.rule)
+    Rules::LegacyForms.concerns(found)
 }
 
 /// Migrates the script of `after` and checks that it means the same as `before`. Returns whether there was anything to migrate.

@@ -305,7 +305,7 @@ fn a_fix_that_would_cause_more_errors_is_named() {
     let file = home.put("scripts/a.yaml", &text);
     let finished = run(&home, &["validate", "--fix"]);
     let line =
-        "scripts/a.yaml:11: the fix of `unknown-key` was left out, because the file would have more errors after it";
+        "scripts/a.yaml:12: the fix of `unknown-key` was left out, because the file would have more errors after it";
     assert!(finished.err.contains(line), "{}", finished.err);
     assert_eq!(fs::read_to_string(file).unwrap(), text);
 }

@@ -145,7 +145,7 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
     let all_errors = is_rewritten || result.input.blocking_errors > 0;
     let mut remaining = result.input.findings;
     remaining.retain(|finding| {
-        rules.includes(finding.rule) || broken.contains(&finding.rule) || all_errors && finding.is_error()
+        rules.concerns(finding) || broken.contains(&finding.rule) || all_errors && finding.is_error()
     });
     let fixed = (!result.fixed_rules.is_empty()).then(|| FixedFile {
         before: file,
@@ -183,7 +183,7 @@ fn fix_templates(prepared: &PreparedValidation, rules: Rules, report: &mut FixRe
             };
             let result = apply_fixes(input(&file, found), rules, examine);
             report.refused.extend(result.refused);
-            report.remaining.extend(result.input.findings.into_iter().filter(|finding| rules.includes(finding.rule)));
+            report.remaining.extend(result.input.findings.into_iter().filter(|finding| rules.concerns(finding)));
             if !result.fixed_rules.is_empty() {
                 let after = result.input.file;
                 fixed.push((

@@ -17,7 +17,7 @@ use bcc_check::allow::allow;
 use bcc_check::check::examine;
 use bcc_check::context::CheckContext;
 use bcc_check::levels::{LevelError, RuleLevels};
-use bcc_check::templates::deduplication::{confirmed, without_template_duplicates};
+use bcc_check::templates::deduplication::{confirmed, joined, without_template_duplicates};
 use bcc_check::test::{examine_test, outline};
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::{DiscoveredFiles, FileRole, FoundFile, current_directory, walk};
@@ -89,7 +89,11 @@ pub fn validate_again(
         project_findings(&project, request.scheme.as_deref(), first_files.get(&project.directory), &mut diagnostics);
     }
     sort(&mut diagnostics);
+<<<<<<< HEAD
     Ok(ValidateReport { files, skipped_files, diagnostics })
+=======
+    Ok(ValidateReport { files, passed_over, diagnostics: joined(diagnostics) })
+>>>>>>> validate
 }
 
 fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {

@@ -12,12 +12,14 @@ use crate::collected::{AssignmentKind, CalleeBody, Definition};
 use crate::rules::hidden_variable::is_prompt_name;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use crate::templates::older_engine::current_name;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 use bcc_lang::value::scopes::Scope;
+use bcc_runtime::program::turn::ENGINE_NAMES;
 
 /// The maximum number of searches for similar names: each search compares all names.
 const MAX_SEARCHES: usize = 100;
@@ -71,7 +73,12 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
                     "use it in a text or a condition; if it is meant for the export, declare `{}`; or remove it",
                     shortened(name)
                 ),
-                None => msg!("use it in a text or a condition, or remove it"),
+                None => match current_name(name, ENGINE_NAMES.into_iter()) {
+                    Some(current) => msg!(
+                        "use it in a text or a condition, or remove it; an older engine took it for the name in prompts, which is `{current}` of the session here"
+                    ),
+                    None => msg!("use it in a text or a condition, or remove it"),
+                },
             };
             let diagnostic = Diagnostic::warning("unused-variable", message, model.file, definition.span);
             findings.report(diagnostic.with_help(help));

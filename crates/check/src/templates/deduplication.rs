@@ -1,13 +1,18 @@
 //! Removes duplicate reports: a finding of a script about a template is dropped if the template's own report contains it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bcc_lang::message::msg;
 use bcc_lang::source::diagnostic::{Diagnostic, Severity};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::error::TemplateError;
 use bcc_lang::template::template::Template;
 use bcc_lang::template::templates::Templates;
+
+/// The maximum number of places that a joined finding lists.
+const MAX_PLACES: usize = 5;
 
 /// The label of the related place.
 const IN_TEMPLATE: &str = "in the template";
@@ -52,6 +57,37 @@ pub fn confirmed(templates: Vec<Diagnostic>, script: &[Diagnostic]) -> Vec<Diagn
         }
     };
     templates.into_iter().map(confirm).collect()
+}
+
+/// Joins the findings of scripts about the same problem of a template: one finding for each problem, at the first script, with
+/// the number of places. The findings must be sorted.
+pub fn joined(findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut joined: Vec<Diagnostic> = Vec::with_capacity(findings.len());
+    // The finding of each problem, with all its places.
+    let mut causes: BTreeMap<(&'static str, String), (usize, Vec<String>)> = BTreeMap::new();
+    for finding in findings {
+        // Files of templates and schemas have findings of their own.
+        let own = finding.file.name().ends_with(".md") || finding.file.name().contains("schemas/replies/");
+        if own || !ABOUT_TEMPLATES.contains(&finding.rule) {
+            joined.push(finding);
+            continue;
+        }
+        let place = format!("{}:{}", finding.file.name(), finding.file.line(finding.span.start));
+        let (_, places) =
+            causes.entry((finding.rule, finding.message.to_string())).or_insert_with(|| (joined.len(), Vec::new()));
+        places.push(place);
+        if places.len() == 1 {
+            joined.push(finding);
+        }
+    }
+    for (first, places) in causes.into_values().filter(|(_, places)| places.len() > 1) {
+        let Some(finding) = joined.get_mut(first) else { continue };
+        let count = places.len();
+        let more = if count > MAX_PLACES { ", …" } else { "" };
+        let listed = places.into_iter().take(MAX_PLACES).collect::<Vec<_>>().join(", ") + more;
+        finding.message = msg!("{} ({count} places: {listed})", finding.message.clone());
+    }
+    joined
 }
 
 /// Whether a finding in a template is on the same line as this place.
@@ -106,6 +142,22 @@ pub(crate) fn at_schema(diagnostic: Diagnostic, template: Option<&Template<'_>>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_problem_of_a_template_is_one_finding_of_all_scripts() {
+        let script = |name: &str| Arc::new(SourceFile::new(name, "session: 1\n"));
+        let of =
+            |rule, message: &'static str, name: &str| Diagnostic::error(rule, message, &script(name), Span::new(0, 1));
+        let mut findings: Vec<Diagnostic> =
+            (1..=7).map(|number| of("unknown-template", "broken", &format!("s{number}.yaml"))).collect();
+        findings.push(of("unknown-template", "missing", "s1.yaml"));
+        findings.push(of("unknown-name", "broken", "s2.yaml"));
+        findings.push(of("unknown-name", "broken", "s3.yaml"));
+        let joined = joined(findings);
+        let messages: Vec<String> = joined.iter().map(|found| found.message.to_string()).collect();
+        let all = "broken (7 places: s1.yaml:1, s2.yaml:1, s3.yaml:1, s4.yaml:1, s5.yaml:1, …)";
+        assert_eq!(messages, [all, "missing", "broken", "broken"]);
+    }
 
     #[test]
     fn only_findings_that_a_template_reports_are_removed() {

@@ -13,8 +13,8 @@ use crate::script::legacy::wrap::{Placement, Wrap, in_quotes_of};
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::yaml::{YamlEntry, YamlNode};
 
-/// The kinds that were keys. Others have several required fields.
-const KINDS: [&str; 3] = ["ai_say", "ai_ask", "ai_think"];
+/// The kinds of the older engine.
+pub(crate) const KINDS: [&str; 3] = ["ai_say", "ai_ask", "ai_think"];
 
 /// The indentation of fields below `config:`.
 const INDENT: usize = 2;

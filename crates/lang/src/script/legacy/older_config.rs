@@ -4,6 +4,7 @@ use crate::message::msg;
 
 use serde_json::{Map, Value};
 
+use crate::script::legacy::older_action::KINDS;
 use crate::script::legacy::older_engine::OlderWalk;
 use crate::script::legacy::output::as_output;
 use crate::script::legacy::parts::current_key;
@@ -43,6 +44,10 @@ pub(crate) struct ConfigFields<'w, 'f, 'n> {
 
 impl ConfigFields<'_, '_, '_> {
     pub(crate) fn check(mut self) {
+        // A kind of the project may have fields of these names.
+        if !KINDS.contains(&self.kind) {
+            return;
+        }
         for entry in self.entries {
             let key = current_key(entry);
             let list = entry.value.as_sequence().is_some();
