@@ -297,7 +297,7 @@ fn mask(line: &mut Value, masker: &Masker) {
 
 /// A raw reply with masked values. It can still be parsed if it could be before: values under the keys `excluded` stay.
 fn masked_reply(text: &str, masker: &Masker, excluded: &[&str]) -> String {
-    let Ok(object) = object(text) else { return masker.text(text) };
+    let Ok(object) = object(text, &[]) else { return masker.text(text) };
     let received = Value::Object(object);
     let mut value = received.clone();
     masker.value(&mut value, excluded);

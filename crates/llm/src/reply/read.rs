@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use tracing::warn;
 
 use crate::reply::coerce::{CoercionRecord, coerce_object};
+use crate::reply::extract::is_reply;
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 use crate::reply::shape::ReplyShape;
 use crate::reply::strategies::{ParseFailure, parse};
@@ -69,9 +70,19 @@ impl UnreadableReply {
 /// [`UnreadableReply`] when no strategy finds an object, or when the text was truncated before its `safety_risk`, if the shape has
 /// this field.
 pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, UnreadableReply> {
-    let mut parsed = parse(raw, repair).map_err(|failures| UnreadableReply { failures })?;
-    if is_cut(&parsed.repairs) && lacks_safety_risk(&parsed.object, shape) {
-        let error = Message::word("the text ends before it states whether the reply is safe");
+    let own: Vec<&str> = shape.root().properties().iter().map(|property| property.name.as_str()).collect();
+    let mut parsed = parse(raw, &own, repair).map_err(|failures| UnreadableReply { failures })?;
+    // An ellipsis stands for fields that the model left out.
+    let leaves_out = parsed.repairs.iter().any(|repair| repair.kind == RepairKind::Ellipsis);
+    let unusable = if (is_cut(&parsed.repairs) || leaves_out) && lacks_safety_risk(&parsed.object, shape) {
+        Some("the text ends before it states whether the reply is safe")
+    } else if is_cut(&parsed.repairs) && !is_reply(&parsed.object, &own) {
+        Some("the text ends before its first field is complete")
+    } else {
+        None
+    };
+    if let Some(reason) = unusable {
+        let error = Message::word(reason);
         warn!(strategy = %parsed.strategy, %error, "a strategy could not read the reply");
         parsed.failures.push(ParseFailure { strategy: parsed.strategy, error });
         return Err(UnreadableReply { failures: parsed.failures });
