@@ -270,6 +270,12 @@ fn line(recorded: &Recorded) -> Value {
     put("first_token_ms", json!(call.first_token_ms));
     put("attempts", json!(call.attempts));
     put("cut_off", json!(call.cut_off));
+    if let Some(reason) = &call.finish_reason {
+        put("finish_reason", json!(reason));
+    }
+    if call.refused {
+        put("refusal", json!(true));
+    }
     put("seq", json!(seq));
     put("at", json!(at));
     put("call_id", json!(call.call_id));

@@ -152,6 +152,11 @@ pub(crate) fn object_spans(text: &str, start: usize, position: usize) -> bool {
     start < position && matches!(object_at(text, start), Ok((_, end)) if end > position)
 }
 
+/// Whether a complete object starts at `start`.
+pub(crate) fn starts_object(text: &str, start: usize) -> bool {
+    object_at(text, start).is_ok()
+}
+
 struct ObjectError {
     reason: Message,
     /// Where the text stops being JSON.

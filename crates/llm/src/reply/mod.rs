@@ -7,6 +7,7 @@ pub mod exit;
 pub mod extract;
 pub mod field;
 pub mod live;
+mod meaning;
 pub mod object_start;
 pub mod read;
 mod reasoning;

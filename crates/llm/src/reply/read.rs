@@ -8,6 +8,7 @@ use tracing::warn;
 
 use crate::reply::coerce::{CoercionRecord, coerce_object};
 use crate::reply::extract::is_reply;
+use crate::reply::meaning;
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 use crate::reply::shape::ReplyShape;
 use crate::reply::strategies::{ParseFailure, parse};
@@ -70,10 +71,11 @@ impl UnreadableReply {
 /// [`UnreadableReply`] when no strategy finds an object, or when the text was truncated before its `safety_risk`, if the shape has
 /// this field.
 pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, UnreadableReply> {
-    let own: Vec<&str> = shape.root().properties().iter().map(|property| property.name.as_str()).collect();
+    let own = shape.own_fields();
     let mut parsed = parse(raw, &own, repair).map_err(|failures| UnreadableReply { failures })?;
-    // An ellipsis stands for fields that the model left out.
-    let leaves_out = parsed.repairs.iter().any(|repair| repair.kind == RepairKind::Ellipsis);
+    // An ellipsis stands for fields that the model left out; without its opening brace, more may be missing.
+    let is_partial = |repair: &RepairRecord| matches!(repair.kind, RepairKind::Ellipsis | RepairKind::MissingBrace);
+    let leaves_out = parsed.repairs.iter().any(is_partial);
     let unusable = if (is_cut(&parsed.repairs) || leaves_out) && lacks_safety_risk(&parsed.object, shape) {
         Some("the text ends before it states whether the reply is safe")
     } else if is_cut(&parsed.repairs) && !is_reply(&parsed.object, &own) {
@@ -91,7 +93,9 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
         warn!(%kind, at, "the text of the reply was repaired");
     }
     let original = parsed.object.clone();
-    let (object, records) = coerce_object(parsed.object, shape);
+    let mut records = meaning::resolve(&mut parsed.object, raw, shape);
+    let (object, coerced) = coerce_object(parsed.object, shape);
+    records.extend(coerced);
     if !records.is_empty() {
         // One line per reply; the events of the call contain what was expected for each field.
         let fields: Vec<String> =

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memmem};
 
-use crate::reply::extract::{object_spans, tail};
+use crate::reply::extract::{object_spans, starts_object, tail};
 
 /// The maximum number of reasoning blocks that are skipped at the start of a text.
 const MAX_BLOCKS: usize = 16;
@@ -61,7 +61,9 @@ pub(crate) fn after_reasoning(text: &str) -> &str {
                 Some(found) => tail(rest, end + found),
                 None => return "",
             },
-            Marker::Close | Marker::FinalChannel if !brace.is_some_and(|brace| object_spans(rest, brace, at)) => {
+            Marker::Close | Marker::FinalChannel
+                if !brace.is_some_and(|brace| object_spans(rest, brace, at) || starts_broken_object(rest, brace)) =>
+            {
                 tail(rest, end)
             }
             // A marker after a brace may be part of the reply.
@@ -69,6 +71,11 @@ pub(crate) fn after_reasoning(text: &str) -> &str {
         };
     }
     rest
+}
+
+/// Whether `text` starts with an object, the one at `brace`, that does not parse: a marker after it is probably inside it.
+fn starts_broken_object(text: &str, brace: usize) -> bool {
+    text.trim_start().starts_with(['{', '"']) && !starts_object(text, brace)
 }
 
 /// The first marker in `text`, with its start and end.
@@ -147,7 +154,7 @@ mod tests {
 
     #[test]
     fn markers_inside_the_reply_are_part_of_it() {
-        for text in ["{\"a\":\"</think>\"}", "{\"a\":\"<reasoning>\"}", "{\"a\":\"assistantfinal\"}", "a < b", "[1]"] {
+        for text in ["{\"a\":\"</think>\"}", "{\"a\":\"<reasoning>\"}", "{\"a\":\"assistantfinal\"}", "{'a':'</think>'}", "a < b", "[1]"] {
             assert_eq!(after_reasoning(text), text);
         }
     }

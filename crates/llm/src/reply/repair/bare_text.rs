@@ -75,8 +75,13 @@ impl Parser<'_> {
                 // Otherwise only a closing quote can end it.
                 ',' if !self.ends_at_comma(start + offset, location) => {
                     let quote = after.find(['"', '\n', '{', '}', '[', ']', ':'])?;
-                    let is_quote = after.get(quote..)?.starts_with('"') && !after.get(..quote)?.ends_with(is_space);
-                    return is_quote.then_some(offset + 1 + quote);
+                    if !after.get(quote..)?.starts_with('"') || location == RepairLocation::Item {
+                        return None;
+                    }
+                    let at = start + offset + 1 + quote;
+                    let mut is_key = || self.look_ahead(at, |ahead| ahead.strictly().key_and_colon());
+                    let ends = !after.get(..quote)?.ends_with(is_space) || is_key();
+                    return ends.then_some(offset + 1 + quote);
                 }
                 ',' => return Some(offset),
                 '，' if self.wide => return self.ends_at_comma(start + offset, location).then_some(offset),

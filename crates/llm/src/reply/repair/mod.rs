@@ -93,8 +93,31 @@ pub fn object(text: &str, own: &[&str]) -> Result<(Map<String, Value>, Vec<Repai
     if rest.trim_start().starts_with(['}', '｝']) {
         repairs.push(RepairRecord { kind: RepairKind::ExtraBracket, at });
     }
+    let is_structural = |repair: &RepairRecord| {
+        matches!(repair.kind, RepairKind::CutOff | RepairKind::WrongBracket | RepairKind::ExtraBracket)
+    };
+    if repairs.iter().any(is_structural) && object.values().any(|value| contains_field(value, own)) {
+        return Err(rejected(("a field of the reply is inside another one: a closing bracket may be missing", end)));
+    }
+    let has = |kind: RepairKind| repairs.iter().any(|repair| repair.kind == kind);
+    if has(RepairKind::RepeatedKey)
+        && [RepairKind::WrongBracket, RepairKind::MissingColon, RepairKind::MissingComma].into_iter().any(has)
+    {
+        return Err(rejected(("a key is repeated, so that another object may have started", end)));
+    }
     repairs.sort_by_key(|repair| repair.at);
     Ok((object, repairs))
+}
+
+/// Whether one of the objects in `value` has a field of the reply.
+fn contains_field(value: &Value, own: &[&str]) -> bool {
+    match value {
+        Value::Object(members) => {
+            members.iter().any(|(key, value)| own.contains(&key.as_str()) || contains_field(value, own))
+        }
+        Value::Array(items) => items.iter().any(|item| contains_field(item, own)),
+        _ => false,
+    }
 }
 
 /// The start of the next object in `text` from byte `from` on: the first brace followed by a key. Braces inside one that is not the

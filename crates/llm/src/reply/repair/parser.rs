@@ -207,6 +207,7 @@ impl<'t> Parser<'t> {
                 }
             }
             // A value without quotes after a key without quotes would be one text.
+            _ if key.is_empty() => return Err(Stop::Rejected("a colon was expected after a key", self.at)),
             c if closing(c).is_some() || (was_quoted && self.starts_number_or_literal()) => {
                 self.add_repair(RepairKind::MissingColon, after_key)?;
             }
@@ -225,6 +226,9 @@ impl<'t> Parser<'t> {
         let start = self.at;
         if self.peek().and_then(closing).is_some() {
             return self.quoted(RepairLocation::Key);
+        }
+        if self.peek() == Some('\\') {
+            return self.escaped_quoted(RepairLocation::Key);
         }
         let rest = self.rest();
         let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
@@ -269,6 +273,7 @@ impl<'t> Parser<'t> {
                 let text = self.quoted(location)?;
                 self.joined(text, location).map(Value::String)
             }
+            '\\' => self.escaped_quoted(location).map(Value::String),
             _ => self.bare(depth, location),
         }
     }
