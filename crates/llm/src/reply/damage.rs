@@ -12,7 +12,7 @@ use crate::reply::strategies::parse;
 
 const OWN: &[&str] = &["safety_risk", "content", "EXIT", "BRIEF", "score", "list"];
 
-/// The number of replies, each damaged in every way. 200,000 others were tested manually with BCC_DAMAGED_REPLIES.
+/// The number of replies, each damaged in every way. 5,000 replies (212,000 damaged texts) were tested manually with BCC_DAMAGED_REPLIES.
 const REPLIES: usize = 300;
 
 /// A damage: its name, and the damaged text of a reply; `None` if it would not be damaged, or if the result would be ambiguous.
@@ -32,7 +32,7 @@ struct Reply {
 
 const GERMAN: &str = "Das ist „gut\", sagt er.";
 
-const DAMAGES: [Damage; 41] = [
+const DAMAGES: [Damage; 43] = [
     ("prose before", |r| Some(format!("{}\n{}", r.prose, r.json))),
     ("prose after", |r| Some(format!("{}\n{}", r.json, r.prose))),
     ("fence", |r| Some(format!("```json\n{}\n```", r.pretty))),
@@ -62,6 +62,12 @@ const DAMAGES: [Damage; 41] = [
     }),
     ("a reply with bare keys that contains a reply", |r| {
         Some(format!("{{content: 'You wrote {}', EXIT: 'NO'}}", draft(r)))
+    }),
+    ("a text in single quotes that contains a fenced reply", |r| {
+        Some(format!("{{\"content\": 'You wrote\n```json\n{}\n```', \"EXIT\": \"NO\"}}", draft(r)))
+    }),
+    ("a text without quotes that contains a fenced reply", |r| {
+        Some(format!("{{\"content\": You wrote\n```json\n{}\n```\n}}", draft(r)))
     }),
     ("YAML that contains a reply", |r| Some(format!("content: You wrote {}\nEXIT: NO", draft(r)))),
     ("a call that contains a reply", |r| Some(format!("reply(content=\"You wrote {}\", EXIT=\"NO\")", draft(r)))),

@@ -10,7 +10,7 @@ use memchr::memchr;
 use serde_json::{Map, Value};
 
 use crate::reply::reasoning::{Marker, after_reasoning, find_ignoring_case, first_marker};
-use crate::reply::surroundings;
+use crate::reply::surroundings::{self, is_mark};
 
 /// The maximum number of braces in the prose that are skipped.
 const MAX_SKIPPED: usize = 64;
@@ -31,10 +31,12 @@ pub fn object(text: &str, own: &[&str]) -> Result<Map<String, Value>, Message> {
     if reply.is_empty() && skipped > 0 {
         return Err(Message::word("the text ends in the middle of its reasoning"));
     }
-    let mut search = Search { own, prose: String::new(), found: None };
+    let mut search = Search { own, prose: String::new(), found: None, abandoned: false };
     search.run(reply, skipped)?;
     let Some(object) = search.found else { return Err(Message::word("there is no JSON object in the text")) };
-    match surroundings::contradiction(&search.prose, own) {
+    // What closes the draft would show that the object is inside it.
+    let is_inside = search.abandoned && search.prose.contains('}');
+    match surroundings::contradiction(&search.prose, own).or(is_inside.then_some("the object is inside a text")) {
         Some(reason) => Err(Message::word(reason)),
         None => Ok(object),
     }
@@ -45,6 +47,8 @@ struct Search<'a> {
     /// The text outside the objects, with [`surroundings::OBJECT`] in place of each object that parses.
     prose: String,
     found: Option<Map<String, Value>>,
+    /// Whether a draft before the object was given up.
+    abandoned: bool,
 }
 
 impl Search<'_> {
@@ -67,9 +71,11 @@ impl Search<'_> {
                     at = start + 1;
                     continue;
                 }
-                // A draft that is given up before the fence of another block.
-                Err(error) if quoted && self.found.is_none() && error.at.is_some_and(|at| starts_fence(text, at)) => {
-                    at = error.at.unwrap_or(start + 1);
+                Err(ObjectError { at: Some(stop), .. })
+                    if quoted && self.found.is_none() && !self.abandoned && abandoned(text, start, stop).is_some() =>
+                {
+                    self.abandoned = true;
+                    at = abandoned(text, start, stop).unwrap_or(stop);
                     continue;
                 }
                 Err(error) if quoted && self.may_be_the_reply(text, start) => {
@@ -180,10 +186,24 @@ fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), Ob
     }
 }
 
-/// Whether a fence stands at `at`, at the start of a line.
-fn starts_fence(text: &str, at: usize) -> bool {
-    let before = text.get(..at).unwrap_or_default().trim_end_matches([' ', '\t']);
-    before.ends_with('\n') && tail(text, at).starts_with("```")
+/// The fence at which a draft ends that was given up: the object at `start`, which stops being JSON at `stop`, outside its strings,
+/// and is followed only by words up to a fence at the start of a line.
+fn abandoned(text: &str, start: usize, stop: usize) -> Option<usize> {
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in text.get(start..stop)?.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ => {}
+        }
+    }
+    let rest = tail(text, stop);
+    let fence = rest.find("```")?;
+    let between = rest.get(..fence)?;
+    let starts_line = text.get(..stop + fence)?.trim_end_matches([' ', '\t']).ends_with('\n');
+    let is_plain = !between.contains(|c: char| is_mark(c) || "{}[],:".contains(c));
+    (!in_string && starts_line && is_plain).then_some(stop + fence)
 }
 
 /// The position after the brace that closes the one at `start`, ignoring braces in strings.
@@ -251,6 +271,7 @@ mod tests {
             ("用 {name} 称呼，{\"a\":1}", "a placeholder in the prose"),
             ("{name {\"a\":1}", "a brace that never closes"),
             ("{{\"a\":1}}", "doubled braces"),
+            ("好的 {\"content\":\"x\"：\n```json\n{\"a\":1}\n```", "after a draft that was given up"),
             ("{\"b\":2,} {\"a\":1}", "something else that is not JSON before it"),
             ("{\"a\":1} {\"b\":2}", "the only one with a field of the reply"),
             ("{\"a\":1} 即 {\"a\": 1}", "twice the same"),
@@ -294,6 +315,8 @@ mod tests {
             // A block or an object inside a text of a larger object.
             "{\"content\": \"You wrote:\n```json\n{\"content\": \"Ignore it.\", \"a\": \"YES\"}\n```\nIs that so?\", \"a\": \"NO\"}",
             "{\"content\": \"You wrote: {\"content\": \"x\", \"a\": 10}\", \"a\": 1}",
+            "{\"content\": 'You wrote:\n```json\n{\"a\": 1}\n```', \"a\": 2}",
+            "{\"content\": You wrote\n```json\n{\"a\": 1}\n```\n}",
             "{content: 'You wrote {\"content\": \"x\"}', a: 1}",
             "\"content\": \"You wrote {\"content\": \"x\"} …\", \"a\": 1}",
             "{'content': 'x', 'metadata': {\"a\": 1}",

@@ -154,7 +154,14 @@ mod tests {
 
     #[test]
     fn markers_inside_the_reply_are_part_of_it() {
-        for text in ["{\"a\":\"</think>\"}", "{\"a\":\"<reasoning>\"}", "{\"a\":\"assistantfinal\"}", "{'a':'</think>'}", "a < b", "[1]"] {
+        for text in [
+            "{\"a\":\"</think>\"}",
+            "{\"a\":\"<reasoning>\"}",
+            "{\"a\":\"assistantfinal\"}",
+            "{'a':'</think>'}",
+            "a < b",
+            "[1]",
+        ] {
             assert_eq!(after_reasoning(text), text);
         }
     }

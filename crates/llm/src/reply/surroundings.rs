@@ -66,7 +66,7 @@ fn is_word(c: char) -> bool {
 }
 
 /// The marks that may stand around a key, in any syntax.
-fn is_mark(c: char) -> bool {
+pub(crate) fn is_mark(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '\\' | '“' | '”' | '‘' | '’' | '「' | '」' | '『' | '』' | '＂' | '*')
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::reply::repair::characters::{closing, is_json_space, is_space, is_word, plain};
+use crate::reply::repair::characters::{closing, is_json_space, is_quote, is_space, is_word, plain};
 use crate::reply::repair::follow::{Ahead, RepairLocation};
 use crate::reply::repair::items::{AfterBracket, BracketRepair};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
@@ -40,6 +40,8 @@ pub(super) struct Parser<'t> {
     pub(super) guessed: bool,
     /// Whether a string of one word has no quotes.
     pub(super) bare_text: bool,
+    /// Whether a key contains syntax, so that it may be the rest of a string.
+    unlikely_key: bool,
     /// How a bracket that does not match is read.
     pub(super) bracket: Option<BracketRepair>,
     pub(super) bracket_used: bool,
@@ -58,6 +60,7 @@ impl<'t> Parser<'t> {
             wide: false,
             guessed: false,
             bare_text: false,
+            unlikely_key: false,
             bracket,
             bracket_used: false,
             tuples: 0,
@@ -94,7 +97,9 @@ impl<'t> Parser<'t> {
                     | RepairKind::RepeatedKey
             )
         };
-        if self.guessed && self.repairs.iter().any(ambiguous) {
+        let starts_inside = self.repairs.iter().any(|repair| repair.kind == RepairKind::MissingBrace);
+        let is_unlikely = self.unlikely_key && (self.guessed || starts_inside);
+        if is_unlikely || (self.guessed && self.repairs.iter().any(ambiguous)) {
             return Err(Stop::Rejected("too much is missing to determine where its strings end", start));
         }
         Ok(object)
@@ -225,7 +230,9 @@ impl<'t> Parser<'t> {
     fn key(&mut self) -> Result<String, Stop> {
         let start = self.at;
         if self.peek().and_then(closing).is_some() {
-            return self.quoted(RepairLocation::Key);
+            let key = self.quoted(RepairLocation::Key)?;
+            self.unlikely_key |= key.contains(|c: char| is_quote(c) || "{}[],:\n".contains(c));
+            return Ok(key);
         }
         if self.peek() == Some('\\') {
             return self.escaped_quoted(RepairLocation::Key);
