@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::reply::repair::characters::{closing, is_json_space, is_quote, is_space, is_word, plain};
+use crate::reply::repair::characters::{closing, is_json_space, is_space, is_word, plain};
 use crate::reply::repair::follow::{Ahead, RepairLocation};
 use crate::reply::repair::items::{AfterBracket, BracketRepair};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
@@ -231,7 +231,7 @@ impl<'t> Parser<'t> {
         let start = self.at;
         if self.peek().and_then(closing).is_some() {
             let key = self.quoted(RepairLocation::Key)?;
-            self.unlikely_key |= key.contains(|c: char| is_quote(c) || "{}[],:\n".contains(c));
+            self.unlikely_key |= key.contains(['{', '}', '[', ']', ',', ':', '\n']);
             return Ok(key);
         }
         if self.peek() == Some('\\') {
