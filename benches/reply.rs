@@ -41,7 +41,7 @@ fn reply(c: &mut Criterion) {
     let mut group = c.benchmark_group("reply");
     group.throughput(Throughput::Bytes(raw.len() as u64));
     group.bench_function("serde_json::from_str::<Value>", |b| b.iter(|| serde_json::from_str::<Value>(black_box(raw))));
-    group.bench_function("strategies::parse", |b| b.iter(|| parse(black_box(raw), false)));
+    group.bench_function("strategies::parse", |b| b.iter(|| parse(black_box(raw), &[], false)));
     group.bench_function("read::read", |b| b.iter(|| read(black_box(raw), &shape, false)));
     group.bench_function("read::read, fenced", |b| b.iter(|| read(black_box(&fenced), &shape, false)));
     group.finish();
@@ -75,7 +75,7 @@ fn repaired(c: &mut Criterion) {
     let mut group = c.benchmark_group("parse");
     for (name, text) in &cases {
         group.throughput(Throughput::Bytes(text.len() as u64));
-        group.bench_function(*name, |b| b.iter(|| parse(black_box(text), true)));
+        group.bench_function(*name, |b| b.iter(|| parse(black_box(text), &[], true)));
     }
     group.finish();
 }

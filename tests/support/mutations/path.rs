@@ -246,7 +246,7 @@ fn reply(raw: &str) -> Result<String, String> {
     if at_once.shown() != pieces.shown() {
         return Err("what is shown of a reply depends on how it was cut".to_owned());
     }
-    Ok(format!("{:?}", strategies::parse(raw, false)))
+    Ok(format!("{:?}", strategies::parse(raw, &[], false)))
 }
 
 /// A value of every type.

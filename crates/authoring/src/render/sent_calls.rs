@@ -78,7 +78,7 @@ pub(crate) fn unmask(steps: &mut [SentStep], variables: &[VariableRow]) {
         let SentStep::Turn(SentTurn { path, action, round, calls, message, .. }) = step else { continue };
         for call in calls {
             let masked = call.reply.as_deref().filter(|text| text.contains(MASK));
-            let Some(Ok(mut reply)) = masked.map(object) else { continue };
+            let Some(Ok(mut reply)) = masked.map(|text| object(text, &[])) else { continue };
             let content =
                 reply.get_mut("content").filter(|content| content.as_str().is_some_and(|text| text.contains(MASK)));
             if let (Some(content), Some(message)) = (content, message.as_deref()) {

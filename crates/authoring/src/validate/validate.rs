@@ -89,11 +89,7 @@ pub fn validate_again(
         project_findings(&project, request.scheme.as_deref(), first_files.get(&project.directory), &mut diagnostics);
     }
     sort(&mut diagnostics);
-<<<<<<< HEAD
-    Ok(ValidateReport { files, skipped_files, diagnostics })
-=======
-    Ok(ValidateReport { files, passed_over, diagnostics: joined(diagnostics) })
->>>>>>> validate
+    Ok(ValidateReport { files, skipped_files, diagnostics: joined(diagnostics) })
 }
 
 fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {

@@ -67,6 +67,11 @@ pub enum ModelError {
     NoneAnswered {
         skipped_models: Vec<SkippedModel>,
     },
+    /// The model refused to answer, or a content filter removed its answer, and did so again when it was asked once more.
+    Refused {
+        /// The provider and its model.
+        model: String,
+    },
     Differs {
         key: Message,
         file: String,
@@ -163,6 +168,7 @@ impl ModelError {
             Self::Protocol { .. } => "protocol",
             Self::NoReply { .. } => "no_reply",
             Self::NoneAnswered { .. } => "none_answered",
+            Self::Refused { .. } => "refused",
             Self::Differs { .. } => "differs",
             Self::RecordedFailure { .. } => "failed_then",
             Self::Config { .. } => "config",
@@ -236,6 +242,11 @@ impl ToMessage for ModelError {
                 });
                 msg!("none of the {} models answered: {}", skipped_models.len(), Message::list(Joint::Semicolon, each))
             }
+            Self::Refused { model } => {
+                msg!(
+                    "the model {model} refused to answer, or a content filter removed its answer, twice in a row: resume the session to try again, change what the action asks, or choose another model"
+                )
+            }
             Self::Differs { key, file, diff } => {
                 msg!("the prompt of {key} differs from the one recorded in {file}:\n{diff}", diff = diff.clone())
             }
@@ -268,6 +279,7 @@ fn advice(status: u16, retry_after: Option<Duration>) -> Message {
         407 => "the proxy requires a user name and a password; add them to `proxy`",
         402 => "check the account's balance",
         413 => "the prompt is too large for the server",
+        400 => "check the name of the `model` and its settings, and the API key (`api_key_env`)",
         429 => "too many requests, or a quota is used up; try again later",
         400..=499 => "check the name of the `model` and its settings",
         500..=599 => "the server has a problem; try again later",
@@ -304,6 +316,7 @@ mod tests {
             ModelError::Unreachable { host: host.clone(), reason: "Connection refused".into(), attempts },
             http(401, "Incorrect API key", None),
             http(404, "", None),
+            http(400, "invalid token", None),
             http(429, "slow down", Some(Duration::from_secs(7200))),
             http(503, "", None),
             timeout(TimeoutPhase::Total, 120),
@@ -319,6 +332,7 @@ mod tests {
                     SkippedModel { model: "openai:b".into(), error: "cannot be reached".into(), attempts: 3 },
                 ],
             },
+            ModelError::Refused { model: "openai:a".into() },
             ModelError::NoReply { key: "ask_name, call 3".into(), help: "there are 2 replies".into() },
             ModelError::Config { message: "`base_url` must start with http:// or https://".into() },
         ]
@@ -331,6 +345,7 @@ mod tests {
         cannot reach the model at localhost:11434 (Connection refused) after 4 attempts: check that the server is running and that `base_url` is correct
         the model at localhost:11434 returned 401 (Incorrect API key): check the API key (`api_key_env`) and its permissions
         the model at localhost:11434 returned 404: check `base_url` and the name of the `model`
+        the model at localhost:11434 returned 400 (invalid token): check the name of the `model` and its settings, and the API key (`api_key_env`)
         the model at localhost:11434 returned 429 (slow down): too many requests, or a quota is used up; try again later; the server asks to wait 2h
         the model at localhost:11434 returned 503: the server has a problem; try again later
         the model at localhost:11434 did not finish its reply within 2m: try again, or raise `timeout`
@@ -341,6 +356,7 @@ mod tests {
         the reply of the model at localhost:11434 is larger than 4194304 bytes and was discarded
         the server at localhost:11434 does not respond like a model server: its response is not JSON
         none of the 2 models answered: openai:a: returned 503; openai:b: cannot be reached
+        the model openai:a refused to answer, or a content filter removed its answer, twice in a row: resume the session to try again, change what the action asks, or choose another model
         no reply for ask_name, call 3: there are 2 replies
         `base_url` must start with http:// or https://
         ");
@@ -349,7 +365,8 @@ mod tests {
     #[test]
     fn attempts_are_counted_only_where_requests_are_sent() {
         for error in every_error() {
-            let sends = !matches!(error, ModelError::NoReply { .. } | ModelError::Config { .. });
+            let sends =
+                !matches!(error, ModelError::NoReply { .. } | ModelError::Config { .. } | ModelError::Refused { .. });
             let kind = error.kind();
             assert_eq!(error.with_attempts(7).attempts(), if sends { 7 } else { 0 }, "{kind}");
         }

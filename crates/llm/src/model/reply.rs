@@ -23,6 +23,10 @@ pub struct ModelReply {
     pub attempts: u32,
     /// Whether the reply was truncated at the token limit (`max_tokens`).
     pub cut_off: bool,
+    /// Why the reply ended, in the words of the server, if it says so.
+    pub finish_reason: Option<String>,
+    /// Whether the model refused to answer, or a content filter removed the answer.
+    pub refused: bool,
     pub cost: Option<Cost>,
     /// The provider that answered, if it is not the requested one.
     pub answered_by: Option<String>,

@@ -1,16 +1,90 @@
-//! Whether the value of `EXIT` means yes (docs/routes.md).
+//! The words of models for yes, no, and "not said" (docs/replies.md).
 
 use serde_json::Value;
 
-/// Whether `value` means yes: the text YES, TRUE or 1 (in any case, with surrounding white space), `true`, or the number 1.
-/// Every other value means no.
-pub fn is_yes(value: &Value) -> bool {
+const YES: [&str; 4] = ["yes", "true", "1", "是"];
+const NO: [&str; 4] = ["no", "false", "0", "否"];
+
+/// The words that mean that no risk was detected; everything else means that there is one.
+const NO_RISK: [&str; 8] = ["no", "none", "false", "null", "0", "否", "无", "没有"];
+
+/// The words for a value that the person did not give. Words that may be an answer, such as 无 or 不知道, are not among them.
+const NOT_SAID: [&str; 24] = [
+    "",
+    "null",
+    "none",
+    "nil",
+    "undefined",
+    "n/a",
+    "not mentioned",
+    "not provided",
+    "not stated",
+    "not specified",
+    "not given",
+    "not available",
+    "unspecified",
+    "no information",
+    "未提及",
+    "未提到",
+    "未提供",
+    "未说明",
+    "未给出",
+    "未透露",
+    "没有提及",
+    "没有提到",
+    "尚未提及",
+    "暂未提供",
+];
+
+/// Whether `value` means yes or no: true and false, 1 and 0, and the words, in any case and width, with surrounding punctuation.
+/// `None` for every other value.
+pub fn yes_or_no(value: &Value) -> Option<bool> {
     match value {
-        Value::Bool(truth) => *truth,
-        Value::Number(number) => number.as_f64() == Some(1.0),
-        Value::String(text) => ["yes", "true", "1"].iter().any(|yes| text.trim().eq_ignore_ascii_case(yes)),
-        _ => false,
+        Value::Bool(truth) => Some(*truth),
+        Value::Number(number) if number.as_f64() == Some(1.0) => Some(true),
+        Value::Number(number) if number.as_f64() == Some(0.0) => Some(false),
+        Value::String(text) => {
+            let word = plain(text);
+            if YES.contains(&word.as_str()) { Some(true) } else { NO.contains(&word.as_str()).then_some(false) }
+        }
+        _ => None,
     }
+}
+
+/// Whether `value` means yes; every value that is not known means no.
+pub fn is_yes(value: &Value) -> bool {
+    yes_or_no(value) == Some(true)
+}
+
+/// Whether a risk or a crisis is reported. It fails closed: everything that does not clearly deny it counts as a report.
+pub(crate) fn is_reported(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(truth) => *truth,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !NO_RISK.contains(&plain(text).as_str()),
+        // An empty list names no risk.
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(_) => true,
+    }
+}
+
+/// Whether `text` says that there is no value.
+pub(crate) fn is_not_said(text: &str) -> bool {
+    NOT_SAID.contains(&plain(text).as_str())
+}
+
+/// `text` in lower case and normal width, without white space and punctuation around it.
+fn plain(text: &str) -> String {
+    let narrow: String = text
+        .chars()
+        .map(|c| match c {
+            '\u{ff01}'..='\u{ff5e}' => u32::from(c).checked_sub(0xfee0).and_then(char::from_u32).unwrap_or(c),
+            '\u{3000}' => ' ',
+            other => other,
+        })
+        .collect();
+    narrow.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
 }
 
 #[cfg(test)]
@@ -19,14 +93,43 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_yes_true_and_one_mean_yes_in_any_case() {
-        let yeses = json!(["YES", "yes", " Yes\n", "True", "1", true, 1, 1.0]);
-        for yes in yeses.as_array().unwrap() {
-            assert!(is_yes(yes), "{yes}");
+    fn known_words_mean_yes_or_no_in_any_case_width_and_punctuation() {
+        let yes =
+            json!(["YES", "yes", " Yes\n", "True", "1", true, 1, 1.0, "是", "是。", "YES.", "ＹＥＳ", "“是”", "１"]);
+        for value in yes.as_array().unwrap() {
+            assert_eq!(yes_or_no(value), Some(true), "{value}");
         }
-        let noes = json!(["NO", "", "YES或NO", "yes, but", "是", "11", "1.0", false, 0, 2, -1, null, [true], { "EXIT": "YES" }]);
-        for no in noes.as_array().unwrap() {
-            assert!(!is_yes(no), "{no}");
+        let no = json!(["NO", "no.", "ＮＯ", "False", "0", false, 0, "否", "否！"]);
+        for value in no.as_array().unwrap() {
+            assert_eq!(yes_or_no(value), Some(false), "{value}");
+        }
+        let unknown = json!(["", "YES或NO", "yes, but", "11", "1.0", 2, -1, null, [true], { "EXIT": "YES" }]);
+        for value in unknown.as_array().unwrap() {
+            assert_eq!(yes_or_no(value), None, "{value}");
+            assert!(!is_yes(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_risk_is_denied_only_by_known_words() {
+        let denied = json!([false, 0, null, [], "no", "None", "FALSE.", "否", "无", "没有。", "ｎｏ", "0"]);
+        for value in denied.as_array().unwrap() {
+            assert!(!is_reported(value), "{value}");
+        }
+        let reported = json!([true, 1, "YES", "是", "maybe", "low", "", "无法判断", ["x"], { "detected": false }]);
+        for value in reported.as_array().unwrap() {
+            assert!(is_reported(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn words_for_a_value_that_was_not_said_are_known() {
+        for text in ["", " ", "null", "None", "N/A", "(未提及)", "未提及。", "Not mentioned.", "ｎｕｌｌ", "-"]
+        {
+            assert!(is_not_said(text), "{text}");
+        }
+        for text in ["无", "不知道", "没有", "教师", "no", "unknown", "0", "nulla"] {
+            assert!(!is_not_said(text), "{text}");
         }
     }
 }

@@ -1,178 +1,209 @@
-//! Finds the object in a text with reasoning, fenced blocks and prose. Every step takes linear time.
+//! Finds the object of the reply in a text with reasoning, fenced blocks and prose. Every step takes linear time.
+//!
+//! An object is a candidate only if it has a field of the reply and stands on its own. If anything in the text suggests that it is an
+//! example, or a part of something larger that cannot be read, nothing is returned: the rest would be lost without an error.
 
 use bcc_lang::message::library::json_error;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use memchr::{memchr, memchr2, memmem};
+use memchr::memchr;
 use serde_json::{Map, Value};
 
-/// The maximum number of `<think>` blocks that are skipped at the start of a text.
-const MAX_THINK_BLOCKS: usize = 8;
+use crate::reply::reasoning::{Marker, after_reasoning, find_ignoring_case, first_marker};
+use crate::reply::surroundings::{self, is_mark};
 
-/// The maximum number of fences that are searched for an object.
-const MAX_FENCES: usize = 64;
-
-/// The maximum number of invalid objects in the prose that are skipped.
-const MAX_BROKEN_OBJECTS: usize = 64;
+/// The maximum number of braces in the prose that are skipped.
+const MAX_SKIPPED: usize = 64;
 
 /// The maximum number of unclosed braces in the prose. Each requires a scan of the rest of the text.
 const MAX_UNCLOSED_BRACES: usize = 4;
 
-/// Returns the object in a fenced block, or else the first one in the prose, after the reasoning.
-///
-/// An object inside a truncated or malformed object is not returned: it is only a part of the reply, and the rest would be lost
-/// without an error.
+/// Returns the only object after the reasoning that has one of the fields `own`, wherever it stands: in a fenced block or in the
+/// prose. If `own` is empty, every object qualifies.
 ///
 /// # Errors
-/// The error and byte position of the first object that does not parse, never its text.
-pub fn object(text: &str) -> Result<Map<String, Value>, Message> {
-    let reply = after_thinking(text);
-    // `after_thinking` returns the end of `text`; positions are relative to the complete text.
+/// There is none; there are two that differ; it is part of something larger; an object that may be the reply does not parse (with its
+/// error and byte position, never its text).
+pub fn object(text: &str, own: &[&str]) -> Result<Map<String, Value>, Message> {
+    let reply = after_reasoning(text);
+    // Positions are relative to the complete text.
     let skipped = text.len() - reply.len();
-    match fenced(reply) {
-        Some(object) => Ok(object),
-        None => in_prose(reply).map_err(|broken| match broken {
-            Some((start, error)) => msg!("in the object at byte {}: {error}", skipped + start),
-            None if skipped == text.len() && skipped > 0 => {
-                Message::word("the text ends in the middle of its reasoning")
-            }
-            None => Message::word("there is no JSON object in the text"),
-        }),
+    if reply.is_empty() && skipped > 0 {
+        return Err(Message::word("the text ends in the middle of its reasoning"));
+    }
+    let mut search = Search { own, prose: String::new(), found: None, abandoned: false };
+    search.run(reply, skipped)?;
+    let Some(object) = search.found else { return Err(Message::word("there is no JSON object in the text")) };
+    // What closes the draft would show that the object is inside it.
+    let is_inside = search.abandoned && search.prose.contains('}');
+    match surroundings::contradiction(&search.prose, own).or(is_inside.then_some("the object is inside a text")) {
+        Some(reason) => Err(Message::word(reason)),
+        None => Ok(object),
     }
 }
 
-/// The part of `text` after its reasoning; empty if the reasoning is not closed.
-pub(crate) fn after_thinking(text: &str) -> &str {
-    let mut rest = text;
-    for _ in 0..MAX_THINK_BLOCKS {
-        let open = find_tag(rest, "<think>");
-        let first_brace = memchr(b'{', rest.as_bytes());
-        let close = match (open, first_brace) {
-            // A tag after a brace may be part of the reply.
-            (Some(open), brace) if brace.is_none_or(|brace| open < brace) => {
-                let inside = tail(rest, open);
-                let Some(close) = find_tag(inside, "</think>") else { return "" };
-                open + close
+struct Search<'a> {
+    own: &'a [&'a str],
+    /// The text outside the objects, with [`surroundings::OBJECT`] in place of each object that parses.
+    prose: String,
+    found: Option<Map<String, Value>>,
+    /// Whether a draft before the object was given up.
+    abandoned: bool,
+}
+
+impl Search<'_> {
+    fn run(&mut self, text: &str, skipped: usize) -> Result<(), Message> {
+        let (mut braces, mut unclosed) = (0, 0);
+        let mut at = 0;
+        while let Some(start) = self.next_brace(text, &mut at) {
+            braces += 1;
+            let inside = tail(text, start + 1).trim_start();
+            let quoted = inside.starts_with(['"', '}']);
+            match object_at(text, start) {
+                Ok((object, end)) => {
+                    self.take(object)?;
+                    at = end;
+                    continue;
+                }
+                // `{{"a": 1}}`: doubled braces, as templates write them.
+                Err(_) if inside.starts_with('{') => {
+                    self.prose.push('{');
+                    at = start + 1;
+                    continue;
+                }
+                Err(ObjectError { at: Some(stop), .. })
+                    if quoted && self.found.is_none() && !self.abandoned && abandoned(text, start, stop).is_some() =>
+                {
+                    self.abandoned = true;
+                    at = abandoned(text, start, stop).unwrap_or(stop);
+                    continue;
+                }
+                Err(error) if quoted && self.may_be_the_reply(text, start) => {
+                    let error = error.reason;
+                    return Err(msg!("in the object at byte {}: {error}", skipped + start));
+                }
+                Err(_) => {}
             }
-            // Some servers remove the opening tag but not the closing one.
-            (None, brace) => match find_tag(rest, "</think>") {
-                Some(close) if !brace.is_some_and(|brace| object_spans(rest, brace, close)) => close,
-                _ => return rest,
-            },
-            _ => return rest,
-        };
-        rest = tail(rest, close + "</think>".len());
+            // A brace of the prose, `{name}`, or something that is not JSON: the rest of the text is searched only outside it.
+            let end = match closing_brace(text, start) {
+                _ if braces > MAX_SKIPPED => None,
+                Some(end) => Some(end),
+                None if !quoted && unclosed < MAX_UNCLOSED_BRACES => {
+                    unclosed += 1;
+                    Some(start + 1)
+                }
+                None => None,
+            };
+            let Some(end) = end else { return Err(Message::word("there are too many braces that are not JSON")) };
+            let skipped = text.get(start..end).unwrap_or_default();
+            if self.own.iter().any(|name| skipped.contains(name)) {
+                self.prose.push_str(skipped);
+            }
+            at = end;
+        }
+        Ok(())
     }
-    rest
+
+    /// The next brace outside reasoning; the prose before it is kept. `None` at the end.
+    fn next_brace(&mut self, text: &str, at: &mut usize) -> Option<usize> {
+        loop {
+            let rest = tail(text, *at);
+            let brace = memchr(b'{', rest.as_bytes());
+            let before = rest.get(..brace.unwrap_or(rest.len())).unwrap_or_default();
+            // Reasoning after the reply.
+            if let Some((start, end, Marker::Open(close))) = first_marker(before) {
+                self.prose.push_str(before.get(..start).unwrap_or_default());
+                *at = match find_ignoring_case(tail(rest, end), close) {
+                    Some(found) => *at + end + found + close.len(),
+                    None => text.len(),
+                };
+                continue;
+            }
+            self.prose.push_str(before);
+            *at += before.len();
+            return brace.map(|_| *at);
+        }
+    }
+
+    fn take(&mut self, object: Map<String, Value>) -> Result<(), Message> {
+        self.prose.push(surroundings::OBJECT);
+        if !is_reply(&object, self.own) {
+            return Ok(());
+        }
+        match &self.found {
+            Some(found) if *found != object => Err(Message::word("there are several objects, and their values differ")),
+            Some(_) => Ok(()),
+            None => {
+                self.found = Some(object);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the invalid object at `start` may be the reply or contain it: it does not end, or it mentions a field of the reply.
+    fn may_be_the_reply(&self, text: &str, start: usize) -> bool {
+        let Some(end) = closing_brace(text, start) else { return true };
+        let inside = text.get(start..end).unwrap_or_default();
+        self.own.is_empty() || self.own.iter().any(|name| inside.contains(name))
+    }
+}
+
+/// Whether `object` has one of the fields of the reply, `own`; if there are none, every object qualifies.
+pub(crate) fn is_reply(object: &Map<String, Value>, own: &[&str]) -> bool {
+    own.is_empty() || own.iter().any(|name| object.contains_key(*name))
 }
 
 /// Whether the object at `start` is complete and contains `position`, which is then inside one of its strings.
-fn object_spans(text: &str, start: usize, position: usize) -> bool {
+pub(crate) fn object_spans(text: &str, start: usize, position: usize) -> bool {
     start < position && matches!(object_at(text, start), Ok((_, end)) if end > position)
 }
 
-/// The first fenced block whose content is an object. A fence is at the start of a line, which is impossible inside a JSON string,
-/// where line ends are escaped. The content is parsed from the fence on, so that backticks in its strings do not end it.
-fn fenced(text: &str) -> Option<Map<String, Value>> {
-    fenced_contents(text)
-        .filter(|&start| tail(text, start).starts_with('{'))
-        .find_map(|start| complete_object_at(text, start).ok())
+/// Whether a complete object starts at `start`.
+pub(crate) fn starts_object(text: &str, start: usize) -> bool {
+    object_at(text, start).is_ok()
 }
 
-pub(crate) fn fenced_contents(text: &str) -> impl Iterator<Item = usize> {
-    memmem::find_iter(text.as_bytes(), "```")
-        .filter(move |&fence| starts_line(text, fence))
-        .take(MAX_FENCES)
-        .filter_map(move |fence| content_of_fence(text, fence))
+struct ObjectError {
+    reason: Message,
+    /// Where the text stops being JSON.
+    at: Option<usize>,
 }
 
-fn starts_line(text: &str, at: usize) -> bool {
-    let before = text.get(..at).unwrap_or_default().trim_end_matches([' ', '\t', '\u{feff}']);
-    before.is_empty() || before.ends_with('\n')
-}
-
-/// The start of the content of the fence at `fence`: after the info words and the line end, or after one info word on the same line.
-fn content_of_fence(text: &str, fence: usize) -> Option<usize> {
-    let after = tail(text, fence).trim_start_matches('`');
-    let content = match memchr2(b'\n', b'{', after.as_bytes()) {
-        Some(end) if after.as_bytes().get(end) == Some(&b'\n') => tail(after, end).trim_start(),
-        Some(brace) if after.get(..brace)?.split_whitespace().nth(1).is_none() => tail(after, brace),
-        _ => return None,
-    };
-    Some(text.len() - content.len())
-}
-
-/// The first object in the prose, or the position and error of the first one that does not parse.
-fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, Message)>> {
-    let mut broken: Option<(usize, Message)> = None;
-    let (mut objects, mut unclosed) = (0, 0);
-    let mut at = 0;
-    while let Some(found) = memchr(b'{', tail(text, at).as_bytes()) {
-        let start = at + found;
-        let inside = tail(text, start + 1);
-        let Some(first) = inside.trim_start().chars().next() else { break };
-        if first == '{' {
-            // `{{"a": 1}}`: doubled braces, as templates write them.
-            at = start + 1;
-            continue;
-        }
-        if matches!(first, '"' | '}') {
-            let error = match complete_object_at(text, start) {
-                Ok(object) => return Ok(object),
-                Err(error) => error,
-            };
-            broken.get_or_insert((start, error));
-            objects += 1;
-            match closing_brace(text, start) {
-                Some(end) if objects < MAX_BROKEN_OBJECTS => at = end,
-                // Truncated: the rest of the text is inside it.
-                _ => break,
-            }
-        } else {
-            // A brace of the prose, `{name}`, or near-JSON without quotes: neither contains a reply.
-            match closing_brace(text, start) {
-                Some(end) => at = end,
-                None if unclosed < MAX_UNCLOSED_BRACES => {
-                    unclosed += 1;
-                    at = start + 1;
-                }
-                None => break,
-            }
-        }
-    }
-    Err(broken)
-}
-
-/// The object at `start`, unless further fields follow it, which means that it is part of another object.
-fn complete_object_at(text: &str, start: usize) -> Result<Map<String, Value>, Message> {
-    let (object, end) = object_at(text, start)?;
-    if continues_with_field(tail(text, end)) {
-        Err(Message::word("more fields follow its closing brace"))
-    } else {
-        Ok(object)
-    }
-}
-
-/// Whether `rest`, the text after an object, starts with `, "key":`.
-fn continues_with_field(rest: &str) -> bool {
-    const MAX_KEY_BYTES: usize = 128;
-    let Some(key) = rest.trim_start().strip_prefix(',').map(str::trim_start).and_then(|rest| rest.strip_prefix('"'))
-    else {
-        return false;
-    };
-    match memchr(b'"', key.as_bytes()) {
-        Some(end) if end <= MAX_KEY_BYTES => tail(key, end + 1).trim_start().starts_with(':'),
-        _ => false,
-    }
-}
-
-fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), Message> {
-    let mut stream = serde_json::Deserializer::from_str(tail(text, start)).into_iter();
+fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), ObjectError> {
+    let text_of_object = tail(text, start);
+    let mut stream = serde_json::Deserializer::from_str(text_of_object).into_iter();
     match stream.next() {
         Some(Ok(object)) => Ok((object, start + stream.byte_offset())),
-        Some(Err(error)) => Err(json_error(&error)),
-        None => Err(Message::word("the text is empty")),
+        Some(Err(error)) => {
+            let line_start = match error.line().checked_sub(2) {
+                Some(line) => memchr::memchr_iter(b'\n', text_of_object.as_bytes()).nth(line).map(|end| end + 1),
+                None => Some(0),
+            };
+            let at = line_start.map(|line| start + line + error.column().saturating_sub(1));
+            Err(ObjectError { reason: json_error(&error), at })
+        }
+        None => Err(ObjectError { reason: Message::word("the text is empty"), at: None }),
     }
+}
+
+/// The fence at which a draft ends that was given up: the object at `start`, which stops being JSON at `stop`, outside its strings,
+/// and is followed only by words up to a fence at the start of a line.
+fn abandoned(text: &str, start: usize, stop: usize) -> Option<usize> {
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in text.get(start..stop)?.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ => {}
+        }
+    }
+    let rest = tail(text, stop);
+    let fence = rest.find("```")?;
+    let between = rest.get(..fence)?;
+    let starts_line = text.get(..stop + fence)?.trim_end_matches([' ', '\t']).ends_with('\n');
+    let is_plain = !between.contains(|c: char| is_mark(c) || "{}[],:".contains(c));
+    (!in_string && starts_line && is_plain).then_some(stop + fence)
 }
 
 /// The position after the brace that closes the one at `start`, ignoring braces in strings.
@@ -204,14 +235,8 @@ pub(crate) fn closing_brace(text: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// The first position of `tag` (ASCII, starts with `<`) in `text`, case-insensitive.
-fn find_tag(text: &str, tag: &str) -> Option<usize> {
-    memchr::memchr_iter(b'<', text.as_bytes())
-        .find(|&at| text.get(at..at + tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag)))
-}
-
 /// `text` from `at` on; empty beyond its end.
-fn tail(text: &str, at: usize) -> &str {
+pub(crate) fn tail(text: &str, at: usize) -> &str {
     text.get(at..).unwrap_or_default()
 }
 
@@ -220,8 +245,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const OWN: &[&str] = &["a", "content"];
+
     fn found(text: &str) -> Value {
-        object(text).map_or(Value::Null, Value::Object)
+        object(text, OWN).map_or(Value::Null, Value::Object)
     }
 
     #[test]
@@ -237,15 +264,21 @@ mod tests {
             ("```json\r\n{\"a\":1}\r\n```", "carriage returns"),
             ("```json\n{\"a\":1}", "a fence that is not closed"),
             ("```python\nx = 1\n```\n```json\n{\"a\":1}\n```", "the second of two blocks"),
-            ("```json\n{\"a\":\n```\n```json\n{\"a\":1}\n```", "the first block is broken"),
+            ("```json\n{\"a\":\n```\n```json\n{\"a\":1}\n```", "the first block is cut off"),
             ("```json\n[1]\n```\n```json\n{\"a\":1}\n```", "the first block is a list"),
-            ("例如 {\"b\":2}：\n```json\n{\"a\":1}\n```", "a block wins over the prose before it"),
+            ("例如 {\"b\":2}：\n```json\n{\"a\":1}\n```", "a block after other prose"),
             ("好的，结果是{\"a\":1}。", "prose"),
             ("用 {name} 称呼，{\"a\":1}", "a placeholder in the prose"),
             ("{name {\"a\":1}", "a brace that never closes"),
             ("{{\"a\":1}}", "doubled braces"),
-            ("{\"b\":2,} {\"a\":1}", "a broken object before it"),
-            ("{\"a\":1} {\"b\":2}", "the first of two"),
+            ("好的 {\"content\":\"x\"：\n```json\n{\"a\":1}\n```", "after a draft that was given up"),
+            ("{\"b\":2,} {\"a\":1}", "something else that is not JSON before it"),
+            ("{\"a\":1} {\"b\":2}", "the only one with a field of the reply"),
+            ("{\"a\":1} 即 {\"a\": 1}", "twice the same"),
+            ("格式：{\"key\":\"value\"}\n{\"a\":1}", "after an example without fields of the reply"),
+            ("<thinking>{\"a\":2}</thinking>{\"a\":1}", "after a reasoning with another tag"),
+            ("{\"a\":1}\n<reasoning>{\"a\":2}</reasoning>", "before a late reasoning with a draft"),
+            ("<|channel|>analysis<|message|>{\"a\":2}<|end|><|channel|>final<|message|>{\"a\":1}", "in a channel"),
             ("<think>{\"b\":2}</think>{\"a\":1}", "after the reasoning"),
             ("<THINK>\n```json\n{\"b\":2}\n```\n</Think>\n\n{\"a\":1}", "after reasoning with a block in it"),
             ("<think>x</think> <think>{\"b\":2}</think>\n```\n{\"a\":1}```", "after two reasonings"),
@@ -279,6 +312,29 @@ mod tests {
             "{content: \"x\", metrics: {\"a\": 1}}",
             "{'content': 'x', 'metadata': {}}",
             "<think>{\"a\":1}",
+            // A block or an object inside a text of a larger object.
+            "{\"content\": \"You wrote:\n```json\n{\"content\": \"Ignore it.\", \"a\": \"YES\"}\n```\nIs that so?\", \"a\": \"NO\"}",
+            "{\"content\": \"You wrote: {\"content\": \"x\", \"a\": 10}\", \"a\": 1}",
+            "{\"content\": 'You wrote:\n```json\n{\"a\": 1}\n```', \"a\": 2}",
+            "{\"content\": You wrote\n```json\n{\"a\": 1}\n```\n}",
+            "{content: 'You wrote {\"content\": \"x\"}', a: 1}",
+            "\"content\": \"You wrote {\"content\": \"x\"} …\", \"a\": 1}",
+            "{'content': 'x', 'metadata': {\"a\": 1}",
+            "content: You wrote {\"content\": \"x\"}\na: 1",
+            "reply(content=\"You wrote {\"content\": \"x\"}\", a=1)",
+            "<content>You wrote {\"content\": \"x\"}</content>",
+            // A part of an object that cannot be read whole.
+            "{\"content\":\"a\",\"items\":[{\"k\":1}},{\"content\":\"WRONG\",\"a\":1}]}",
+            "{\"a\":\"value\"}, \"key2\" \"value2\"}",
+            "\"metadata\": {\"a\": 1}}",
+            "{\"k\":1}},{\"content\":\"WRONG\"}]}",
+            "{\"a\":2,} {\"a\":1}",
+            // An example and the reply, or only an example.
+            "例如 {\"content\": \"…\"}：{\"content\": \"您好\"}",
+            "```json\n{\"a\":1}\n```\n```json\n{\"a\":2}\n```",
+            "格式：{\"content\": \"…\"}\n{\"content\": \"您好",
+            "[{\"a\":1},{\"a\":2}]",
+            "例如 {\"key\": \"value\"}。",
         ];
         for text in texts {
             assert_eq!(found(text), Value::Null, "{text}");
@@ -288,11 +344,11 @@ mod tests {
     #[test]
     fn the_error_is_that_of_the_first_object_that_does_not_parse() {
         assert_eq!(
-            object("<think></think>ab {\"x\":}").unwrap_err(),
+            object("<think></think>ab {\"a\":}", OWN).unwrap_err(),
             "in the object at byte 18: expected value at line 1 column 6"
         );
-        assert_eq!(object("nothing here").unwrap_err(), "there is no JSON object in the text");
-        assert_eq!(object("<think>so").unwrap_err(), "the text ends in the middle of its reasoning");
+        assert_eq!(object("nothing here", OWN).unwrap_err(), "there is no JSON object in the text");
+        assert_eq!(object("<think>so", OWN).unwrap_err(), "the text ends in the middle of its reasoning");
     }
 
     #[test]
@@ -302,7 +358,7 @@ mod tests {
         let units = "{|{a|{\"|{\"a\":|{\"a\":[|```|```{|```\n{\"a\":|<think>|</think>|<|{ |{}x{";
         for unit in units.split('|') {
             let text = unit.repeat(BYTES / unit.len());
-            let _ = object(&text);
+            let _ = object(&text, OWN);
         }
     }
 }

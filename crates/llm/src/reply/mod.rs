@@ -1,13 +1,18 @@
 //! Parses the text of a model with three or four strategies, and coerces the value to its schema (docs/replies.md).
 
 pub mod coerce;
+#[cfg(test)]
+mod damage;
 pub mod exit;
 pub mod extract;
 pub mod field;
 pub mod live;
+mod meaning;
 pub mod object_start;
 pub mod read;
+mod reasoning;
 pub mod repair;
 pub mod shape;
 pub mod strategies;
+mod surroundings;
 pub mod unescape;

@@ -2,21 +2,25 @@
 //!
 //! It follows the rules of [`crate::reply::extract`] as far as possible without knowing the rest of the text.
 
-/// The tags of a reasoning block, case-insensitive.
-const THINK_TAGS: [&str; 2] = ["<think>", "</think>"];
+use crate::reply::reasoning::BLOCKS;
 
-/// Searches for the first `{` followed by a quoted key or `}`, outside `<think>…</think>` and other braces of the prose (`{name}`).
-#[derive(Clone, Copy, Debug, Default)]
+/// The maximum length of a tag, in bytes.
+const MAX_TAG_BYTES: usize = 24;
+
+/// Searches for the first `{` followed by a quoted key or `}`, outside reasoning and other braces of the prose (`{name}`).
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectStart {
     state: State,
-    tag: usize,
+    /// The last characters, in lower case.
+    last: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Prose,
-    Thinking,
+    /// Inside reasoning, up to this tag.
+    Thinking(&'static str),
     Brace,
     /// Inside a brace that does not start the object.
     OtherBrace {
@@ -31,14 +35,16 @@ impl ObjectStart {
     /// the object from there.
     pub(crate) fn take(&mut self, c: char) -> bool {
         match self.state {
-            State::Prose if c == '{' => *self = Self { state: State::Brace, tag: 0 },
+            State::Prose if c == '{' => *self = Self { state: State::Brace, last: String::new() },
             State::Prose => {
-                if self.completes(THINK_TAGS[0], c) {
-                    self.state = State::Thinking;
+                self.remember(c);
+                if let Some((_, close)) = BLOCKS.iter().find(|(open, _)| self.last.ends_with(open)) {
+                    self.state = State::Thinking(close);
                 }
             }
-            State::Thinking => {
-                if self.completes(THINK_TAGS[1], c) {
+            State::Thinking(close) => {
+                self.remember(c);
+                if self.last.ends_with(close) {
                     self.state = State::Prose;
                 }
             }
@@ -53,16 +59,11 @@ impl ObjectStart {
         false
     }
 
-    fn completes(&mut self, tag: &str, c: char) -> bool {
-        let matches =
-            |at: usize| tag.as_bytes().get(at).is_some_and(|&byte| char::from(byte) == c.to_ascii_lowercase());
-        // A tag contains `<` only at its start, so a mismatch can only start a new tag.
-        self.tag = if matches(self.tag) { self.tag + 1 } else { usize::from(matches(0)) };
-        let complete = self.tag == tag.len();
-        if complete {
-            self.tag = 0;
+    fn remember(&mut self, c: char) {
+        self.last.push(c.to_ascii_lowercase());
+        while self.last.len() > MAX_TAG_BYTES {
+            self.last.remove(0);
         }
-        complete
     }
 }
 
@@ -102,13 +103,15 @@ mod tests {
             "<think>{\"b\":1}</think>{\"a\":1}",
             "<thin><Think>{\"b\":1}<</THINK>```json\n{\"a\":1}\n```",
             "<think>{\"b\":1}",
+            "<reasoning>{\"b\":1}</reasoning>{\"a\":1}",
+            "[THINK]{\"b\":1}[/THINK]{\"a\":1}",
             "nothing",
             "{",
             "{a {",
         ];
         for text in texts {
-            let read = extract::object(text).ok();
-            let found = object_text(text).and_then(|text| extract::object(&text).ok());
+            let read = extract::object(text, &[]).ok();
+            let found = object_text(text).and_then(|text| extract::object(&text, &[]).ok());
             assert_eq!(found, read, "{text}");
         }
     }

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 use tracing::warn;
 
 use crate::reply::coerce::{CoercionRecord, coerce_object};
+use crate::reply::extract::is_reply;
+use crate::reply::meaning;
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 use crate::reply::shape::ReplyShape;
 use crate::reply::strategies::{ParseFailure, parse};
@@ -69,9 +71,20 @@ impl UnreadableReply {
 /// [`UnreadableReply`] when no strategy finds an object, or when the text was truncated before its `safety_risk`, if the shape has
 /// this field.
 pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, UnreadableReply> {
-    let mut parsed = parse(raw, repair).map_err(|failures| UnreadableReply { failures })?;
-    if is_cut(&parsed.repairs) && lacks_safety_risk(&parsed.object, shape) {
-        let error = Message::word("the text ends before it states whether the reply is safe");
+    let own = shape.own_fields();
+    let mut parsed = parse(raw, &own, repair).map_err(|failures| UnreadableReply { failures })?;
+    // An ellipsis stands for fields that the model left out; without its opening brace, more may be missing.
+    let is_partial = |repair: &RepairRecord| matches!(repair.kind, RepairKind::Ellipsis | RepairKind::MissingBrace);
+    let leaves_out = parsed.repairs.iter().any(is_partial);
+    let unusable = if (is_cut(&parsed.repairs) || leaves_out) && lacks_safety_risk(&parsed.object, shape) {
+        Some("the text ends before it states whether the reply is safe")
+    } else if is_cut(&parsed.repairs) && !is_reply(&parsed.object, &own) {
+        Some("the text ends before its first field is complete")
+    } else {
+        None
+    };
+    if let Some(reason) = unusable {
+        let error = Message::word(reason);
         warn!(strategy = %parsed.strategy, %error, "a strategy could not read the reply");
         parsed.failures.push(ParseFailure { strategy: parsed.strategy, error });
         return Err(UnreadableReply { failures: parsed.failures });
@@ -80,7 +93,9 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
         warn!(%kind, at, "the text of the reply was repaired");
     }
     let original = parsed.object.clone();
-    let (object, records) = coerce_object(parsed.object, shape);
+    let mut records = meaning::resolve(&mut parsed.object, raw, shape);
+    let (object, coerced) = coerce_object(parsed.object, shape);
+    records.extend(coerced);
     if !records.is_empty() {
         // One line per reply; the events of the call contain what was expected for each field.
         let fields: Vec<String> =

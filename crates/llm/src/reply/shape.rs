@@ -14,6 +14,9 @@ use bcc_lang::value::declared::{DeclaredType, is_date};
 /// A `date` of this language is a calendar date or a date and time (section 3), unlike the format in the JSON Schema standard.
 pub(crate) const FORMATS: [(&str, FormatCheck); 1] = [("date", is_date)];
 
+/// The keyword of a schema with other names of its fields.
+const OTHER_NAMES: &str = "x-other-names";
+
 /// An item of `output`: a value that the reply must contain under its own key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutputField {
@@ -50,18 +53,23 @@ pub enum ShapeError {
 pub struct BaseSchema {
     schema: Value,
     names: Vec<String>,
+    /// Other names of its fields that models may use; they are not sent.
+    other_names: Vec<String>,
     /// Whether it can be combined with all outputs that have valid names and choices.
     valid: bool,
 }
 
 impl BaseSchema {
     /// Checks a schema. Its errors are reported when a shape is built from it.
-    pub fn new(schema: Value) -> Self {
+    pub fn new(mut schema: Value) -> Self {
+        let other_names = schema.as_object_mut().and_then(|rules| rules.shift_remove(OTHER_NAMES));
+        let other_names = other_names.as_ref().and_then(Value::as_array).into_iter().flatten();
+        let other_names = other_names.filter_map(|name| name.as_str().map(str::to_owned)).collect();
         let properties = schema.get("properties").and_then(Value::as_object);
         let names = properties.into_iter().flatten().map(|(name, _)| name.clone()).collect();
         // The schema of an output is always supported and has a default.
         let valid = supports(&schema) && Built::new(&schema, &[]).is_ok();
-        Self { schema, names, valid }
+        Self { schema, names, other_names, valid }
     }
 
     pub fn names(&self) -> &[String] {
@@ -132,6 +140,16 @@ impl ReplyShape {
 
     pub fn wanted(&self) -> impl Iterator<Item = &str> {
         self.wanted.iter().map(|item| item.name.as_str())
+    }
+
+    pub(crate) fn outputs(&self) -> &[OutputField] {
+        &self.wanted
+    }
+
+    /// The names by which an object in a longer text is recognized as the reply.
+    pub(crate) fn own_fields(&self) -> Vec<&str> {
+        let properties = self.root().properties().iter().map(|property| property.name.as_str());
+        properties.chain(self.base.other_names.iter().map(String::as_str)).collect()
     }
 
     pub fn root(&self) -> &Field {

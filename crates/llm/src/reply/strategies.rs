@@ -22,7 +22,7 @@ pub enum ParseStrategy {
     DirectParse,
     /// The text without leading and trailing white space and byte order marks.
     TrimAndParse,
-    /// The object in a fenced block, or else the first one in the prose.
+    /// The only object in a fenced block or in the prose that has fields of the reply.
     ExtractJsonBlock,
     /// The object as near-JSON, with each repair recorded; tried only if repair is enabled.
     RepairJson,
@@ -75,15 +75,16 @@ pub struct ParsedReply {
     pub repairs: Vec<RepairRecord>,
 }
 
-/// Parses the object in `raw`, with `repair` also near-JSON. Each failed strategy is logged as a warning, the failure of all
+/// Parses the object in `raw`, with `repair` also near-JSON. `own` are the fields of the reply: an object in a longer text without any
+/// of them is not the reply; if `own` is empty, every object qualifies. Each failed strategy is logged as a warning, the failure of all
 /// strategies as an error; the text itself is logged at debug level only. JSON nested deeper than 128 levels is rejected.
 ///
 /// # Errors
 /// One [`ParseFailure`] per strategy. A JSON value that is not an object counts as a failure.
-pub fn parse(raw: &str, repair: bool) -> Result<ParsedReply, Vec<ParseFailure>> {
+pub fn parse(raw: &str, own: &[&str], repair: bool) -> Result<ParsedReply, Vec<ParseFailure>> {
     let mut failures = Vec::new();
     for strategy in ParseStrategy::tried(repair) {
-        match apply(strategy, raw, &failures) {
+        match apply(strategy, raw, own, &failures) {
             Ok((object, repairs)) => {
                 if !failures.is_empty() {
                     warn!(%strategy, parse_retry_count = strategy.number(), "the reply was read by a later strategy");
@@ -105,6 +106,7 @@ pub fn parse(raw: &str, repair: bool) -> Result<ParsedReply, Vec<ParseFailure>> 
 fn apply(
     strategy: ParseStrategy,
     raw: &str,
+    own: &[&str],
     failures: &[ParseFailure],
 ) -> Result<(Map<String, Value>, Vec<RepairRecord>), Message> {
     let object = match strategy {
@@ -117,8 +119,8 @@ fn apply(
                 _ => parse_object(trimmed),
             }
         }
-        ParseStrategy::ExtractJsonBlock => extract::object(raw),
-        ParseStrategy::RepairJson => return repair::object(raw),
+        ParseStrategy::ExtractJsonBlock => extract::object(raw, own),
+        ParseStrategy::RepairJson => return repair::object(raw, own),
     }?;
     Ok((object, Vec::new()))
 }
@@ -161,7 +163,7 @@ mod tests {
             ("```json\n{\"a\":1}\n```", 3),
         ];
         for (raw, number) in table {
-            let parsed = parse(raw, false).unwrap();
+            let parsed = parse(raw, &[], false).unwrap();
             assert_eq!(parsed.strategy.number(), number, "{raw:?}");
             assert_eq!(parsed.failures.len() + 1, usize::from(number), "{raw:?}");
             for (failure, strategy) in parsed.failures.iter().zip(ParseStrategy::ALL) {
@@ -174,7 +176,7 @@ mod tests {
     fn a_text_without_an_object_fails_every_strategy() {
         for raw in ["", " ", "null", "5", "\"text\"", "[1]", "hello", "{", "{\"a\":1", "\u{feff}", "}{", "```json\n```"]
         {
-            let failures = parse(raw, false).unwrap_err();
+            let failures = parse(raw, &[], false).unwrap_err();
             let tried: Vec<_> = failures.iter().map(|failure| failure.strategy).collect();
             assert_eq!(tried, ParseStrategy::tried(false).collect::<Vec<_>>(), "{raw:?}");
             assert!(failures.iter().all(|failure| !failure.error.is_empty()), "{raw:?}");
@@ -193,7 +195,7 @@ mod tests {
             "```json\n{\"秘密4711\":'秘密4711'}\n```",
         ];
         for raw in texts {
-            for failure in parse(raw, false).unwrap_err() {
+            for failure in parse(raw, &[], false).unwrap_err() {
                 assert!(
                     !failure.error.to_string().contains("4711") && !failure.error.to_string().contains("秘密"),
                     "{raw}: {}",
@@ -201,9 +203,9 @@ mod tests {
                 );
             }
         }
-        assert_eq!(parse("[1]", false).unwrap_err()[0].error, "the JSON value is a list, not an object");
+        assert_eq!(parse("[1]", &[], false).unwrap_err()[0].error, "the JSON value is a list, not an object");
         assert_eq!(
-            parse(" {}", false).unwrap().failures[0].error,
+            parse(" {}", &[], false).unwrap().failures[0].error,
             "whitespace or a byte order mark precedes the JSON value"
         );
     }
@@ -212,7 +214,7 @@ mod tests {
     fn nesting_beyond_the_limit_is_rejected_without_stack_overflow() {
         for depth in [200, 100_000] {
             let raw = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
-            let failures = parse(&raw, false).unwrap_err();
+            let failures = parse(&raw, &[], false).unwrap_err();
             assert!(failures[0].error.to_string().contains("recursion limit"), "{}", failures[0].error);
         }
     }

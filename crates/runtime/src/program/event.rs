@@ -222,6 +222,12 @@ pub struct ModelCall {
     /// Whether the reply was truncated at its token limit.
     #[serde(skip_serializing_if = "is_false")]
     pub cut_off: bool,
+    /// Why the reply ended, in the words of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<String>,
+    /// Whether the model refused to answer, or a content filter removed the answer.
+    #[serde(rename = "refusal", skip_serializing_if = "is_false")]
+    pub refused: bool,
     /// The number of the strategy that read the reply, or of strategies tried.
     pub parse_retry_count: Option<u8>,
     /// The repairs of `repair_json`: kinds and offsets.

@@ -11,7 +11,7 @@ use crate::program::flow::ActionError;
 use crate::program::live_text::{LiveText, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
-use crate::program::reask::{ask_again, problems_note, risk_note};
+use crate::program::reask::{REFUSAL_NOTE, ask_again, problems_note, risk_note};
 use crate::program::retry_state::{Again, Next, RejectedReply, RetryState};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
@@ -108,7 +108,15 @@ impl Turn<'_> {
         let policy = provider.reply_policy_for(&request.task);
         let policy =
             ReplyPolicy { repair: ask.repair.unwrap_or(policy.repair), reask: ask.reask.unwrap_or(policy.reask) };
-        let mut retry = RetryState { ask: &ask, policy, reasks: 0, for_safety: false, rejected: vec![], earlier: None };
+        let mut retry = RetryState {
+            ask: &ask,
+            policy,
+            reasks: 0,
+            for_safety: false,
+            refused: false,
+            rejected: vec![],
+            earlier: None,
+        };
         loop {
             if let Some(exchange) = self.ask_once(provider.as_ref(), &mut request, &mut retry).await? {
                 return Ok(exchange);
@@ -200,12 +208,12 @@ impl Turn<'_> {
         if reading.is_err() {
             log_unreadable(&reply.text, self.program);
         }
-        let next = retry.next(&reading, reply.cut_off);
+        let next = retry.next(&reading, reply.cut_off, reply.refused);
         let message_id = live.finish(&reading, !matches!(next, Next::Keep));
         call.exchange = self.exchanged(request, retry, Ok((&reply.text, &reading)));
         let prompt = match next {
             Next::Again(_) => request.messages.clone(),
-            Next::Keep | Next::Earlier => std::mem::take(&mut request.messages),
+            Next::Keep | Next::Earlier | Next::Refused => std::mem::take(&mut request.messages),
         };
         let prompt = retry.shown(prompt, |rejected| &rejected.shown);
         let mut exchange = Exchange {
@@ -225,6 +233,9 @@ impl Turn<'_> {
         exchange.debug_info.insert("llm_response".into(), Value::from(shown.as_str()));
         call.debug_info.clone_from(&exchange.debug_info);
         self.emit_call(call);
+        if matches!(next, Next::Refused) {
+            return Err(ActionError::Model(ModelError::Refused { model: provider.name().to_owned() }));
+        }
         let Next::Again(note) = next else {
             let earlier = retry.earlier.take().map(|earlier| Exchange { message_id: exchange.message_id, ..earlier });
             if let Some(earlier) = &earlier {
@@ -240,6 +251,7 @@ impl Turn<'_> {
         let text = match note {
             Again::Safety(reason) => risk_note(&reason),
             Again::Problems(problems) => problems_note(&problems),
+            Again::Refusal => REFUSAL_NOTE.to_owned(),
         };
         if let Some(place) = ask_again(&mut request.messages, &exchange.raw, text) {
             retry.rejected.push(RejectedReply { place, shown, recorded });
@@ -247,7 +259,7 @@ impl Turn<'_> {
         retry.reasks += 1;
         if exchange.held_back.is_some() {
             retry.earlier = None;
-        } else if exchange.reading.is_ok() {
+        } else if exchange.reading.is_ok() && !retry.refused {
             retry.earlier = Some(exchange);
         }
         Ok(None)
@@ -285,6 +297,11 @@ impl Turn<'_> {
             Again::Safety(_) => self.warn(
                 "reply-held-back",
                 "a reply was marked as unsafe by the model and was withheld; the model was asked again",
+                None,
+            ),
+            Again::Refusal => self.warn(
+                "reply-refused",
+                "the model refused to answer, or a content filter removed its answer; the model was asked again",
                 None,
             ),
             Again::Problems(problems) => {

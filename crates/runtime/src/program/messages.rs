@@ -60,6 +60,8 @@ pub(crate) fn read_and_note(
     call.tokens_out = reply.tokens_out;
     call.attempts = reply.attempts;
     call.cut_off = reply.cut_off;
+    call.finish_reason.clone_from(&reply.finish_reason);
+    call.refused = reply.refused;
     if let Some(cost) = &reply.cost {
         call.cost = Some(cost.amount);
         call.currency = Some(cost.currency.clone());

@@ -18,6 +18,8 @@ pub(crate) struct RetryState<'a> {
     pub(crate) reasks: u32,
     /// Whether one of these retries was because a reply marked itself as unsafe.
     pub(crate) for_safety: bool,
+    /// Whether the model refused to answer the last time.
+    pub(crate) refused: bool,
     pub(crate) rejected: Vec<RejectedReply>,
     /// The last readable reply, although it was not used as it is.
     pub(crate) earlier: Option<Exchange>,
@@ -40,17 +42,30 @@ pub(crate) struct RejectedReply {
 pub(crate) enum Next {
     Keep,
     Earlier,
+    /// The model refused twice in a row.
+    Refused,
     Again(Again),
 }
 
 pub(crate) enum Again {
     Safety(String),
+    /// The model refused, or a content filter removed its answer.
+    Refusal,
     Problems(Vec<String>),
 }
 
 impl RetryState<'_> {
-    pub(crate) fn next(&mut self, reading: &Result<Reply, UnreadableReply>, cut_off: bool) -> Next {
+    pub(crate) fn next(&mut self, reading: &Result<Reply, UnreadableReply>, cut_off: bool, refused: bool) -> Next {
         let max_retries = self.policy.reask;
+        let refused_before = std::mem::replace(&mut self.refused, refused);
+        if refused {
+            return match (refused_before, self.earlier.is_some()) {
+                (_, true) => Next::Earlier,
+                (true, false) => Next::Refused,
+                // One retry is made regardless of the configuration.
+                (false, false) => Next::Again(Again::Refusal),
+            };
+        }
         if let Some(reason) = reading.as_ref().ok().and_then(risk) {
             // One safety retry is made regardless of the configuration; it counts towards `reask`.
             if self.for_safety || self.reasks >= max_retries.max(1) {

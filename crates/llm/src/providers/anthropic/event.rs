@@ -58,8 +58,7 @@ fn read_message(chunk: &mut Chunk, message: &Value) {
 }
 
 fn set_stop_reason(chunk: &mut Chunk, reason: &Value) {
-    chunk.finished = !reason.is_null();
-    chunk.cut_off = reason == "max_tokens" || reason == "model_context_window_exceeded";
+    chunk.finish(reason, &["max_tokens", "model_context_window_exceeded"]);
 }
 
 /// Sets the token counts. The tokens of the prompt are counted in three parts: uncached, written to the cache, and read from it.
@@ -129,6 +128,7 @@ mod tests {
                 "usage": { "output_tokens": 9 } });
             with(&delta, |chunk| {
                 assert!(chunk.finished && !chunk.done, "{reason}");
+                assert_eq!((chunk.refused, chunk.finish_reason.as_deref()), (reason == "refusal", Some(reason)));
                 assert_eq!((chunk.cut_off, chunk.tokens_in, chunk.tokens_out), (cut_off, None, Some(9)), "{reason}");
             });
         }

@@ -61,6 +61,8 @@ impl Caller {
             text: answer.text,
             attempts,
             cut_off: answer.cut_off,
+            finish_reason: answer.finish_reason,
+            refused: answer.refused,
             ..ModelReply::default()
         }
     }

@@ -2,6 +2,11 @@
 
 use serde_json::Value;
 
+/// The reasons for the end of a reply that the model refused or that a filter removed, in the words of different servers.
+const REFUSALS: [&str; 6] = ["content_filter", "refusal", "safety", "prohibited_content", "blocklist", "sensitive"];
+
+const MAX_FINISH_REASON_CHARS: usize = 64;
+
 /// One event of a stream, or a complete response.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Chunk {
@@ -18,6 +23,10 @@ pub(crate) struct Chunk {
     pub(crate) finished: bool,
     /// Whether it ended because of the token limit.
     pub(crate) cut_off: bool,
+    /// Why it ended, in the words of the server.
+    pub(crate) finish_reason: Option<String>,
+    /// Whether the model refused to answer, or a filter removed the answer.
+    pub(crate) refused: bool,
     pub(crate) done: bool,
     pub(crate) tokens_in: Option<u64>,
     /// How many of those were cached by the server.
@@ -32,6 +41,18 @@ impl Chunk {
     pub(crate) fn reported(answer: &Value) -> Self {
         let error = answer.get("error").filter(|error| !error.is_null()).unwrap_or(answer);
         Self { error: Some(parse_error(error)), known: true, ..Self::default() }
+    }
+}
+
+impl Chunk {
+    /// Sets the reason for the end; null means that the reply has not ended.
+    pub(crate) fn finish(&mut self, reason: &Value, cut_off: &[&str]) {
+        self.finished = !reason.is_null();
+        let Some(word) = non_empty_text(reason) else { return };
+        let lower = word.to_ascii_lowercase();
+        self.cut_off = cut_off.contains(&lower.as_str());
+        self.refused |= REFUSALS.contains(&lower.as_str());
+        self.finish_reason = Some(word.chars().take(MAX_FINISH_REASON_CHARS).collect());
     }
 }
 

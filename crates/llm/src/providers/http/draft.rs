@@ -11,6 +11,8 @@ pub(crate) struct HttpAnswer {
     pub(crate) tokens_cached: Option<u64>,
     pub(crate) tokens_out: Option<u64>,
     pub(crate) cut_off: bool,
+    pub(crate) finish_reason: Option<String>,
+    pub(crate) refused: bool,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +40,8 @@ impl Draft {
         self.started |= chunk.known;
         self.finished |= chunk.finished;
         self.answer.cut_off |= chunk.cut_off;
+        self.answer.refused |= chunk.refused;
+        self.answer.finish_reason = chunk.finish_reason.or(self.answer.finish_reason.take());
         if self.answer.model.is_none() {
             self.answer.model = chunk.model;
         }

@@ -28,10 +28,13 @@ pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
     };
     let Some(choice) = first(at(&answer, "/choices")) else { return Some(chunk) };
     let reason = at(choice, "/finish_reason");
-    chunk.finished = !reason.is_null();
-    chunk.cut_off = reason == "length";
+    chunk.finish(reason, &["length"]);
     let message = if at(choice, "/delta").is_object() { at(choice, "/delta") } else { at(choice, "/message") };
     chunk.text = content(at(message, "/content"));
+    // The words of a refusal are not part of the reply.
+    let is_refusal = |part: &Value| at(part, "/type") == "refusal";
+    chunk.refused |= non_empty_text(at(message, "/refusal")).is_some()
+        || at(message, "/content").as_array().is_some_and(|parts| parts.iter().any(is_refusal));
     let call = first(at(message, "/tool_calls"));
     chunk.arguments = call.map(|call| json_text(at(call, "/function/arguments"))).unwrap_or_default();
     let has_reasoning = non_empty_text(at(message, "/reasoning_content"))
@@ -151,6 +154,7 @@ mod tests {
             (json!("stop"), true, false),
             (json!("length"), true, true),
             (json!("tool_calls"), true, false),
+            (json!("content_filter"), true, false),
             (json!(7), true, false),
             (json!(null), false, false),
         ] {
@@ -158,6 +162,23 @@ mod tests {
             with(&value, |chunk| assert_eq!((chunk.finished, chunk.cut_off), (finished, cut_off), "{value}"));
         }
         assert!(read(b"[DONE]").unwrap().done);
+    }
+
+    #[test]
+    fn a_refusal_is_recognized_wherever_servers_write_it() {
+        let refused = [
+            json!({ "choices": [{ "delta": {}, "finish_reason": "content_filter" }] }),
+            json!({ "choices": [{ "delta": { "refusal": "I can't help with that." } }] }),
+            json!({ "choices": [{ "message": { "content": null, "refusal": "No." }, "finish_reason": "stop" }] }),
+            json!({ "choices": [{ "message": { "content": [{ "type": "refusal", "refusal": "No." }] } }] }),
+            json!({ "choices": [{ "delta": {}, "finish_reason": "SAFETY" }] }),
+        ];
+        for value in refused {
+            with(&value, |chunk| assert!(chunk.refused && chunk.text.is_empty(), "{value}"));
+        }
+        let answered =
+            json!({ "choices": [{ "message": { "content": "x", "refusal": null }, "finish_reason": "stop" }] });
+        with(&answered, |chunk| assert_eq!((chunk.refused, chunk.finish_reason.as_deref()), (false, Some("stop"))));
     }
 
     #[test]

@@ -55,6 +55,9 @@ pub(crate) struct Line {
     tokens_out: Option<u64>,
     #[serde(default)]
     cut_off: bool,
+    finish_reason: Option<String>,
+    #[serde(default)]
+    refusal: bool,
     #[serde(default)]
     repair: bool,
     #[serde(default)]
@@ -322,6 +325,8 @@ impl Provider for Recording {
             tokens_out: line.tokens_out,
             attempts: 1,
             cut_off: line.cut_off,
+            finish_reason: line.finish_reason.clone(),
+            refused: line.refusal,
             ..ModelReply::default()
         })
     }

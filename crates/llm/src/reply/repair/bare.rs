@@ -1,10 +1,25 @@
-//! Parses values without quotes: literals in other spellings, numbers in other notations, strings of one word.
+//! Parses values without quotes: literals in other spellings, numbers in other notations, constructors.
 
 use serde_json::{Number, Value};
 
-use crate::reply::repair::characters::is_word;
+use crate::reply::repair::characters::{closing, is_space, is_word, plain};
+use crate::reply::repair::follow::RepairLocation;
 use crate::reply::repair::parser::{Parser, Stop};
 use crate::reply::repair::record::RepairKind;
+
+/// The constructors of typed values: of the shell of MongoDB, and of Python.
+const CONSTRUCTORS: [&str; 10] = [
+    "ObjectId",
+    "ISODate",
+    "NumberLong",
+    "NumberInt",
+    "NumberDecimal",
+    "Timestamp",
+    "UUID",
+    "Decimal",
+    "datetime",
+    "date",
+];
 
 impl Parser<'_> {
     /// The value without quotes at the current position.
@@ -12,23 +27,68 @@ impl Parser<'_> {
     /// # Errors
     /// [`Stop::Cut`] when the raw text ends directly after it, so that it may be truncated; [`Stop::Rejected`] when it is not a valid
     /// value.
-    pub(super) fn bare(&mut self) -> Result<Value, Stop> {
+    pub(super) fn bare(&mut self, depth: usize, location: RepairLocation) -> Result<Value, Stop> {
         let at = self.at;
         let rest = self.rest();
         let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
         let word = rest.get(..end).unwrap_or_default();
-        let complete = end < rest.len();
-        self.at += end;
-        if !complete {
+        let after = rest.get(end..).unwrap_or_default();
+        if after.is_empty() || (word == "-" && after.trim_start_matches(is_space).is_empty()) {
+            self.at += end;
             return Err(Stop::Cut);
         }
-        let (repair, value) = read(word).ok_or(Stop::Rejected("a value was expected", at))?;
+        if CONSTRUCTORS.contains(&word) && after.starts_with('(') {
+            return self.constructor(depth, end);
+        }
+        let reading = read(word);
+        let is_text = matches!(reading, Some((Some(RepairKind::UnquotedText), _)));
+        if (is_text || !ends_value(after))
+            && let Some(text) = self.bare_text(location)?
+        {
+            return Ok(Value::from(text));
+        }
+        self.at += end;
+        let (repair, value) = reading.ok_or(Stop::Rejected("a value was expected", at))?;
         if let Some(repair) = repair {
             self.add_repair(repair, at)?;
             self.bare_text |= repair == RepairKind::UnquotedText;
         }
         Ok(value)
     }
+
+    /// Whether a number, `true`, `false` or `null` is at the current position.
+    pub(super) fn starts_number_or_literal(&self) -> bool {
+        let rest = self.rest();
+        let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+        let word = rest.get(..end).unwrap_or_default();
+        end < rest.len() && read(word).is_some_and(|(repair, _)| repair != Some(RepairKind::UnquotedText))
+    }
+
+    /// The value inside a constructor, whose name has `name` bytes.
+    fn constructor(&mut self, depth: usize, name: usize) -> Result<Value, Stop> {
+        let at = self.at;
+        self.at += name + 1;
+        self.tuples += 1;
+        let mut items = self.items(depth + 1, ')')?;
+        self.tuples -= 1;
+        self.add_repair(RepairKind::Constructor, at)?;
+        match (items.pop(), items.is_empty()) {
+            (Some(value), true) if !value.is_array() && !value.is_object() => Ok(value),
+            _ => Err(Stop::Rejected("a value was expected", at)),
+        }
+    }
+}
+
+/// Whether `after`, the text after a word, ends its value.
+fn ends_value(after: &str) -> bool {
+    let trimmed = after.trim_start_matches(is_space);
+    trimmed.is_empty()
+        || trimmed.starts_with(|c| {
+            matches!(plain(c), ',' | '}' | ']' | ')' | '{' | '[') || closing(c).is_some() && trimmed.len() < after.len()
+        })
+        || after.get(..after.len() - trimmed.len()).is_some_and(|space| space.contains('\n'))
+        || trimmed.starts_with("/*")
+        || (trimmed.len() < after.len() && trimmed.starts_with(['#', '/']))
 }
 
 /// The value of `word`, and the repair that it requires.

@@ -15,7 +15,25 @@ pub(super) const fn plain(c: char) -> char {
 
 /// Whether `c` may enclose a string or key.
 pub(super) const fn is_quote(c: char) -> bool {
-    matches!(c, '"' | '\'' | '`' | '＂' | '“' | '”' | '‘' | '’' | '「' | '」' | '『' | '』')
+    matches!(
+        c,
+        '"' | '\''
+            | '`'
+            | '´'
+            | '＂'
+            | '“'
+            | '”'
+            | '„'
+            | '‚'
+            | '‘'
+            | '’'
+            | '「'
+            | '」'
+            | '『'
+            | '』'
+            | '«'
+            | '»'
+    )
 }
 
 /// The closing quote for `open`; `None` if it is not an opening quote.
@@ -23,6 +41,11 @@ pub(super) const fn closing(open: char) -> Option<char> {
     match open {
         '"' | '\'' | '`' | '＂' => Some(open),
         '“' => Some('”'),
+        // German quotes.
+        '„' => Some('“'),
+        '‚' => Some('‘'),
+        '«' => Some('»'),
+        '»' => Some('«'),
         '‘' => Some('’'),
         '「' => Some('」'),
         '『' => Some('』'),

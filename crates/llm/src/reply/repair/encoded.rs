@@ -2,6 +2,43 @@
 
 use serde_json::{Map, Value};
 
+use crate::reply::repair::characters::plain;
+use crate::reply::repair::follow::{Lookahead, RepairLocation};
+use crate::reply::repair::parser::{Parser, Stop};
+use crate::reply::repair::record::RepairKind;
+
+/// A quote that was escaped as if it were inside a string.
+const QUOTE: &str = "\\\"";
+
+impl Parser<'_> {
+    /// The string at the current position whose quotes are escaped: `\"a\"`. Its own escapes are escaped once more.
+    pub(super) fn escaped_quoted(&mut self, location: RepairLocation) -> Result<String, Stop> {
+        let start = self.at;
+        let Some(inside) = self.rest().strip_prefix(QUOTE) else {
+            return Err(Stop::Rejected("a value was expected", start));
+        };
+        let from = start + QUOTE.len();
+        let Some(end) = inside.match_indices(QUOTE).map(|(at, _)| at).find(|&at| {
+            let is_escaped = inside.get(..at).is_some_and(|before| before.ends_with('\\'));
+            !is_escaped && self.ends_escaped(from + at + QUOTE.len(), location)
+        }) else {
+            return Err(Stop::Rejected("it is not clear where the string ends", start));
+        };
+        let text = inside.get(..end).unwrap_or_default().replace("\\\\", "\\");
+        let text = serde_json::from_str(&format!("\"{text}\""));
+        self.at = from + end + QUOTE.len();
+        self.add_repair(RepairKind::DoubleEncoded, start)?;
+        text.map_err(|_| Stop::Rejected("it is not clear where the string ends", start))
+    }
+
+    fn ends_escaped(&mut self, at: usize, location: RepairLocation) -> bool {
+        self.look_ahead(at, |lookahead: &mut Lookahead<'_>| match location {
+            RepairLocation::Key => lookahead.after_space().map(plain) == Some(':'),
+            location => lookahead.continues(location),
+        })
+    }
+}
+
 pub(super) fn starts(text: &str) -> bool {
     let inside = text.strip_prefix('"').unwrap_or(text);
     let Some(inside) = without_space(inside).strip_prefix('{') else { return false };

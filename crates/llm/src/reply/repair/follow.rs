@@ -20,6 +20,8 @@ pub(super) struct Lookahead<'t> {
     wide: bool,
     /// Whether the end of the text does not count as a match.
     strict: bool,
+    /// Whether a closing parenthesis may end a list.
+    pub(super) in_tuple: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -30,7 +32,13 @@ struct SkippedSpace {
 
 impl<'t> Lookahead<'t> {
     pub(super) fn new(text: &'t str, at: usize, wide: bool) -> Self {
-        Self { rest: text.get(at..).unwrap_or_default(), remaining: MAX_LOOKAHEAD, wide, strict: false }
+        Self {
+            rest: text.get(at..).unwrap_or_default(),
+            remaining: MAX_LOOKAHEAD,
+            wide,
+            strict: false,
+            in_tuple: false,
+        }
     }
 
     /// The same lookahead, but the end of the text does not count as a match.
@@ -52,17 +60,84 @@ impl<'t> Lookahead<'t> {
         let skipped = self.skip_space();
         let Some(c) = self.peek() else { return self.may_end() };
         match plain(c) {
-            '}' => location == RepairLocation::Member,
-            ']' => location == RepairLocation::Item,
+            '}' if location == RepairLocation::Member => true,
+            ']' if location == RepairLocation::Item => true,
+            ')' if location == RepairLocation::Item && self.in_tuple => true,
+            // A bracket of the wrong kind.
+            '}' | ']' => self.closes_everything(),
             ',' => {
                 self.bump();
                 self.skip_space();
                 self.may_follow_a_comma(location)
             }
-            '/' | '#' if skipped.space => self.comment_without_quotes() && self.ends_a_value(location),
-            '`' => skipped.line && self.rest.starts_with("```"),
+            '+' => self.joins_a_string(),
+            '/' | '#' if skipped.space || self.rest.starts_with("/*") => {
+                self.comment_without_quotes() && self.ends_a_value(location)
+            }
+            '/' if self.rest.starts_with("//") => {
+                self.comment_without_quotes() && self.peek() == Some('\n') && self.ends_a_value(location)
+            }
+            '`' => (skipped.line && self.rest.starts_with("```")) || self.rest.trim_end() == "```",
+            '"' if location == RepairLocation::Member && !skipped.space => self.adjacent_key(),
             _ if location == RepairLocation::Member => skipped.space && closing(c).is_some() && self.key_and_colon(),
-            _ => skipped.line && (closing(c).is_some() || matches!(plain(c), '{' | '[')),
+            '{' | '[' => skipped.line,
+            c if closing(c).is_some() => skipped.line || (skipped.space && self.starts_a_string()),
+            _ => skipped.space && self.is_last_number(),
+        }
+    }
+
+    /// Whether a key of one word follows, without a comma or space before it.
+    fn adjacent_key(&mut self) -> bool {
+        self.bump();
+        let mut letters = 0;
+        while self.peek().is_some_and(is_word) {
+            self.bump();
+            letters += 1;
+        }
+        if letters == 0 || self.peek() != Some('"') {
+            return false;
+        }
+        self.bump();
+        self.after_space() == Some(':')
+    }
+
+    /// Whether a quote follows that is directly before a word.
+    fn starts_a_string(&mut self) -> bool {
+        self.bump();
+        self.peek().is_some_and(|c| is_word(c) && c != '.' && c != '-')
+    }
+
+    /// Whether a number follows, and after it a comma or the end of the list.
+    fn is_last_number(&mut self) -> bool {
+        if !self.peek().is_some_and(|c| c.is_ascii_digit()) {
+            return false;
+        }
+        while self.peek().is_some_and(|c| c.is_ascii_digit() || c == '.') {
+            self.bump();
+        }
+        self.skip_space();
+        self.peek().map_or(self.may_end(), |_| self.ends_a_value(RepairLocation::Item))
+    }
+
+    /// Whether brackets of any kind follow, and after them another field or the end of the text.
+    fn closes_everything(&mut self) -> bool {
+        while self.peek().is_some_and(|c| matches!(plain(c), '}' | ']')) {
+            self.bump();
+            self.skip_space();
+        }
+        let Some(c) = self.peek() else { return self.may_end() };
+        if plain(c) != ',' {
+            return self.rest.starts_with("```");
+        }
+        self.bump();
+        self.skip_space();
+        self.peek().is_some_and(|c| matches!(plain(c), '{' | '[')) || self.key_and_colon()
+    }
+
+    pub(super) fn skip_block_comment(&mut self) {
+        self.skip_space();
+        if self.rest.starts_with("/*") {
+            self.comment_without_quotes();
         }
     }
 
@@ -114,6 +189,7 @@ impl<'t> Lookahead<'t> {
         match plain(c) {
             ',' => true,
             _ if comment => true,
+            '.' | '…' if self.ellipsis_and_end() => true,
             '}' => location == RepairLocation::Member,
             ']' => location == RepairLocation::Item,
             '{' | '[' | '-' => location == RepairLocation::Item,
@@ -122,12 +198,23 @@ impl<'t> Lookahead<'t> {
         }
     }
 
+    /// Whether `...` or `…` follows, and after it a comma or a closing bracket.
+    fn ellipsis_and_end(&mut self) -> bool {
+        let is_ellipsis = self.rest.starts_with("...") || self.rest.starts_with('…');
+        while self.peek().is_some_and(|c| matches!(c, '.' | '…')) {
+            self.bump();
+        }
+        self.skip_space();
+        is_ellipsis && self.peek().is_some_and(|c| matches!(plain(c), ',' | '}' | ']' | ')'))
+    }
+
     fn ends_a_value(&mut self, location: RepairLocation) -> bool {
         self.skip_space();
         match self.peek().map(plain) {
             Some(',') => true,
             Some('}') => location == RepairLocation::Member,
             Some(']') => location == RepairLocation::Item,
+            Some(')') => location == RepairLocation::Item && self.in_tuple,
             _ => false,
         }
     }
@@ -143,7 +230,8 @@ impl<'t> Lookahead<'t> {
                 self.bump();
                 return true;
             }
-            if !block && c == '\n' {
+            // The comment of the last line ends at a bracket.
+            if !block && (c == '\n' || (matches!(c, '}' | ']') && !self.rest.contains('\n'))) {
                 return true;
             }
             if is_quote(c) {
@@ -175,7 +263,7 @@ impl<'t> Lookahead<'t> {
         if self.remaining == 0 { None } else { self.rest.chars().next() }
     }
 
-    fn bump(&mut self) {
+    pub(super) fn bump(&mut self) {
         let Some(c) = self.peek() else { return };
         self.remaining = self.remaining.saturating_sub(c.len_utf8());
         self.rest = self.rest.get(c.len_utf8()..).unwrap_or_default();

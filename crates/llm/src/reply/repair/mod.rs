@@ -6,9 +6,11 @@
 pub mod record;
 
 mod bare;
+mod bare_text;
 mod characters;
 mod encoded;
 mod follow;
+mod items;
 mod parser;
 #[cfg(test)]
 mod tests;
@@ -18,11 +20,14 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
-use crate::reply::extract::{after_thinking, closing_brace, fenced_contents};
+use crate::reply::extract::{closing_brace, is_reply};
+use crate::reply::reasoning::after_reasoning;
 use crate::reply::repair::characters::{closing, is_quote, is_space, plain};
 use crate::reply::repair::follow::Lookahead;
+use crate::reply::repair::items::BracketRepair;
 use crate::reply::repair::parser::{Parser, Stop};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
+use crate::reply::surroundings;
 
 /// The maximum number of braces in the prose that are tried.
 const MAX_BRACES: usize = 64;
@@ -30,8 +35,12 @@ const MAX_BRACES: usize = 64;
 /// The maximum number of unclosed braces. Each requires a scan of the rest of the text.
 const MAX_UNCLOSED_BRACES: usize = 4;
 
+/// The maximum number of objects that are read.
+const MAX_OBJECTS: usize = 16;
+
 const BRACKETS: [char; 8] = ['{', '}', '[', ']', '｛', '｝', '［', '］'];
 
+#[derive(Clone, Debug, PartialEq)]
 struct RepairedText {
     object: Map<String, Value>,
     repairs: Vec<RepairRecord>,
@@ -40,39 +49,85 @@ struct RepairedText {
 
 type Rejection = (&'static str, usize);
 
-/// Returns the repaired object in `text`, and the repairs in the order of the text.
+/// Returns the repaired object in `text` that has a field of the reply (`own`; if it is empty, every object qualifies), and the
+/// repairs in the order of the text.
 ///
 /// # Errors
 /// Why and where it cannot be repaired without guessing; never quotes the text.
-pub fn object(text: &str) -> Result<(Map<String, Value>, Vec<RepairRecord>), Message> {
-    let reply = after_thinking(text);
-    let from = text.len() - reply.len();
-    let fenced = fenced_contents(reply).map(|start| from + start).find(|&start| starts_object(text, start));
-    let RepairedText { object, mut repairs, .. } = match (in_prose(text, from), fenced) {
-        (Some(start), Some(fenced)) if start < fenced => prose_or_fenced_object(text, start, fenced),
-        (_, Some(start)) | (Some(start), None) => object_at(text, start),
-        (None, None) => return Err(Message::word("there is no object that can be repaired")),
+pub fn object(text: &str, own: &[&str]) -> Result<(Map<String, Value>, Vec<RepairRecord>), Message> {
+    let reply = after_reasoning(text);
+    let rejected = |(reason, at): Rejection| msg!("cannot be repaired at byte {at}: {reason}");
+    let mut prose = String::new();
+    let mut found: Option<RepairedText> = None;
+    let mut at = text.len() - reply.len();
+    let mut objects = 0;
+    while let Some(start) = next_object(text, at) {
+        objects += 1;
+        if objects > MAX_OBJECTS {
+            return Err(rejected(("too many objects follow each other", start)));
+        }
+        prose.push_str(text.get(at..start).unwrap_or_default());
+        prose.push(surroundings::OBJECT);
+        let repaired = object_at(text, start).map_err(rejected)?;
+        at = repaired.end;
+        let is_rest = is_cut(&repaired) && (found.is_none() || !repaired.object.is_empty());
+        if !is_reply(&repaired.object, own) && !is_rest {
+            continue;
+        }
+        match &mut found {
+            None => found = Some(repaired),
+            Some(first) if first.object == repaired.object => {
+                first.repairs.push(RepairRecord { kind: RepairKind::SeveralObjects, at: start });
+            }
+            Some(_) => return Err(rejected(("another object with other values follows", start))),
+        }
     }
-    .map_err(|(reason, at)| msg!("cannot be repaired at byte {at}: {reason}"))?;
+    let Some(RepairedText { object, mut repairs, end }) = found else {
+        return Err(Message::word("there is no object that can be repaired"));
+    };
+    let rest = text.get(at..).unwrap_or_default();
+    prose.push_str(rest);
+    if let Some(reason) = surroundings::contradiction(&prose, own) {
+        return Err(rejected((reason, end)));
+    }
+    if rest.trim_start().starts_with(['}', '｝']) {
+        repairs.push(RepairRecord { kind: RepairKind::ExtraBracket, at });
+    }
+    let is_structural = |repair: &RepairRecord| {
+        matches!(repair.kind, RepairKind::CutOff | RepairKind::WrongBracket | RepairKind::ExtraBracket)
+    };
+    if repairs.iter().any(is_structural) && object.values().any(|value| contains_field(value, own)) {
+        return Err(rejected(("a field of the reply is inside another one: a closing bracket may be missing", end)));
+    }
+    let has = |kind: RepairKind| repairs.iter().any(|repair| repair.kind == kind);
+    if has(RepairKind::RepeatedKey)
+        && [RepairKind::WrongBracket, RepairKind::MissingColon, RepairKind::MissingComma].into_iter().any(has)
+    {
+        return Err(rejected(("a key is repeated, so that another object may have started", end)));
+    }
     repairs.sort_by_key(|repair| repair.at);
     Ok((object, repairs))
 }
 
-/// The object in the fenced block at `fenced`, or the object at `start` if the block is inside one of its strings.
-fn prose_or_fenced_object(text: &str, start: usize, fenced: usize) -> Result<RepairedText, Rejection> {
-    match object_at(text, start) {
-        Ok(repaired) if repaired.end > fenced => Ok(repaired),
-        Err(rejection) if closing_brace(text, start).is_none_or(|end| end > fenced) => Err(rejection),
-        _ => object_at(text, fenced),
+/// Whether one of the objects in `value` has a field of the reply.
+fn contains_field(value: &Value, own: &[&str]) -> bool {
+    match value {
+        Value::Object(members) => {
+            members.iter().any(|(key, value)| own.contains(&key.as_str()) || contains_field(value, own))
+        }
+        Value::Array(items) => items.iter().any(|item| contains_field(item, own)),
+        _ => false,
     }
 }
 
-/// The start of the object in `text` from byte `from` on, ignoring fences: the first brace followed by a key. Later braces are not
-/// tried, because an object inside or after one that cannot be parsed is only a part of the reply.
-fn in_prose(text: &str, from: usize) -> Option<usize> {
+/// The start of the next object in `text` from byte `from` on: the first brace followed by a key. Braces inside one that is not the
+/// start of an object are skipped.
+fn next_object(text: &str, from: usize) -> Option<usize> {
     let reply = text.get(from..)?;
     let first = from + (reply.len() - reply.trim_start_matches(is_space).len());
-    if text.get(first..)?.starts_with(|c| closing(c).is_some()) && starts_object(text, first) {
+    // Only at the beginning: an object without its opening brace.
+    let is_first = text.get(..from).is_some_and(|before| !before.contains('{'));
+    if is_first && text.get(first..)?.starts_with(|c| closing(c).is_some()) && starts_object(text, first) {
         return Some(first);
     }
     let mut at = from;
@@ -112,8 +167,8 @@ fn starts_object(text: &str, start: usize) -> bool {
         Some('/' | '#' | ',' | '，' | '\\') => true,
         Some('{') => Lookahead::new(inside, 1, true).after_space().is_some_and(|c| closing(c).is_some()),
         Some(c) if closing(c).is_some() => true,
+        Some('}' | '｝' | ']') | None => true,
         Some(_) => lookahead.key_and_colon(),
-        None => false,
     }
 }
 
@@ -135,32 +190,64 @@ fn object_at(text: &str, start: usize) -> Result<RepairedText, Rejection> {
     }
 }
 
+/// Reads the object at `start`. A closing bracket that does not match the opening one can be read in several ways; the object is
+/// accepted only if all complete readings have the same value.
 fn read(text: &str, start: usize, mixed: bool) -> Result<RepairedText, Rejection> {
-    let mut parser = Parser::new(text, start, mixed);
-    let object = parser.object().map_err(|stop| match stop {
+    let unclear = match read_once(text, start, mixed, None) {
+        Ok(repaired) => return Ok(repaired),
+        Err(Stop::Bracket(at)) => at,
+        Err(stop) => return Err(rejection(stop, text)),
+    };
+    let readings = BracketRepair::ALL.map(|repair| read_once(text, start, mixed, Some(repair)));
+    let mut possible = readings.into_iter().filter_map(Result::ok);
+    let ambiguous = Err(("it is not clear where a list or an object ends", unclear));
+    let Some(first) = possible.next() else { return ambiguous };
+    let mut best = first;
+    for other in possible {
+        match (is_cut(&best), is_cut(&other)) {
+            // A text that is also truncated is less likely.
+            (false, true) => {}
+            (true, false) => best = other,
+            _ if other.object != best.object => return ambiguous,
+            _ => {}
+        }
+    }
+    Ok(best)
+}
+
+fn rejection(stop: Stop, text: &str) -> Rejection {
+    match stop {
         Stop::Rejected(reason, at) => (reason, at),
         Stop::Cut => ("the text ends too early", text.len()),
-    })?;
-    if object.is_empty() {
-        return Err(("nothing is left of it after the repair", start));
+        Stop::Bracket(at) => ("it is not clear where a list or an object ends", at),
     }
+}
+
+fn read_once(text: &str, start: usize, mixed: bool, bracket: Option<BracketRepair>) -> Result<RepairedText, Stop> {
+    let mut parser = Parser::new(text, start, mixed, bracket);
+    let object = parser.object()?;
     let end = parser.at;
     let rest = parser.rest();
+    let reject = |reason, at| Err(Stop::Rejected(reason, at));
+    let is_complete = !parser.repairs.iter().any(|repair| repair.kind == RepairKind::CutOff);
+    if object.is_empty() && is_complete && !parser.repairs.is_empty() && bracket.is_none() {
+        return reject("nothing is left of it after the repair", start);
+    }
     if parser.guessed && rest.contains(is_quote) {
-        return Err(("it is not clear which quotes end its strings", start));
+        return reject("it is not clear which quotes end its strings", start);
     }
     // Quotes followed by brackets remain if the object ended inside one of its strings.
     if rest.find(BRACKETS).and_then(|bracket| rest.get(..bracket)).is_some_and(|before| before.contains(is_quote)) {
-        return Err(("its closing brace seems to be inside a string", end));
+        return reject("its closing brace seems to be inside a string", end);
     }
     let mut lookahead = Lookahead::new(text, end, true);
-    if lookahead.after_space().map(plain) == Some(',')
-        && Lookahead::new(text, end + comma_bytes(rest), true).key_and_colon()
-    {
-        return Err(("more fields follow its closing brace", end));
+    let next = lookahead.after_space().map(plain);
+    // With a bracket that does not match, anything after the object may belong to it.
+    if bracket.is_some() && matches!(next, Some(',' | '}' | ']' | ':')) {
+        return reject("more follows its closing brace", end);
     }
-    if let Some(next) = rest.find('{').map(|next| end + next).filter(|&next| starts_object(text, next)) {
-        parser.repairs.push(RepairRecord { kind: RepairKind::SeveralObjects, at: next });
+    if next == Some(',') && Lookahead::new(text, end + comma_bytes(rest), true).strictly().key_and_colon() {
+        return reject("more fields follow its closing brace", end);
     }
     Ok(RepairedText { object, repairs: parser.repairs, end })
 }

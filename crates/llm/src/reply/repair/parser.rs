@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::reply::repair::characters::{closing, is_json_space, is_space, is_word, plain};
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
+use crate::reply::repair::items::{AfterBracket, BracketRepair};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 
 /// The maximum nesting depth, as for the other strategies.
@@ -23,6 +24,8 @@ pub(super) enum Stop {
     Cut,
     /// The reason and position at which it cannot be parsed without guessing.
     Rejected(&'static str, usize),
+    /// The closing bracket at this position does not match the opening one, and no repair was chosen.
+    Bracket(usize),
 }
 
 pub(super) struct Parser<'t> {
@@ -37,12 +40,18 @@ pub(super) struct Parser<'t> {
     pub(super) guessed: bool,
     /// Whether a string of one word has no quotes.
     pub(super) bare_text: bool,
-    bare_key: bool,
+    /// Whether a key contains syntax, so that it may be the rest of a string.
+    unlikely_key: bool,
+    /// How a bracket that does not match is read.
+    pub(super) bracket: Option<BracketRepair>,
+    pub(super) bracket_used: bool,
+    /// The number of open parentheses.
+    pub(super) tuples: usize,
     lookahead: usize,
 }
 
 impl<'t> Parser<'t> {
-    pub(super) const fn new(text: &'t str, at: usize, mixed: bool) -> Self {
+    pub(super) const fn new(text: &'t str, at: usize, mixed: bool, bracket: Option<BracketRepair>) -> Self {
         Self {
             text,
             at,
@@ -51,7 +60,10 @@ impl<'t> Parser<'t> {
             wide: false,
             guessed: false,
             bare_text: false,
-            bare_key: false,
+            unlikely_key: false,
+            bracket,
+            bracket_used: false,
+            tuples: 0,
             lookahead: 0,
         }
     }
@@ -73,13 +85,21 @@ impl<'t> Parser<'t> {
             matches!(
                 repair.kind,
                 RepairKind::MissingComma
+                    | RepairKind::MissingColon
                     | RepairKind::MissingValue
+                    | RepairKind::MissingQuote
+                    | RepairKind::WrongBracket
+                    | RepairKind::ExtraBracket
+                    | RepairKind::Ellipsis
+                    | RepairKind::JoinedText
                     | RepairKind::UnquotedKey
                     | RepairKind::UnquotedText
                     | RepairKind::RepeatedKey
             )
         };
-        if (self.guessed && self.repairs.iter().any(ambiguous)) || (self.bare_key && self.bare_text) {
+        let starts_inside = self.repairs.iter().any(|repair| repair.kind == RepairKind::MissingBrace);
+        let is_unlikely = self.unlikely_key && (self.guessed || starts_inside);
+        if is_unlikely || (self.guessed && self.repairs.iter().any(ambiguous)) {
             return Err(Stop::Rejected("too much is missing to determine where its strings end", start));
         }
         Ok(object)
@@ -100,9 +120,25 @@ impl<'t> Parser<'t> {
         let mut comma = None;
         let mut bare = false;
         loop {
+            let before = self.at;
             let Some(c) = self.token()? else { return self.truncated(members, depth, None) };
             let start = self.at;
+            if self.ellipsis(start, comma.is_some(), members.is_empty())? {
+                comma = None;
+                continue;
+            }
             match plain(c) {
+                ']' | ')' => match self.unmatched_bracket(start)? {
+                    AfterBracket::End => return Ok(members),
+                    AfterBracket::Continue => continue,
+                },
+                // The next object of a list, so that this one has no closing brace.
+                '{' if depth > 1 && !members.is_empty() => {
+                    return match self.unmatched_bracket(start)? {
+                        AfterBracket::End if self.bracket == Some(BracketRepair::Insert) => Ok(members),
+                        _ => Err(Stop::Rejected("a key was expected", start)),
+                    };
+                }
                 '}' => {
                     self.extra_comma(comma)?;
                     self.punctuation(c)?;
@@ -118,7 +154,9 @@ impl<'t> Parser<'t> {
                     continue;
                 }
                 _ if comma.is_none() && !members.is_empty() => {
-                    if bare || closing(c).is_none() || !self.look_ahead(start, Lookahead::key_and_colon) {
+                    let on_new_line = self.text.get(before..start).is_some_and(|space| space.contains('\n'));
+                    let is_key = closing(c).is_some() || on_new_line;
+                    if (bare && start == before) || !is_key || !self.look_ahead(start, Lookahead::key_and_colon) {
                         return Err(Stop::Rejected("a comma or a closing brace was expected", start));
                     }
                     self.add_repair(RepairKind::MissingComma, start)?;
@@ -160,12 +198,26 @@ impl<'t> Parser<'t> {
     }
 
     fn member(&mut self, depth: usize) -> Result<(String, Value), Stop> {
+        let was_quoted = self.peek().and_then(closing).is_some();
         let key = self.key()?;
+        let after_key = self.at;
         let colon = self.token()?.ok_or(Stop::Cut)?;
-        if plain(colon) != ':' {
-            return Err(Stop::Rejected("a colon was expected after a key", self.at));
+        match plain(colon) {
+            ':' => self.punctuation(colon)?,
+            '=' => {
+                self.add_repair(RepairKind::MissingColon, self.at)?;
+                self.bump();
+                if self.peek() == Some('>') {
+                    self.bump();
+                }
+            }
+            // A value without quotes after a key without quotes would be one text.
+            _ if key.is_empty() => return Err(Stop::Rejected("a colon was expected after a key", self.at)),
+            c if closing(c).is_some() || (was_quoted && self.starts_number_or_literal()) => {
+                self.add_repair(RepairKind::MissingColon, after_key)?;
+            }
+            _ => return Err(Stop::Rejected("a colon was expected after a key", self.at)),
         }
-        self.punctuation(colon)?;
         match self.token()?.map(plain) {
             Some(',' | '}') => {
                 self.add_repair(RepairKind::MissingValue, self.at)?;
@@ -178,7 +230,12 @@ impl<'t> Parser<'t> {
     fn key(&mut self) -> Result<String, Stop> {
         let start = self.at;
         if self.peek().and_then(closing).is_some() {
-            return self.quoted(RepairLocation::Key);
+            let key = self.quoted(RepairLocation::Key)?;
+            self.unlikely_key |= key.contains(['{', '}', '[', ']', ',', ':', '\n']);
+            return Ok(key);
+        }
+        if self.peek() == Some('\\') {
+            return self.escaped_quoted(RepairLocation::Key);
         }
         let rest = self.rest();
         let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
@@ -193,61 +250,38 @@ impl<'t> Parser<'t> {
         // `content": …`: only the opening quote is missing.
         if self.peek() == Some('"') {
             self.bump();
-        } else {
-            self.bare_key = true;
         }
         self.add_repair(RepairKind::UnquotedKey, start)?;
         Ok(key.to_owned())
     }
 
-    fn value(&mut self, depth: usize, location: RepairLocation) -> Result<Value, Stop> {
+    pub(super) fn value(&mut self, depth: usize, location: RepairLocation) -> Result<Value, Stop> {
         let start = self.at;
         let c = self.token()?.ok_or(Stop::Cut)?;
         match plain(c) {
-            '{' | '[' if depth >= MAX_DEPTH => Err(Stop::Rejected("it is nested deeper than 128 levels", start)),
+            '{' | '[' | '(' if depth >= MAX_DEPTH => Err(Stop::Rejected("it is nested deeper than 128 levels", start)),
             '{' => {
                 let doubled = self.brace()?;
                 self.members(depth + 1, doubled).map(Value::Object)
             }
             '[' => {
                 self.punctuation(c)?;
-                self.items(depth + 1).map(Value::Array)
+                self.items(depth + 1, ']').map(Value::Array)
             }
-            _ if closing(c).is_some() => self.quoted(location).map(Value::String),
-            _ => self.bare(),
-        }
-    }
-
-    fn items(&mut self, depth: usize) -> Result<Vec<Value>, Stop> {
-        let mut items = Vec::new();
-        let mut comma = None;
-        let mut bare = false;
-        loop {
-            let c = self.token()?.ok_or(Stop::Cut)?;
-            let start = self.at;
-            match plain(c) {
-                ']' => {
-                    self.extra_comma(comma)?;
-                    self.punctuation(c)?;
-                    return Ok(items);
-                }
-                ',' => {
-                    self.extra_comma(comma.or_else(|| items.is_empty().then_some(start)))?;
-                    self.punctuation(c)?;
-                    comma = Some(start);
-                    continue;
-                }
-                _ if comma.is_none() && !items.is_empty() => {
-                    if bare || is_word(c) {
-                        return Err(Stop::Rejected("a comma or a closing bracket was expected", start));
-                    }
-                    self.add_repair(RepairKind::MissingComma, start)?;
-                }
-                _ => {}
+            '(' => {
+                self.add_repair(RepairKind::Tuple, start)?;
+                self.bump();
+                self.tuples += 1;
+                let items = self.items(depth + 1, ')')?;
+                self.tuples -= 1;
+                Ok(Value::Array(items))
             }
-            comma = None;
-            bare = is_word(c);
-            items.push(self.value(depth, RepairLocation::Item)?);
+            _ if closing(c).is_some() => {
+                let text = self.quoted(location)?;
+                self.joined(text, location).map(Value::String)
+            }
+            '\\' => self.escaped_quoted(location).map(Value::String),
+            _ => self.bare(depth, location),
         }
     }
 
@@ -264,11 +298,11 @@ impl<'t> Parser<'t> {
         Ok(doubled)
     }
 
-    fn extra_comma(&mut self, comma: Option<usize>) -> Result<(), Stop> {
+    pub(super) fn extra_comma(&mut self, comma: Option<usize>) -> Result<(), Stop> {
         comma.map_or(Ok(()), |at| self.add_repair(RepairKind::ExtraComma, at))
     }
 
-    fn punctuation(&mut self, c: char) -> Result<(), Stop> {
+    pub(super) fn punctuation(&mut self, c: char) -> Result<(), Stop> {
         if plain(c) != c {
             self.wide = true;
             self.add_repair(RepairKind::FullWidth, self.at)?;
@@ -278,7 +312,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The next character after white space and comments; `None` at the end of the text or at a closing fence.
-    fn token(&mut self) -> Result<Option<char>, Stop> {
+    pub(super) fn token(&mut self) -> Result<Option<char>, Stop> {
         let mut odd = false;
         while let Some(c) = self.peek() {
             let rest = self.rest();
@@ -304,7 +338,12 @@ impl<'t> Parser<'t> {
 
     fn comment(&mut self) -> Result<(), Stop> {
         let rest = self.rest();
-        let end = if rest.starts_with("/*") { rest.find("*/").map(|end| end + 2) } else { rest.find('\n') };
+        let end = if rest.starts_with("/*") {
+            rest.find("*/").map(|end| end + 2)
+        } else {
+            // On the last line, a comment that has no closing bracket in it would end the text.
+            rest.find('\n').or_else(|| end_of_last_comment(rest))
+        };
         let end = end.ok_or(Stop::Rejected("a comment is not closed", self.at))?;
         self.add_repair(RepairKind::Comment, self.at)?;
         self.at += end;
@@ -321,6 +360,7 @@ impl<'t> Parser<'t> {
 
     pub(super) fn look_ahead<T>(&mut self, at: usize, mut check: impl FnMut(&mut Lookahead<'t>) -> T) -> T {
         let mut lookahead = Lookahead::new(self.text, at, self.wide);
+        lookahead.in_tuple = self.tuples > 0;
         let answer = check(&mut lookahead);
         self.lookahead += lookahead.looked();
         answer
@@ -337,4 +377,10 @@ impl<'t> Parser<'t> {
     pub(super) fn bump(&mut self) {
         self.at += self.peek().map_or(0, char::len_utf8);
     }
+}
+
+/// The length of the comment that starts `rest`, which has no line end: up to a closing bracket, unless it may contain fields.
+fn end_of_last_comment(rest: &str) -> Option<usize> {
+    let end = rest.find(['}', ']'])?;
+    rest.get(..end)?.trim_start_matches(['/', '#']).chars().all(|c| is_word(c) || is_json_space(c)).then_some(end)
 }

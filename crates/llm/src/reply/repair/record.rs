@@ -16,6 +16,22 @@ pub enum RepairKind {
     ExtraComma,
     /// No comma between two members or items.
     MissingComma,
+    /// No colon after a key, or `=` instead of it.
+    MissingColon,
+    /// A closing bracket is missing, or is of another kind than the opening one.
+    WrongBracket,
+    /// A closing bracket that closes nothing.
+    ExtraBracket,
+    /// `…` or `...` in place of fields or items that the model left out.
+    Ellipsis,
+    /// A list in parentheses.
+    Tuple,
+    /// The constructor of a type around a value: `ObjectId("1")`, `Decimal('1.10')`.
+    Constructor,
+    /// Strings that are joined with `+`.
+    JoinedText,
+    /// A string has no opening quote.
+    MissingQuote,
     /// A field or item without a value; it became null.
     MissingValue,
     /// The object has no opening brace.
@@ -30,7 +46,7 @@ pub enum RepairKind {
     OtherSpace,
     Comment,
     UnquotedKey,
-    /// A string of one word without quotes.
+    /// A string without quotes.
     UnquotedText,
     /// `True`, `False`, `None` of Python, or true, false, null in another case.
     OtherWord,
@@ -50,17 +66,25 @@ pub enum RepairKind {
     DoubleEncoded,
     /// A repeated key; the last value is used, as in JSON.
     RepeatedKey,
-    /// Another object follows; the first was used.
+    /// The same object follows again.
     SeveralObjects,
 }
 
 impl RepairKind {
     /// Every kind, with its name in events and logs.
-    pub const ALL: [(Self, &str); 23] = [
+    pub const ALL: [(Self, &str); 31] = [
         (Self::CutOff, "cut_off"),
         (Self::CutField, "cut_field"),
         (Self::ExtraComma, "extra_comma"),
         (Self::MissingComma, "missing_comma"),
+        (Self::MissingColon, "missing_colon"),
+        (Self::WrongBracket, "wrong_bracket"),
+        (Self::ExtraBracket, "extra_bracket"),
+        (Self::Ellipsis, "ellipsis"),
+        (Self::Tuple, "tuple"),
+        (Self::Constructor, "constructor"),
+        (Self::JoinedText, "joined_text"),
+        (Self::MissingQuote, "missing_quote"),
         (Self::MissingValue, "missing_value"),
         (Self::MissingBrace, "missing_brace"),
         (Self::DoubledBrace, "doubled_brace"),

@@ -5,7 +5,7 @@
 //! none is followed by a colon (which would mean that the string contains a member), and none is followed by another quote that
 //! does not end the string. In all other cases the string is rejected.
 
-use crate::reply::repair::characters::{closing, is_space, is_word, plain};
+use crate::reply::repair::characters::{closing, is_quote, is_space, is_word, plain};
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::parser::{Parser, Stop};
 use crate::reply::repair::record::RepairKind;
@@ -18,10 +18,14 @@ struct Quoted {
     text: String,
     /// The number of unescaped quotes of its own kind inside it.
     raw_quotes: usize,
+    /// The number of unescaped quotes inside it that stand for inches.
+    inches: usize,
     /// The number of escaped quotes of its own kind inside it.
     escaped_quotes: usize,
     /// The number of open pairs of typographic quotes inside it.
     nested: usize,
+    /// The number of typographic opening quotes inside a string with plain quotes that nothing has closed yet.
+    unclosed: usize,
     control: bool,
 }
 
@@ -40,8 +44,19 @@ impl Parser<'_> {
         }
         self.bump();
         let text = String::new();
-        let mut quoted =
-            Quoted { location, start, open, close, text, raw_quotes: 0, escaped_quotes: 0, nested: 0, control: false };
+        let mut quoted = Quoted {
+            location,
+            start,
+            open,
+            close,
+            text,
+            raw_quotes: 0,
+            inches: 0,
+            escaped_quotes: 0,
+            nested: 0,
+            unclosed: 0,
+            control: false,
+        };
         if matches!(open, '"' | '\'') && location != RepairLocation::Key && self.rest().starts_with(doubled(open)) {
             self.bump();
             self.bump();
@@ -94,7 +109,7 @@ impl Parser<'_> {
         }
         let rest = self.rest();
         // 0xE2 is the first byte of typographic quotes, among others, which are handled individually.
-        let stops = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\' || (self.mixed && byte == 0xE2);
+        let stops = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\' || byte == 0xE2;
         let end = rest.bytes().position(stops).unwrap_or(rest.len());
         quoted.text.push_str(rest.get(..end).unwrap_or_default());
         self.at += end;
@@ -119,10 +134,31 @@ impl Parser<'_> {
         let is_closing = c == quoted.close;
         if quoted.open == quoted.close {
             return match c {
+                _ if is_closing && quoted.location == RepairLocation::Key && self.is_inside_a_word(c) => {
+                    quoted.raw_quotes += 1;
+                    self.guessed = true;
+                    self.add_repair(RepairKind::RawQuote, self.at).map(|()| false)
+                }
                 _ if is_closing && (quoted.location == RepairLocation::Key || self.continues(c, quoted.location)) => {
                     Ok(true)
                 }
+                _ if is_closing && quoted.unclosed > 0 => {
+                    quoted.unclosed -= 1;
+                    self.guessed = true;
+                    self.add_repair(RepairKind::RawQuote, self.at).map(|()| false)
+                }
                 _ if is_closing => self.take_inner_quote(quoted, c).map(|()| false),
+                '„' | '“' if !self.mixed && quoted.open == '"' => {
+                    // In German, `“` closes.
+                    quoted.unclosed =
+                        if c == '“' && quoted.unclosed > 0 { quoted.unclosed - 1 } else { quoted.unclosed + 1 };
+                    Ok(false)
+                }
+                '”' if !self.mixed && quoted.open == '"' => {
+                    quoted.unclosed = quoted.unclosed.saturating_sub(1);
+                    Ok(false)
+                }
+                '´' | '\'' if quoted.open == '`' => self.ends_with_other_quote(quoted, c),
                 '“' if self.mixed && quoted.open == '"' => {
                     quoted.nested += 1;
                     Ok(false)
@@ -160,7 +196,11 @@ impl Parser<'_> {
         }
         match c {
             // `“content“` and `“content"` are common typing errors.
-            '“' | '"' if quoted.close == '”' && quoted.nested == 0 && self.ends_with_other_quote(quoted, c)? => {
+            '“' | '”' | '"'
+                if matches!(quoted.open, '“' | '„')
+                    && quoted.nested == 0
+                    && self.ends_with_other_quote(quoted, c)? =>
+            {
                 Ok(true)
             }
             _ if c == quoted.open && quoted.location == RepairLocation::Key => {
@@ -209,8 +249,10 @@ impl Parser<'_> {
             let next = self.text.get(after_quote..).and_then(|rest| rest.chars().next());
             let after = self.look_ahead(after_quote, Lookahead::after_space);
             let colon = self.is_before_colon(c);
-            let reason = if quoted.location == RepairLocation::Item {
+            let reason = if quoted.location == RepairLocation::Item && !quoted.encloses_words(next, after) {
                 Some("a string in a list contains a quote that is not escaped")
+            } else if quoted.is_inch_mark(next) && !colon {
+                None
             } else if !quoted.can_enclose(next) {
                 Some("a quote inside a string is not escaped and does not enclose anything")
             } else if colon {
@@ -227,10 +269,21 @@ impl Parser<'_> {
                 return Err(Stop::Rejected(reason, self.at));
             }
             self.check_lookahead_limit()?;
-            quoted.raw_quotes += 1;
+            if quoted.is_inch_mark(next) {
+                quoted.inches += 1;
+            } else {
+                quoted.raw_quotes += 1;
+            }
             self.guessed = true;
         }
         self.add_repair(RepairKind::RawQuote, self.at)
+    }
+
+    /// Whether `c`, the current character, is between two characters of words.
+    fn is_inside_a_word(&self, c: char) -> bool {
+        let word = |c: Option<char>| c.is_some_and(char::is_alphabetic);
+        word(self.text.get(..self.at).and_then(|before| before.chars().next_back()))
+            && word(self.text.get(self.at + c.len_utf8()..).and_then(|after| after.chars().next()))
     }
 
     /// Whether the current quote is between two letters, as in `it's`.
@@ -327,12 +380,31 @@ impl Quoted {
         })
     }
 
+    /// Whether the next quote stands for inches: it is after a digit and before a space, and no quote before it is open.
+    fn is_inch_mark(&self, next: Option<char>) -> bool {
+        self.location == RepairLocation::Member
+            && (self.raw_quotes + self.escaped_quotes) % 2 == 0
+            && self.text.ends_with(|c: char| c.is_ascii_digit())
+            && next.is_some_and(is_space)
+    }
+
+    /// Whether the next inner quote of an item is part of a pair around words, and not next to a comma, which may separate items.
+    fn encloses_words(&self, next: Option<char>, after: Option<char>) -> bool {
+        let separates = |c: char| matches!(plain(c), ',' | '、' | ';' | '；') || is_quote(c);
+        let before = self.text.chars().next_back();
+        let is_second = (self.raw_quotes + self.escaped_quotes) % 2 == 1;
+        let beside = if is_second { before } else { next };
+        beside.is_some_and(is_word)
+            && !after.is_some_and(separates)
+            && !self.text.trim_end().chars().next_back().is_some_and(separates)
+    }
+
     /// The error for a string that is incomplete at the end of the raw text.
     fn cut(&self) -> Stop {
         // A string that ends like an object probably contains the end of the object.
         let closed = self.text.trim_end_matches(|c| is_space(c) || c == '`').ends_with(['}', '｝']);
         let swallowed = match self.location {
-            _ if closed => true,
+            _ if closed && (self.raw_quotes > 0 || self.open != '"') => true,
             RepairLocation::Key => !self.text.chars().all(|c| is_word(c) || is_space(c)),
             _ => self.raw_quotes > 0 || (self.open != '"' && self.nested > 0),
         };

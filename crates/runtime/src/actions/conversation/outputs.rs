@@ -16,6 +16,7 @@ use bcc_lang::script::lines::is_alias;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{Scalar, ScalarStyle, YamlEntry, YamlNode};
+use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::Scope;
 
@@ -208,15 +209,25 @@ pub(crate) fn write_outputs(
     for output in outputs {
         let Some(value) = reply.get(&output.get).filter(|value| !value.is_null()) else { continue };
         let value = if output.append {
+            // A list is added element by element, if the output itself is a list.
+            let added = match value {
+                Value::Array(elements) if output.declared == Some(DeclaredType::List) => elements.clone(),
+                element => vec![element.clone()],
+            };
             match turn.written_variable(&output.get, output.scope).unwrap_or(Value::Null) {
-                Value::Null => Value::Array(vec![value.clone()]),
-                Value::Array(items) if items.len() >= MAX_ELEMENTS => {
+                Value::Null if added.len() <= MAX_ELEMENTS => Value::Array(added),
+                Value::Null => {
+                    let message = msg!("`{}` already has {MAX_ELEMENTS} elements; no more are added", output.get);
+                    turn.warn("output-not-written", message, None);
+                    continue;
+                }
+                Value::Array(items) if items.len().saturating_add(added.len()) > MAX_ELEMENTS => {
                     let message = msg!("`{}` already has {MAX_ELEMENTS} elements; no more are added", output.get);
                     turn.warn("output-not-written", message, None);
                     continue;
                 }
                 Value::Array(mut items) => {
-                    items.push(value.clone());
+                    items.extend(added);
                     Value::Array(items)
                 }
                 _ => {

@@ -1,0 +1,196 @@
+//! Gives the yes/no fields of a reply and its empty outputs their meaning before it is coerced to its schema (docs/replies.md).
+
+use bcc_lang::value::declared::DeclaredType;
+use serde_json::{Map, Number, Value, json};
+
+use crate::reply::coerce::{Coercion, CoercionRecord, pointer};
+use crate::reply::exit::{is_not_said, is_reported, yes_or_no};
+use crate::reply::field::type_name;
+use crate::reply::shape::ReplyShape;
+
+const SAFETY: &str = "safety_risk";
+const DETECTED: &str = "detected";
+
+/// Sets `EXIT`, `safety_risk.detected` and `metadata.crisis_signal` to what they mean, if `shape` has them, and outputs that say that
+/// there is no value to null. A number in `raw` whose digits a number cannot keep becomes text if the output may be text. Returns a
+/// record of each value that was changed or is unknown.
+pub(crate) fn resolve(object: &mut Map<String, Value>, raw: &str, shape: &ReplyShape) -> Vec<CoercionRecord> {
+    let mut records = Vec::new();
+    let has = |name: &str| shape.reserved().any(|reserved| reserved == name);
+    if has("EXIT")
+        && let Some(exit @ (Value::String(_) | Value::Number(_))) = object.get_mut("EXIT")
+        && yes_or_no(exit).is_none()
+    {
+        records.push(record(&["EXIT"], Coercion::NotOneOf, "yes or no", exit));
+        *exit = Value::from("NO");
+    }
+    if has(SAFETY)
+        && let Some(risk) = object.get_mut(SAFETY)
+    {
+        resolve_risk(risk, &mut records);
+    }
+    if has("metadata")
+        && let Some(signal) = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("crisis_signal"))
+    {
+        resolve_flag(signal, &["metadata", "crisis_signal"], &mut records);
+    }
+    for output in shape.outputs() {
+        if let Some(Value::Number(number)) = object.get(&output.name)
+            && let Some(digits) = spelling(raw, &output.name, number)
+            && output.choices.is_empty()
+        {
+            // An integer that does not fit is an identifier; a decimal is a number unless a text was requested.
+            let is_text = match output.declared {
+                Some(DeclaredType::String) => true,
+                None => number.is_f64() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'),
+                Some(_) => false,
+            };
+            if is_text {
+                let found = Value::Number(number.clone());
+                records.push(record(&[&output.name], Coercion::Coerced, "string", &found));
+                object.insert(output.name.clone(), Value::from(digits));
+            }
+        }
+        let Some(Value::String(text)) = object.get(&output.name) else { continue };
+        let is_choice =
+            output.choices.iter().any(|choice| choice.as_str().is_some_and(|choice| choice.trim() == text.trim()));
+        if is_not_said(text) && !is_choice {
+            records.push(record(&[&output.name], Coercion::Coerced, "a value or null", &Value::from(text.as_str())));
+            object.insert(output.name.clone(), Value::Null);
+        }
+    }
+    records
+}
+
+/// How `raw` writes `number`, the value of the field `name`, if that differs from how it would be written again, and if there is only
+/// one such field.
+fn spelling<'r>(raw: &'r str, name: &str, number: &Number) -> Option<&'r str> {
+    let key = Value::from(name).to_string();
+    let mut spellings = raw.match_indices(&key).filter_map(|(at, _)| {
+        let value = raw.get(at + key.len()..)?.trim_start().strip_prefix(':')?.trim_start();
+        let end = value.find(|c: char| !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E')));
+        value.get(..end?).filter(|digits| !digits.is_empty())
+    });
+    let only = spellings.next().filter(|_| spellings.next().is_none())?;
+    let is_same = serde_json::from_str::<Number>(only).is_ok_and(|read| read == *number);
+    (is_same && only != number.to_string()).then_some(only)
+}
+
+/// `safety_risk` may be an object, or only what its `detected` should be.
+fn resolve_risk(risk: &mut Value, records: &mut Vec<CoercionRecord>) {
+    if let Value::Object(fields) = risk {
+        if let Some(detected) = fields.get_mut(DETECTED) {
+            resolve_flag(detected, &[SAFETY, DETECTED], records);
+        }
+        return;
+    }
+    let detected = is_reported(risk);
+    records.push(record(&[SAFETY], Coercion::Coerced, "object", risk));
+    *risk = json!({ DETECTED: detected });
+}
+
+fn resolve_flag(flag: &mut Value, path: &[&str], records: &mut Vec<CoercionRecord>) {
+    if flag.is_boolean() {
+        return;
+    }
+    let is_known = flag.is_null() || yes_or_no(flag).is_some() || !is_reported(flag);
+    let coercion = if is_known { Coercion::Coerced } else { Coercion::NotOneOf };
+    records.push(record(path, coercion, "boolean", flag));
+    *flag = Value::Bool(is_reported(flag));
+}
+
+fn record(path: &[&str], kind: Coercion, expected: &str, found: &Value) -> CoercionRecord {
+    CoercionRecord { path: pointer(path), kind, expected: expected.to_owned(), found: type_name(found).to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::read::read;
+    use crate::reply::shape::OutputField;
+    use bcc_lang::schema::embedded;
+
+    fn reading(kind: &str, reply: &Value) -> (Value, Vec<String>) {
+        let base = serde_json::from_str(embedded::reply(kind).unwrap()).unwrap();
+        let output = |name: &str, choices: Value| OutputField {
+            name: name.into(),
+            declared: Some(DeclaredType::String),
+            choices: choices.as_array().unwrap().clone(),
+            define: None,
+        };
+        let shape =
+            ReplyShape::new(&base, &[output("job", json!([])), output("state", json!(["未提及", "好"]))]).unwrap();
+        let reply = read(&reply.to_string(), &shape, false).unwrap();
+        let records = reply.coercions.iter().filter(|record| record.kind != Coercion::Missing);
+        let records = records.map(|record| format!("{} {}", record.path, record.kind.name())).collect();
+        (Value::Object(reply.object), records)
+    }
+
+    #[test]
+    fn every_spelling_of_a_risk_is_a_risk_and_what_is_not_a_boolean_is_recorded() {
+        let table = [
+            (json!(true), true, "/safety_risk coerced"),
+            (json!("no"), false, "/safety_risk coerced"),
+            (json!({ "detected": "YES" }), true, "/safety_risk/detected coerced"),
+            (json!({ "detected": 1 }), true, "/safety_risk/detected coerced"),
+            (json!({ "detected": "是" }), true, "/safety_risk/detected coerced"),
+            (json!({ "detected": "maybe" }), true, "/safety_risk/detected not_one_of"),
+            (json!({ "detected": "没有" }), false, "/safety_risk/detected coerced"),
+            (json!({ "detected": null }), false, "/safety_risk/detected coerced"),
+            (json!({ "detected": false }), false, ""),
+            (json!({}), false, ""),
+        ];
+        for (risk, detected, record) in table {
+            let (reply, records) = reading("ai_ask", &json!({ "safety_risk": risk, "content": "x" }));
+            assert_eq!(reply["safety_risk"]["detected"], json!(detected), "{risk}");
+            assert_eq!(records.join(" "), record, "{risk}");
+        }
+        for (signal, expected) in
+            [(json!(1), true), (json!("是"), true), (json!("unclear"), true), (json!("否"), false)]
+        {
+            let (reply, records) = reading("ai_ask", &json!({ "metadata": { "crisis_signal": signal } }));
+            assert_eq!(reply["metadata"]["crisis_signal"], json!(expected), "{signal}");
+            assert_eq!(records.len(), 1, "{signal}");
+        }
+    }
+
+    #[test]
+    fn the_digits_of_an_identifier_stay() {
+        let shape = |declared| {
+            let output = OutputField { name: "id".into(), declared, ..OutputField::default() };
+            let base = serde_json::from_str(embedded::reply("ai_think").unwrap()).unwrap();
+            ReplyShape::new(&base, &[output]).unwrap()
+        };
+        let id = |digits: &str, declared| {
+            let raw = format!("{{\"BRIEF\": \"\", \"id\": {digits}}}");
+            read(&raw, &shape(declared), false).unwrap().object["id"].clone()
+        };
+        let long = "20241018220014123456789012";
+        assert_eq!(id(long, None), json!(long));
+        assert_eq!(id(long, Some(DeclaredType::String)), json!(long));
+        assert_eq!(id("1.10", Some(DeclaredType::String)), json!("1.10"));
+        assert_eq!(id("1.10", None), json!(1.1), "computing with it stays possible");
+        assert_eq!(id("18446744073709551615", None), json!(u64::MAX));
+    }
+
+    #[test]
+    fn an_exit_that_is_neither_yes_nor_no_is_no_and_recorded() {
+        for (exit, kept, recorded) in
+            [(json!("ＹＥＳ"), json!("ＹＥＳ"), 0), (json!(2), json!("NO"), 1), (json!("也许"), json!("NO"), 1)]
+        {
+            let (reply, records) = reading("ai_ask", &json!({ "EXIT": exit }));
+            assert_eq!((&reply["EXIT"], records.len()), (&kept, recorded), "{exit}");
+        }
+    }
+
+    #[test]
+    fn an_output_that_says_that_there_is_no_value_is_null_unless_it_is_a_choice() {
+        for text in ["", "null", "未提及", "N/A"] {
+            let (reply, records) = reading("ai_think", &json!({ "BRIEF": "", "job": text, "state": "未提及" }));
+            assert_eq!((&reply["job"], &reply["state"]), (&Value::Null, &json!("未提及")), "{text}");
+            assert_eq!(records, ["/job coerced"], "{text}");
+        }
+        let (reply, records) = reading("ai_think", &json!({ "BRIEF": "", "job": "无业", "state": "好" }));
+        assert_eq!((&reply["job"], records.len()), (&json!("无业"), 0));
+    }
+}
