@@ -113,13 +113,13 @@ fn exclude(one: &Comparison<'_>, other: &Comparison<'_>) -> bool {
         if equal(left, right) {
             return Some(Ordering::Equal);
         }
-        compare(Less, left, right).ok().map(|less| if less { Ordering::Less } else { Ordering::Greater })
+        compare(Less, left, right).ok().flatten().map(|less| if less { Ordering::Less } else { Ordering::Greater })
     };
     match (one.operator, other.operator) {
         (Equal, Equal) => !equal(one.constant, other.constant),
         (Equal, Unequal) | (Unequal, Equal) => equal(one.constant, other.constant),
-        (Equal, _) => compare(other.operator, one.constant, other.constant).is_ok_and(|holds| !holds),
-        (_, Equal) => compare(one.operator, other.constant, one.constant).is_ok_and(|holds| !holds),
+        (Equal, _) => compare(other.operator, one.constant, other.constant) == Ok(Some(false)),
+        (_, Equal) => compare(one.operator, other.constant, one.constant) == Ok(Some(false)),
         (Less | LessOrEqual, Greater | GreaterOrEqual) => match order(one.constant, other.constant) {
             Some(Ordering::Less) => true,
             Some(Ordering::Equal) => one.operator == Less || other.operator == Greater,

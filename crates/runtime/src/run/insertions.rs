@@ -191,6 +191,9 @@ impl Session {
                 draft.event(&place, Event::Error { code, message, help });
                 self.trigger_done(program, &above, ends, failure)
             }
+            Some(Insertion::Routed { then, .. }) if self.is_container(&above) => {
+                self.failed_before_entry(program, &above, then, error, draft)
+            }
             // After the last action only the session can have a table.
             Some(Insertion::Routed { .. }) => {
                 self.decide(program, &above, Outcome::failed(&error.message), Some(error), draft)
