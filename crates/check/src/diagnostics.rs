@@ -104,6 +104,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "not-supported-yet"),
     page!(Error "not-text"),
     page!(Warning "nothing-to-resume"),
+    page!(Warning "null-operand"),
     page!(Warning "older-skill-form"),
     page!(Error "oldest-nesting"),
     page!(Error "out-of-range"),

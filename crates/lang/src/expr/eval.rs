@@ -26,7 +26,7 @@ use crate::template::names::{MAX_VALUE_BYTES, TemplateNames};
 use crate::value::compare::ValueShape;
 
 /// The filters that take null as a value. Any other filter of null is null.
-pub(crate) const NULL_FILTERS: [&str; 5] = ["default", "d", "bool", "tojson", "pprint"];
+pub const NULL_FILTERS: [&str; 5] = ["default", "d", "bool", "tojson", "pprint"];
 
 /// The result of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};
 
 use crate::expr::failure::Dialect;
+use crate::expr::tree::ExprNode;
 use crate::template::environment::{Bounded, environment};
 use crate::template::error::{RenderError, render_error};
 use crate::template::features::{FeatureKind, MAX_OUTPUT};
@@ -20,6 +21,7 @@ use crate::template::limits::{RejectedSyntax, check_limits};
 use crate::template::missing::{Marks, Substitute, as_value};
 use crate::template::names::TemplateNames;
 use crate::template::operations::Operations;
+use crate::template::rewrite::find_expressions;
 use crate::template::unknown::SourceRepair;
 use crate::template::uses::{NameUse, TargetKind, find};
 
@@ -73,6 +75,13 @@ impl Text {
     /// The names that the text does not set itself, with their ranges in [`source`](Self::source).
     pub fn names(&self) -> &[NameUse] {
         &self.0.names
+    }
+
+    /// The operations in the text, outermost only: the tree of each, whose ranges are relative to it, and its range in
+    /// [`source`](Self::source).
+    pub fn operations(&self) -> Vec<(ExprNode, Range<usize>)> {
+        let found = if self.is_plain() { Vec::new() } else { find_expressions(&self.0.source) };
+        found.into_iter().map(|expression| (expression.root, expression.range)).collect()
     }
 
     /// Whether the text is the same for all names.
