@@ -109,6 +109,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "not-supported-yet"),
     page!(Error "not-text"),
     page!(Warning "nothing-to-resume"),
+    page!(Warning "null-operand"),
     page!(Error "older-engine"),
     page!(Warning "older-skill-form"),
     page!(Error "oldest-nesting"),

@@ -13,6 +13,7 @@ pub mod insert_itself;
 pub mod inserted_elsewhere;
 pub mod never_set;
 pub mod nothing_to_resume;
+pub mod null_operand;
 pub mod output_type_conflict;
 pub mod required_output;
 pub mod rule;
@@ -50,6 +51,7 @@ pub static RULES: &[&Rule] = &[
     &inserted_elsewhere::RULE,
     &never_set::RULE,
     &nothing_to_resume::RULE,
+    &null_operand::RULE,
     &output_type_conflict::RULE,
     &required_output::RULE,
     &shadowed_variable::RULE,

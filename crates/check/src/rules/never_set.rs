@@ -2,7 +2,7 @@
 //! conversation.
 //!
 //! `--var` may set a variable of the session: one that nothing writes is an input, and one that is written may have been set
-//! before. It is reported only if an expression fails without it. A use that only tests the variable (`x is none`,
+//! before. It is reported only if an operation is null without it. A use that only tests the variable (`x is none`,
 //! `{% if x %}`, `x | default('…')`) accepts an empty one. So only uses that show nothing or must fail are reported.
 
 use bcc_lang::message::msg;

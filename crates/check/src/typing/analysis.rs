@@ -14,6 +14,7 @@ use crate::typing::contradiction::{JoinedComparisons, exclude_one_another};
 use crate::typing::finding::{TypeFinding, TypeMistake};
 use crate::typing::suggestion;
 use crate::typing::type_set::TypeSet;
+use bcc_lang::expr::eval::NULL_FILTERS;
 use bcc_lang::expr::operators::{Operator, apply};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::expr::tree::{Argument, ExprKind, ExprNode};
@@ -47,6 +48,11 @@ const TEXTS: [&str; 7] = ["time", "who", "user", "last_user_message", "topic_goa
 
 /// The names of the engine that are numbers, or null without a round.
 const NUMBERS: [&str; 2] = ["current_round", "max_rounds"];
+
+/// The result of an operation on operands of which any may be null.
+fn nullable_with(result: TypeSet, operands: &[&TypeSet]) -> TypeSet {
+    if operands.iter().any(|operand| operand.may_be(ValueShape::Null)) { result.nullable() } else { result }
+}
 
 pub struct Analysis<'a> {
     pub source: &'a str,
@@ -87,7 +93,11 @@ impl Analysis<'_> {
         match &node.kind {
             ExprKind::Name(name) => self.name(name),
             ExprKind::Constant(value) => TypeSet::exactly(value),
-            ExprKind::Not(of) => TypeSet::truth_of(self.check_condition(of, "`not`").map(|truth| !truth)),
+            ExprKind::Not(of) => {
+                let types = self.infer(of);
+                self.check_condition_types(of, &types, "`not`", None);
+                types.negated()
+            }
             ExprKind::Negate(of) => {
                 let types = self.infer(of);
                 if types.is_none_of(&[ValueShape::Number]) {
@@ -98,7 +108,7 @@ impl Analysis<'_> {
                         help,
                     );
                 }
-                TypeSet::of(&[ValueShape::Number])
+                nullable_with(TypeSet::of(&[ValueShape::Number]), &[&types])
             }
             ExprKind::And(left, right) => self.check_join(node, JoinedComparisons::And, left, right),
             ExprKind::Or(left, right) => self.check_join(node, JoinedComparisons::Or, left, right),
@@ -108,18 +118,19 @@ impl Analysis<'_> {
             }
             ExprKind::Chain(first, rest) => {
                 let mut left = (first.as_ref(), self.infer(first));
-                let mut all = Some(true);
+                let (mut all, mut nullable) = (Some(true), false);
                 for (operator, right) in rest {
                     let right_types = self.infer(right);
-                    let step = self.operation(*operator, (left.0, &left.1), (right, &right_types)).truth();
-                    all = match (all, step) {
+                    let step = self.operation(*operator, (left.0, &left.1), (right, &right_types));
+                    nullable |= step.may_be(ValueShape::Null);
+                    all = match (all, step.truth()) {
                         (Some(false), _) | (_, Some(false)) => Some(false),
                         (Some(true), Some(true)) => Some(true),
                         _ => None,
                     };
                     left = (right, right_types);
                 }
-                TypeSet::truth_of(all)
+                TypeSet::truth_or_null(all, nullable)
             }
             ExprKind::Choice { test, yes, no } => {
                 self.check_condition(test, "`if`");
@@ -170,7 +181,7 @@ impl Analysis<'_> {
                     let message = msg!("{}: only text and lists can be sliced", suggestion::is(self, of, &types));
                     return self.mismatch(&node.range, message, "remove the `[…]`");
                 }
-                types.without_null()
+                types.or(&types)
             }
             ExprKind::Call(name, arguments) => {
                 self.arguments(arguments);
@@ -224,21 +235,34 @@ impl Analysis<'_> {
             (Some(_), Some(_)) => Some(!deciding),
             _ => exclude_one_another(node, how).then_some(deciding),
         };
-        TypeSet::truth_of(truth)
+        let nullable = left_types.may_be(ValueShape::Null) || right_types.may_be(ValueShape::Null);
+        TypeSet::truth_or_null(truth, nullable && truth != Some(true))
     }
 
     fn filter(&mut self, name: &str, on: &ExprNode, arguments: &[Argument], range: &Range<usize>) -> TypeSet {
         let types = self.infer(on);
         let given = self.arguments(arguments);
+        let result = self.filter_result(name, on, &types, &given, range);
+        if NULL_FILTERS.contains(&name) { result } else { nullable_with(result, &[&types]) }
+    }
+
+    fn filter_result(
+        &mut self,
+        name: &str,
+        on: &ExprNode,
+        types: &TypeSet,
+        given: &[TypeSet],
+        range: &Range<usize>,
+    ) -> TypeSet {
         match name {
-            "default" | "d" => match given.as_slice() {
+            "default" | "d" => match given {
                 [other] => types.without_null().or(other),
                 [] => types.without_null().or(&TypeSet::of(&[ValueShape::String])),
                 _ => TypeSet::unknown(),
             },
             "length" | "count" => {
                 if types.is_none_of(&[ValueShape::String, ValueShape::List, ValueShape::Object]) {
-                    let message = msg!("{} and has no length", suggestion::is(self, on, &types));
+                    let message = msg!("{} and has no length", suggestion::is(self, on, types));
                     return self.mismatch(
                         range,
                         message,
@@ -306,7 +330,8 @@ impl Analysis<'_> {
         match family {
             Family::Equality | Family::Order if self.text(left_node) == self.text(right_node) => {
                 let equal = [Operator::Equal, Operator::LessOrEqual, Operator::GreaterOrEqual].contains(&operator);
-                TypeSet::truth_of(Some(equal))
+                let certain = TypeSet::truth_of(Some(equal));
+                if family == Family::Order { nullable_with(certain, &[left_types, right_types]) } else { certain }
             }
             Family::Equality => {
                 self.equality(operator, left, right, &range);
@@ -320,16 +345,16 @@ impl Analysis<'_> {
                         }
                     }
                 }
-                TypeSet::truth_of(None)
+                nullable_with(TypeSet::truth_of(None), &[left_types, right_types])
             }
-            Family::Order => TypeSet::truth_of(None),
-            Family::Arithmetic => TypeSet::of(&[ValueShape::Number]),
-            Family::Concatenation => TypeSet::of(&[ValueShape::String]),
+            Family::Order => nullable_with(TypeSet::truth_of(None), &[left_types, right_types]),
+            Family::Arithmetic => nullable_with(TypeSet::of(&[ValueShape::Number]), &[left_types, right_types]),
+            Family::Concatenation => nullable_with(TypeSet::of(&[ValueShape::String]), &[left_types, right_types]),
             Family::Add => {
                 let both = |shape: &ValueShape| left_types.may_be(*shape) && right_types.may_be(*shape);
                 let shapes: Vec<ValueShape> =
                     [ValueShape::Number, ValueShape::String, ValueShape::List].into_iter().filter(both).collect();
-                TypeSet::of(&shapes)
+                nullable_with(TypeSet::of(&shapes), &[left_types, right_types])
             }
         }
     }

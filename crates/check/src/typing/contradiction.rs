@@ -34,8 +34,8 @@ struct Comparison<'a> {
     constant: &'a Value,
 }
 
-/// Whether two parts of an `and` chain are never true together, or one of two parts of an `or` chain is always true. Null
-/// is ignored, since most comparisons with it are errors.
+/// Whether two parts of an `and` chain are never true together, or one of two parts of an `or` chain is always true. For null, only `!=`
+/// is true.
 pub(crate) fn exclude_one_another(node: &ExprNode, how: JoinedComparisons) -> bool {
     let mut parts = Vec::new();
     comparisons(node, how, &mut parts);
@@ -48,10 +48,13 @@ pub(crate) fn exclude_one_another(node: &ExprNode, how: JoinedComparisons) -> bo
             JoinedComparisons::Or => Comparison { operator: opposite(part.operator), ..part },
         })
         .collect();
-    compared
-        .iter()
-        .enumerate()
-        .any(|(index, one)| compared.iter().skip(index + 1).any(|other| one.name == other.name && exclude(one, other)))
+    compared.iter().enumerate().any(|(index, one)| {
+        compared.iter().skip(index + 1).any(|other| {
+            let decides_null =
+                how == JoinedComparisons::And || [one.operator, other.operator].contains(&opposite(Operator::Unequal));
+            one.name == other.name && decides_null && exclude(one, other)
+        })
+    })
 }
 
 fn comparisons<'a>(node: &'a ExprNode, how: JoinedComparisons, parts: &mut Vec<Comparison<'a>>) {
@@ -113,13 +116,13 @@ fn exclude(one: &Comparison<'_>, other: &Comparison<'_>) -> bool {
         if equal(left, right) {
             return Some(Ordering::Equal);
         }
-        compare(Less, left, right).ok().map(|less| if less { Ordering::Less } else { Ordering::Greater })
+        compare(Less, left, right).ok().flatten().map(|less| if less { Ordering::Less } else { Ordering::Greater })
     };
     match (one.operator, other.operator) {
         (Equal, Equal) => !equal(one.constant, other.constant),
         (Equal, Unequal) | (Unequal, Equal) => equal(one.constant, other.constant),
-        (Equal, _) => compare(other.operator, one.constant, other.constant).is_ok_and(|holds| !holds),
-        (_, Equal) => compare(one.operator, other.constant, one.constant).is_ok_and(|holds| !holds),
+        (Equal, _) => compare(other.operator, one.constant, other.constant) == Ok(Some(false)),
+        (_, Equal) => compare(one.operator, other.constant, one.constant) == Ok(Some(false)),
         (Less | LessOrEqual, Greater | GreaterOrEqual) => match order(one.constant, other.constant) {
             Some(Ordering::Less) => true,
             Some(Ordering::Equal) => one.operator == Less || other.operator == Greater,
@@ -150,9 +153,10 @@ mod tests {
             ("m != 'a' or m != 'b'", JoinedComparisons::Or, true),
             ("m == 'a' or m == 'b'", JoinedComparisons::Or, false),
             ("m == 'a' or m != 'a'", JoinedComparisons::Or, true),
-            ("a > 18 or a < 65", JoinedComparisons::Or, true),
+            ("a > 18 or a < 65", JoinedComparisons::Or, false),
             ("a < 18 or a > 65", JoinedComparisons::Or, false),
-            ("a < 18 or a >= 18", JoinedComparisons::Or, true),
+            ("a < 18 or a >= 18", JoinedComparisons::Or, false),
+            ("a != 18 or a > 5", JoinedComparisons::Or, true),
             ("a < 18 and a > 'x'", JoinedComparisons::And, false),
         ];
         for (source, how, expected) in table {

@@ -51,6 +51,29 @@ impl TypeSet {
         Self { values: truth.map(|truth| vec![Value::from(truth)]), ..Self::of(&[ValueShape::Boolean]) }
     }
 
+    /// A truth value; `truth` is its value if it is certain. With `nullable`, it may also be null.
+    pub(crate) fn truth_or_null(truth: Option<bool>, nullable: bool) -> Self {
+        let certain = Self::truth_of(truth);
+        if nullable { certain.nullable() } else { certain }
+    }
+
+    /// The same set with null.
+    pub(crate) fn nullable(self) -> Self {
+        Self { shapes: self.shapes | bit(ValueShape::Null), ..self }
+    }
+
+    /// The opposite of a condition.
+    pub(crate) fn negated(&self) -> Self {
+        if self.is_null() {
+            return self.clone();
+        }
+        let truth = match (self.only(), self.values()) {
+            (Some(ValueShape::Boolean), Some([only])) => Some(!only.is_true()),
+            _ => None,
+        };
+        Self::truth_or_null(truth, self.may_be(ValueShape::Null))
+    }
+
     /// A variable with this declaration. It may be null until it is set.
     pub(crate) fn declared_as((declared, choices): &DeclaredAs) -> Self {
         let shape_of = |declared: DeclaredType| match declared {
@@ -119,7 +142,10 @@ impl TypeSet {
             return Some(false);
         }
         match (self.only(), self.values()) {
-            (Some(ValueShape::Boolean), Some([only])) if !self.may_be(ValueShape::Null) => Some(only.is_true()),
+            // False or null is never true; true or null may be either.
+            (Some(ValueShape::Boolean), Some([only])) if !only.is_true() || !self.may_be(ValueShape::Null) => {
+                Some(only.is_true())
+            }
             _ => None,
         }
     }

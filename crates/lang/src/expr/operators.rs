@@ -1,10 +1,15 @@
-//! The operators on two values: operand checks ([`check_operands`]) and results. Overflow is always an error.
+//! The operators on two values: operand checks ([`check_operands`]) and results. Null makes every result null, except that of `==` and
+//! `!=`. Overflow is always an error.
 
 use crate::message::ToMessage;
 use minijinja::value::{Value, ValueKind};
 
+use crate::template::missing::is_unknown;
 use crate::template::names::MAX_VALUE_BYTES;
 use crate::value::compare::{ComparisonError, Family, ValueShape, check_operands};
+
+/// The maximum number of items in the sum of two lists.
+const MAX_LIST_ITEMS: usize = 100_000;
 
 /// An operator between two values. `and`, `or` and `not` are not included, because they do not always evaluate both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +88,10 @@ impl Operator {
     }
 }
 
-/// The type of a value for the comparison rules.
+/// The type of a value for the comparison rules. The substitute for an unknown name counts as null.
 pub fn shape(value: &Value) -> ValueShape {
     match value.kind() {
+        ValueKind::Iterable if is_unknown(value) => ValueShape::Null,
         ValueKind::Undefined | ValueKind::None => ValueShape::Null,
         ValueKind::Bool => ValueShape::Boolean,
         ValueKind::Number => ValueShape::Number,
@@ -96,11 +102,19 @@ pub fn shape(value: &Value) -> ValueShape {
     }
 }
 
-/// Evaluates `left operator right` for the operators with a boolean result.
+/// Whether the result of an operator is null because an operand is.
+pub(crate) fn is_null_for(operator: Operator, left: &Value, right: &Value) -> bool {
+    operator.family() != Family::Equality && (shape(left) == ValueShape::Null || shape(right) == ValueShape::Null)
+}
+
+/// Evaluates `left operator right` for the operators with a boolean result; `None` is null.
 /// Errors: [`OperatorError`]; an arithmetic operator is a mismatch.
-pub fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, OperatorError> {
+pub fn compare(operator: Operator, left: &Value, right: &Value) -> Result<Option<bool>, OperatorError> {
+    if is_null_for(operator, left, right) {
+        return Ok(None);
+    }
     check_operands(operator.family(), operator.symbol(), shape(left), shape(right))?;
-    Ok(match operator {
+    Ok(Some(match operator {
         Operator::Equal => equal(left, right),
         Operator::Unequal => !equal(left, right),
         Operator::Less => order(left, right).is_some_and(std::cmp::Ordering::is_lt),
@@ -113,13 +127,16 @@ pub fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, 
             let (left, right) = (shape(left), shape(right));
             return Err(ComparisonError { operator: operator.symbol(), left, right }.into());
         }
-    })
+    }))
 }
 
 /// Evaluates `left operator right`.
 /// Errors: [`OperatorError`].
 pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, OperatorError> {
     let symbol = operator.symbol();
+    if is_null_for(operator, left, right) {
+        return Ok(Value::from(()));
+    }
     match operator.family() {
         Family::Equality | Family::Order | Family::Membership => compare(operator, left, right).map(Value::from),
         family => {
@@ -129,6 +146,9 @@ pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, O
                 (Operator::Add, ValueShape::List) => {
                     let mut items = list_items(symbol, left)?;
                     items.append(&mut list_items(symbol, right)?);
+                    if items.len() > MAX_LIST_ITEMS {
+                        return Err(OperatorError::TooLarge(symbol));
+                    }
                     Ok(Value::from(items))
                 }
                 _ => calculate(operator, left, right),
@@ -138,8 +158,11 @@ pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, O
 }
 
 /// Evaluates `-value`.
-/// Errors: A mismatch if it is not a number; too large if the result exceeds 64 bits.
+/// Errors: A mismatch if it is neither a number nor null; too large if the result exceeds 64 bits.
 pub(crate) fn negate(value: &Value) -> Result<Value, OperatorError> {
+    if shape(value) == ValueShape::Null {
+        return Ok(Value::from(()));
+    }
     match number(value) {
         Some(Number::Integer(integer)) => integer_value("-", integer.checked_neg()),
         Some(Number::Float(float)) => Ok(Value::from(-float)),
@@ -334,6 +357,44 @@ mod tests {
         assert!(equal(&apply(Operator::Subtract, &max, &Value::from(1)).unwrap(), &Value::from(u64::MAX - 1)));
         assert_eq!(apply(Operator::Add, &max, &Value::from(1)), Err(OperatorError::TooLarge("+")));
         assert_eq!(negate(&max).unwrap_err(), OperatorError::TooLarge("-"));
-        assert!(compare(Operator::Greater, &max, &Value::from(u64::MAX - 1)).unwrap());
+        assert_eq!(compare(Operator::Greater, &max, &Value::from(u64::MAX - 1)), Ok(Some(true)));
+    }
+
+    #[test]
+    fn null_makes_every_result_null_except_that_of_equality() {
+        let operators = ["<", "<=", ">", ">=", "in", "not in", "+", "-", "*", "/", "//", "%", "**", "~"];
+        let all = [
+            Operator::Less,
+            Operator::LessOrEqual,
+            Operator::Greater,
+            Operator::GreaterOrEqual,
+            Operator::In,
+            Operator::NotIn,
+            Operator::Add,
+            Operator::Subtract,
+            Operator::Multiply,
+            Operator::Divide,
+            Operator::FloorDivide,
+            Operator::Remainder,
+            Operator::Power,
+            Operator::Concatenate,
+        ];
+        let null = Value::from(());
+        for (symbol, operator) in operators.into_iter().zip(all) {
+            assert_eq!(operator.symbol(), symbol);
+            for other in [Value::from(()), Value::from(0), Value::from("a"), Value::from(vec![1]), Value::from(true)] {
+                assert!(apply(operator, &null, &other).unwrap().is_none(), "null {symbol} {other}");
+                assert!(apply(operator, &other, &null).unwrap().is_none(), "{other} {symbol} null");
+            }
+        }
+        assert!(negate(&null).unwrap().is_none());
+        assert!(apply(Operator::Equal, &null, &null).unwrap().is_true());
+        assert!(apply(Operator::Unequal, &null, &Value::from(3)).unwrap().is_true());
+    }
+
+    #[test]
+    fn sums_of_lists_are_limited() {
+        let half = Value::from(vec![0; MAX_LIST_ITEMS / 2 + 1]);
+        assert_eq!(apply(Operator::Add, &half, &half), Err(OperatorError::TooLarge("+")));
     }
 }

@@ -10,7 +10,7 @@ use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, UnaryOp
 use minijinja::machinery::parse_expr;
 use minijinja::value::Value;
 
-use crate::expr::eval::ENVIRONMENT;
+use crate::expr::bindings::ENVIRONMENT;
 use crate::expr::hints::{mistakes, repair};
 use crate::expr::methods::method;
 use crate::expr::operators::Operator;
@@ -19,7 +19,7 @@ use crate::expr::tree::{Argument, ExprKind, ExprNode};
 use crate::template::environment::has;
 use crate::template::error::render_error;
 use crate::template::features::FeatureKind;
-use crate::template::limits::{bytes, check_limits};
+use crate::template::limits::{MAX_OPERATORS, bytes, check_limits};
 use crate::template::pattern;
 use crate::template::unknown::{SourceRepair, filter_called, unknown, unknown_function};
 use crate::template::uses::NameUse;
@@ -118,7 +118,7 @@ impl Expr {
             let error = render_error(&error).within(source);
             ExprError { message: error.message, range: error.range, help: None, unknown: None, repair: None }
         })?;
-        let root = Copier { source }.node(&tree, 0)?;
+        let root = Copier { source, max_depth: MAX_DEPTH, in_template: false }.node(&tree, 0)?;
         let names = free_names(&root);
         Ok(Self(Arc::new(ParsedExpr { source: source.to_owned(), root, names })))
     }
@@ -142,8 +142,19 @@ fn is_expression(source: &str) -> bool {
     source.len() <= MAX_EXPRESSION_BYTES && check_limits(source, true).is_ok() && parse_expr(source).is_ok()
 }
 
+/// Parses an expression of a text or template that minijinja has parsed and [`find`](crate::template::uses::find) has checked.
+/// `None` if it calls something other than a function or macro by its name: `loop()`, `super()`, a method.
+pub(crate) fn parse_in_template(source: &str) -> Option<ExprNode> {
+    check_limits(source, true).ok()?;
+    let tree = parse_expr(source).ok()?;
+    Copier { source, max_depth: MAX_OPERATORS, in_template: true }.node(&tree, 0).ok()
+}
+
 struct Copier<'s> {
     source: &'s str,
+    max_depth: usize,
+    /// Whether macros can be called.
+    in_template: bool,
 }
 
 impl Copier<'_> {
@@ -153,7 +164,7 @@ impl Copier<'_> {
 
     fn node(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<ExprNode, ExprError> {
         let own = bytes(expr.span());
-        if depth > MAX_DEPTH {
+        if depth > self.max_depth {
             return Err(ExprError::at(&own, msg!("the expression is nested more than {MAX_DEPTH} levels deep"))
                 .with_help("split it into several steps with `set` actions"));
         }
@@ -286,9 +297,14 @@ impl Copier<'_> {
         arguments.iter().map(copy).collect()
     }
 
+    fn can_call(&self, name: &str) -> bool {
+        // minijinja compiles calls of the other two, and of the blocks of `self`, to special instructions.
+        if self.in_template { !matches!(name, "loop" | "super") } else { CALLABLE.contains(&name) }
+    }
+
     fn call(&self, call: &ast::Call<'_>, range: &Range<usize>, depth: usize) -> Result<ExprKind, ExprError> {
         match &call.expr {
-            ast::Expr::Var(var) if CALLABLE.contains(&var.id) => {
+            ast::Expr::Var(var) if self.can_call(var.id) => {
                 Ok(ExprKind::Call(var.id.to_owned(), self.arguments(&call.args, depth)?))
             }
             ast::Expr::Var(var) => {

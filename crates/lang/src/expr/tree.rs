@@ -66,7 +66,7 @@ pub enum Argument {
 
 impl ExprNode {
     /// Calls `callback` with each direct part, in source order.
-    pub(crate) fn each_part<'n>(&'n self, callback: &mut dyn FnMut(&'n Self)) {
+    pub fn each_part<'n>(&'n self, callback: &mut dyn FnMut(&'n Self)) {
         let plain = |argument: &'n Argument| match argument {
             Argument::Plain(node) | Argument::Named(_, node) => node,
         };

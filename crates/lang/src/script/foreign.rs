@@ -13,7 +13,7 @@ const FOREIGN: [(&str, bool, &str); 5] = [
     (
         "consciousness",
         false,
-        "what watches for a crisis is a trigger of the session (docs/triggers.md); what watches how a conversation goes is a monitor (docs/monitors.md)",
+        "what watches for a crisis is a trigger of the session; what watches how a conversation goes is a monitor",
     ),
     ("global", true, "declare these variables in each script that uses them, with `scope: global`"),
     ("variables", true, "declare these variables in each script that uses them, with `scope: global`"),

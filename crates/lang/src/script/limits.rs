@@ -41,7 +41,7 @@ pub(crate) fn spanned(
     fields.take(name).map(|node| Spanned { value, span: node.span })
 }
 
-/// `strategy` of a topic: text, or a mapping (docs/monitors.md).
+/// `strategy` of a topic: text, or a mapping.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenStrategy {
     /// The text, or `text` of the mapping.

@@ -214,7 +214,7 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
-/// A trigger (docs/triggers.md).
+/// A trigger.
 #[derive(Clone, Debug)]
 pub struct WrittenTrigger {
     pub id: Spanned<String>,

@@ -5,9 +5,8 @@
 //! `MAX_WRITTEN` for all written text (including the text that `{% set %}…{% endset %}`, a macro or `{% filter %}` captures), and
 //! [`MAX_VALUE_BYTES`](crate::template::names::MAX_VALUE_BYTES) for each input value.
 //!
-//! **Fuel does not limit memory.** One step can allocate much: `~`, `+` and `*` on texts inside a template are instructions
-//! of minijinja that cannot be hooked. A loop that doubles a text (`{% set s = s ~ s %}`) or captures a long literal many times
-//! can still use all memory. No simple rule rejects exactly these templates, so there is none: templates and scripts are files of
+//! **Fuel does not limit memory.** The operators are ours ([`operations`](crate::template::operations)) and their results are limited,
+//! but one step can still allocate much: a loop that captures a long literal many times can use all memory. No simple rule rejects exactly these templates, so there is none: templates and scripts are files of
 //! the project and as trusted as its commands. Input of a *person* or a *model* cannot cause this, because it is never parsed.
 
 use crate::message::ToMessage;
@@ -25,6 +24,7 @@ use crate::expr::operators::{Operator, compare};
 use crate::template::features::{FUEL, FeatureKind, MAX_NESTING, MAX_RANGE, MAX_WRITTEN};
 use crate::template::missing::{is_unknown, marked, with_marks};
 use crate::template::pattern::Patterns;
+use crate::template::rewrite::EVALUATE;
 
 /// The tests that compare values, and their operators.
 const COMPARING_TESTS: &[(&str, Operator)] = &[
@@ -45,6 +45,11 @@ const COMPARING_TESTS: &[(&str, Operator)] = &[
     (">=", Operator::GreaterOrEqual),
     ("in", Operator::In),
 ];
+
+/// The operator of a test that compares values (`x is ge(5)`).
+pub(crate) fn comparing_test(name: &str) -> Option<Operator> {
+    COMPARING_TESTS.iter().find(|(known, _)| *known == name).map(|(_, operator)| *operator)
+}
 
 /// Creates an environment without templates. `undefined` applies to unknown names.
 pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
@@ -70,7 +75,9 @@ pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
     environment.add_test("regex", move |value: &Value, pattern: &str| patterns.is_match(value, pattern));
     for (name, operator) in COMPARING_TESTS {
         environment.add_test(*name, move |left: &Value, right: &Value| {
+            // Inside a filter (`select('lt', 7)`): what is not known is not selected.
             compare(*operator, left, right)
+                .map(|holds| holds == Some(true))
                 .map_err(|error| error_with_message(ErrorKind::InvalidOperation, error.to_message()))
         });
     }
@@ -237,6 +244,9 @@ pub fn has(environment: &Environment<'_>, kind: FeatureKind, name: &str) -> bool
         FeatureKind::Test => "test",
         FeatureKind::Function => return environment.globals().any(|(known, _)| known == name),
     };
+    if name == EVALUATE {
+        return false;
+    }
     environment.empty_state().perform_test(test, &[Value::from(name)]).unwrap_or(false)
 }
 
@@ -279,12 +289,11 @@ mod tests {
 
     #[test]
     fn comparing_tests_follow_our_rules() {
-        for source in
-            ["{{ '35' is ge(18) }}", "{{ [1] is gt 3 }}", "{{ none is lt 3 }}", "{{ ['5'] | select('lt', 7) }}"]
-        {
+        for source in ["{{ '35' is ge(18) }}", "{{ [1] is gt 3 }}", "{{ ['5'] | select('lt', 7) }}"] {
             let error = render(source).unwrap_err().to_string();
             assert!(error.contains("cannot be applied to"), "{source}: {error}");
         }
+        assert_eq!(render("{{ [none, 2] | select('lt', 7) }}").unwrap(), "[2]");
         assert_eq!(render("{{ 5 is eq(5.0) }} {{ '5' is eq(5) }} {{ 1 is in([1.0]) }}").unwrap(), "true false true");
     }
 

@@ -20,8 +20,10 @@ pub(crate) struct RenderError {
     pub undefined: Option<String>,
     /// The template in which it occurred, by its name in the environment.
     pub template: Option<String>,
-    /// The byte range in that template.
+    /// The byte range in that template, as minijinja compiled it.
     pub range: Option<Range<usize>>,
+    /// The exact byte range in the template as its author wrote it, if it is known.
+    pub exact: Option<Range<usize>>,
 }
 
 impl RenderError {
@@ -120,22 +122,36 @@ impl ToMessage for TemplateError {
     }
 }
 
-/// Carries a message of this program inside an error of minijinja.
+/// Carries a message of this program, and the exact place of an error, inside an error of minijinja.
 #[derive(Debug)]
-struct OwnMessage(Message);
+struct OwnDetails {
+    message: Option<Message>,
+    /// The byte range in the template as its author wrote it.
+    range: Option<Range<usize>>,
+}
 
-impl std::fmt::Display for OwnMessage {
+impl std::fmt::Display for OwnDetails {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(&self.0, formatter)
+        std::fmt::Display::fmt(&self.message.clone().unwrap_or_default(), formatter)
     }
 }
 
-impl std::error::Error for OwnMessage {}
+impl std::error::Error for OwnDetails {}
 
 /// An error for minijinja from which [`render_error`] extracts the message.
 pub(crate) fn error_with_message(kind: ErrorKind, message: impl Into<Message>) -> Error {
     let message = message.into();
-    Error::new(kind, message.to_string()).with_source(OwnMessage(message))
+    Error::new(kind, message.to_string()).with_source(OwnDetails { message: Some(message), range: None })
+}
+
+/// An error for minijinja with its byte range in the template as its author wrote it. Without a `message`, the message is made from the
+/// kind and the detail.
+pub(crate) fn error_at(kind: ErrorKind, detail: String, message: Option<Message>, range: Range<usize>) -> Error {
+    Error::new(kind, detail).with_source(OwnDetails { message, range: Some(range) })
+}
+
+fn own_details(error: &Error) -> Option<&OwnDetails> {
+    error.source().and_then(|source| source.downcast_ref())
 }
 
 /// Converts the innermost error of minijinja that has a position.
@@ -161,12 +177,13 @@ pub(crate) fn render_error(error: &Error) -> RenderError {
         undefined,
         template: reported.name().map(str::to_owned),
         range: reported.range(),
+        exact: own_details(reported).and_then(|details| details.range.clone()),
     }
 }
 
 fn message(error: &Error, undefined: Option<&str>) -> Message {
-    if let Some(OwnMessage(message)) = error.source().and_then(|source| source.downcast_ref()) {
-        return message.clone();
+    if let Some(message) = own_details(error).and_then(|details| details.message.clone()) {
+        return message;
     }
     if let Some(name) = undefined {
         return msg!("`{name}` is not known here");

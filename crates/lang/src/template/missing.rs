@@ -217,15 +217,15 @@ mod tests {
             ("您好{{ 用户命 }}！", "您好⟦用户命?⟧！"),
             ("{{ 用户名 }}{{ nothing }}{{ range(2) }}", "小林[0,1]"),
             ("{{ x.a }} {{ x['b'] }}", "⟦x.a?⟧ ⟦x.b?⟧"),
-            ("{{ x ~ '!' }}{{ x | upper }}", "⟦x?⟧!⟦X?⟧"),
+            ("{{ x ~ '!' }}{{ x | upper }}", "⟦x?⟧⟦x?⟧"),
             ("{% if x %}a{% else %}b{% endif %}{% for y in x %}c{% endfor %}", "b"),
             ("{{ x | default('d') }}{{ x is defined }}{{ x is undefined }}{{ x or 'e' }}", "dfalsetruee"),
-            ("{% if x is defined and x %}a{% endif %}{{ x | length }}", "0"),
+            ("{% if x is defined and x %}a{% endif %}{{ x | length }}", "⟦x?⟧"),
             ("{% include 'part.md' %}", "[⟦用户命?⟧]"),
             ("{% macro hi() %}{{ x }}{% endmacro %}{{ hi() }}", "⟦x?⟧"),
             ("{% set x = 1 %}{{ x }}", "1"),
             ("{{ [x, 1] }}{{ {'a': [x.y]} }}{{ [1, [2]] }}", "[\"⟦x?⟧\",1]{\"a\":[\"⟦x.y?⟧\"]}[1,[2]]"),
-            ("{{ x == 'a' }}{{ 'a' in x }}", "falsefalse"),
+            ("{{ x == 'a' }}{{ 'a' in x }}", "false⟦x?⟧"),
         ] {
             assert_eq!(rendered(source).0, text, "{source}");
         }

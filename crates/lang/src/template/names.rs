@@ -1,6 +1,7 @@
 //! The names that texts, templates and expressions can use. Values are looked up on use.
 
 use crate::message::ToMessage;
+use crate::message::message::Message;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,6 +15,9 @@ use crate::value::scopes::Scopes;
 
 /// The maximum total length of the keys and texts in one value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 2 * 1024 * 1024;
+
+/// The maximum number of warnings that names collect.
+const MAX_WARNINGS: usize = 32;
 
 /// A value that is too long to be rendered. Contains the name, never the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
@@ -49,6 +53,8 @@ pub struct TemplateNames {
     given: Arc<IndexMap<&'static str, Given>>,
     /// Converted lists and objects of the scopes: a loop may use one in every iteration.
     converted: Arc<Mutex<HashMap<String, Value>>>,
+    /// The warnings of renderings and evaluations with these names. Clones share them.
+    warnings: Arc<Mutex<Vec<Message>>>,
 }
 
 impl TemplateNames {
@@ -106,6 +112,19 @@ impl TemplateNames {
             Json::String(text) if text.len() > MAX_VALUE_BYTES => Some(Err(oversize())),
             scalar => Some(Ok(convert(scalar))),
         }
+    }
+
+    /// Adds a warning for the author: an operation with these names is null or failed.
+    pub(crate) fn warn(&self, warning: Message) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if warnings.len() < MAX_WARNINGS && !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+
+    /// The warnings of renderings and evaluations with these names and their clones since the last call. They contain no values.
+    pub fn take_warnings(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether the engine provides a value for `name`, which hides a variable of that name.

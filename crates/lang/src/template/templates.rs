@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use minijinja::{Environment, ErrorKind, UndefinedBehavior};
 
+use crate::expr::failure::Dialect;
 use crate::source::near::did_you_mean;
 use crate::source::near::near_miss;
 use crate::template::environment::{environment, write_with_marks};
@@ -21,6 +22,7 @@ use crate::template::layers::{
 use crate::template::loaded::{DEFAULT_PREFIX, LoadedTemplate, is_outside, outside_message};
 use crate::template::mentions::{TemplateLibrary, mentioned};
 use crate::template::missing::Marks;
+use crate::template::operations::Operations;
 use crate::template::roles::{MIN_NONCE_BYTES, Sentinels};
 use crate::template::template::Template;
 use crate::template::uses::{Target, TargetKind, Uses};
@@ -32,6 +34,7 @@ const UNKNOWN: char = '\0';
 #[derive(Debug)]
 pub struct Templates {
     pub(crate) environment: Environment<'static>,
+    pub(crate) operations: Arc<Operations>,
     pub(crate) sentinels: Sentinels,
     pub(crate) loaded: Arc<[LoadedTemplate]>,
     /// The indexes by the names that templates use: `ai_ask_v1.md`, `default:ai_ask_v1.md`.
@@ -66,8 +69,8 @@ impl Templates {
             .find_map(|file| file.place.strip_prefix("custom/").or_else(|| file.place.strip_prefix("builtin/custom/")));
         let mut environment = environment(UndefinedBehavior::Strict);
         let loaded: Arc<[LoadedTemplate]> = loaded.into();
-        connect(&mut environment, &loaded, &by_name, &sentinels);
-        Ok(Self { environment, sentinels, loaded, by_name, places: order(scheme), marks: None })
+        let operations = connect(&mut environment, &loaded, &by_name, &sentinels);
+        Ok(Self { environment, operations, sentinels, loaded, by_name, places: order(scheme), marks: None })
     }
 
     /// Sets up the templates for prompts that are displayed instead of sent: an unknown name is not an error but is marked in the text.
@@ -271,7 +274,9 @@ fn connect(
     loaded: &Arc<[LoadedTemplate]>,
     by_name: &HashMap<String, usize>,
     sentinels: &Sentinels,
-) {
+) -> Arc<Operations> {
+    let operations = Operations::install(environment, Dialect::Template);
+    let rewriting = Arc::clone(&operations);
     let keys: HashMap<String, String> =
         by_name.iter().filter_map(|(name, number)| Some((name.clone(), loaded.get(*number)?.key.clone()))).collect();
     environment.set_path_join_callback(move |name, _parent| match keys.get(name) {
@@ -286,11 +291,12 @@ fn connect(
             // Only computed names can refer to a file with mistakes, because the others are checked before rendering.
             Some(file) => match file.mistakes().first() {
                 Some(mistake) => Err(error_with_message(ErrorKind::InvalidOperation, mistake.to_message())),
-                None => Ok(Some(sentinels.insert(file.body()))),
+                None => Ok(Some(rewriting.rewrite(key, &sentinels.insert(file.body())))),
             },
             None => Ok(None),
         },
     });
+    operations
 }
 
 /// The files by layer, in lookup order.

@@ -1,5 +1,5 @@
 //! The operand types that an operator accepts (docs/language.md "Texts"): `==` and `!=` accept any values, the others only
-//! compatible operands; null is never compatible. A mismatch is an error, never a silent result.
+//! compatible operands. A mismatch is an error, never a silent result. Null is decided before: it makes the result null.
 
 use crate::message::ToMessage;
 use crate::message::message::Message;

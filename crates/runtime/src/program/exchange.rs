@@ -151,7 +151,9 @@ impl Turn<'_> {
         names.set_text("answer", visible(ask.answer.unwrap_or_default()));
         names.set_text("last_user_message", visible(self.recent.last_user_message().unwrap_or_default()));
         names.set("opening", Value::from(ask.opening));
-        let mut messages = messages(template, &names).map_err(|error| prompt_failed(&error))?;
+        let rendered = messages(template, &names);
+        self.report_warnings(&names);
+        let mut messages = rendered.map_err(|error| prompt_failed(&error))?;
         if let Some(advice) = self.advice {
             // Advice appears at the place that the template gives it, or else at the end (docs/monitors.md).
             if !template.mentions("strategy_suggestion") {

@@ -17,6 +17,7 @@ use serde_json::Value;
 use tracing::error;
 
 use crate::program::background::{BackgroundCall, BackgroundError, BackgroundReply};
+use crate::program::evaluation::log_warnings;
 use crate::program::event::ModelCall;
 use crate::program::messages::{messages, request};
 use crate::program::orchestration::edits::{PlanEdit, is_skipped};
@@ -84,7 +85,9 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
     };
     let unprepared = |message: Message| BackgroundError { kind: "unprepared".to_owned(), message };
     let prepared = context.program.templates.get(ORCHESTRATOR, VERSION).and_then(|template| {
-        let prompt = messages(&template, &names(analysis, context))?;
+        let names = names(analysis, context);
+        let prompt = messages(&template, &names)?;
+        log_warnings(&names);
         Ok((template, prompt))
     });
     let (template, prompt) = match prepared {

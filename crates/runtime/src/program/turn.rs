@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::notebook::state::NotebookState;
 use crate::program::cell_reader::CellReader;
+use crate::program::evaluation::{EXPRESSION_FAILED, NULL_VALUE, null_condition};
 use crate::program::event::{Event, Speaker};
 use crate::program::flow::{ActionError, OpenEffect};
 use crate::program::location::EventLocation;
@@ -19,6 +20,7 @@ use crate::program::program::{Phase, Program, Topic};
 use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
 use crate::program::work::{TurnWork, VariableWrite};
+use bcc_lang::expr::eval::Truth;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::interrupted::OnInterrupted;
 use bcc_lang::template::names::TemplateNames;
@@ -152,24 +154,40 @@ impl<'a> Turn<'a> {
     }
 
     pub fn text(&self, text: &Text, names: &TemplateNames) -> Result<String, ActionError> {
-        self.program.texts.render(text, names).map_err(|error| {
+        let rendered = self.program.texts.render(text, names).map_err(|error| {
             let action = self.place.action_id.as_deref().unwrap_or_default();
             ActionError::Failed {
                 code: "text-failed",
                 message: msg!("text in `{action}` cannot be rendered: {}", error.message),
-                help: Some(Message::word("a variable without a value is null: check it with `{% if name %}` first")),
+                help: None,
             }
-        })
+        });
+        self.report_warnings(names);
+        rendered
     }
 
-    /// Whether an expression of the author holds.
+    /// Reports the warnings of renderings and evaluations with these names.
+    pub(crate) fn report_warnings(&self, names: &TemplateNames) {
+        for message in names.take_warnings() {
+            self.warn(NULL_VALUE, message, None);
+        }
+    }
+
+    /// Whether an expression of the author holds. Null counts as false, with a warning.
     /// Errors: The expression compares incompatible values, uses unknown names, or gives no boolean.
     pub fn holds(&self, expression: &Expr) -> Result<bool, ActionError> {
-        expression.truth(&self.names(1)).map_err(|error| expression_failed(expression, &error))
+        let truth = expression.truth(&self.names(1)).map_err(|error| expression_failed(expression, &error))?;
+        if let Truth::Null(part) = &truth {
+            self.emit(null_condition(expression.source(), part));
+        }
+        Ok(truth.holds())
     }
 
     pub fn value(&self, expression: &Expr) -> Result<Value, ActionError> {
-        expression.eval(&self.names(1)).map_err(|error| expression_failed(expression, &error))
+        let names = self.names(1);
+        let value = expression.eval(&names).map_err(|error| expression_failed(expression, &error));
+        self.report_warnings(&names);
+        value
     }
 
     /// The value of a variable, with the changes of this turn.
@@ -261,12 +279,13 @@ pub fn base_names(
     recent: &RecentTranscript,
     scopes: Scopes,
 ) -> TemplateNames {
-    let plain = TemplateNames::new(scopes.clone());
+    let plain = TemplateNames::new(scopes);
     let goal = |text: Option<&Text>| {
         // A goal that cannot be rendered gives an empty name: it guides a prompt and decides nothing.
         text.and_then(|text| program.texts.render(text, &plain).ok()).unwrap_or_default()
     };
-    let mut names = TemplateNames::new(scopes);
+    // The clone shares the warnings of the goals.
+    let mut names = plain.clone();
     names.set_text("who", program.who.as_str());
     names.set_text("user", program.user.as_str());
     names.set_text("last_user_message", recent.last_user_message().unwrap_or_default());
@@ -296,7 +315,7 @@ pub(crate) fn fitting(layer: Option<&ScopeLayer>, name: &str, value: Value) -> R
 
 fn expression_failed(expression: &Expr, error: &bcc_lang::expr::parse::ExprError) -> ActionError {
     ActionError::Failed {
-        code: "expression-failed",
+        code: EXPRESSION_FAILED,
         message: msg!("the expression `{}` cannot be evaluated: {}", expression.source(), error.message),
         help: error.help.clone(),
     }

@@ -5,14 +5,17 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::Value;
 
+use crate::program::evaluation::{EXPRESSION_FAILED, NULL_VALUE};
 use crate::program::event::Event;
 use crate::program::limits::ForEach;
 use crate::program::location::EventLocation;
 use crate::program::program::{Phase, Program, Topic};
 use crate::run::draft::CommitDraft;
+use crate::run::failed_nodes::NOT_A_LIST;
 use crate::run::frames::element_component;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::{Scope, Stored};
 
@@ -34,27 +37,14 @@ impl Session {
         place: EventLocation,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
-        let list =
-            each.list.eval(&self.names_for(program, (Some(phase), Some(topic)))).map_err(|error| SessionFailure {
-                code: "expression-failed",
-                message: msg!(
-                    "the list of `{}`, `{}`, cannot be evaluated: {}",
-                    topic.id,
-                    each.list.source(),
-                    error.message
-                ),
-                help: error.help,
-            })?;
-        let mut items = match list {
-            Value::Array(items) => items,
-            Value::Null => vec![],
-            _ => {
-                let message =
-                    msg!("`for_each` of `{}` needs a list, but `{}` is not a list", topic.id, each.list.source());
-                let help = Message::word("declare the variable with `type: list`, or extract it with `type: list`");
-                return Err(SessionFailure { code: "for-each-not-a-list", message, help: Some(help) });
-            }
+        let names = self.names_for(program, (Some(phase), Some(topic)));
+        let mut items = match items_of(topic, each, &names) {
+            Ok(items) => items,
+            Err(error) => return self.node_failed(program, (phase, Some(topic)), &place, error, draft),
         };
+        for message in names.take_warnings() {
+            draft.event(&place, Event::Warning { code: NULL_VALUE, message, help: None });
+        }
         let taken = self.frames.get(above).map_or(0, |frame| frame.taken) as usize;
         if taken >= MAX_ELEMENTS && items.len() > taken {
             let message = msg!(
@@ -115,6 +105,24 @@ impl Session {
         };
         draft.event(&self.place_of(key), event);
         Ok(())
+    }
+}
+
+/// The elements of the list; none if it is null.
+fn items_of(topic: &Topic, each: &ForEach, names: &TemplateNames) -> Result<Vec<Value>, SessionFailure> {
+    let list = each.list.eval(names).map_err(|error| SessionFailure {
+        code: EXPRESSION_FAILED,
+        message: msg!("the list of `{}`, `{}`, cannot be evaluated: {}", topic.id, each.list.source(), error.message),
+        help: error.help,
+    })?;
+    match list {
+        Value::Array(items) => Ok(items),
+        Value::Null => Ok(vec![]),
+        _ => {
+            let message = msg!("`for_each` of `{}` needs a list, but `{}` is not a list", topic.id, each.list.source());
+            let help = Message::word("declare the variable with `type: list`, or extract it with `type: list`");
+            Err(SessionFailure { code: NOT_A_LIST, message, help: Some(help) })
+        }
     }
 }
 

@@ -192,6 +192,9 @@ impl Session {
                 draft.event(&place, Event::Error { code, message, help });
                 self.trigger_done(program, &above, ends, failure)
             }
+            Some(Insertion::ByRoute { then, .. }) if self.is_container(&above) => {
+                self.failed_before_entry(program, &above, then, error, draft)
+            }
             // After the last action only the session can have a table.
             Some(Insertion::ByRoute { .. }) => {
                 self.continue_after_outcome(program, &above, Outcome::failed(&error.message), Some(error), draft)

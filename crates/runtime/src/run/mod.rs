@@ -6,6 +6,7 @@ pub mod draft;
 pub mod effects;
 pub mod elements;
 pub mod error;
+pub(crate) mod failed_nodes;
 mod finish;
 pub mod frames;
 pub mod head;

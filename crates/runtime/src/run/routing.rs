@@ -8,6 +8,7 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::program::route_table::RouteLevel;
 use crate::run::draft::CommitDraft;
+use crate::run::failed_nodes::is_expression_error;
 use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, redacted_key};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
@@ -47,16 +48,24 @@ impl Session {
                 id: program.id.as_str(),
             }),
         };
-        let default = default_route(reason, completed);
+        // What an expression gives is only known at run time.
+        let skips = reason == ExitReason::Error && error.as_ref().is_some_and(is_expression_error);
+        let default = if skips { RouteTarget::Next } else { default_route(reason, completed) };
         let Some(found) = found else {
             if default == RouteTarget::Fail && self.enclosing_insertion(key).is_some() {
                 return self.fail_insertion(program, key, (reason, None), error, draft);
             }
             let why = match default {
                 RouteTarget::Fail => "no route is defined for it, and without a route this reason fails the session",
+                RouteTarget::Next if skips => {
+                    "no route is defined for it, and an action whose expression cannot be evaluated is skipped"
+                }
                 RouteTarget::Next => "no route is defined for it, and after a completed action the session continues",
                 _ => "no route is defined for it, and an action that is not completed gets another round",
             };
+            if let Some(SessionFailure { code, message, help }) = error.as_ref().filter(|_| skips).cloned() {
+                draft.event(&place, Event::Error { code, message, help });
+            }
             self.report_route(&place, (reason, None), default.to_string(), &from, why.into(), draft);
             if default == RouteTarget::Next {
                 self.finish_action(key, &outcome);
@@ -88,7 +97,8 @@ impl Session {
                 frame.last = Some(Box::new(outcome.brief()));
             }
             let failure = error.map(|error| error.message);
-            let insertion = Insertion::ByRoute { reason, completed, then: written, failure };
+            let then = written.or_else(|| skips.then_some(RouteTarget::Next));
+            let insertion = Insertion::ByRoute { reason, completed, then, failure };
             return self.insert(program, key, &id, insertion, serde_json::Map::new(), draft);
         }
         let then = match then {
@@ -172,6 +182,9 @@ impl Session {
         failure: Option<Message>,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
+        if self.is_container(key) {
+            return self.go_past(program, key, &then.unwrap_or(RouteTarget::Next), draft);
+        }
         let then = match then {
             Some(RouteTarget::Retry) if self.retries_left(program, key) == 0 => {
                 let place = self.place_of(key);
@@ -371,7 +384,7 @@ impl Session {
     }
 
     /// Makes the assignments of a route, in the scopes of the action.
-    fn apply_assignments(
+    pub(crate) fn apply_assignments(
         &mut self,
         program: &Program,
         key: &str,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::program::evaluation::{EXPRESSION_FAILED, null_condition};
 use crate::program::event::Event;
 use crate::program::flow::ActionError;
 use crate::program::location::EventLocation;
@@ -18,6 +19,7 @@ use crate::run::frames::{
     Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, redacted_key,
 };
 use crate::run::session::Session;
+use bcc_lang::expr::eval::Truth;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Stored};
@@ -32,7 +34,7 @@ pub(crate) enum WalkEnd {
 
 /// An error that the session cannot continue with: a condition that cannot be evaluated, a failing route, or a frame with an
 /// invalid target.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SessionFailure {
     pub(crate) code: &'static str,
     pub(crate) message: Message,
@@ -121,11 +123,14 @@ impl Session {
     fn try_phase(&mut self, program: &Program, phase: &Phase, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
         let place = EventLocation { phase_id: Some(phase.id.clone()), ..EventLocation::default() };
         let context = (Some(phase), None);
-        if self.skipped(program, context, phase.condition.as_ref(), &phase.id, &place, draft)? {
-            self.next_child(ROOT);
-            return Ok(());
+        match self.skipped(program, context, phase.condition.as_ref(), &phase.id, &place, draft) {
+            Ok(true) => {
+                self.next_child(ROOT);
+                Ok(())
+            }
+            Ok(false) => self.enter_phase(phase, draft).map(|_| ()),
+            Err(error) => self.node_failed(program, (phase, None), &place, error, draft),
         }
-        self.enter_phase(phase, draft).map(|_| ())
     }
 
     /// Enters a phase. Returns the key of its frame.
@@ -154,9 +159,14 @@ impl Session {
         let context = (Some(phase), Some(topic));
         // The condition of a topic with a list is evaluated once, before its first element.
         let has_started = self.frames.get(above).is_some_and(|frame| frame.taken > 0);
-        if !has_started && self.skipped(program, context, topic.condition.as_ref(), &topic.id, &place, draft)? {
-            self.next_child(above);
-            return Ok(());
+        let condition = topic.condition.as_ref().filter(|_| !has_started);
+        match self.skipped(program, context, condition, &topic.id, &place, draft) {
+            Ok(true) => {
+                self.next_child(above);
+                return Ok(());
+            }
+            Ok(false) => {}
+            Err(error) => return self.node_failed(program, (phase, Some(topic)), &place, error, draft),
         }
         if self.skips_for_time(program, (phase, topic), above, &place, draft) {
             self.next_child(above);
@@ -382,14 +392,17 @@ impl Session {
     ) -> Result<bool, SessionFailure> {
         let Some(condition) = condition else { return Ok(false) };
         match condition.truth(&self.names_for(program, context)) {
-            Ok(true) => Ok(false),
-            Ok(false) => {
+            Ok(Truth::True) => Ok(false),
+            Ok(truth) => {
+                if let Truth::Null(part) = &truth {
+                    draft.event(place, null_condition(condition.source(), part));
+                }
                 let why = msg!("its condition does not hold: {}", condition.source());
                 draft.event(place, Event::Skipped { name: name.to_owned(), why });
                 Ok(true)
             }
             Err(error) => Err(SessionFailure {
-                code: "expression-failed",
+                code: EXPRESSION_FAILED,
                 message: msg!(
                     "the condition of `{name}`, `{}`, cannot be evaluated: {}",
                     condition.source(),

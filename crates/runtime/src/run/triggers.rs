@@ -4,6 +4,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::{Map, Value, json};
 
+use crate::program::evaluation::null_condition;
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
@@ -12,6 +13,7 @@ use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, Insertion, lineage};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
+use bcc_lang::expr::eval::Truth;
 use bcc_lang::expr::fields::fields_of;
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::value::scopes::Scopes;
@@ -60,8 +62,19 @@ impl Session {
                 continue;
             }
             let why = match trigger.when.truth(&names) {
-                Ok(false) => continue,
-                Ok(true) => msg!("`when` holds: {}", trigger.when.source()),
+                Ok(Truth::False) => continue,
+                Ok(Truth::Null(part)) => {
+                    // Without an assessed answer, the metadata is not known yet.
+                    let is_early = check.unjudged && !fields_of("metadata", trigger.when.root()).is_empty();
+                    let warning = null_condition(trigger.when.source(), &part);
+                    if let (false, Event::Warning { message, .. }) = (is_early, &warning)
+                        && self.is_new_warning(&EventLocation::default(), message, draft)
+                    {
+                        draft.event(place, warning);
+                    }
+                    continue;
+                }
+                Ok(Truth::True) => msg!("`when` holds: {}", trigger.when.source()),
                 // Without an assessed answer there is no metadata; the trigger is checked again when there is one.
                 Err(_) if check.unjudged && !fields_of("metadata", trigger.when.root()).is_empty() => continue,
                 Err(error) => {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::notebook::kernel::contract::KernelError;
 use crate::program::cell_reader::NoCells;
+use crate::program::evaluation::NULL_VALUE;
 use crate::program::event::{Event, Speaker};
 use crate::program::flow::{ActionError, Call, Flow, StepBlock, WaitReason};
 use crate::program::location::EventLocation;
@@ -384,6 +385,11 @@ impl Session {
         let mut place = place.clone();
         for (round, event) in work.events {
             place.round = round;
+            if let Event::Warning { code: NULL_VALUE, message, .. } = &event
+                && !self.is_new_warning(&place, message, draft)
+            {
+                continue;
+            }
             draft.event(&place, event);
         }
         for cell in work.cells.values() {

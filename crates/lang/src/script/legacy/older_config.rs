@@ -20,10 +20,7 @@ const WITHOUT_EFFECT: [&str; 5] =
 
 /// Fields whose effect must be written in another way, with what does it here.
 const BY_HAND: [(&str, &str); 3] = [
-    (
-        "crisis_thresholds",
-        "a trigger does this here: see docs/triggers.md; to keep the field as a note, rename it to `x-crisis_thresholds`",
-    ),
+    ("crisis_thresholds", "a trigger does this here; to keep the field as a note, rename it to `x-crisis_thresholds`"),
     (
         "custom_conditions",
         "say in `exit` when the action ends, or route with `on_exit` and a `condition` action; to keep the field as a note, rename it to `x-custom_conditions`",
@@ -67,9 +64,7 @@ impl ConfigFields<'_, '_, '_> {
                     self.walk.report_kept(entry, self.entries, why);
                 }
                 key if WITHOUT_EFFECT.contains(&key) => {
-                    let why = msg!(
-                        "it is kept as your own field; models judge in words here, and monitors advise: see docs/monitors.md"
-                    );
+                    let why = msg!("it is kept as your own field; models judge in words here, and monitors advise");
                     self.walk.report_kept(entry, self.entries, why);
                 }
                 key => {

@@ -8,6 +8,7 @@ use tracing::error;
 
 use crate::program::analysis::{AnalysisResult, MonitorAnalysis, MonitorMetadata, WatchedTurn};
 use crate::program::background::{BackgroundCall, BackgroundError, BackgroundReply};
+use crate::program::evaluation::log_warnings;
 use crate::program::messages::{messages, request};
 use crate::program::monitor::{Monitor, MonitorContext};
 use crate::program::outcome::Outcome;
@@ -54,7 +55,9 @@ pub fn feedback(texts: &FeedbackTexts, feedback: Option<&str>, details: Option<&
 pub async fn analyze(monitor: &dyn Monitor, watched: &WatchedTurn, context: &MonitorContext) -> AnalysisResult {
     let program = &context.program;
     let prompt = program.templates.get(monitor.name(), VERSION).and_then(|template| {
-        let prompt = messages(&template, &names(watched, context))?;
+        let names = names(watched, context);
+        let prompt = messages(&template, &names)?;
+        log_warnings(&names);
         Ok((template, prompt))
     });
     let (template, prompt) = match prompt {

@@ -1,0 +1,234 @@
+//! `null-operand`: an operation on a variable that may be null, and so may be null itself: the person did not answer, or nobody gave it.
+//!
+//! A use that tests for null in the same expression or text is not reported, nor one after an action that certainly sets the variable.
+//! What is always empty is reported by `never-set`.
+
+use bcc_lang::message::msg;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::collected::{AssignmentKind, Collected, Definition, Use, UseLocation};
+use crate::rules::rule::Rule;
+use crate::semantic_model::SemanticModel;
+use bcc_lang::expr::eval::NULL_FILTERS;
+use bcc_lang::expr::operators::Operator;
+use bcc_lang::expr::tree::{ExprKind, ExprNode};
+use bcc_lang::script::fields::shortened;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::yaml::YamlNode;
+use bcc_lang::value::compare::Family;
+use bcc_lang::value::scopes::Scope;
+
+/// A place in the file: the scalar, and the byte of its text at which a use starts.
+type Spot = (*const YamlNode, usize);
+
+pub static RULE: Rule = Rule { slugs: &["null-operand"], essential: false, check };
+
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    if !model.is_complete() {
+        return;
+    }
+    let operations = unguarded_operations(&model.collected);
+    for (_, places) in model.names().iter() {
+        let first = places
+            .used(&model.collected)
+            .filter(|used| !used.optional)
+            .filter_map(|used| Some((used, operations.get(&spot(used)?)?)))
+            .find(|(used, _)| may_be_null(model, used));
+        if let Some((used, operation)) = first {
+            findings.report(report(model, used, operation));
+        }
+    }
+}
+
+fn spot(used: &Use) -> Option<Spot> {
+    match &used.place {
+        UseLocation::Within(node, range) => Some((Arc::as_ptr(node), range.start)),
+        UseLocation::Whole(_) => None,
+    }
+}
+
+/// Whether the variable can, but need not, have a value where it is used.
+fn may_be_null(model: &SemanticModel<'_>, used: &Use) -> bool {
+    let collected = &model.collected;
+    let Some(places) = model.names().places(&used.name) else { return false };
+    let declarations = places.declarations(collected);
+    let declared = declarations.visible_from(used.at.body).next();
+    if declared.is_some_and(|declared| declared.has_value || declared.how != AssignmentKind::Declared) {
+        return false;
+    }
+    let writers: Vec<&Definition> =
+        places.defined(collected).filter(|found| found.writes() && found.visible_from(used.at.body)).collect();
+    let is_certain = |writer: &&Definition| {
+        writer.how == AssignmentKind::Element || (writer.order <= used.order && certainly_sets(collected, writer))
+    };
+    if writers.iter().any(|writer| is_certain(&writer)) {
+        return false;
+    }
+    let latest = used.latest(collected);
+    let has_writer = writers.iter().any(|writer| model.paths().first_reachable(writer.earliest(collected)) <= latest);
+    // `--var` or an earlier session of the user may give it.
+    let is_input = declared
+        .is_some_and(|declared| declared.to == Scope::Global || (declared.to == Scope::Session && writers.is_empty()));
+    has_writer || is_input
+}
+
+/// Whether a variable has a value after the action that writes it: a `set`, or an output without which the action does not exit.
+fn certainly_sets(collected: &Collected, writer: &Definition) -> bool {
+    let Some(action) = writer.at.action.and_then(|number| collected.actions.get(number)) else { return false };
+    if action.conditional || action.parent.is_some() {
+        return false;
+    }
+    let mut outputs = collected.outputs.iter().filter(|found| found.at.action == writer.at.action);
+    let is_required = outputs.any(|found| found.output.get == writer.name && found.output.required);
+    // `required` of the action applies to all its outputs.
+    let requires_all = action.described.as_ref().is_some_and(|described| !described.required.is_empty());
+    action.kind.value == "set" || is_required || requires_all
+}
+
+fn report(model: &SemanticModel<'_>, used: &Use, operation: &str) -> Diagnostic {
+    let name = shortened(&used.name);
+    let operation = shortened(operation);
+    let message = msg!("`{name}` may be null here; then `{operation}` is null, too, and a condition counts as false");
+    let help = msg!("test it first (`{name} is not none and …`), or give it a value: `{name} | default(…)`");
+    Diagnostic::warning("null-operand", message, model.file, used.place.span(model.file)).with_help(help)
+}
+
+/// The operations on names that are not tested for null in the same expression or text, by the place of the name.
+fn unguarded_operations(collected: &Collected) -> BTreeMap<Spot, String> {
+    let mut found = BTreeMap::new();
+    for entry in &collected.expressions {
+        let mut walk = Walk { source: entry.expression.source(), operands: Vec::new() };
+        walk.visit(entry.expression.root(), &BTreeSet::new());
+        found.extend(
+            walk.operands.into_iter().map(|(_, at, text)| ((Arc::as_ptr(&entry.node), at + entry.start), text)),
+        );
+    }
+    for entry in &collected.texts {
+        let source = entry.text.source();
+        // The ranges are those of the file only if no legacy placeholder was replaced.
+        if entry.node.as_scalar().is_none_or(|scalar| scalar.text != source) {
+            continue;
+        }
+        let mut operands = Vec::new();
+        for (root, range) in entry.text.operations() {
+            let mut walk = Walk { source: source.get(range.clone()).unwrap_or_default(), operands: Vec::new() };
+            walk.visit(&root, &BTreeSet::new());
+            operands.extend(walk.operands.into_iter().map(|(name, at, text)| (name, at + range.start, text)));
+        }
+        let starts: BTreeSet<usize> = operands.iter().map(|(_, at, _)| *at).collect();
+        // Another use of the name may be the test: `{% if n %}{{ n + 1 }}{% endif %}`.
+        let is_tested =
+            |name: &str| entry.text.names().iter().any(|used| used.name == name && !starts.contains(&used.range.start));
+        let untested = operands.into_iter().filter(|(name, ..)| !is_tested(name));
+        found.extend(untested.map(|(_, at, text)| ((Arc::as_ptr(&entry.node), at), text)));
+    }
+    found
+}
+
+struct Walk<'a> {
+    source: &'a str,
+    /// The names that are operands, with their positions and the text of the operation.
+    operands: Vec<(String, usize, String)>,
+}
+
+impl Walk<'_> {
+    /// `guarded`: the names that are not null whenever the value of this node matters.
+    fn visit(&mut self, node: &ExprNode, guarded: &BTreeSet<String>) {
+        match &node.kind {
+            ExprKind::And(left, right) => {
+                let known = with(guarded, &[non_null_if(left, true), non_null_if(right, true)]);
+                self.visit_all(&[left, right], &known);
+            }
+            ExprKind::Or(left, right) => {
+                let known = with(guarded, &[non_null_if(left, false), non_null_if(right, false)]);
+                self.visit_all(&[left, right], &known);
+            }
+            ExprKind::Choice { test, yes, no } => {
+                self.visit(test, guarded);
+                self.visit(yes, &with(guarded, &[non_null_if(test, true)]));
+                if let Some(no) = no {
+                    self.visit(no, &with(guarded, &[non_null_if(test, false)]));
+                }
+            }
+            ExprKind::Operation(operator, left, right) => {
+                if needs_values(*operator) {
+                    self.operands(&[left, right], &node.range, guarded);
+                }
+                self.visit_all(&[left, right], guarded);
+            }
+            ExprKind::Chain(first, rest) => {
+                let all: Vec<&ExprNode> =
+                    std::iter::once(first.as_ref()).chain(rest.iter().map(|(_, of)| of)).collect();
+                if rest.iter().any(|(operator, _)| needs_values(*operator)) {
+                    self.operands(&all, &node.range, guarded);
+                }
+                self.visit_all(&all, guarded);
+            }
+            ExprKind::Not(of) | ExprKind::Negate(of) => {
+                self.operands(&[of], &node.range, guarded);
+                self.visit(of, guarded);
+            }
+            // These take null as a value, and whatever makes it null.
+            ExprKind::Filter(name, ..) if NULL_FILTERS.contains(&name.as_str()) => {}
+            ExprKind::Test(..) => {}
+            ExprKind::Filter(_, of, _) => {
+                self.operands(&[of], &node.range, guarded);
+                self.visit(of, guarded);
+            }
+            _ => node.each_part(&mut |part| self.visit(part, guarded)),
+        }
+    }
+
+    fn visit_all(&mut self, nodes: &[&ExprNode], guarded: &BTreeSet<String>) {
+        nodes.iter().for_each(|node| self.visit(node, guarded));
+    }
+
+    fn operands(&mut self, nodes: &[&ExprNode], operation: &Range<usize>, guarded: &BTreeSet<String>) {
+        for node in nodes {
+            if let ExprKind::Name(name) = &node.kind
+                && !guarded.contains(name)
+            {
+                let text = self.source.get(operation.clone()).unwrap_or_default().to_owned();
+                self.operands.push((name.clone(), node.range.start, text));
+            }
+        }
+    }
+}
+
+fn needs_values(operator: Operator) -> bool {
+    operator.family() != Family::Equality
+}
+
+fn with(guarded: &BTreeSet<String>, more: &[BTreeSet<String>]) -> BTreeSet<String> {
+    guarded.iter().chain(more.iter().flatten()).cloned().collect()
+}
+
+/// The names that are certainly not null if the condition has this truth because the name was tested: `x is not none`, `x != none`, `x`.
+fn non_null_if(node: &ExprNode, truth: bool) -> BTreeSet<String> {
+    let name = |of: &ExprNode| match &of.kind {
+        ExprKind::Name(name) => Some(name.clone()),
+        _ => None,
+    };
+    let is_null = |of: &ExprNode| matches!(&of.kind, ExprKind::Constant(value) if value.is_none());
+    match &node.kind {
+        ExprKind::Name(name) => BTreeSet::from([name.clone()]),
+        ExprKind::Not(of) => non_null_if(of, !truth),
+        ExprKind::Test(test, of, _) if (test == "none") != truth => name(of).into_iter().collect(),
+        ExprKind::Operation(Operator::Equal | Operator::Unequal, one, other) => {
+            let operator_is_equal = matches!(&node.kind, ExprKind::Operation(Operator::Equal, ..));
+            let compared = [(one, other), (other, one)].into_iter().find(|(_, null)| is_null(null));
+            match compared {
+                Some((of, _)) if operator_is_equal != truth => name(of).into_iter().collect(),
+                // `x == 'a' and x < 'b'`
+                None if operator_is_equal && truth => [name(one), name(other)].into_iter().flatten().collect(),
+                _ => BTreeSet::new(),
+            }
+        }
+        ExprKind::And(left, right) if truth => with(&non_null_if(left, true), &[non_null_if(right, true)]),
+        ExprKind::Or(left, right) if !truth => with(&non_null_if(left, false), &[non_null_if(right, false)]),
+        _ => BTreeSet::new(),
+    }
+}
