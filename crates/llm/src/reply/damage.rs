@@ -12,7 +12,7 @@ use crate::reply::strategies::parse;
 
 const OWN: &[&str] = &["safety_risk", "content", "EXIT", "BRIEF", "score", "list"];
 
-/// The number of replies, each damaged in every way. 5,000 replies (212,000 damaged texts) were tested manually with BCC_DAMAGED_REPLIES.
+/// The number of replies, each damaged in every way. 5,000 replies (more than 200,000 damaged texts) were tested manually with BCC_DAMAGED_REPLIES.
 const REPLIES: usize = 300;
 
 /// A damage: its name, and the damaged text of a reply; `None` if it would not be damaged, or if the result would be ambiguous.
@@ -32,7 +32,7 @@ struct Reply {
 
 const GERMAN: &str = "Das ist „gut\", sagt er.";
 
-const DAMAGES: [Damage; 43] = [
+const DAMAGES: [Damage; 44] = [
     ("prose before", |r| Some(format!("{}\n{}", r.prose, r.json))),
     ("prose after", |r| Some(format!("{}\n{}", r.json, r.prose))),
     ("fence", |r| Some(format!("```json\n{}\n```", r.pretty))),
@@ -74,6 +74,10 @@ const DAMAGES: [Damage; 43] = [
     ("encoded twice", |r| Some(Value::from(r.json.as_str()).to_string())),
     ("escaped quotes", |r| {
         let encoded = Value::from(r.json.as_str()).to_string();
+        Some(encoded[1..encoded.len() - 1].to_owned())
+    }),
+    ("escaped quotes and a comma too many", |r| {
+        let encoded = Value::from(format!("{},}}", &r.json[..r.json.len() - 1])).to_string();
         Some(encoded[1..encoded.len() - 1].to_owned())
     }),
     ("raw line ends", |r| r.json.contains("\\n").then(|| r.json.replace("\\n", "\n"))),

@@ -80,8 +80,11 @@ impl Parser<'_> {
                     }
                     let at = start + offset + 1 + quote;
                     let mut is_key = || self.look_ahead(at, |lookahead| lookahead.strictly().key_and_colon());
-                    let ends = !after.get(..quote)?.ends_with(is_space) || is_key();
-                    return ends.then_some(offset + 1 + quote);
+                    let text = after.get(..quote)?;
+                    let ends = !text.ends_with(|c: char| is_space(c) || c == ',') || is_key();
+                    // The last comma separates the fields.
+                    let length = text.trim_end_matches(is_space).strip_suffix(',').map_or(quote, str::len);
+                    return ends.then_some(offset + 1 + length);
                 }
                 ',' => return Some(offset),
                 '，' if self.wide => return self.ends_at_comma(start + offset, location).then_some(offset),

@@ -18,10 +18,9 @@ impl Parser<'_> {
             return Err(Stop::Rejected("a value was expected", start));
         };
         let from = start + QUOTE.len();
-        let Some(end) = inside.match_indices(QUOTE).map(|(at, _)| at).find(|&at| {
-            let is_escaped = inside.get(..at).is_some_and(|before| before.ends_with('\\'));
-            !is_escaped && self.ends_escaped(from + at + QUOTE.len(), location)
-        }) else {
+        let is_escaped = |at: usize| inside.get(..at).is_some_and(|before| before.ends_with('\\'));
+        let end = inside.match_indices(QUOTE).map(|(at, _)| at).find(|&at| !is_escaped(at));
+        let Some(end) = end.filter(|&end| self.ends_escaped(from + end + QUOTE.len(), location)) else {
             return Err(Stop::Rejected("it is not clear where the string ends", start));
         };
         let text = inside.get(..end).unwrap_or_default().replace("\\\\", "\\");
@@ -32,10 +31,12 @@ impl Parser<'_> {
     }
 
     fn ends_escaped(&mut self, at: usize, location: RepairLocation) -> bool {
-        self.look_ahead(at, |lookahead: &mut Lookahead<'_>| match location {
-            RepairLocation::Key => lookahead.after_space().map(plain) == Some(':'),
-            location => lookahead.continues(location),
-        })
+        let next = self.look_ahead(at, Lookahead::after_space).map(plain);
+        match location {
+            RepairLocation::Key => next == Some(':'),
+            RepairLocation::Member => matches!(next, None | Some(',' | '}')),
+            RepairLocation::Item => matches!(next, None | Some(',' | ']')),
+        }
     }
 }
 

@@ -168,7 +168,7 @@ impl<'t> Lookahead<'t> {
             self.bump();
             if c == '\\' {
                 self.bump();
-            } else if c == close || matches!(c, '“' | '”' | '"') {
+            } else if c == close || matches!(c, '“' | '”' | '"' | '´') {
                 self.skip_space();
                 let colon = self.peek().map_or(self.may_end(), |c| plain(c) == ':');
                 if colon || c == close {
@@ -192,6 +192,7 @@ impl<'t> Lookahead<'t> {
             '.' | '…' if self.ellipsis_and_end() => true,
             '}' => location == RepairLocation::Member,
             ']' => location == RepairLocation::Item,
+            ')' => location == RepairLocation::Item && self.in_tuple,
             '{' | '[' | '-' => location == RepairLocation::Item,
             c if location == RepairLocation::Item => closing(c).is_some() || is_word(c),
             _ => self.key_and_colon(),
