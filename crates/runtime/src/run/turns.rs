@@ -82,7 +82,9 @@ impl Session {
         let place = self.place();
         let check = TriggerCheck { place: &place, unjudged: true, failure: None };
         match self.check_triggers(program, check, &mut draft) {
-            Ok(false) => return Ok(false),
+            Ok(false) if draft.events.is_empty() => return Ok(false),
+            // The warning about a condition that is null.
+            Ok(false) => return self.commit(draft).await.map(|_| false),
             Ok(true) => self.walk_on(&place, &mut draft),
             Err(error) => self.failed(&place, error, &mut draft),
         }
