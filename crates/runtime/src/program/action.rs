@@ -26,6 +26,12 @@ pub trait Action: Send + Sync {
         false
     }
 
+    /// Whether the action itself has no effects outside the session, so that a plan of the orchestrator may start it as a part of a
+    /// skill. What it calls or contains is examined separately.
+    fn is_free_of_effects(&self) -> bool {
+        false
+    }
+
     /// Its branches, in the author's order. The `metadata` of its outcome names the branch that was taken in `branch`.
     fn branches(&self) -> Vec<Branch<'_>> {
         vec![]

@@ -86,6 +86,14 @@ pub(crate) fn problems_note(problems: &[String]) -> String {
     )
 }
 
+/// The note to a model about a plan that was rejected.
+pub(crate) fn rejected_plan_note(why: &str) -> String {
+    format!(
+        "上面的计划没有采用，原因见下。请改正后重新给出完整的 JSON；如果不需要调整，action 用 none。\n\
+         (The plan above was rejected for this reason. Correct it and give the whole JSON again; if no change is needed, use none as the action.)\n- {why}"
+    )
+}
+
 /// The note to a model about a reply that marked itself as unsafe.
 pub(crate) fn risk_note(reason: &str) -> String {
     format!(

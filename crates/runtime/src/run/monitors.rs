@@ -116,7 +116,8 @@ impl Session {
         let seq = self.last_seq + draft.events.len() as u64;
         if orchestrate {
             let (action_id, round) = (watched.action_id.clone(), watched.round);
-            let plan_request = RequestedPlan { home: home.clone(), action_id, round, analysis: analysis.clone() };
+            let (home, analysis, exit_reason) = (home.clone(), analysis.clone(), watched.exit_reason);
+            let plan_request = RequestedPlan { home, action_id, round, analysis, exit_reason };
             if let Some(why) = self.ask_for_plan(plan_request) {
                 Self::report_no_plan(&place, why, draft);
             }

@@ -8,7 +8,7 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::program::routes::RouteLevel;
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, redacted_key};
+use crate::run::frames::{Frame, FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, redacted_key};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
@@ -17,6 +17,21 @@ use bcc_lang::script::routes::RouteTarget;
 
 /// The maximum number of possibly circular routes that are followed without an answer of the person.
 pub(crate) const MAX_HOPS: u32 = 100;
+
+/// Errors that fail the session if no route is defined for them: the store is damaged, or the machine cannot run the script at
+/// all. Any other error belongs to one action, and the session goes on after it.
+const FAILING_ERRORS: [&str; 6] = [
+    "frame-unreadable",
+    "frame-unwritable",
+    "exec-not-allowed",
+    "no-kernel",
+    "no-kernels-built-in",
+    "kernel-did-not-start",
+];
+
+/// Why the session continues after an action that ended with an error.
+const WITHOUT_ERROR_ROUTE: &str =
+    "no route is defined for it, and after an error the session continues with the next action";
 
 /// The maximum number of routes that an error lists.
 const MAX_REPORTED_HOPS: usize = 8;
@@ -47,13 +62,22 @@ impl Session {
                 id: program.id.as_str(),
             }),
         };
-        let default = default_route(reason, completed);
+        let default = default_route(reason, completed, error.as_ref());
+        let fails_insertion = self.fails_insertion(program, key, reason, &default);
         let Some(found) = found else {
-            if default == RouteTarget::Fail && self.enclosing_insertion(key).is_some() {
+            if fails_insertion {
                 return self.fail_insertion(program, key, (reason, None), error, draft);
             }
+            let default = self.target_within_plan(key, default, reason, &place, draft);
             let why = match default {
                 RouteTarget::Fail => "no route is defined for it, and without a route this reason fails the session",
+                RouteTarget::Next if reason == ExitReason::Error => {
+                    let error = error.unwrap_or_else(|| unread_reply(key, reason));
+                    draft.event(&place, Event::Error { code: error.code, message: error.message, help: error.help });
+                    self.routed(&place, (reason, None), default.to_string(), &from, WITHOUT_ERROR_ROUTE.into(), draft);
+                    self.finish_action(key, &outcome);
+                    return Ok(());
+                }
                 RouteTarget::Next => "no route is defined for it, and after a completed action the session continues",
                 _ => "no route is defined for it, and an action that is not completed gets another round",
             };
@@ -69,12 +93,9 @@ impl Session {
             self.apply_assignments(program, key, &found.route.set, draft)?;
         }
         let written = found.route.then.clone();
+        let written = written.map(|then| self.target_within_plan(key, then, reason, &place, draft));
         // A route without a target leaves the session where it would be without a route.
-        if written.is_none()
-            && found.route.insert.is_none()
-            && default == RouteTarget::Fail
-            && self.enclosing_insertion(key).is_some()
-        {
+        if written.is_none() && found.route.insert.is_none() && fails_insertion {
             return self.fail_insertion(program, key, (reason, level), error, draft);
         }
         let then = written.clone().unwrap_or(default);
@@ -146,18 +167,7 @@ impl Session {
             return Err(error);
         }
         if *go == RouteTarget::Fail && reason.fails() {
-            let action = id_of(component(key));
-            let message = match reason {
-                ExitReason::Error => {
-                    msg!("the action `{action}` ended with an error: the reply of the model could not be read")
-                }
-                _ => msg!("the action `{action}` ended with `{}`", reason.name()),
-            };
-            return Err(SessionFailure {
-                code: "action-error",
-                message,
-                help: Some(Message::word("`/why` shows what was tried")),
-            });
+            return Err(unread_reply(key, reason));
         }
         self.go(program, key, go, completed, draft)
     }
@@ -182,10 +192,10 @@ impl Session {
                 return self.go(program, key, &RouteTarget::Next, completed, draft);
             }
             Some(then) => return self.go(program, key, &then, completed, draft),
-            None => default_route(reason, completed),
+            None => default_route(reason, completed, None),
         };
         let error = failure.map(|message| SessionFailure { code: "action-error", message, help: None });
-        if then == RouteTarget::Fail && self.enclosing_insertion(key).is_some() {
+        if self.fails_insertion(program, key, reason, &then) {
             return self.fail_insertion(program, key, (reason, None), error, draft);
         }
         self.follow(program, key, &then, completed, reason, error, draft)
@@ -346,6 +356,32 @@ impl Session {
         lineage(parent(key)).filter(inserted).last().map(str::to_owned)
     }
 
+    /// Whether the insertion that contains the action `key` ends with an error if the action has no route for `reason`. After an
+    /// `error`, it does so only if a caller has a route for errors; else the insertion goes on.
+    fn fails_insertion(&self, program: &Program, key: &str, reason: ExitReason, default: &RouteTarget) -> bool {
+        let Some(mut inserted) = self.enclosing_insertion(key) else { return false };
+        if *default == RouteTarget::Fail {
+            return true;
+        }
+        if reason != ExitReason::Error {
+            return false;
+        }
+        loop {
+            // The error of what a trigger inserted is only reported.
+            if self.frames.get(&inserted).is_none_or(Frame::triggered) {
+                return false;
+            }
+            let caller = parent(&inserted);
+            if self.position(program, caller).is_some_and(|position| position.route(program, reason).is_some()) {
+                return true;
+            }
+            match self.enclosing_insertion(caller) {
+                Some(outer) => inserted = outer,
+                None => return false,
+            }
+        }
+    }
+
     /// An action in an insertion failed and has no route of its own: the complete insertion fails.
     fn fail_insertion(
         &mut self,
@@ -402,13 +438,27 @@ impl Session {
     }
 }
 
-/// The default route for this reason (docs/routes.md).
-fn default_route(reason: ExitReason, completed: bool) -> RouteTarget {
+/// The default route for this reason (docs/routes.md). `error` is the cause of an exit with an error.
+fn default_route(reason: ExitReason, completed: bool, error: Option<&SessionFailure>) -> RouteTarget {
+    let fails = || error.is_some_and(|error| FAILING_ERRORS.contains(&error.code));
     match () {
+        () if reason == ExitReason::Error && !fails() => RouteTarget::Next,
         () if reason.fails() => RouteTarget::Fail,
         () if completed => RouteTarget::Next,
         () => RouteTarget::Resume,
     }
+}
+
+/// The error for an action that ended with `reason` and no message.
+fn unread_reply(key: &str, reason: ExitReason) -> SessionFailure {
+    let action = id_of(component(key));
+    let message = match reason {
+        ExitReason::Error => {
+            msg!("the action `{action}` ended with an error: the reply of the model could not be read")
+        }
+        _ => msg!("the action `{action}` ended with `{}`", reason.name()),
+    };
+    SessionFailure { code: "action-error", message, help: Some(Message::word("`/why` shows what was tried")) }
 }
 
 /// The error in an outcome; `None` for an unreadable reply, whose outcome contains more than a person should see.

@@ -145,6 +145,7 @@ impl Session {
         let place = self.place_of(&key);
         let kind = position.step.kind;
         let routed = position.routed(&program);
+        let planned = self.planned_action(&key);
         let resources = self.turn_resources((&program, &self.services), (&key, frame), &position, &place, &routed);
         let answered = resources.answer.is_some();
         let turn = Turn::new(resources, self.scopes.clone());
@@ -191,6 +192,10 @@ impl Session {
                     &mut draft,
                 )
             }
+        };
+        let next = match (next, &planned) {
+            (Err(error), Some(planned)) => self.skip_planned_action(planned, error, &context.place, &mut draft),
+            (next, _) => next,
         };
         let failure = next.as_ref().err().map(|error| error.message.clone());
         let check = TriggerCheck { place: &context.place, unjudged: !answered, failure: failure.as_ref() };

@@ -76,6 +76,10 @@ impl Action for Conversation {
         }
     }
 
+    fn is_free_of_effects(&self) -> bool {
+        true
+    }
+
     fn takes_advice(&self) -> bool {
         true
     }
