@@ -25,7 +25,8 @@ use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
-use bcc_lang::template::front_matter::FallbackTexts;
+use bcc_lang::template::builtin::fallbacks;
+use bcc_lang::template::front_matter::{FallbackTexts, PromptLanguage};
 use bcc_lang::template::templates::Templates;
 use bcc_lang::template::text::{AuthorTexts, Text};
 use bcc_lang::value::declared::DeclaredType;
@@ -375,7 +376,25 @@ impl KindChecker for Checker<'_> {
     }
 
     fn template_fallbacks(&self, name: &'static str, version: u32) -> FallbackTexts {
-        self.templates.get(name, version).map(|template| template.front().fallbacks()).unwrap_or_default()
+        let Ok(template) = self.templates.get(name, version) else { return FallbackTexts::default() };
+        let mut texts = template.front().fallbacks();
+        let is_chinese = match template.front().language {
+            Some(language) => language == PromptLanguage::Zh,
+            None => template.source().text().contains(|c: char| ('\u{4e00}'..='\u{9fff}').contains(&c)),
+        };
+        // A template without some of them, for example of an earlier release, uses the built-in ones.
+        let builtin = fallbacks(name, is_chinese);
+        for (own, builtin) in [
+            (&mut texts.opening, builtin.opening),
+            (&mut texts.later, builtin.later),
+            (&mut texts.safety, builtin.safety),
+            (&mut texts.crisis, builtin.crisis),
+        ] {
+            if own.is_empty() {
+                *own = builtin;
+            }
+        }
+        texts
     }
 
     fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<BaseSchema>> {

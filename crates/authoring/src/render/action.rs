@@ -303,7 +303,9 @@ impl ActionSetup<'_> {
         }
         flow.map_err(|error| match error {
             ActionError::Model(error) => EngineError::failed(error.to_message()),
-            ActionError::Failed { message, help, .. } | ActionError::Source(ServerError { message, help, .. }) => {
+            ActionError::Failed { message, help, .. }
+            | ActionError::Unusable { message, help }
+            | ActionError::Source(ServerError { message, help, .. }) => {
                 let failed = EngineError::failed(message);
                 match help {
                     Some(help) => failed.with_help(help),

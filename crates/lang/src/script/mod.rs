@@ -19,5 +19,6 @@ pub mod routes;
 pub mod script;
 pub mod skill;
 pub mod test;
+mod text_list;
 pub mod time;
 pub mod unknown_keys;

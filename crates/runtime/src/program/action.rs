@@ -21,6 +21,12 @@ pub trait Action: Send + Sync {
         None
     }
 
+    /// Whether a turn can be dropped and repeated later, because it has no effect before its commit: a trigger that fires after such a
+    /// turn replaces it.
+    fn can_be_repeated(&self) -> bool {
+        false
+    }
+
     /// Whether its prompts include a monitor's advice.
     fn takes_advice(&self) -> bool {
         false

@@ -102,6 +102,9 @@ pub enum ActionError {
     /// The source of behaviors returned nothing usable: the session stops and can be resumed, as with a model.
     #[error(transparent)]
     Source(#[from] ServerError),
+    /// No reply of the model could be used, again and again: the session stops and can be resumed.
+    #[error("{message}")]
+    Unusable { message: Message, help: Option<Message> },
     /// The action cannot continue: it ends with `error`.
     #[error("{message}")]
     Failed {
@@ -118,7 +121,7 @@ impl ToMessage for ActionError {
         match self {
             Self::Model(error) => error.to_message(),
             Self::Source(error) => error.message.clone(),
-            Self::Failed { message, .. } => message.clone(),
+            Self::Failed { message, .. } | Self::Unusable { message, .. } => message.clone(),
         }
     }
 }

@@ -35,6 +35,9 @@ impl<'a, 'b> LiveText<'a, 'b> {
         if self.shown && (rejected || is_unsafe || is_blank || final_text != Some(shown)) {
             self.discard();
         }
+        if self.shown {
+            self.turn.work().streamed.push(self.message_id.clone());
+        }
         self.message_id
     }
 
@@ -92,4 +95,9 @@ pub(crate) fn risk(reply: &Reply) -> Option<String> {
     }
     let reason = risk.get("reason").and_then(Value::as_str).or_else(|| risk.get("risk_type").and_then(Value::as_str));
     Some(reason.unwrap_or("safety_risk.detected").to_owned())
+}
+
+/// Whether a reply reports that the person is in danger (docs/replies.md, `crisis_signal`).
+pub(crate) fn reports_crisis(reply: &Reply) -> bool {
+    reply.object.get("metadata").and_then(|metadata| metadata.get("crisis_signal")) == Some(&Value::Bool(true))
 }

@@ -3,6 +3,7 @@
 pub mod budget;
 pub mod commit;
 pub mod draft;
+mod dropped_turns;
 pub mod effects;
 pub mod elements;
 pub mod error;
@@ -15,7 +16,7 @@ pub mod mailbox;
 pub mod monitors;
 pub mod notebook;
 pub mod orchestrate;
-pub mod plan_actions;
+mod plan_actions;
 mod planner;
 pub mod position;
 pub mod resume;

@@ -28,8 +28,8 @@ pub struct ModelConfig {
     /// The places where outputs are marked as required.
     pub required: Vec<Span>,
     pub shape: ReplyShape,
-    /// `fallback`: the message to send when a reply cannot be read.
-    pub fallback: Option<Text>,
+    /// `fallback`: messages to send instead of a reply that cannot be used.
+    pub fallback: Vec<Text>,
     /// The texts of the template that are sent instead of a reply if there is no `fallback`.
     pub fallbacks: FallbackTexts,
     /// `repair`: whether JSON with errors is repaired; `None` uses the configuration of the model.
@@ -50,7 +50,7 @@ pub(crate) fn model_config(
     checker: &mut dyn KindChecker,
 ) -> Option<ModelConfig> {
     let version = fields.integer("version", 1..=999).unwrap_or(1);
-    let fallback = fields.text("fallback").and_then(|field| checker.text(&field));
+    let fallback = fields.texts("fallback").iter().filter_map(|field| checker.text(field)).collect();
     let is_monitored = fields.choice("monitor", &["on", "off"]) != Some("off");
     let repair = fields.choice("repair", &["on", "off"]).map(|repair| repair == "on");
     let reask = fields.integer("reask", 0..=5);
@@ -109,6 +109,7 @@ impl ModelConfig {
             live: false,
             repair: self.repair,
             reask: self.reask,
+            missing: vec![],
         }
     }
 }
