@@ -21,8 +21,8 @@ pub trait Action: Send + Sync {
         None
     }
 
-    /// Whether a turn can be dropped and repeated later, because it has no effect before its commit: a trigger that fires after such a
-    /// turn replaces it.
+    /// Whether a turn that processed an answer can be dropped and repeated later, because it has no effect before its commit: a trigger
+    /// that fires after such a turn replaces it.
     fn can_be_repeated(&self) -> bool {
         false
     }

@@ -59,7 +59,7 @@ impl Session {
         &self,
         key: &str,
         then: RouteTarget,
-        reason: ExitReason,
+        (reason, error): (ExitReason, Option<&SessionFailure>),
         place: &EventLocation,
         draft: &mut CommitDraft,
     ) -> RouteTarget {
@@ -69,6 +69,9 @@ impl Session {
         let Some(planned) = self.planned_action(key) else { return then };
         if planned.origin == PlanOrigin::Modified && !reason.fails() {
             return then;
+        }
+        if let Some(SessionFailure { code, message, help }) = error {
+            draft.event(place, Event::Error { code, message: message.clone(), help: help.clone() });
         }
         let id = id_of(component(&planned.key));
         let message = msg!(

@@ -18,9 +18,10 @@ use bcc_lang::script::routes::RouteTarget;
 /// The maximum number of possibly circular routes that are followed without an answer of the person.
 pub(crate) const MAX_HOPS: u32 = 100;
 
-/// Errors that fail the session if no route is defined for them: the store is damaged, or the machine cannot run the script at
-/// all. Any other error belongs to one action, and the session goes on after it.
-const FAILING_ERRORS: [&str; 6] = [
+/// Errors that fail the session if no route is defined for them: the author or the person decided so about an interrupted effect,
+/// the store is damaged, or the machine cannot run the script at all. Any other error belongs to one action, and the session goes on after it.
+const FAILING_ERRORS: [&str; 7] = [
+    "effect-interrupted",
     "frame-unreadable",
     "frame-unwritable",
     "exec-not-allowed",
@@ -68,7 +69,7 @@ impl Session {
             if fails_insertion {
                 return self.fail_insertion(program, key, (reason, None), error, draft);
             }
-            let default = self.target_within_plan(key, default, reason, &place, draft);
+            let default = self.target_within_plan(key, default, (reason, error.as_ref()), &place, draft);
             let why = match default {
                 RouteTarget::Fail => "no route is defined for it, and without a route this reason fails the session",
                 RouteTarget::Next if reason == ExitReason::Error => {
@@ -93,7 +94,7 @@ impl Session {
             self.apply_assignments(program, key, &found.route.set, draft)?;
         }
         let written = found.route.then.clone();
-        let written = written.map(|then| self.target_within_plan(key, then, reason, &place, draft));
+        let written = written.map(|then| self.target_within_plan(key, then, (reason, error.as_ref()), &place, draft));
         // A route without a target leaves the session where it would be without a route.
         if written.is_none() && found.route.insert.is_none() && fails_insertion {
             return self.fail_insertion(program, key, (reason, level), error, draft);
@@ -102,7 +103,9 @@ impl Session {
         let mut why = found.table();
         if let Some(id) = &found.route.insert {
             let id = id.clone();
-            let route = format!("insert: {id}, then: {then}");
+            let ends_insertion = written.is_none() && fails_insertion;
+            let target = if ends_insertion { "error".to_owned() } else { then.to_string() };
+            let route = format!("insert: {id}, then: {target}");
             self.routed(&place, (reason, level), route.clone(), &from, why, draft);
             self.hop(format!("{from} ({}) → {route}", reason.name()))?;
             if let Some(frame) = self.frames.change(key) {

@@ -165,11 +165,11 @@ impl Session {
             place: EventLocation { round: work.round, ..place },
             kind,
         };
-        let repeatable = position.step.action.can_be_repeated();
+        let repeatable = answered && position.step.action.can_be_repeated();
         if let Ok(flow) = &result
             && repeatable
         {
-            let check = TriggerCheck { place: &context.place, unjudged: !answered, failure: None };
+            let check = TriggerCheck { place: &context.place, unjudged: false, failure: None };
             if let Some(fired) = self.interrupting_trigger(&program, check, (flow, &work), &mut draft) {
                 self.drop_turn(context.key, &context.place, (flow, work), &mut draft);
                 let fired = self.fire(&program, fired, check, &mut draft);
