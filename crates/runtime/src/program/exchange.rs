@@ -178,7 +178,7 @@ impl Turn<'_> {
         provider.name().clone_into(&mut call.model);
         let clock = self.services.clock.as_ref();
         let started = clock.elapsed_ms();
-        let mut live = LiveText::new(self, retry.ask.live);
+        let mut live = LiveText::new(self, retry.ask.live, !retry.ask.missing.is_empty());
         let response = provider.complete(request, &mut live).await;
         call.ms = clock.elapsed_ms().saturating_sub(started);
         call.first_token_ms = live.first_ms.map(|first| first.saturating_sub(started));

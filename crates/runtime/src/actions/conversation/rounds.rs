@@ -295,9 +295,8 @@ impl Conversation {
             answer,
             round,
             opening,
-            // If a route may leave the action, the message is sent later or not at all; if the reply may lack required outputs, its
-            // words may not count.
-            live: opening || (missing.is_empty() && (is_last_round || turn.routed.is_empty())),
+            // If a route may leave the action, the message is sent later or not at all.
+            live: opening || is_last_round || turn.routed.is_empty(),
             missing,
             ..self.model.ask(question, names)
         })

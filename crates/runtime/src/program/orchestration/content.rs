@@ -196,42 +196,45 @@ fn stays(routes: &RouteTable) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bcc_lang::template::names::session_names;
+    use bcc_lang::template::names::TemplateNames;
     use bcc_lang::template::text::AuthorTexts;
-    use proptest::prelude::*;
+    use bcc_lang::value::scopes::Scopes;
     use serde_json::json;
+
+    fn rendered(text: &str) -> String {
+        let mut names = TemplateNames::new(Scopes::default());
+        names.set_text("x", "value");
+        let mut texts = AuthorTexts::new();
+        let parsed = texts.add(&literal(text)).unwrap_or_else(|error| panic!("{text}: {error}"));
+        texts.render(&parsed, &names).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
 
     #[test]
     fn a_literal_text_is_rendered_and_shown_as_it_is() {
-        let names = session_names(json!({ "x": "value" }));
+        let long = "{{ x }} {% if x %}".repeat(500);
         for text in [
             "{{ 1 // 0 }}",
-            "{{ x }}",
             "{x} ${x}",
             "{% for a in x %}{{ a }}{% endfor %}",
-            "{# a #}",
-            "{",
-            "{{{",
-            "}}",
+            "{# a #}{% raw %}",
             "{{ \"{\" }}",
             "{{ \"",
-            "a { \" }} b",
-            "",
+            long.as_str(),
         ] {
-            let mut texts = AuthorTexts::new();
-            let parsed = texts.add(&literal(text)).unwrap();
-            assert_eq!(texts.render(&parsed, &names).unwrap(), text);
+            assert_eq!(rendered(text), text);
             assert_eq!(shown(&literal(text)), text);
         }
     }
 
-    proptest! {
-        #[test]
-        fn any_text_can_be_literal(text in "[{}%#\" x$a-]{0,40}") {
-            let mut texts = AuthorTexts::new();
-            let parsed = texts.add(&literal(&text)).unwrap();
-            prop_assert_eq!(texts.render(&parsed, &session_names(json!({ "x": 1 }))).unwrap(), text.clone());
-            prop_assert_eq!(shown(&literal(&text)), text);
+    #[test]
+    fn any_short_text_can_be_literal() {
+        let alphabet = ['{', '}', '%', '"', ' ', 'x'];
+        let mut texts = vec![String::new()];
+        for _ in 0..5 {
+            texts = texts.iter().flat_map(|text| alphabet.map(|c| format!("{text}{c}"))).collect();
+            for text in &texts {
+                assert_eq!((&rendered(text), &shown(&literal(text))), (text, text));
+            }
         }
     }
 
