@@ -27,7 +27,7 @@ use bcc_runtime::program::analysis::{InterventionReason, MonitorAnalysis};
 use bcc_runtime::program::event::Event;
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::orchestration::edits::{id_of, is_skipped};
-use bcc_runtime::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanError, Revision};
+use bcc_runtime::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanChange, PlanError, Revision};
 use bcc_runtime::program::orchestration::plan_prompt::{OrchestrationContext, PlanRequest};
 use bcc_runtime::program::orchestration::plans::{Accepted, Plans};
 use bcc_runtime::program::orchestration::{
@@ -72,7 +72,7 @@ fn tree(program: &Program) -> Vec<(String, Vec<(String, &'static str)>)> {
 }
 
 fn plan(reply: &Value, revision: Revision) -> OrchestrationPlan {
-    OrchestrationPlan::from_reply(reply.as_object().unwrap(), revision).unwrap()
+    OrchestrationPlan::from_reply(reply.as_object().unwrap(), revision, "new_1").unwrap()
 }
 
 /// Runs one case. Returns the plans of the visit and the result of the last one.
@@ -328,6 +328,7 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
         actions,
         cursor,
         plans,
+        exit_reason: None,
         last_seq: 12,
         call_id: "c12.o".into(),
     })
@@ -399,12 +400,41 @@ async fn a_plan_is_read_with_the_revision_that_it_was_made_for_and_its_call_is_r
     assert_eq!((fenced.plan.is_some(), fenced.calls[0].parse_retry_count), (true, Some(3)));
 }
 
+/// The result of these replies to the orchestrator's prompts, in order.
+async fn generate_with_replies(replies: &[Value]) -> Generated {
+    let replies = json!({ "replies": { "orchestrator:ask_father": replies } }).to_string();
+    let model = Replay::parse("replies", &replies).unwrap();
+    let context = context(&script(), Some(Arc::new(model)), &Plans::default(), CURRENT);
+    generate_orchestration_plan(&needed(), &context).await
+}
+
 #[tokio::test]
-async fn a_model_that_wants_no_change_or_sends_nonsense_gives_no_plan() {
+async fn a_rejected_plan_is_requested_once_more_with_the_reason() {
+    let wrong = json!({ "action": "insert", "new_action": { "type": "exec", "code": "1" }, "target_position": null, "modifications": null, "order": null, "reason": "a" });
+    let right = json!({ "action": "skip", "target_position": "rest", "new_action": null, "modifications": null, "order": null, "reason": "b" });
+    let good = generate_with_replies(&[wrong.clone(), right]).await;
+    assert_eq!((good.plan.unwrap().reason.as_str(), good.calls.len(), good.repeated), ("b", 2, true));
+    let prompt = good.calls[1].debug_info["llm_prompt"].as_array().unwrap().clone();
+    let [.., reply, note] = prompt.as_slice() else { panic!("{prompt:?}") };
+    assert_eq!((&reply["role"], reply["content"].as_str().unwrap()), (&json!("assistant"), wrong.to_string().as_str()));
+    assert!(note["content"].as_str().unwrap().contains("not `exec`"), "{note}");
+    assert_ne!(good.calls[0].call_id, good.calls[1].call_id);
+    // A second one that is wrong, too, or cannot be read is not requested again; the rejected plan is recorded.
+    let again = generate_with_replies(&[wrong.clone(), wrong.clone()]).await;
+    assert_eq!((again.plan.unwrap().action.name(), again.calls.len()), ("insert", 2));
+    let unreadable = generate_with_replies(&[wrong.clone(), json!("好的")]).await;
+    assert_eq!(unreadable.plan.unwrap().action.name(), "insert");
+    assert!(unreadable.error.is_some());
+    let missing = generate_with_replies(&[wrong]).await;
+    assert_eq!((missing.plan.unwrap().action.name(), missing.calls.len()), ("insert", 2));
+}
+
+#[tokio::test]
+async fn a_model_that_wants_no_change_gives_a_plan_without_one_and_nonsense_gives_none() {
     let none = generate_with_reply(r#"{"action": "none", "reason": "换个说法就够"}"#).await;
-    assert!(none.plan.is_none() && none.error.is_none());
+    assert_eq!((none.plan.unwrap().action, none.error, none.calls.len()), (PlanChange::NoChange, None, 1));
     let unknown = generate_with_reply(r#"{"action": "explode"}"#).await;
-    assert!(unknown.plan.is_none(), "a word that there is not counts as none");
+    assert_eq!(unknown.plan.unwrap().action, PlanChange::NoChange, "a word that there is not counts as none");
     assert_ne!(unknown.calls[0].coercions, json!([]), "and that is recorded");
     let nonsense = generate_with_reply("我觉得应该先安抚").await;
     assert!(nonsense.plan.is_none() && nonsense.error.is_some());
@@ -442,9 +472,9 @@ fn every_example_of_the_shipped_templates_is_a_plan_that_is_read_without_bending
         for (start, _) in text.match_indices("\n{\n") {
             let end = start + text[start..].find("\n}\n").unwrap() + 2;
             let reply = read(text[start..end].trim(), &shape, false).unwrap();
-            let plan = OrchestrationPlan::from_reply(&reply.object, Revision::default());
+            let plan = OrchestrationPlan::from_reply(&reply.object, Revision::default(), "new_1");
             // The first one shows the form, with descriptions instead of values.
-            if !changes.is_empty() || plan.is_some() {
+            if !changes.is_empty() || plan.as_ref().is_some_and(|plan| plan.action != PlanChange::NoChange) {
                 assert_eq!(reply.coercions, [], "{place}");
                 changes.push(plan.unwrap().action.name());
             }

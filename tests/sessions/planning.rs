@@ -160,11 +160,11 @@ impl World {
     }
 }
 
-/// Answers, and notes the results that arrive in the next three seconds.
+/// Answers, and notes the results that arrive in the next five seconds.
 async fn answer(session: &mut Session, text: &str) {
     assert_eq!(session.answer(text, None).await.unwrap(), TakenAnswer::Yes);
     assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
-    wait(session, Duration::from_secs(3)).await;
+    wait(session, Duration::from_secs(5)).await;
 }
 
 async fn wait(session: &mut Session, time: Duration) {

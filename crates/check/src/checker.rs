@@ -26,6 +26,8 @@ use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
+use bcc_lang::template::builtin::fallbacks;
+use bcc_lang::template::front_matter::{FallbackTexts, PromptLanguage};
 use bcc_lang::template::templates::Templates;
 use bcc_lang::template::text::{AuthorTexts, Text};
 use bcc_lang::value::declared::DeclaredType;
@@ -374,8 +376,26 @@ impl KindChecker for Checker<'_> {
         self.templates.number(&format!("{name}_v{version}.md")).is_some()
     }
 
-    fn template_fallback(&self, name: &'static str, version: u32) -> Option<String> {
-        self.templates.get(name, version).ok().and_then(|template| template.front().fallback.clone())
+    fn template_fallbacks(&self, name: &'static str, version: u32) -> FallbackTexts {
+        let Ok(template) = self.templates.get(name, version) else { return FallbackTexts::default() };
+        let mut texts = template.front().fallbacks();
+        let is_chinese = match template.front().language {
+            Some(language) => language == PromptLanguage::Zh,
+            None => template.source().text().contains(|c: char| ('\u{4e00}'..='\u{9fff}').contains(&c)),
+        };
+        // A template without some of them, for example of an earlier release, uses the built-in ones.
+        let builtin = fallbacks(name, is_chinese);
+        for (own, builtin) in [
+            (&mut texts.opening, builtin.opening),
+            (&mut texts.later, builtin.later),
+            (&mut texts.safety, builtin.safety),
+            (&mut texts.crisis, builtin.crisis),
+        ] {
+            if own.is_empty() {
+                *own = builtin;
+            }
+        }
+        texts
     }
 
     fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<BaseSchema>> {

@@ -43,7 +43,7 @@ async fn an_uninterrupted_effect_happens_once_and_leaves_nothing_open() {
 async fn an_effect_that_its_action_leaves_open_is_closed_with_it() {
     for (injected_error, end) in [
         ("unclosed", ["finished e5: the action is done", "session_completed"].as_slice()),
-        ("broken", &["finished e5: the action failed", "error button-broken", "session_failed"]),
+        ("broken", &["finished e5: the action failed", "error button-broken", "session_completed"]),
     ] {
         let name = format!("open-{injected_error}");
         let (store, _program, mut session) = start_pressing(&name, &json!({ "fault": injected_error })).await;

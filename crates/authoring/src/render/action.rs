@@ -306,6 +306,7 @@ impl ActionSetup<'_> {
         flow.map_err(|error| match error {
             ActionError::Model(error) => EngineError::failed(error.to_message()),
             ActionError::Failed { message, help, .. }
+            | ActionError::Unusable { message, help }
             | ActionError::Source(ServerError { message, help, .. })
             | ActionError::Kernel(KernelError { message, help, .. }) => {
                 let failed = EngineError::failed(message);

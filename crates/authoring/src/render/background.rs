@@ -150,6 +150,7 @@ async fn ask_planner(setup: &ActionSetup<'_>, place: &EventLocation) -> Result<O
         actions,
         cursor: Cursor { at, started: true },
         plans: &Plans::default(),
+        exit_reason: None,
         last_seq: 0,
         call_id: "render".to_owned(),
     });

@@ -251,7 +251,7 @@ impl<'a> Fields<'a> {
         self.required(name).and_then(|node| self.as_text(name, node))
     }
 
-    fn as_text(&self, name: &str, node: &Arc<YamlNode>) -> Option<TextField> {
+    pub(super) fn as_text(&self, name: &str, node: &Arc<YamlNode>) -> Option<TextField> {
         match node.as_scalar() {
             Some(scalar) if !is_null(node) => Some(TextField { text: scalar.text.clone(), node: Arc::clone(node) }),
             _ => {

@@ -21,5 +21,6 @@ pub mod route_parser;
 pub mod script;
 pub mod skill;
 pub mod test;
+mod text_list;
 pub mod time;
 pub mod unknown_keys;

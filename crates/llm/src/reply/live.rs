@@ -24,6 +24,10 @@ pub struct LiveContent {
     /// Whether the current value is `safety_risk.detected`.
     detected: bool,
     safety: Safety,
+    /// Whether nothing is shown before an `EXIT` that means no.
+    only_without_exit: bool,
+    /// Whether there was such an `EXIT`.
+    goes_on: bool,
     shown: String,
 }
 
@@ -52,6 +56,7 @@ enum Next {
 enum Role {
     Key,
     Content,
+    Exit,
     Other,
 }
 
@@ -59,6 +64,7 @@ enum Role {
 enum Name {
     SafetyRisk,
     Content,
+    Exit,
     #[default]
     Other,
 }
@@ -74,6 +80,11 @@ enum Safety {
 impl LiveContent {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Shows the content only if an `EXIT` that means no precedes it, because the words of other replies may not count.
+    pub fn only_without_exit() -> Self {
+        Self { only_without_exit: true, ..Self::default() }
     }
 
     /// Processes the next piece of the reply, which may end anywhere, and returns the new characters of `content`, if any.
@@ -138,7 +149,9 @@ impl LiveContent {
         if self.open.len() == 1 && self.field == Name::Content {
             // Only the first `content` is shown, and only if it is a string and there is no risk.
             return match c {
-                '"' if self.safety == Safety::NoRisk => State::Text(Role::Content, Unescape::default()),
+                '"' if self.safety == Safety::NoRisk && (self.goes_on || !self.only_without_exit) => {
+                    State::Text(Role::Content, Unescape::default())
+                }
                 _ => State::Done,
             };
         }
@@ -147,6 +160,10 @@ impl LiveContent {
             self.detected = false;
         }
         match c {
+            '"' if self.open.len() == 1 && self.field == Name::Exit => {
+                self.word.clear();
+                State::Text(Role::Exit, Unescape::default())
+            }
             '"' => State::Text(Role::Other, Unescape::default()),
             '{' | '[' if self.open.len() < MAX_DEPTH => {
                 self.open.push(c);
@@ -166,9 +183,13 @@ impl LiveContent {
         self.state = State::Text(role, unescape);
         match (step, role) {
             (UnescapeStep::Char(c), Role::Content) => self.shown.push(c),
-            (UnescapeStep::Char(c), Role::Key) => self.push_word(c),
+            (UnescapeStep::Char(c), Role::Key | Role::Exit) => self.push_word(c),
             (UnescapeStep::Char(_), Role::Other) | (UnescapeStep::More, _) => {}
             (UnescapeStep::End, Role::Key) => self.state = State::Between(Next::Colon),
+            (UnescapeStep::End, Role::Exit) => {
+                self.end_exit();
+                self.state = State::Between(Next::CommaOrEnd);
+            }
             (UnescapeStep::End, Role::Other) => self.state = State::Between(Next::CommaOrEnd),
             (UnescapeStep::End, Role::Content) | (UnescapeStep::Invalid, _) => self.state = State::Done,
         }
@@ -180,6 +201,7 @@ impl LiveContent {
                 self.field = match self.word.as_str() {
                     "safety_risk" => Name::SafetyRisk,
                     "content" => Name::Content,
+                    "EXIT" => Name::Exit,
                     _ => Name::Other,
                 };
             }
@@ -188,7 +210,15 @@ impl LiveContent {
         }
     }
 
+    /// The last value of `EXIT` counts.
+    fn end_exit(&mut self) {
+        self.goes_on = matches!(self.word.trim().to_lowercase().as_str(), "no" | "false" | "0" | "否");
+    }
+
     fn end_literal(&mut self) {
+        if self.open.len() == 1 && self.field == Name::Exit {
+            self.end_exit();
+        }
         if self.detected {
             // If `detected` occurs twice, the worse value counts.
             self.safety = match self.safety {
@@ -229,6 +259,25 @@ mod tests {
     }
 
     const SAFE: &str = r#""safety_risk":{"detected":false},"#;
+
+    #[test]
+    fn words_that_may_not_count_are_shown_only_after_an_exit_that_means_no() {
+        let table = [
+            (r#"{"EXIT":"NO","safety_risk":{"detected":false},"content":"a"}"#, "a"),
+            (r#"{"EXIT":false,"safety_risk":{"detected":false},"content":"a"}"#, "a"),
+            (r#"{"EXIT":"YES","safety_risk":{"detected":false},"content":"a"}"#, ""),
+            (r#"{"EXIT":1,"safety_risk":{"detected":false},"content":"a"}"#, ""),
+            (r#"{"safety_risk":{"detected":false},"content":"a","EXIT":"NO"}"#, ""),
+            (r#"{"metadata":{"EXIT":"NO"},"safety_risk":{"detected":false},"content":"a"}"#, ""),
+            (r#"{"EXIT":"NO","safety_risk":{"detected":true},"content":"a"}"#, ""),
+        ];
+        for (raw, expected) in table {
+            let mut live = LiveContent::only_without_exit();
+            let shown: String = raw.chars().map(|c| live.push(&c.to_string())).collect();
+            assert_eq!(shown, expected, "{raw}");
+            assert_eq!(LiveContent::new().push(raw).is_empty(), raw.contains("true}"), "{raw}");
+        }
+    }
 
     #[test]
     fn the_content_is_shown_regardless_of_the_text_around_the_object() {

@@ -89,6 +89,10 @@ impl Action for Think {
         };
         Ok(Flow::done(outcome(exchange, (1, 1), Some(reason), true, None, extracted)))
     }
+
+    fn is_free_of_effects(&self) -> bool {
+        true
+    }
 }
 
 fn as_text(value: &Value) -> String {

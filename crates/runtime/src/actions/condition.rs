@@ -288,6 +288,10 @@ impl Action for Cases {
         })
     }
 
+    fn is_free_of_effects(&self) -> bool {
+        true
+    }
+
     fn branches(&self) -> Vec<Branch<'_>> {
         let otherwise = self.otherwise.as_ref().map(|(span, then)| Branch {
             name: ELSE.to_owned(),

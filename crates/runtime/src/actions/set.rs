@@ -39,4 +39,8 @@ impl Action for SetValues {
         let extracted_variables = assign(turn, &self.0)?;
         Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
     }
+
+    fn is_free_of_effects(&self) -> bool {
+        true
+    }
 }

@@ -97,6 +97,10 @@ impl Action for SkillCall {
         Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
     }
 
+    fn is_free_of_effects(&self) -> bool {
+        true
+    }
+
     fn skill(&self) -> Option<&str> {
         Some(&self.skill)
     }

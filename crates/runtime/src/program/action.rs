@@ -21,8 +21,20 @@ pub trait Action: Send + Sync {
         None
     }
 
+    /// Whether a turn that processed an answer can be dropped and repeated later, because it has no effect before its commit: a trigger
+    /// that fires after such a turn replaces it.
+    fn can_be_repeated(&self) -> bool {
+        false
+    }
+
     /// Whether its prompts include a monitor's advice.
     fn takes_advice(&self) -> bool {
+        false
+    }
+
+    /// Whether the action itself has no effects outside the session, so that a plan of the orchestrator may start it as a part of a
+    /// skill. What it calls or contains is examined separately.
+    fn is_free_of_effects(&self) -> bool {
         false
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct BackgroundReply {
     pub calls: Vec<ModelCall>,
     /// The reply; if there are several, the last readable one. `None` if a call failed before there was any.
     pub reading: Option<Result<Reply, UnreadableReply>>,
+    /// The text of that reply.
+    pub text: String,
     pub error: Option<BackgroundError>,
 }
 
@@ -63,7 +65,7 @@ impl BackgroundReply {
     pub(crate) fn failed(call_id: String, purpose: Purpose, cause: BackgroundError) -> Self {
         let (purpose, error) = (purpose.name(), Some(cause.message.clone()));
         let call = ModelCall { call_id, purpose, error, coercions: json!([]), ..ModelCall::default() };
-        Self { calls: vec![call], reading: None, error: Some(cause) }
+        Self { calls: vec![call], error: Some(cause), ..Self::default() }
     }
 }
 
@@ -111,6 +113,7 @@ impl BackgroundCall<'_> {
                         if reask < policy.reask { reply_problems(&reading, reply.cut_off, shape, &[]) } else { vec![] };
                     if reading.is_ok() || !matches!(result.reading, Some(Ok(_))) {
                         result.reading = Some(reading);
+                        result.text.clone_from(&reply.text);
                     }
                     if problems.is_empty() {
                         return result;

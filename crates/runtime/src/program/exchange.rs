@@ -11,7 +11,7 @@ use crate::program::flow::ActionError;
 use crate::program::live_text::{LiveText, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
-use crate::program::reask::{REFUSAL_NOTE, ask_again, problems_note, risk_note};
+use crate::program::reask::{REFUSAL_NOTE, ask_again, missing_note, problems_note, risk_note};
 use crate::program::retry_state::{Again, Next, RejectedReply, RetryState};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
@@ -73,6 +73,8 @@ pub struct Ask<'a> {
     pub repair: Option<bool>,
     /// `reask`; likewise.
     pub reask: Option<u32>,
+    /// The required outputs that have no value yet: the model is asked once more if it replies with EXIT without them.
+    pub missing: Vec<String>,
 }
 
 /// The result of the exchange.
@@ -80,6 +82,8 @@ pub struct Exchange {
     pub reading: Result<Reply, UnreadableReply>,
     /// Why the text of the reply must not be sent (docs/replies.md, `safety_risk`), even after retries.
     pub held_back: Option<String>,
+    /// Whether a reply of this exchange was held back that reported that the person is in danger.
+    pub held_back_in_crisis: bool,
     /// The message id under which text of this reply was or may be shown.
     pub message_id: String,
     pub raw: String,
@@ -108,15 +112,7 @@ impl Turn<'_> {
         let policy = provider.reply_policy_for(&request.task);
         let policy =
             ReplyPolicy { repair: ask.repair.unwrap_or(policy.repair), reask: ask.reask.unwrap_or(policy.reask) };
-        let mut retry = RetryState {
-            ask: &ask,
-            policy,
-            reasks: 0,
-            for_safety: false,
-            refused: false,
-            rejected: vec![],
-            earlier: None,
-        };
+        let mut retry = RetryState::new(&ask, policy);
         loop {
             if let Some(exchange) = self.ask_once(provider.as_ref(), &mut request, &mut retry).await? {
                 return Ok(exchange);
@@ -184,7 +180,7 @@ impl Turn<'_> {
         provider.name().clone_into(&mut call.model);
         let clock = self.services.clock.as_ref();
         let started = clock.elapsed_ms();
-        let mut live = LiveText::new(self, retry.ask.live);
+        let mut live = LiveText::new(self, retry.ask.live, !retry.ask.missing.is_empty());
         let response = provider.complete(request, &mut live).await;
         call.ms = clock.elapsed_ms().saturating_sub(started);
         call.first_token_ms = live.first_ms.map(|first| first.saturating_sub(started));
@@ -220,6 +216,7 @@ impl Turn<'_> {
         let prompt = retry.shown(prompt, |rejected| &rejected.shown);
         let mut exchange = Exchange {
             held_back: reading.as_ref().ok().and_then(risk),
+            held_back_in_crisis: retry.held_back_in_crisis,
             message_id,
             debug_info: debug_info(prompt, &reply.text, &reading, &call),
             reading,
@@ -254,6 +251,7 @@ impl Turn<'_> {
             Again::Safety(reason) => risk_note(&reason),
             Again::Problems(problems) => problems_note(&problems),
             Again::Refusal => REFUSAL_NOTE.to_owned(),
+            Again::Missing(missing) => missing_note(&missing),
         };
         if let Some(place) = ask_again(&mut request.messages, &exchange.raw, text) {
             retry.rejected.push(RejectedReply { place, shown, recorded });
@@ -306,6 +304,13 @@ impl Turn<'_> {
                 "the model refused to answer, or a content filter removed its answer; the model was asked again",
                 None,
             ),
+            Again::Missing(missing) => {
+                let names = missing.join(", ");
+                let message = msg!(
+                    "a reply ended the action although nothing has been extracted yet for {names}; the model was asked again"
+                );
+                self.warn("required-missing", message, None);
+            }
             Again::Problems(problems) => {
                 let (reask, most) = (retry.reasks + 1, retry.policy.reask);
                 let more = if problems.len() > MAX_PROBLEMS_IN_WARNING { "; …" } else { "" };

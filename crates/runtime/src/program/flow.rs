@@ -107,6 +107,9 @@ pub enum ActionError {
     /// has a route for `error`.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// No reply of the model could be used, again and again: the session stops and can be resumed.
+    #[error("{message}")]
+    Unusable { message: Message, help: Option<Message> },
     /// The action cannot continue: it ends with `error`.
     #[error("{message}")]
     Failed {
@@ -124,7 +127,7 @@ impl ToMessage for ActionError {
             Self::Model(error) => error.to_message(),
             Self::Source(error) => error.message.clone(),
             Self::Kernel(error) => error.message.clone(),
-            Self::Failed { message, .. } => message.clone(),
+            Self::Failed { message, .. } | Self::Unusable { message, .. } => message.clone(),
         }
     }
 }

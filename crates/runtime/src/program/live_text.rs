@@ -12,6 +12,8 @@ use bcc_llm::reply::read::{Reply, UnreadableReply};
 pub(crate) struct LiveText<'a, 'b> {
     turn: &'a Turn<'b>,
     content: Option<LiveContent>,
+    /// Creates the state for a new attempt.
+    new: fn() -> LiveContent,
     message_id: String,
     shown: bool,
     /// The clock value when the first chunk was received.
@@ -19,10 +21,12 @@ pub(crate) struct LiveText<'a, 'b> {
 }
 
 impl<'a, 'b> LiveText<'a, 'b> {
-    /// Creates the state for a call of this turn; `live` is whether anything is shown at all.
-    pub(crate) fn new(turn: &'a Turn<'b>, live: bool) -> Self {
-        let content = live.then(LiveContent::new);
-        Self { turn, content, message_id: turn.message_id(), shown: false, first_ms: None }
+    /// Creates the state for a call of this turn; `live` is whether anything is shown at all, `only_without_exit` whether the words of
+    /// a reply with EXIT may not count.
+    pub(crate) fn new(turn: &'a Turn<'b>, live: bool, only_without_exit: bool) -> Self {
+        let new = if only_without_exit { LiveContent::only_without_exit } else { LiveContent::new };
+        let content = live.then(new);
+        Self { turn, content, new, message_id: turn.message_id(), shown: false, first_ms: None }
     }
 
     /// Keeps the shown text only if the complete reply could be read, has the same text, and is not rejected. Returns the message id.
@@ -34,6 +38,9 @@ impl<'a, 'b> LiveText<'a, 'b> {
         let is_blank = final_text.is_some_and(|text| text.trim().is_empty());
         if self.shown && (rejected || is_unsafe || is_blank || final_text != Some(shown)) {
             self.discard();
+        }
+        if self.shown {
+            self.turn.work().streamed.push(self.message_id.clone());
         }
         self.message_id
     }
@@ -76,7 +83,7 @@ impl LiveObserver for LiveText<'_, '_> {
 
     fn restart(&mut self) {
         if self.content.is_some() {
-            self.content = Some(LiveContent::new());
+            self.content = Some((self.new)());
         }
         if self.shown {
             self.discard();
@@ -92,4 +99,9 @@ pub(crate) fn risk(reply: &Reply) -> Option<String> {
     }
     let reason = risk.get("reason").and_then(Value::as_str).or_else(|| risk.get("risk_type").and_then(Value::as_str));
     Some(reason.unwrap_or("safety_risk.detected").to_owned())
+}
+
+/// Whether a reply reports that the person is in danger (docs/replies.md, `crisis_signal`).
+pub(crate) fn reports_crisis(reply: &Reply) -> bool {
+    reply.object.get("metadata").and_then(|metadata| metadata.get("crisis_signal")) == Some(&Value::Bool(true))
 }

@@ -5,6 +5,7 @@
 //! and counts, [`generate_orchestration_plan`] calls a model, `execute_orchestration` is a pure function from one list of
 //! actions to another. The result is checked like a script ([`crate::program::recheck::Recheck`]) before it counts.
 
+pub(crate) mod content;
 pub mod edits;
 pub mod plan;
 pub mod plan_prompt;
@@ -21,8 +22,11 @@ use crate::program::evaluation::log_warnings;
 use crate::program::event::ModelCall;
 use crate::program::messages::{messages, request};
 use crate::program::orchestration::edits::{PlanEdit, is_skipped};
-use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanError};
+use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanChange, PlanError, Revision};
 use crate::program::orchestration::plan_prompt::{OrchestrationContext, names, shape};
+use crate::program::orchestration::plans::check_plan;
+use crate::program::reask::{ask_again, rejected_plan_note};
+use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::request::{Purpose, Task};
 
 /// The name of the template and of the schema of its replies.
@@ -50,8 +54,10 @@ pub(crate) struct ExecutionState<'a> {
 /// The result of a request for a plan.
 #[derive(Debug, Default)]
 pub struct Generated {
-    /// The plan; `None` if the model wants no change or the request failed.
+    /// The plan; `None` if the request failed.
     pub plan: Option<OrchestrationPlan>,
+    /// Whether the model was asked once more because its first plan was rejected.
+    pub repeated: bool,
     /// The model calls, with their prompts and replies; empty if no model was called.
     pub calls: Vec<ModelCall>,
     /// Why a requested plan is missing. It may contain text of a model's server, so it appears in events, which are masked, and in no
@@ -74,16 +80,13 @@ pub fn should_orchestrate(analysis: &Value, context: &OrchestrationContext) -> b
         && (current || pending)
 }
 
-/// Requests a plan from a model, within the timeout of `context`. Never fails: a template that cannot be rendered, a model that
-/// cannot be reached and an unreadable reply give no plan, a log entry, and the record of the call.
+/// Requests a plan from a model, within the timeout of `context`; if the plan is rejected, once more with the reason. Never fails:
+/// a template that cannot be rendered, a model that cannot be reached and an unreadable reply give no plan, a log entry, and the
+/// record of the call.
 ///
 /// Uses only `context`, so that it can run in the background and be dropped at any time.
 pub async fn generate_orchestration_plan(analysis: &Value, context: &OrchestrationContext) -> Generated {
-    let failed = |BackgroundError { kind, message }: BackgroundError| {
-        error!(topic_id = context.topic_id, kind, "there is no plan for the rest of a topic");
-        Generated { error: Some(message), ..Generated::default() }
-    };
-    let unprepared = |message: Message| BackgroundError { kind: "unprepared".to_owned(), message };
+    let unprepared = |message: Message| failed(context, BackgroundError { kind: "unprepared".to_owned(), message });
     let prepared = context.program.templates.get(ORCHESTRATOR, VERSION).and_then(|template| {
         let names = names(analysis, context);
         let prompt = messages(&template, &names)?;
@@ -92,35 +95,55 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
     });
     let (template, prompt) = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return failed(unprepared(error.to_message())),
+        Err(error) => return unprepared(error.to_message()),
     };
     let shape = match shape() {
         Ok(shape) => shape,
-        Err(error) => return failed(unprepared(error.to_message())),
+        Err(error) => return unprepared(error.to_message()),
     };
     let models = context.services.models.as_ref();
     let provider = match models.provider(template.front().model.as_deref().or(context.program.model.as_deref())) {
         Ok(provider) if provider.answers(Purpose::Orchestrator, &context.action_id) => provider,
-        Ok(provider) => return failed(unprepared(msg!("`{}` does not support plans", provider.name()))),
-        Err(error) => return failed(BackgroundError::from(&error)),
+        Ok(provider) => return unprepared(msg!("`{}` does not support plans", provider.name())),
+        Err(error) => return failed(context, BackgroundError::from(&error)),
     };
-    let background_call = BackgroundCall {
+    let call = |messages: Vec<ChatMessage>, number: u32, call_id: String| BackgroundCall {
         provider: provider.as_ref(),
-        request: request(&template, prompt, &shape, task(context)),
+        request: request(&template, messages, &shape, Task { call: context.call + number, ..task(context) }),
         shape: &shape,
-        call_id: context.call_id.clone(),
+        call_id,
         limit: context.limit,
         clock: context.services.clock.as_ref(),
         program: &context.program,
         recording: context.services.recorder.is_some(),
     };
-    let BackgroundReply { calls, reading, error: failure } = background_call.ask().await;
+    let mut first = call(prompt.clone(), 0, context.call_id.clone()).ask().await;
+    let text = std::mem::take(&mut first.text);
+    let first = generated(first, context);
+    let Some(rejected) = first.plan.as_ref().and_then(|plan| rejection(plan, context)) else { return first };
+    let mut messages = prompt;
+    ask_again(&mut messages, &text, rejected_plan_note(&rejected.why.to_string()));
+    let call_id = format!("{}.{}", context.call_id, first.calls.len());
+    let mut second = generated(call(messages, 1, call_id).ask().await, context);
+    second.calls.splice(0..0, first.calls);
+    // If there is no other plan, the rejection of the first one is recorded.
+    Generated { plan: second.plan.or(first.plan), repeated: true, ..second }
+}
+
+fn failed(context: &OrchestrationContext, BackgroundError { kind, message }: BackgroundError) -> Generated {
+    error!(topic_id = context.topic_id, kind, "there is no plan for the rest of a topic");
+    Generated { error: Some(message), ..Generated::default() }
+}
+
+/// The plan in a reply, or why there is none.
+fn generated(reply: BackgroundReply, context: &OrchestrationContext) -> Generated {
+    let BackgroundReply { calls, reading, error: failure, .. } = reply;
     match (reading, failure) {
         (Some(Ok(read)), _) => {
-            let plan = OrchestrationPlan::from_reply(&read.object, context.revision);
-            Generated { plan, calls, error: None }
+            let plan = OrchestrationPlan::from_reply(&read.object, context.revision, &context.new_id);
+            Generated { plan, calls, ..Generated::default() }
         }
-        (_, Some(failure)) => Generated { calls, ..failed(failure) },
+        (_, Some(failure)) => Generated { calls, ..failed(context, failure) },
         (Some(Err(unreadable)), None) => {
             error!(
                 topic_id = context.topic_id,
@@ -132,6 +155,16 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
         }
         (None, None) => Generated { calls, ..Generated::default() },
     }
+}
+
+/// Why a plan would be rejected in the state that it was made for.
+fn rejection(plan: &OrchestrationPlan, context: &OrchestrationContext) -> Option<PlanError> {
+    if plan.action == PlanChange::NoChange {
+        return None;
+    }
+    let Revision { plans, cursor } = context.revision;
+    let state = ExecutionState { actions: &context.actions, cursor, plans };
+    check_plan(plan, &state, &context.topic_id, context.services.recheck.as_ref()).err()
 }
 
 /// Applies `plan` to the actions of `state`. Finished actions stay as they are; only pending actions change, and the content and
@@ -173,7 +206,7 @@ fn task(context: &OrchestrationContext) -> Task {
         answer: None,
         inputs: Vec::new(),
         round: context.round,
-        call: context.asked,
+        call: context.call,
         opening: false,
     }
 }

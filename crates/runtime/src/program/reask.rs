@@ -91,6 +91,23 @@ pub(crate) const REFUSAL_NOTE: &str = "上面的请求没有得到回答。如�
      (The request above was not answered. If there is something that you should not answer, say so in `content` in safe and kind words, \
      and give the whole JSON as it was asked for.)";
 
+/// The note to a model about a reply that ended an action although these required outputs have no value.
+pub(crate) fn missing_note(missing: &[String]) -> String {
+    let names = missing.join(", ");
+    format!(
+        "上面的回复没有采用：EXIT 还不能是 YES，因为这些必需的内容还没有得到：{names}。对方已经说过的，请填进对应的键；没有说过的，EXIT 用 NO，content 接着问。请重新给出完整的 JSON。\n\
+         (The reply above was not used: EXIT cannot be YES, because these required values are still missing: {names}. Fill in what the person has said; for anything they have not said, set EXIT to NO and let content ask for it. Give the whole JSON again.)"
+    )
+}
+
+/// The note to a model about a plan that was rejected.
+pub(crate) fn rejected_plan_note(why: &str) -> String {
+    format!(
+        "上面的计划没有采用，原因见下。请改正后重新给出完整的 JSON；如果不需要调整，action 用 none。\n\
+         (The plan above was rejected for this reason. Correct it and give the whole JSON again; if no change is needed, use none as the action.)\n- {why}"
+    )
+}
+
 /// The note to a model about a reply that marked itself as unsafe.
 pub(crate) fn risk_note(reason: &str) -> String {
     format!(

@@ -1,12 +1,14 @@
 //! The state of an exchange with a model: rejected replies, the reply that counts, and whether the model is called again.
 
 use crate::program::exchange::{Ask, Exchange};
-use crate::program::live_text::risk;
+use crate::program::live_text::{reports_crisis, risk};
 use crate::program::reask::{MAX_REPLY_CHARS, reply_problems};
 use crate::program::transcript::cut_in_the_middle;
 use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::provider::ReplyPolicy;
+use bcc_llm::reply::exit::is_yes;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
+use serde_json::Value;
 
 /// The fields of a reply that assess an answer, which an opening turn does not use.
 const ANSWER_FIELDS: [&str; 5] = ["EXIT", "BRIEF", "metrics", "progress_suggestion", "metadata"];
@@ -17,9 +19,13 @@ pub(crate) struct RetryState<'a> {
     pub(crate) policy: ReplyPolicy,
     pub(crate) reasks: u32,
     /// Whether one of these retries was because a reply marked itself as unsafe.
-    pub(crate) for_safety: bool,
+    for_safety: bool,
     /// Whether the model refused to answer the last time.
     pub(crate) refused: bool,
+    /// Whether one of them was because a reply ended the action without its required outputs.
+    for_missing: bool,
+    /// Whether a reply that marked itself as unsafe reported that the person is in danger.
+    pub(crate) held_back_in_crisis: bool,
     pub(crate) rejected: Vec<RejectedReply>,
     /// The last readable reply, although it was not used as it is.
     pub(crate) earlier: Option<Exchange>,
@@ -52,9 +58,24 @@ pub(crate) enum Again {
     /// The model refused, or a content filter removed its answer.
     Refusal,
     Problems(Vec<String>),
+    Missing(Vec<String>),
 }
 
-impl RetryState<'_> {
+impl<'a> RetryState<'a> {
+    pub(crate) fn new(ask: &'a Ask<'a>, policy: ReplyPolicy) -> Self {
+        Self {
+            ask,
+            policy,
+            reasks: 0,
+            for_safety: false,
+            refused: false,
+            for_missing: false,
+            held_back_in_crisis: false,
+            rejected: vec![],
+            earlier: None,
+        }
+    }
+
     pub(crate) fn next(&mut self, reading: &Result<Reply, UnreadableReply>, cut_off: bool, refused: bool) -> Next {
         let max_retries = self.policy.reask;
         let refused_before = std::mem::replace(&mut self.refused, refused);
@@ -67,6 +88,7 @@ impl RetryState<'_> {
             };
         }
         if let Some(reason) = reading.as_ref().ok().and_then(risk) {
+            self.held_back_in_crisis |= reading.as_ref().is_ok_and(reports_crisis);
             // One safety retry is made regardless of the configuration; it counts towards `reask`.
             if self.for_safety || self.reasks >= max_retries.max(1) {
                 return Next::Keep;
@@ -78,6 +100,18 @@ impl RetryState<'_> {
             let problems = reply_problems(reading, cut_off, self.ask.shape, &self.unused());
             if !problems.is_empty() {
                 return Next::Again(Again::Problems(problems));
+            }
+        }
+        if let Ok(reply) = reading
+            && !self.for_missing
+            && reply.object.get("EXIT").is_some_and(is_yes)
+        {
+            let is_null = |name: &&String| reply.object.get(name.as_str()).is_none_or(Value::is_null);
+            let missing: Vec<String> = self.ask.missing.iter().filter(is_null).cloned().collect();
+            if !missing.is_empty() {
+                // Like the retry for safety, it is made regardless of the configuration.
+                self.for_missing = true;
+                return Next::Again(Again::Missing(missing));
             }
         }
         if reading.is_err() && self.earlier.is_some() { Next::Earlier } else { Next::Keep }

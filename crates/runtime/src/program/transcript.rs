@@ -21,6 +21,8 @@ pub struct RecentTranscript {
     keep_chars: usize,
     /// The last message of the person, regardless of its age.
     last_user_message: Option<String>,
+    /// The last message to the person, regardless of its age.
+    last_ai_message: Option<String>,
 }
 
 impl RecentTranscript {
@@ -31,9 +33,11 @@ impl RecentTranscript {
 
     pub fn push(&mut self, entry: TranscriptEntry) {
         let chars = |entry: &TranscriptEntry| entry.text.chars().count();
-        if entry.speaker == Speaker::User {
-            self.last_user_message = Some(entry.text.clone());
-        }
+        let last = match entry.speaker {
+            Speaker::User => &mut self.last_user_message,
+            Speaker::Ai => &mut self.last_ai_message,
+        };
+        *last = Some(entry.text.clone());
         self.length += chars(&entry);
         self.messages.push_back(entry);
         while let Some(oldest) = self.messages.front().map(chars) {
@@ -48,6 +52,10 @@ impl RecentTranscript {
 
     pub fn last_user_message(&self) -> Option<&str> {
         self.last_user_message.as_deref()
+    }
+
+    pub(crate) fn last_ai_message(&self) -> Option<&str> {
+        self.last_ai_message.as_deref()
     }
 
     /// The newest `count` stored messages of the person, oldest first.

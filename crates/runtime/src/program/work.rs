@@ -33,6 +33,8 @@ pub struct TurnWork {
     pub tokens_out: u64,
     /// Whether the monitor's advice reached a prompt.
     pub advice_used: bool,
+    /// The messages that were shown while they were streamed, and not discarded.
+    pub streamed: Vec<String>,
     /// The number of message ids issued.
     pub message_ids: u32,
     /// The notebook with the changes of this turn; none if it did not change.

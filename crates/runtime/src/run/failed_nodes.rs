@@ -22,12 +22,6 @@ pub(crate) const NOT_A_LIST: &str = "for-each-not-a-list";
 /// The maximum length, in characters, of the part of a warning by which it is recognized as reported.
 const MAX_WARNING_CHARS: usize = 200;
 
-/// Whether an error comes from an expression of the script. Nobody can know its values when the script is checked, so it fails the
-/// session only if a route does.
-pub(crate) fn is_expression_error(error: &SessionFailure) -> bool {
-    matches!(error.code, EXPRESSION_FAILED | NOT_A_LIST)
-}
-
 impl Session {
     /// Handles a phase, or a topic of it, whose `condition` or `for_each` failed: it exits with `error` before it is entered.
     pub(crate) fn node_failed(

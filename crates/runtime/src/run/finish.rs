@@ -1,14 +1,55 @@
-//! Ends a session before its script does: stopped or failed.
+//! What follows a turn: the session goes on, waits, or ends, also before its script does.
 
 use crate::program::event::{Event, Summary};
 use crate::program::location::EventLocation;
 use crate::program::work::TurnWork;
 use crate::run::draft::CommitDraft;
 use crate::run::head::SessionStatus;
+use crate::run::mailbox::FinishedAnalysis;
 use crate::run::session::Session;
-use crate::run::transitions::SessionFailure;
+use crate::run::transitions::{SessionFailure, WalkEnd};
+use crate::run::turns::NextStep;
 
 impl Session {
+    pub(crate) fn conclude(
+        &mut self,
+        next: Result<NextStep, SessionFailure>,
+        place: &EventLocation,
+        draft: &mut CommitDraft,
+    ) {
+        if matches!(next, Ok(NextStep::End) | Err(_)) {
+            // Results of monitors that are available by now were paid for and belong to the history.
+            // No topic is left that a plan could change.
+            for arrival in self.mailbox.take() {
+                self.record_analysis(FinishedAnalysis { orchestrate: false, ..arrival }, draft);
+            }
+        }
+        match next {
+            Ok(NextStep::Turn) => {}
+            Ok(NextStep::Wait(what)) => self.wait(what, place, draft),
+            Ok(NextStep::End) => {
+                self.status = SessionStatus::Completed;
+                let summary = self.summary(None);
+                draft.event(&EventLocation::default(), Event::SessionCompleted { summary });
+            }
+            Err(error) => self.failed(place, error, draft),
+        }
+    }
+
+    /// Moves to the next action that must run.
+    pub(crate) fn settled(&mut self, draft: &mut CommitDraft) -> Result<NextStep, SessionFailure> {
+        Ok(match self.walk_to_action(draft)? {
+            WalkEnd::Action => NextStep::Turn,
+            WalkEnd::End => NextStep::End,
+        })
+    }
+
+    /// Moves to the next action, and completes or fails the session if there is none.
+    pub(crate) fn walk_on(&mut self, place: &EventLocation, draft: &mut CommitDraft) {
+        let next = self.settled(draft);
+        self.conclude(next, place, draft);
+    }
+
     pub(crate) fn stopped(
         &mut self,
         place: &EventLocation,

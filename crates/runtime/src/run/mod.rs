@@ -3,6 +3,7 @@
 pub mod budget;
 pub mod commit;
 pub mod draft;
+mod dropped_turns;
 pub mod effects;
 pub mod elements;
 pub mod error;
@@ -16,7 +17,8 @@ pub mod mailbox;
 pub mod monitors;
 pub mod notebook;
 pub mod orchestrate;
-pub mod planner;
+mod plan_actions;
+mod planner;
 pub mod position;
 pub mod resume;
 pub mod routing;

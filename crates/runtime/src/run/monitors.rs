@@ -117,8 +117,8 @@ impl Session {
         let seq = self.last_seq + draft.events.len() as u64;
         if orchestrate {
             let (action_id, round) = (watched.action_id.clone(), watched.round);
-            let plan_request =
-                RequestedPlan { visit_key: visit_key.clone(), action_id, round, analysis: analysis.clone() };
+            let (visit_key, analysis, exit_reason) = (visit_key.clone(), analysis.clone(), watched.exit_reason);
+            let plan_request = RequestedPlan { visit_key, action_id, round, analysis, exit_reason };
             if let Some(why) = self.ask_for_plan(plan_request) {
                 Self::report_no_plan(&place, why, draft);
             }

@@ -9,7 +9,7 @@ use tracing::error;
 
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
-use crate::program::orchestration::plan::{Cursor, PlanError};
+use crate::program::orchestration::plan::{Cursor, PlanChange, PlanError};
 use crate::program::orchestration::plan_prompt::{OrchestrationContext, PlanRequest};
 use crate::program::orchestration::plans::Plans;
 use crate::program::orchestration::should_orchestrate;
@@ -69,6 +69,7 @@ impl Session {
             actions,
             cursor: self.cursor(&request.visit_key),
             plans: &plans,
+            exit_reason: request.exit_reason,
             last_seq: self.last_seq,
             call_id: format!("c{}.plan{}", self.last_seq + 1, plans.requests),
         });
@@ -115,10 +116,15 @@ impl Session {
         let cursor = self.cursor(&asked.visit_key);
         let mut plans =
             self.frames.get(&asked.visit_key).and_then(|frame| frame.plans.as_deref().cloned()).unwrap_or_default();
-        let accepted = plans.apply(plan.clone(), cursor, &topic.id, recheck.as_ref());
-        draft.event(&place, plans.event(&plan, accepted.as_ref().err(), cause, &original));
-        if let Ok(accepted) = accepted {
-            self.program = Arc::new(accepted.program);
+        plans.repeated += u32::from(generated.repeated);
+        if plan.action == PlanChange::NoChange {
+            draft.event(&place, plans.event(&plan, None, cause, &original));
+        } else {
+            let accepted = plans.apply(plan.clone(), cursor, &topic.id, recheck.as_ref());
+            draft.event(&place, plans.event(&plan, accepted.as_ref().err(), cause, &original));
+            if let Ok(accepted) = accepted {
+                self.program = Arc::new(accepted.program);
+            }
         }
         if let Some(frame) = self.frames.change(&asked.visit_key) {
             frame.plans = Some(Box::new(plans));

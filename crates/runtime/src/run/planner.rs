@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 
 use crate::program::orchestration::plan_prompt::OrchestrationContext;
 use crate::program::orchestration::{Generated, generate_orchestration_plan};
+use crate::program::outcome::ExitReason;
 
 /// A requested plan: what a resumed session needs to request it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub struct RequestedPlan {
     pub action_id: String,
     pub round: u32,
     pub analysis: Value,
+    /// Why the analyzed action ended, or what prevented it from continuing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_reason: Option<ExitReason>,
 }
 
 /// A finished plan, or why there is none.

@@ -8,8 +8,7 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::program::route_table::RouteLevel;
 use crate::run::draft::CommitDraft;
-use crate::run::failed_nodes::is_expression_error;
-use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, redacted_key};
+use crate::run::frames::{Frame, FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, redacted_key};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
@@ -18,6 +17,22 @@ use bcc_lang::script::route_parser::RouteTarget;
 
 /// The maximum number of possibly circular routes that are followed without an answer of the person.
 pub(crate) const MAX_HOPS: u32 = 100;
+
+/// Errors that fail the session if no route is defined for them: the author or the person decided so about an interrupted effect,
+/// the store is damaged, or the machine cannot run the script at all. Any other error belongs to one action, and the session goes on after it.
+const FAILING_ERRORS: [&str; 7] = [
+    "effect-interrupted",
+    "frame-unreadable",
+    "frame-unwritable",
+    "exec-not-allowed",
+    "no-kernel",
+    "no-kernels-built-in",
+    "kernel-did-not-start",
+];
+
+/// Why the session continues after an action that ended with an error.
+const WITHOUT_ERROR_ROUTE: &str =
+    "no route is defined for it, and after an error the session continues with the next action";
 
 /// The maximum number of routes that an error lists.
 const MAX_REPORTED_HOPS: usize = 8;
@@ -48,24 +63,32 @@ impl Session {
                 id: program.id.as_str(),
             }),
         };
-        // What an expression gives is only known at run time.
-        let skips = reason == ExitReason::Error && error.as_ref().is_some_and(is_expression_error);
-        let default = if skips { RouteTarget::Next } else { default_route(reason, completed) };
+        let default = default_route(reason, completed, error.as_ref());
+        let fails_insertion = self.fails_insertion(program, key, reason, &default);
         let Some(found) = found else {
-            if default == RouteTarget::Fail && self.enclosing_insertion(key).is_some() {
+            if fails_insertion {
                 return self.fail_insertion(program, key, (reason, None), error, draft);
             }
+            let default = self.target_within_plan(key, default, (reason, error.as_ref()), &place, draft);
             let why = match default {
                 RouteTarget::Fail => "no route is defined for it, and without a route this reason fails the session",
-                RouteTarget::Next if skips => {
-                    "no route is defined for it, and an action whose expression cannot be evaluated is skipped"
+                RouteTarget::Next if reason == ExitReason::Error => {
+                    let error = error.unwrap_or_else(|| unread_reply(key, reason));
+                    draft.event(&place, Event::Error { code: error.code, message: error.message, help: error.help });
+                    self.report_route(
+                        &place,
+                        (reason, None),
+                        default.to_string(),
+                        &from,
+                        WITHOUT_ERROR_ROUTE.into(),
+                        draft,
+                    );
+                    self.finish_action(key, &outcome);
+                    return Ok(());
                 }
                 RouteTarget::Next => "no route is defined for it, and after a completed action the session continues",
                 _ => "no route is defined for it, and an action that is not completed gets another round",
             };
-            if let Some(SessionFailure { code, message, help }) = error.as_ref().filter(|_| skips).cloned() {
-                draft.event(&place, Event::Error { code, message, help });
-            }
             self.report_route(&place, (reason, None), default.to_string(), &from, why.into(), draft);
             if default == RouteTarget::Next {
                 self.finish_action(key, &outcome);
@@ -78,27 +101,25 @@ impl Session {
             self.apply_assignments(program, key, &found.route.set, draft)?;
         }
         let written = found.route.then.clone();
+        let written = written.map(|then| self.target_within_plan(key, then, (reason, error.as_ref()), &place, draft));
         // A route without a target leaves the session where it would be without a route.
-        if written.is_none()
-            && found.route.insert.is_none()
-            && default == RouteTarget::Fail
-            && self.enclosing_insertion(key).is_some()
-        {
+        if written.is_none() && found.route.insert.is_none() && fails_insertion {
             return self.fail_insertion(program, key, (reason, level), error, draft);
         }
         let then = written.clone().unwrap_or(default);
         let mut why = found.table();
         if let Some(id) = &found.route.insert {
             let id = id.clone();
-            let route = format!("insert: {id}, then: {then}");
+            let ends_insertion = written.is_none() && fails_insertion;
+            let target = if ends_insertion { "error".to_owned() } else { then.to_string() };
+            let route = format!("insert: {id}, then: {target}");
             self.report_route(&place, (reason, level), route.clone(), &from, why, draft);
             self.count_route_hop(format!("{from} ({}) → {route}", reason.name()))?;
             if let Some(frame) = self.frames.change(key) {
                 frame.last = Some(Box::new(outcome.brief()));
             }
             let failure = error.map(|error| error.message);
-            let then = written.or_else(|| skips.then_some(RouteTarget::Next));
-            let insertion = Insertion::ByRoute { reason, completed, then, failure };
+            let insertion = Insertion::ByRoute { reason, completed, then: written, failure };
             return self.insert(program, key, &id, insertion, serde_json::Map::new(), draft);
         }
         let then = match then {
@@ -156,18 +177,7 @@ impl Session {
             return Err(error);
         }
         if *target == RouteTarget::Fail && reason.fails() {
-            let action = id_of(component(key));
-            let message = match reason {
-                ExitReason::Error => {
-                    msg!("the action `{action}` ended with an error: the reply of the model could not be read")
-                }
-                _ => msg!("the action `{action}` ended with `{}`", reason.name()),
-            };
-            return Err(SessionFailure {
-                code: "action-error",
-                message,
-                help: Some(Message::word("`/why` shows what was tried")),
-            });
+            return Err(unread_reply(key, reason));
         }
         self.continue_at(program, key, target, completed, draft)
     }
@@ -195,10 +205,10 @@ impl Session {
                 return self.continue_at(program, key, &RouteTarget::Next, completed, draft);
             }
             Some(then) => return self.continue_at(program, key, &then, completed, draft),
-            None => default_route(reason, completed),
+            None => default_route(reason, completed, None),
         };
         let error = failure.map(|message| SessionFailure { code: "action-error", message, help: None });
-        if then == RouteTarget::Fail && self.enclosing_insertion(key).is_some() {
+        if self.fails_insertion(program, key, reason, &then) {
             return self.fail_insertion(program, key, (reason, None), error, draft);
         }
         self.continue_at_or_fail(program, key, &then, completed, reason, error, draft)
@@ -359,6 +369,32 @@ impl Session {
         lineage(parent(key)).filter(inserted).last().map(str::to_owned)
     }
 
+    /// Whether the insertion that contains the action `key` ends with an error if the action has no route for `reason`. After an
+    /// `error`, it does so only if a caller has a route for errors; else the insertion goes on.
+    fn fails_insertion(&self, program: &Program, key: &str, reason: ExitReason, default: &RouteTarget) -> bool {
+        let Some(mut inserted) = self.enclosing_insertion(key) else { return false };
+        if *default == RouteTarget::Fail {
+            return true;
+        }
+        if reason != ExitReason::Error {
+            return false;
+        }
+        loop {
+            // The error of what a trigger inserted is only reported.
+            if self.frames.get(&inserted).is_none_or(Frame::triggered) {
+                return false;
+            }
+            let caller = parent(&inserted);
+            if self.position(program, caller).is_some_and(|position| position.route(program, reason).is_some()) {
+                return true;
+            }
+            match self.enclosing_insertion(caller) {
+                Some(outer) => inserted = outer,
+                None => return false,
+            }
+        }
+    }
+
     /// An action in an insertion failed and has no route of its own: the complete insertion fails.
     fn fail_insertion(
         &mut self,
@@ -415,13 +451,27 @@ impl Session {
     }
 }
 
-/// The default route for this reason (docs/routes.md).
-fn default_route(reason: ExitReason, completed: bool) -> RouteTarget {
+/// The default route for this reason (docs/routes.md). `error` is the cause of an exit with an error.
+fn default_route(reason: ExitReason, completed: bool, error: Option<&SessionFailure>) -> RouteTarget {
+    let fails = || error.is_some_and(|error| FAILING_ERRORS.contains(&error.code));
     match () {
+        () if reason == ExitReason::Error && !fails() => RouteTarget::Next,
         () if reason.fails() => RouteTarget::Fail,
         () if completed => RouteTarget::Next,
         () => RouteTarget::Resume,
     }
+}
+
+/// The error for an action that ended with `reason` and no message.
+fn unread_reply(key: &str, reason: ExitReason) -> SessionFailure {
+    let action = id_of(component(key));
+    let message = match reason {
+        ExitReason::Error => {
+            msg!("the action `{action}` ended with an error: the reply of the model could not be read")
+        }
+        _ => msg!("the action `{action}` ended with `{}`", reason.name()),
+    };
+    SessionFailure { code: "action-error", message, help: Some(Message::word("`/why` shows what was tried")) }
 }
 
 /// The error in an outcome; `None` for an unreadable reply, whose outcome contains more than a person should see.

@@ -63,7 +63,7 @@ impl Session {
             return Ok(false);
         };
         let (action_id, round) = (at.action_id.clone().unwrap_or_default(), at.round.unwrap_or(1));
-        let request = RequestedPlan { visit_key, action_id, round, analysis: Value::Null };
+        let request = RequestedPlan { visit_key, action_id, round, analysis: Value::Null, exit_reason: None };
         let before = Arc::clone(&self.program);
         let mut draft = CommitDraft::default();
         self.apply_finished_plan(

@@ -67,6 +67,7 @@ impl SessionFailure {
         match error {
             ActionError::Failed { code, message, help } => Self { code, message, help },
             ActionError::Model(error) => Self { code: "model-failed", message: error.to_message(), help: None },
+            ActionError::Unusable { message, help } => Self { code: "replies-unusable", message, help },
             ActionError::Source(error) => Self { code: error.code, message: error.message, help: error.help },
             ActionError::Kernel(error) => Self { code: error.code, message: error.message, help: error.help },
         }

@@ -28,6 +28,12 @@ pub(crate) struct TriggerCheck<'a> {
     pub(crate) failure: Option<&'a Message>,
 }
 
+/// A trigger that holds.
+pub(crate) struct FiredTrigger<'p> {
+    trigger: &'p Trigger,
+    why: Message,
+}
+
 impl Session {
     /// The scopes of the script, at any position.
     pub(crate) fn script_scopes(&self) -> &Scopes {
@@ -44,13 +50,42 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<bool, SessionFailure> {
         let metadata = std::mem::take(&mut self.metadata);
+        let scopes = self.script_scopes().session_scopes();
+        let Some(fired) = self.find_trigger(program, check, metadata, scopes, draft) else { return Ok(false) };
+        self.fire(program, fired, check, draft)?;
+        Ok(true)
+    }
+
+    /// Checks the triggers against a turn that is not applied yet, which can then be dropped. `scopes` are the variables with its
+    /// changes.
+    pub(crate) fn find_trigger_in_turn<'p>(
+        &mut self,
+        program: &'p Program,
+        check: TriggerCheck<'_>,
+        (metadata, scopes): (Map<String, Value>, &Scopes),
+        draft: &mut CommitDraft,
+    ) -> Option<FiredTrigger<'p>> {
+        let before = std::mem::replace(&mut self.scopes, scopes.clone());
+        let visible = self.script_scopes().session_scopes();
+        self.scopes = before;
+        self.find_trigger(program, check, metadata, visible, draft)
+    }
+
+    /// The first trigger that holds.
+    fn find_trigger<'p>(
+        &mut self,
+        program: &'p Program,
+        check: TriggerCheck<'_>,
+        metadata: Map<String, Value>,
+        scopes: Scopes,
+        draft: &mut CommitDraft,
+    ) -> Option<FiredTrigger<'p>> {
         if program.triggers.is_empty() {
-            return Ok(false);
+            return None;
         }
         let key = self.frames.leaf();
         let place = check.place;
         // A trigger belongs to the session: it sees the same names at any position.
-        let scopes = self.script_scopes().session_scopes();
         let mut names = crate::program::turn::base_names(program, None, None, &self.recent, scopes);
         names.set_text("time", self.services.clock.prompt_time(self.last_seq));
         names.set("current_round", json!(place.round.unwrap_or(1)));
@@ -88,10 +123,9 @@ impl Session {
                     msg!("`when` cannot be evaluated: {}", trigger.when.source())
                 }
             };
-            self.fire(program, &key, trigger, (why, check), draft)?;
-            return Ok(true);
+            return Some(FiredTrigger { trigger, why });
         }
-        Ok(false)
+        None
     }
 
     /// Whether a trigger is not checked now.
@@ -104,15 +138,17 @@ impl Session {
         fired.is_some_and(|fired| trigger.once || fired.answers == self.answers) || lineage(key).any(is_own_insertion)
     }
 
-    fn fire(
+    /// Inserts the target of a trigger below the innermost frame.
+    pub(crate) fn fire(
         &mut self,
         program: &Program,
-        key: &str,
-        trigger: &Trigger,
-        (why, check): (Message, TriggerCheck<'_>),
+        FiredTrigger { trigger, why }: FiredTrigger<'_>,
+        check: TriggerCheck<'_>,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let place = check.place;
+        let leaf = self.frames.leaf();
+        let key = leaf.as_str();
         let then = if trigger.ends { RouteTarget::End } else { RouteTarget::Resume };
         let route = format!("insert: {}, then: {then}", trigger.insert);
         let from = place.action_id.clone().unwrap_or_default();

@@ -21,11 +21,10 @@ use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{Frame, FrameTarget, Insertion, block_component, child, redacted_key};
 use crate::run::head::SessionStatus;
-use crate::run::mailbox::FinishedAnalysis;
 use crate::run::notebook::{cell_row, check_cell_limits, state_row};
 use crate::run::position::{Position, last_of};
 use crate::run::session::{Session, SessionPause, next_answer_id};
-use crate::run::transitions::{SessionFailure, WalkEnd};
+use crate::run::transitions::SessionFailure;
 use crate::run::triggers::TriggerCheck;
 use bcc_lang::script::route_parser::RouteTarget;
 
@@ -150,6 +149,7 @@ impl Session {
         let place = self.place_of(&key);
         let kind = position.step.kind;
         let reasons_with_route = position.reasons_with_route(&program);
+        let planned = self.planned_action(&key);
         let resources =
             self.turn_resources((&program, &self.services), (&key, frame), &position, &place, &reasons_with_route);
         let answered = resources.answer.is_some();
@@ -171,13 +171,33 @@ impl Session {
             place: EventLocation { round: work.round, ..place },
             kind,
         };
+        let repeatable = answered && position.step.action.can_be_repeated();
+        if let Ok(flow) = &result
+            && repeatable
+        {
+            let check = TriggerCheck { place: &context.place, unjudged: false, failure: None };
+            if let Some(fired) = self.interrupting_trigger(&program, check, (flow, &work), &mut draft) {
+                self.drop_turn(context.key, &context.place, (flow, work), &mut draft);
+                let fired = self.fire(&program, fired, check, &mut draft);
+                let next = fired.and_then(|()| self.settled(&mut draft));
+                self.conclude(next, &context.place, &mut draft);
+                return self.commit(draft).await;
+            }
+        }
+        let was_checked = repeatable && result.is_ok();
         let next = match result {
             Ok(flow) => self.apply_flow(&program, &context, flow, work, &mut draft)?,
             Err(ActionError::Model(error)) => {
                 self.stopped(&context.place, SessionFailure::of_model(&error), work, &mut draft);
                 return self.commit(draft).await;
             }
-            Err(error @ ActionError::Source(_)) => {
+            Err(ActionError::Unusable { message, help }) if planned.is_some() => {
+                // The next visit of the action would stop the session again, so it is skipped, as any error in a plan is.
+                self.keep_calls(&context.place, work, &mut draft);
+                self.clear_answer(context.key);
+                Err(SessionFailure { code: "replies-unusable", message, help })
+            }
+            Err(error @ (ActionError::Source(_) | ActionError::Unusable { .. })) => {
                 self.stopped(&context.place, SessionFailure::of(error), work, &mut draft);
                 return self.commit(draft).await;
             }
@@ -206,57 +226,27 @@ impl Session {
                 )
             }
         };
+        let next = match (next, &planned) {
+            (Err(error), Some(planned)) => self.skip_planned_action(planned, error, &context.place, &mut draft),
+            (next, _) => next,
+        };
         let failure = next.as_ref().err().map(|error| error.message.clone());
         let check = TriggerCheck { place: &context.place, unjudged: !answered, failure: failure.as_ref() };
-        let next = match self.check_triggers(&program, check, &mut draft) {
-            Ok(true) => self.settled(&mut draft),
-            Ok(false) => next,
-            Err(error) => Err(error),
+        let next = if was_checked {
+            self.metadata.clear();
+            next
+        } else {
+            match self.check_triggers(&program, check, &mut draft) {
+                Ok(true) => self.settled(&mut draft),
+                Ok(false) => next,
+                Err(error) => Err(error),
+            }
         };
         let job = if answered { self.next_job(&program, &position, &context.place, &draft) } else { None };
         self.conclude(next, &context.place, &mut draft);
         // Monitors end with the session.
         self.next_job = job.filter(|_| !self.status.is_final());
         self.commit(draft).await
-    }
-
-    pub(crate) fn conclude(
-        &mut self,
-        next: Result<NextStep, SessionFailure>,
-        place: &EventLocation,
-        draft: &mut CommitDraft,
-    ) {
-        if matches!(next, Ok(NextStep::End) | Err(_)) {
-            // Results of monitors that are available by now were paid for and belong to the history.
-            // No topic is left that a plan could change.
-            for arrival in self.mailbox.take() {
-                self.record_analysis(FinishedAnalysis { orchestrate: false, ..arrival }, draft);
-            }
-        }
-        match next {
-            Ok(NextStep::Turn) => {}
-            Ok(NextStep::Wait(what)) => self.wait(what, place, draft),
-            Ok(NextStep::End) => {
-                self.status = SessionStatus::Completed;
-                let summary = self.summary(None);
-                draft.event(&EventLocation::default(), Event::SessionCompleted { summary });
-            }
-            Err(error) => self.failed(place, error, draft),
-        }
-    }
-
-    /// Moves to the next action that must run.
-    pub(crate) fn settled(&mut self, draft: &mut CommitDraft) -> Result<NextStep, SessionFailure> {
-        Ok(match self.walk_to_action(draft)? {
-            WalkEnd::Action => NextStep::Turn,
-            WalkEnd::End => NextStep::End,
-        })
-    }
-
-    /// Moves to the next action, and completes or fails the session if there is none.
-    pub(crate) fn walk_on(&mut self, place: &EventLocation, draft: &mut CommitDraft) {
-        let next = self.settled(draft);
-        self.conclude(next, place, draft);
     }
 
     fn apply_flow(
@@ -445,7 +435,7 @@ impl Session {
         self.apply_work(&place, work, draft).map_err(|error| SessionFailure::new(error.to_message()))
     }
 
-    fn wait(&mut self, what: WaitReason, place: &EventLocation, draft: &mut CommitDraft) {
+    pub(crate) fn wait(&mut self, what: WaitReason, place: &EventLocation, draft: &mut CommitDraft) {
         if what == WaitReason::InterruptedEffect {
             return self.ask_about_effect(place, draft);
         }

@@ -142,6 +142,7 @@ impl LoopConfig {
                 live: false,
                 repair: request.repair,
                 reask: request.reask,
+                missing: vec![],
             })
             .await?;
         // A bare list of actions is not an object, but is accepted as a behavior. It is checked first, because a search for an

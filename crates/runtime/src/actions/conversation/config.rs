@@ -13,6 +13,7 @@ use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::yaml::YamlNode;
+use bcc_lang::template::front_matter::FallbackTexts;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 use bcc_llm::reply::shape::{OutputField, ReplyShape, ShapeError};
@@ -27,10 +28,10 @@ pub struct ModelConfig {
     /// The places where outputs are marked as required.
     pub required: Vec<Span>,
     pub shape: ReplyShape,
-    /// `fallback`: the message to send when a reply cannot be read.
-    pub fallback: Option<Text>,
-    /// The apology of the template, sent before the repeated question if there is no `fallback`.
-    pub apology: String,
+    /// `fallback`: messages to send instead of a reply that cannot be used.
+    pub fallback: Vec<Text>,
+    /// The texts of the template that are sent instead of a reply if there is no `fallback`.
+    pub fallbacks: FallbackTexts,
     /// `repair`: whether JSON with errors is repaired; `None` uses the configuration of the model.
     pub repair: Option<bool>,
     /// `reask`: how often the model is asked again after an unusable reply; `None` uses the configuration of the model.
@@ -49,7 +50,7 @@ pub(crate) fn model_config(
     checker: &mut dyn KindChecker,
 ) -> Option<ModelConfig> {
     let version = fields.integer("version", 1..=999).unwrap_or(1);
-    let fallback = fields.text("fallback").and_then(|field| checker.text(&field));
+    let fallback = fields.texts("fallback").iter().filter_map(|field| checker.text(field)).collect();
     let is_monitored = fields.choice("monitor", &["on", "off"]) != Some("off");
     let repair = fields.choice("repair", &["on", "off"]).map(|repair| repair == "on");
     let reask = fields.integer("reask", 0..=5);
@@ -85,9 +86,9 @@ pub(crate) fn model_config(
     let required = output_node.and_then(|node| node.as_sequence()).unwrap_or_default();
     let required: Vec<Span> = required.iter().filter_map(required_span).collect();
     let monitor = if is_monitored { monitor_shape(monitor, fields, checker) } else { None };
-    let apology = checker.template_fallback(kind, version).unwrap_or_default();
+    let fallbacks = checker.template_fallbacks(kind, version);
     let outputs = Outputs::new(outputs);
-    Some(ModelConfig { kind, version, outputs, required, shape, fallback, apology, repair, reask, monitor })
+    Some(ModelConfig { kind, version, outputs, required, shape, fallback, fallbacks, repair, reask, monitor })
 }
 
 impl ModelConfig {
@@ -108,6 +109,7 @@ impl ModelConfig {
             live: false,
             repair: self.repair,
             reask: self.reask,
+            missing: vec![],
         }
     }
 }

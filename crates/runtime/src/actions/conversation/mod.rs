@@ -4,3 +4,4 @@ pub mod config;
 pub mod outputs;
 pub mod reading;
 pub mod rounds;
+pub(crate) mod substitute;

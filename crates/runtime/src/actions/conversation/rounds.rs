@@ -9,9 +9,11 @@ use serde_json::{Map, Value, json};
 use crate::actions::conversation::config::ModelConfig;
 use crate::actions::conversation::outputs::{hide_sensitive, still_missing, write_outputs};
 use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome};
+use crate::actions::conversation::substitute::UnusableReply;
 use crate::program::action::{Action, WatchedConfig};
 use crate::program::exchange::{Ask, Exchange};
 use crate::program::flow::{ActionError, Flow, WaitReason};
+use crate::program::live_text::reports_crisis;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::template::names::TemplateNames;
@@ -47,13 +49,28 @@ pub struct Conversation {
     pub watched: Option<WatchedConfig>,
 }
 
+/// How many openings of one action may be unusable: the last one stops the session.
+const MAX_UNUSABLE_OPENINGS: u32 = 3;
+
 /// The state of a conversation between turns.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Rounds {
     /// The round that waits for an answer; 0 before the opening.
     round: u32,
-    /// The last message, which is repeated after an unreadable reply.
+    /// The last question or message, which is repeated after an unusable reply.
     asked: String,
+    /// The number of openings that could not be used.
+    #[serde(skip_serializing_if = "is_zero")]
+    unusable_openings: u32,
+    /// The number of texts that were sent in place of replies.
+    #[serde(skip_serializing_if = "is_zero")]
+    substitutes: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde needs
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 #[async_trait]
@@ -72,8 +89,17 @@ impl Action for Conversation {
                 }
                 Ok(Flow::Wait(WaitReason::Input))
             }
-            _ => self.opening(turn).await,
+            // After an unusable opening, the answer to the text in its place only leads to the next attempt.
+            _ => self.opening(turn, rounds).await,
         }
+    }
+
+    fn is_free_of_effects(&self) -> bool {
+        true
+    }
+
+    fn can_be_repeated(&self) -> bool {
+        true
     }
 
     fn takes_advice(&self) -> bool {
@@ -86,7 +112,7 @@ impl Action for Conversation {
 }
 
 impl Conversation {
-    async fn opening(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+    async fn opening(&self, turn: &Turn<'_>, rounds: Rounds) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let names = turn.names(turn.last_round(self.max_rounds));
         let question = turn.text(&self.content, &names)?;
@@ -103,30 +129,43 @@ impl Conversation {
                 metadata,
                 ..Outcome::default()
             };
-            return self.opened(turn, outcome, question);
+            return self.opened(turn, outcome, question, rounds);
         }
         let ask = self.ask(turn, names, &question, None, 1, true)?;
         let mut exchange = turn.exchange(ask).await?;
         self.warn_ignored_fields(turn, &exchange, done);
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
-        let unreadable = exchange.reading.is_err();
-        let message = match content(&exchange) {
-            Some(text) if !text.trim().is_empty() => text.to_owned(),
-            // There is no earlier question, so no apology is needed: the text of the author is used instead.
-            _ => self.own_fallback(turn)?.unwrap_or(question),
+        let Some(message) = content(&exchange).filter(|text| !text.trim().is_empty()).map(str::to_owned) else {
+            return self.not_opened(turn, exchange, rounds);
         };
         turn.send_message(Some(exchange.message_id.clone()), &message);
-        let judged = (done && unreadable).then(|| judged(&mut exchange, &self.model.shape));
-        let outcome = outcome(exchange, (1, turn.last_round(self.max_rounds)), reason, done, judged, Map::new());
-        self.opened(turn, outcome, message)
+        let outcome = outcome(exchange, (1, turn.last_round(self.max_rounds)), reason, done, None, Map::new());
+        self.opened(turn, outcome, message, rounds)
     }
 
-    fn opened(&self, turn: &Turn<'_>, outcome: Outcome, asked: String) -> Result<Flow, ActionError> {
+    fn opened(&self, turn: &Turn<'_>, outcome: Outcome, asked: String, rounds: Rounds) -> Result<Flow, ActionError> {
         if self.turn_taking == TurnTaking::NoAnswer {
             return Ok(Flow::done(outcome));
         }
         turn.report_outcome(outcome);
-        turn.store_state(&Rounds { round: 1, asked })?;
+        turn.store_state(&Rounds { round: 1, asked, ..rounds })?;
+        Ok(Flow::Wait(WaitReason::Input))
+    }
+
+    /// The opening has no text that can be sent. The person reads a notice, and whatever they write leads to the next attempt.
+    fn not_opened(&self, turn: &Turn<'_>, exchange: Exchange, rounds: Rounds) -> Result<Flow, ActionError> {
+        let unusable_openings = rounds.unusable_openings + 1;
+        if unusable_openings >= MAX_UNUSABLE_OPENINGS {
+            let action = turn.place.action_id.as_deref().unwrap_or_default();
+            let message = msg!("the model gave no usable reply to open `{action}`, {MAX_UNUSABLE_OPENINGS} times");
+            let help = "resume the session to ask again, or with another model: `sessions resume ID --model M`";
+            return Err(ActionError::Unusable { message, help: Some(help.into()) });
+        }
+        let reason = UnusableReply::of(&exchange, true);
+        let text = self.substitute(turn, reason, &rounds.asked, rounds.substitutes)?;
+        turn.send_message(Some(exchange.message_id.clone()), &text);
+        turn.report_outcome(outcome(exchange, (1, turn.last_round(self.max_rounds)), None, false, None, Map::new()));
+        turn.store_state(&Rounds { unusable_openings, substitutes: rounds.substitutes + 1, ..rounds })?;
         Ok(Flow::Wait(WaitReason::Input))
     }
 
@@ -147,46 +186,65 @@ impl Conversation {
         let reply = exchange.reading.as_ref().map_or(&empty, |reply| &reply.object);
         let extracted = write_outputs(turn, &self.model.outputs, reply);
         // The message of a held-back reply is not sent, so its EXIT would leave the person without an answer.
-        let exit =
-            exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes) && self.has_required_outputs(turn);
+        let wants_exit = reply.get("EXIT").is_some_and(is_yes);
+        let crisis = exchange.reading.as_ref().is_ok_and(reports_crisis);
+        // A held-back reply does not count, and neither does its EXIT.
+        let exit = wants_exit && exchange.held_back.is_none() && self.has_required_outputs(turn);
         let is_last_round = round >= turn.last_round(self.max_rounds);
         let judged = judged(&mut exchange, &self.model.shape);
         let reason = exit_reason(exit, is_last_round, judged.suggestion);
-        let reply_text = content(&exchange).filter(|text| !text.trim().is_empty()).map(str::to_owned);
-        let message_id = exchange.message_id.clone();
-        let outcome = outcome(
-            exchange,
-            (round, turn.last_round(self.max_rounds)),
-            reason,
-            exit || is_last_round,
-            Some(judged),
-            extracted,
-        );
-        if exit {
-            turn.send_message(Some(message_id), reply_text.as_deref().unwrap_or_default());
+        let completed = exit || is_last_round;
+        // Words that end the action are no question: if EXIT counts as no, the earlier question is repeated instead.
+        let closing = wants_exit && !completed;
+        let reply_text = content(&exchange).filter(|text| !text.trim().is_empty() && !closing).map(str::to_owned);
+        let message_id = Some(exchange.message_id.clone());
+        let unusable = UnusableReply::of(&exchange, false);
+        let limits = (round, turn.last_round(self.max_rounds));
+        let outcome = outcome(exchange, limits, reason, completed, Some(judged), extracted);
+        let substitute = || self.substitute(turn, unusable, &rounds.asked, rounds.substitutes);
+        if completed {
+            // Nobody answers a question that is repeated after the last round, but what concerns the person's safety is sent.
+            let text = match reply_text {
+                None if unusable != UnusableReply::Later => substitute()?,
+                text => text.unwrap_or_default(),
+            };
+            turn.send_message(message_id, &text);
             return Ok(Flow::done(outcome));
         }
-        if is_last_round {
-            // The message may be a question that will not be answered. It is only stored in the outcome.
-            return Ok(Flow::done(outcome));
-        }
-        let message = match reply_text {
-            Some(text) => text,
-            None => self.fallback(turn, &rounds.asked)?,
-        };
         // A route leaves this action, so the message would be a question that is not answered now. It is sent as the question
-        // of the next round when the action continues.
+        // of the next round when the action continues. What helps a person in danger is sent at once.
         let leaves_action = reason.is_some_and(|reason| turn.reasons_with_route.contains(&reason));
         if leaves_action {
-            turn.store_state(&Rounds { round: round + 1, asked: message })?;
+            let asked = match (reply_text, unusable) {
+                (Some(text), _) if crisis => {
+                    turn.send_message(message_id, &text);
+                    rounds.asked
+                }
+                (None, UnusableReply::HeldBackInCrisis) => {
+                    turn.send_message(message_id, &substitute()?);
+                    rounds.asked
+                }
+                (Some(text), _) => text,
+                (None, _) => rounds.asked,
+            };
+            turn.store_state(&Rounds { round: round + 1, asked, ..rounds })?;
             return Ok(Flow::Exit(Box::new(outcome)));
         }
         turn.report_outcome(outcome);
         // The answer belonged to this round; the message starts the next one.
         turn.in_round(round + 1);
-        turn.send_message(Some(message_id), &message);
-        // If this reply had no message, the earlier question is stored again.
-        turn.store_state(&Rounds { round: round + 1, asked: message })?;
+        let rounds = match reply_text {
+            Some(text) => {
+                turn.send_message(message_id, &text);
+                Rounds { asked: text, ..rounds }
+            }
+            // The question that was asked last is still the one to answer.
+            None => {
+                turn.send_message(message_id, &substitute()?);
+                Rounds { substitutes: rounds.substitutes + 1, ..rounds }
+            }
+        };
+        turn.store_state(&Rounds { round: round + 1, ..rounds })?;
         Ok(Flow::Wait(WaitReason::Input))
     }
 
@@ -217,23 +275,6 @@ impl Conversation {
         }
     }
 
-    fn own_fallback(&self, turn: &Turn<'_>) -> Result<Option<String>, ActionError> {
-        self.model.fallback.as_ref().map(|text| turn.text(text, &turn.names(self.max_rounds))).transpose()
-    }
-
-    /// The replacement for an unusable reply: the `fallback` of the author, else the apology of the template and the question
-    /// again.
-    fn fallback(&self, turn: &Turn<'_>, asked: &str) -> Result<String, ActionError> {
-        if let Some(own) = self.own_fallback(turn)? {
-            return Ok(own);
-        }
-        let apology = self.model.apology.trim();
-        if apology.is_empty() || asked.starts_with(apology) {
-            return Ok(asked.to_owned());
-        }
-        Ok(format!("{apology}\n{asked}"))
-    }
-
     fn ask<'a>(
         &'a self,
         turn: &Turn<'_>,
@@ -248,13 +289,15 @@ impl Conversation {
             names.set_text(name, rendered.unwrap_or_default());
         }
         names.set("understanding_threshold", json!(self.understanding_threshold));
+        let is_last_round = round >= turn.last_round(self.max_rounds);
+        let missing = if opening { vec![] } else { still_missing(turn, &self.model.outputs) };
         Ok(Ask {
             answer,
             round,
             opening,
-            // The message of a last round is sent only if EXIT, which follows it, is yes. If a route may leave the action, the
-            // message is sent later or not at all.
-            live: opening || (round < turn.last_round(self.max_rounds) && turn.reasons_with_route.is_empty()),
+            // If a route may leave the action, the message is sent later or not at all.
+            live: opening || is_last_round || turn.reasons_with_route.is_empty(),
+            missing,
             ..self.model.ask(question, names)
         })
     }

@@ -93,7 +93,7 @@ pub async fn analyze(monitor: &dyn Monitor, watched: &WatchedTurn, context: &Mon
 }
 
 fn analysis_result(monitor: &dyn Monitor, watched: &WatchedTurn, reply: BackgroundReply) -> AnalysisResult {
-    let BackgroundReply { calls, reading, error: failure } = reply;
+    let BackgroundReply { calls, reading, error: failure, .. } = reply;
     if let Some(failure) = failure {
         error!(monitor = monitor.name(), action_id = watched.action_id, kind = failure.kind, "a monitor got no reply");
     }

@@ -136,6 +136,7 @@ async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, Act
         live: false,
         repair: None,
         reask: None,
+        missing: vec![],
     };
     turn.exchange(ask).await
 }

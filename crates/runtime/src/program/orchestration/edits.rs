@@ -4,6 +4,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
+use crate::program::orchestration::content::{check_kind, make_literal};
 use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanChange, PlanError, PlanPosition};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::legacy_fields::{current_spelling, is_legacy_output};
@@ -21,8 +22,8 @@ const MAX_DEPTH: usize = 16;
 /// Fields of an action that no plan may change: its identity and the script's control flow around it.
 const FIXED_FIELDS: [&str; 6] = ["action_type", "action_id", "condition", "on_exit", "on_interrupted", "config"];
 
-/// Fields that control where the session goes or whether an action runs: a plan must not contain them.
-const CONTROL_FIELDS: [&str; 3] = ["condition", "on_exit", "on_interrupted"];
+/// The fields of a new action.
+const NEW_ACTION_FIELDS: [&str; 3] = ["action_type", "action_id", "config"];
 
 /// Fields that a plan may change in the current action.
 const CURRENT_ACTION_FIELDS: [&str; 2] = ["content", "exit"];
@@ -70,12 +71,19 @@ impl PlanEdit<'_> {
     pub(crate) fn insert(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
         let new = plan.new_action.as_ref().and_then(Value::as_object);
         let new = new.ok_or_else(|| incomplete("insert", "new_action"))?;
-        let new = Value::Object(with_current_names(new));
-        let id = id_of(&new).to_owned();
+        let mut new = with_current_names(new);
+        let id = new.get("action_id").and_then(Value::as_str).unwrap_or_default().to_owned();
         if id.is_empty() {
             return Err(incomplete("insert", "new_action.action_id"));
         }
-        check_no_control(&new)?;
+        if let Some(field) = new.keys().find(|name| !NEW_ACTION_FIELDS.contains(&name.as_str())) {
+            return Err(forbidden_field(field));
+        }
+        if let Some(config) = new.get_mut("config").and_then(Value::as_object_mut) {
+            make_literal(config);
+        }
+        let new = Value::Object(new);
+        check_kind(&new)?;
         let mut taken = Vec::new();
         self.actions.iter().for_each(|action| ids_within(action, &mut taken));
         if taken.contains(&id.as_str()) {
@@ -109,12 +117,12 @@ impl PlanEdit<'_> {
             Some(Value::Object(config)) if changes.len() == 1 => config,
             _ => changes,
         };
-        let fields = renamed(changes);
+        let mut fields = renamed(changes);
         if let Some(fixed) = fields.keys().find(|name| FIXED_FIELDS.contains(&name.as_str())) {
             let why = msg!("a plan can change only fields of an action's config, not its `{fixed}`");
             return Err(PlanError::new("field-fixed", why));
         }
-        check_cases_no_control(&fields)?;
+        make_literal(&mut fields);
         let at = match &plan.target_position {
             None if self.planned.started => self.planned.at,
             None => return Err(incomplete("modify", "target_position")),
@@ -130,6 +138,7 @@ impl PlanEdit<'_> {
             return Err(PlanError::new("field-fixed", why));
         }
         self.not_skipped(at)?;
+        self.actions.get(at).map_or(Ok(()), check_kind)?;
         let mut list = self.actions.to_vec();
         if let Some(action) = list.get_mut(at).and_then(Value::as_object_mut) {
             let config = action.entry("config").or_insert_with(|| Value::Object(Map::new()));
@@ -270,32 +279,8 @@ fn incomplete(change: &str, field: &str) -> PlanError {
     PlanError::new("plan-incomplete", msg!("a plan to {change} needs `{field}`"))
 }
 
-/// Rejects an action in a plan if it, or an action inside it, would decide where the conversation goes. Only the script decides
-/// that, up to the end of the session.
-fn check_no_control(action: &Value) -> Result<(), PlanError> {
-    let Some(action) = action.as_object() else { return Ok(()) };
-    let action = with_current_names(action);
-    if let Some(field) = CONTROL_FIELDS.iter().find(|name| action.contains_key(**name)) {
-        return Err(forbidden_field(field));
-    }
-    action.get("config").and_then(Value::as_object).map_or(Ok(()), check_cases_no_control)
-}
-
-/// Checks the cases in a config in the same way. Misspelled or misplaced fields fail the later check anyway.
-fn check_cases_no_control(config: &Map<String, Value>) -> Result<(), PlanError> {
-    let cases = config.get("cases").and_then(Value::as_array).into_iter().flatten();
-    for case in cases.chain(config.get("else")) {
-        if case.get("goto").is_some() {
-            return Err(forbidden_field("goto"));
-        }
-        let actions = case.get("actions").and_then(Value::as_array);
-        actions.into_iter().flatten().try_for_each(check_no_control)?;
-    }
-    Ok(())
-}
-
 fn forbidden_field(name: &str) -> PlanError {
-    let why = msg!("a plan must not contain `{name}`: only the script decides where the conversation goes");
+    let why = msg!("an action of a plan has only a type, an id and a config, not `{}`", shortened(name));
     PlanError::new("field-fixed", why)
 }
 
@@ -306,6 +291,7 @@ impl PlanChange {
             Self::Modify => edit.modify(plan),
             Self::Skip => edit.skip(plan),
             Self::Reorder => edit.reorder(plan),
+            Self::NoChange => Ok(edit.actions.to_vec()),
         }
     }
 }

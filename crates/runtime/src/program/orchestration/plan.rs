@@ -5,6 +5,8 @@ use bcc_lang::message::stored;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::program::orchestration::content::as_action;
+
 /// The maximum number of stored characters of a plan's reason.
 const MAX_REASON_CHARS: usize = 1_000;
 
@@ -20,6 +22,9 @@ pub enum PlanChange {
     Skip,
     /// Reorders the pending actions.
     Reorder,
+    /// Changes nothing.
+    #[serde(rename = "none")]
+    NoChange,
 }
 
 impl PlanChange {
@@ -30,11 +35,13 @@ impl PlanChange {
             Self::Modify => "modify",
             Self::Skip => "skip",
             Self::Reorder => "reorder",
+            Self::NoChange => "none",
         }
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Insert, Self::Modify, Self::Skip, Self::Reorder].into_iter().find(|change| change.name() == name)
+        let all = [Self::Insert, Self::Modify, Self::Skip, Self::Reorder, Self::NoChange];
+        all.into_iter().find(|change| change.name() == name)
     }
 }
 
@@ -101,10 +108,11 @@ pub struct OrchestrationPlan {
 }
 
 impl OrchestrationPlan {
-    /// The plan in a reply of the shape `topic_orchestrator`; `None` if the reply requests no change.
-    pub fn from_reply(reply: &Map<String, Value>, revision: Revision) -> Option<Self> {
+    /// The plan in a reply of the shape `topic_orchestrator`; `None` if its change is unknown. `new_id` is the id of a new action
+    /// that has none.
+    pub fn from_reply(reply: &Map<String, Value>, revision: Revision, new_id: &str) -> Option<Self> {
         let action = PlanChange::parse(reply.get("action")?.as_str()?)?;
-        let object = |name: &str| reply.get(name).filter(|value| value.is_object());
+        let object = |name: &str| reply.get(name).and_then(Value::as_object);
         let target_position = reply.get("target_position").and_then(|value| match value {
             Value::Number(number) => {
                 number.as_u64().and_then(|index| usize::try_from(index).ok()).map(PlanPosition::Index)
@@ -120,8 +128,8 @@ impl OrchestrationPlan {
         Some(Self {
             action,
             target_position,
-            new_action: object("new_action").cloned(),
-            modifications: object("modifications").and_then(Value::as_object).cloned(),
+            new_action: object("new_action").map(|new| as_action(new, new_id)),
+            modifications: object("modifications").cloned(),
             order,
             reason: reason.chars().take(MAX_REASON_CHARS).collect(),
             revision,

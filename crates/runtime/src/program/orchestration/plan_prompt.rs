@@ -7,10 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::program::location::EventLocation;
 use crate::program::monitor::DEFAULT_MONITOR_TIMEOUT;
+use crate::program::orchestration::content::{shown, usable_skills};
 use crate::program::orchestration::edits::{id_of, is_skipped};
 use crate::program::orchestration::plan::{Cursor, Revision};
 use crate::program::orchestration::plans::Plans;
 use crate::program::orchestration::{MAX_PLANS, ORCHESTRATOR};
+use crate::program::outcome::ExitReason;
 use crate::program::program::{Phase, Program, Topic};
 use crate::program::services::Services;
 use crate::program::transcript::{RecentTranscript, cut_in_the_middle};
@@ -21,13 +23,14 @@ use bcc_lang::value::scopes::Scopes;
 use bcc_llm::reply::shape::{ReplyShape, ShapeError};
 
 /// The names that the template receives beyond variables and the engine's names.
-pub const ORCHESTRATOR_NAMES: [&str; 13] = [
+pub const ORCHESTRATOR_NAMES: [&str; 14] = [
     "chat",
     "chat_history",
     "answer",
     "topic_id",
     "strategy",
     "analysis",
+    "exit_reason",
     "actions",
     "current_action",
     "revision",
@@ -70,6 +73,10 @@ pub struct OrchestrationContext {
     pub revision: Revision,
     /// How often a plan was requested in this visit.
     pub asked: u32,
+    /// How often a model was asked for these plans.
+    pub call: u32,
+    /// The id of a new action that has none.
+    pub new_id: String,
     /// The id of the call, unique in the session.
     pub call_id: String,
     /// The timeout: [`DEFAULT_MONITOR_TIMEOUT`].
@@ -90,6 +97,8 @@ pub struct PlanRequest<'a> {
     pub actions: Vec<Value>,
     pub cursor: Cursor,
     pub plans: &'a Plans,
+    /// Why the analyzed action ended, or what prevented it from continuing.
+    pub exit_reason: Option<ExitReason>,
     pub last_seq: u64,
     pub call_id: String,
 }
@@ -105,7 +114,7 @@ impl OrchestrationContext {
         let mut names = base_names(program, Some(phase), Some(topic), recent, scopes);
         let chat: Arc<str> = recent.as_text(program.history_chars, &program.who, &program.user).into();
         let last_message = cut_in_the_middle(recent.last_user_message().unwrap_or_default(), program.history_chars);
-        let skills: Vec<&str> = program.skills.keys().map(String::as_str).take(MAX_NAMES).collect();
+        let skills: Vec<&str> = usable_skills(program).take(MAX_NAMES).collect();
         let revision = plans.revision(cursor);
         names.set_text("chat", Arc::clone(&chat));
         names.set_text("chat_history", chat);
@@ -120,7 +129,9 @@ impl OrchestrationContext {
         names.set_text("variables", variables);
         names.set("revision", Value::from(revision.plans));
         names.set("plans_left", Value::from(MAX_PLANS.saturating_sub(revision.plans)));
-        names.set_text("new_id", format!("{}_plan_{}", topic.id, plans.requests + 1));
+        let new_id = format!("{}_plan_{}", topic.id, plans.requests + 1);
+        names.set_text("new_id", new_id.as_str());
+        names.set_text("exit_reason", plan_request.exit_reason.map_or("", ExitReason::name));
         Self {
             program: Arc::clone(program),
             services: services.clone(),
@@ -133,6 +144,8 @@ impl OrchestrationContext {
             actions,
             revision,
             asked: plans.requests,
+            call: plans.requests + plans.repeated,
+            new_id,
             call_id: plan_request.call_id,
             limit: DEFAULT_MONITOR_TIMEOUT,
         }
@@ -173,7 +186,7 @@ fn listed(actions: &[Value], cursor: Cursor) -> String {
         for name in ["content", "exit"] {
             let text = action.get("config").and_then(|config| config.get(name)).and_then(Value::as_str);
             if let Some(text) = text {
-                line.insert(name.into(), Value::from(cut_in_the_middle(text, MAX_TEXT_CHARS)));
+                line.insert(name.into(), Value::from(cut_in_the_middle(&shown(text), MAX_TEXT_CHARS)));
             }
         }
         Value::Object(line).to_string()

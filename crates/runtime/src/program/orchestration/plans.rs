@@ -7,8 +7,9 @@ use serde_json::Value;
 use tracing::error;
 
 use crate::program::event::Event;
+use crate::program::orchestration::content::check_skill;
 use crate::program::orchestration::edits::{id_of, is_skipped};
-use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanError, Revision};
+use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanChange, PlanError, Revision};
 use crate::program::orchestration::{ExecutionState, MAX_PLAN_REQUESTS, MAX_PLANS, execute_orchestration};
 use crate::program::program::Program;
 use crate::program::recheck::Recheck;
@@ -27,8 +28,16 @@ pub struct Plans {
     /// How often a model was asked for a plan. The caller counts before it asks.
     #[serde(rename = "asked")]
     pub requests: u32,
+    /// How often a model was asked once more because its plan was rejected.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeated: u32,
     #[serde(rename = "refused")]
     pub rejected: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde needs
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// An applied plan.
@@ -37,6 +46,18 @@ pub struct Applied {
     pub plan: OrchestrationPlan,
     /// The progress of the visit when it was applied.
     pub at: Cursor,
+    /// The id of the action that it modified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified: Option<String>,
+}
+
+/// What a plan contributed to an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanOrigin {
+    /// The complete action.
+    Inserted,
+    /// Fields of its config.
+    Modified,
 }
 
 /// The result of an accepted plan.
@@ -44,6 +65,8 @@ pub struct Accepted {
     /// The session's program until the topic is left.
     pub program: Program,
     pub actions: Vec<Value>,
+    /// The id of the action that the plan modified.
+    pub modified: Option<String>,
 }
 
 impl Plans {
@@ -61,7 +84,7 @@ impl Plans {
     /// Errors: A stored plan cannot be executed: it belongs to another script or another release.
     pub fn replay(&self, original: Vec<Value>) -> Result<Vec<Value>, PlanError> {
         let mut actions = original;
-        for (plans, Applied { plan, at }) in (0..).zip(&self.applied) {
+        for (plans, Applied { plan, at, .. }) in (0..).zip(&self.applied) {
             actions = execute_orchestration(plan, &ExecutionState { actions: &actions, cursor: *at, plans })?;
         }
         Ok(actions)
@@ -76,7 +99,7 @@ impl Plans {
         }
         let actions = self.replay(original(topic, recheck)?)?;
         let program = recheck.recheck(topic, &actions).map_err(|errors| check_failed(&errors))?;
-        Ok(Some(Accepted { program, actions }))
+        Ok(Some(Accepted { program, actions, modified: None }))
     }
 
     /// Executes a plan, has the result checked, and stores the plan. Returns the program that the session uses from then on.
@@ -90,8 +113,8 @@ impl Plans {
         recheck: &dyn Recheck,
     ) -> Result<Accepted, PlanError> {
         let accepted = self.try_apply(&plan, cursor, topic, recheck);
-        match accepted {
-            Ok(_) => self.applied.push(Applied { plan, at: cursor }),
+        match &accepted {
+            Ok(accepted) => self.applied.push(Applied { modified: accepted.modified.clone(), plan, at: cursor }),
             Err(_) => self.rejected += 1,
         }
         accepted
@@ -106,9 +129,22 @@ impl Plans {
     ) -> Result<Accepted, PlanError> {
         let actions = self.replay(original(topic, recheck)?)?;
         let state = ExecutionState { actions: &actions, cursor, plans: self.count() };
-        let actions = execute_orchestration(plan, &state)?;
-        let program = recheck.recheck(topic, &actions).map_err(|errors| check_failed(&errors))?;
-        Ok(Accepted { program, actions })
+        check_plan(plan, &state, topic, recheck)
+    }
+
+    /// What the plans contributed to the action `id`.
+    pub fn origin(&self, id: &str) -> Option<PlanOrigin> {
+        let of = |applied: &Applied| match applied.plan.action {
+            PlanChange::Insert => {
+                let new = applied.plan.new_action.as_ref().is_some_and(|new| id_of(new) == id);
+                new.then_some(PlanOrigin::Inserted)
+            }
+            PlanChange::Modify => {
+                applied.modified.as_deref().is_some_and(|modified| modified == id).then_some(PlanOrigin::Modified)
+            }
+            PlanChange::Skip | PlanChange::Reorder | PlanChange::NoChange => None,
+        };
+        self.applied.iter().find_map(of)
     }
 
     fn count(&self) -> u32 {
@@ -141,6 +177,35 @@ impl Plans {
             now: ids(&now),
         }
     }
+}
+
+/// Executes a plan and has the result checked, without storing anything.
+pub(crate) fn check_plan(
+    plan: &OrchestrationPlan,
+    state: &ExecutionState<'_>,
+    topic: &str,
+    recheck: &dyn Recheck,
+) -> Result<Accepted, PlanError> {
+    let actions = execute_orchestration(plan, state)?;
+    let program = recheck.recheck(topic, &actions).map_err(|errors| check_failed(&errors))?;
+    let changed = match plan.action {
+        PlanChange::Insert => plan.new_action.as_ref().map(id_of),
+        // A modification changes exactly one action.
+        PlanChange::Modify => {
+            let pairs = actions.iter().zip(state.actions);
+            pairs.filter(|(now, before)| now != before).map(|(now, _)| id_of(now)).next()
+        }
+        PlanChange::Skip | PlanChange::Reorder | PlanChange::NoChange => None,
+    };
+    let changed = changed.map(str::to_owned);
+    let steps = program.phases.iter().flat_map(|phase| &phase.topics).filter(|found| found.id == topic);
+    let step = steps.flat_map(|topic| topic.steps.iter()).find(|step| changed.as_deref() == Some(step.id.as_str()));
+    if let Some(step) = step.filter(|step| step.action.skill().is_some()) {
+        let own = recheck.recheck(topic, &original(topic, recheck)?).map_err(|errors| check_failed(&errors))?;
+        check_skill(step, &program, &own)?;
+    }
+    let modified = changed.filter(|_| plan.action == PlanChange::Modify);
+    Ok(Accepted { program, actions, modified })
 }
 
 /// The ids of the actions that run, in order.
