@@ -25,6 +25,7 @@ use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
+use bcc_lang::template::front_matter::FallbackTexts;
 use bcc_lang::template::templates::Templates;
 use bcc_lang::template::text::{AuthorTexts, Text};
 use bcc_lang::value::declared::DeclaredType;
@@ -373,8 +374,8 @@ impl KindChecker for Checker<'_> {
         self.templates.number(&format!("{name}_v{version}.md")).is_some()
     }
 
-    fn template_fallback(&self, name: &'static str, version: u32) -> Option<String> {
-        self.templates.get(name, version).ok().and_then(|template| template.front().fallback.clone())
+    fn template_fallbacks(&self, name: &'static str, version: u32) -> FallbackTexts {
+        self.templates.get(name, version).map(|template| template.front().fallbacks()).unwrap_or_default()
     }
 
     fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<BaseSchema>> {

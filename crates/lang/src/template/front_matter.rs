@@ -19,18 +19,34 @@ use crate::source::yaml::{YamlEntry, YamlNode};
 pub(crate) const MAX_FRONT_BYTES: usize = 16 * 1024;
 
 /// The valid keys of a front matter.
-pub const KEYS: &[&str] =
-    &["description", "output_schema", "model", "temperature", "max_tokens", "history", "fallback", "feedback"];
+pub const KEYS: &[&str] = &[
+    "description",
+    "language",
+    "output_schema",
+    "model",
+    "temperature",
+    "max_tokens",
+    "history",
+    "opening_fallback",
+    "fallback",
+    "safety_fallback",
+    "crisis_fallback",
+    "feedback",
+];
 
 /// The expected value of each of [`KEYS`].
-const EXPECTED: [(&str, &str); 8] = [
+const EXPECTED: [(&str, &str); 12] = [
     ("description", "a string"),
+    ("language", "`zh` or `en`"),
     ("output_schema", "the name of a file in schemas/replies/"),
     ("model", "the name of a model in bcc-script.toml"),
     ("temperature", "a number from 0 to 2"),
     ("max_tokens", "a whole number of at least 1"),
     ("history", "`inline` or `messages`"),
-    ("fallback", "a string"),
+    ("opening_fallback", "a string or a list of strings"),
+    ("fallback", "a string or a list of strings"),
+    ("safety_fallback", "a string or a list of strings"),
+    ("crisis_fallback", "a string or a list of strings"),
     ("feedback", "a mapping with the strings `heading`, `details` and `closing`"),
 ];
 
@@ -57,11 +73,59 @@ pub struct FeedbackTexts {
     pub closing: String,
 }
 
+/// The language in which a template is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptLanguage {
+    #[serde(alias = "chinese")]
+    Zh,
+    #[serde(alias = "english")]
+    En,
+}
+
+/// Texts with the same meaning, so that none has to be sent twice in a row. In the file: one string, or a list of strings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "OneOrMany")]
+pub struct TextVariants(pub Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for TextVariants {
+    fn from(read: OneOrMany) -> Self {
+        let texts = match read {
+            OneOrMany::One(text) => vec![text],
+            OneOrMany::Many(texts) => texts,
+        };
+        Self(texts.into_iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect())
+    }
+}
+
+/// The texts of a template that are sent to the person instead of a reply; each list may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FallbackTexts {
+    /// Instead of an unreadable opening: a notice that asks the person to write anything.
+    pub opening: Vec<String>,
+    /// Instead of an unreadable later reply: an apology, which is followed by the last question or message.
+    pub later: Vec<String>,
+    /// Instead of a reply that was held back.
+    pub safety: Vec<String>,
+    /// The same, if the reply reports a crisis: with the numbers of hotlines.
+    pub crisis: Vec<String>,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrontMatter {
     #[serde(default)]
     pub description: Option<String>,
+    /// The language of the prompt; `None` if the file does not state it.
+    #[serde(default)]
+    pub language: Option<PromptLanguage>,
     /// A file in `schemas/replies/`, without a folder.
     #[serde(default)]
     pub output_schema: Option<String>,
@@ -76,12 +140,29 @@ pub struct FrontMatter {
     pub max_tokens: Option<u32>,
     #[serde(default)]
     pub history: HistoryMode,
-    /// The message shown if a reply cannot be parsed, before the question is repeated.
     #[serde(default)]
-    pub fallback: Option<String>,
+    pub opening_fallback: Option<TextVariants>,
+    #[serde(default)]
+    pub fallback: Option<TextVariants>,
+    #[serde(default)]
+    pub safety_fallback: Option<TextVariants>,
+    #[serde(default)]
+    pub crisis_fallback: Option<TextVariants>,
     /// For a monitor's template: the texts around its advice to the action.
     #[serde(default)]
     pub feedback: Option<FeedbackTexts>,
+}
+
+impl FrontMatter {
+    pub fn fallbacks(&self) -> FallbackTexts {
+        let texts = |variants: &Option<TextVariants>| variants.clone().unwrap_or_default().0;
+        FallbackTexts {
+            opening: texts(&self.opening_fallback),
+            later: texts(&self.fallback),
+            safety: texts(&self.safety_fallback),
+            crisis: texts(&self.crisis_fallback),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,7 +345,7 @@ mod tests {
         assert_eq!(&file[split_file.body..], "body\n");
         assert_eq!(split_file.front.description.as_deref(), Some("提问"));
         assert_eq!(split_file.front.history, HistoryMode::Messages);
-        assert_eq!(split_file.front.fallback.as_deref(), Some("抱歉"));
+        assert_eq!(split_file.front.fallbacks().later, ["抱歉"]);
         assert_eq!(split_file.front.temperature, Some(0.5));
     }
 
@@ -323,6 +404,19 @@ mod tests {
         assert_eq!(split_file.front.history, HistoryMode::Messages);
         assert_eq!(&file[split_file.written[0].value.clone()], "messages");
         assert_eq!(&file[split_file.body..], "<!-- user -->");
+    }
+
+    #[test]
+    fn the_texts_sent_instead_of_a_reply_are_one_text_or_a_list() {
+        let file = "---\nlanguage: english\nopening_fallback: a\nfallback: [b, ' ', c]\ncrisis_fallback:\n  - d\n---\n";
+        let front = split(file).unwrap().front;
+        let fallbacks = front.fallbacks();
+        assert_eq!((fallbacks.opening, fallbacks.later), (vec!["a".to_owned()], vec!["b".to_owned(), "c".to_owned()]));
+        assert_eq!((fallbacks.safety, fallbacks.crisis), (vec![], vec!["d".to_owned()]));
+        assert_eq!(front.language, Some(PromptLanguage::En));
+        for wrong in ["language: de", "fallback: {a: b}", "safety_fallback: [[a]]"] {
+            assert!(split(&format!("---\n{wrong}\n---\n")).is_err(), "{wrong}");
+        }
     }
 
     #[test]

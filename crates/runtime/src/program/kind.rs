@@ -15,6 +15,7 @@ use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::yaml::YamlNode;
+use bcc_lang::template::front_matter::FallbackTexts;
 use bcc_lang::template::text::Text;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Scope;
@@ -163,8 +164,8 @@ pub trait KindChecker {
     /// Whether the template exists. Sessions of earlier releases have no monitor templates.
     fn has_template(&self, name: &str, version: u32) -> bool;
 
-    /// The text of the template for an unreadable reply, if it has one.
-    fn template_fallback(&self, name: &'static str, version: u32) -> Option<String>;
+    /// The texts of the template that are sent instead of a reply.
+    fn template_fallbacks(&self, name: &'static str, version: u32) -> FallbackTexts;
 
     /// The pinned JSON Schema of a kind's reply: the one that its template requests (`output_schema`), else the kind's own. Errors in
     /// it are reported at `at`.

@@ -13,6 +13,7 @@ use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::yaml::YamlNode;
+use bcc_lang::template::front_matter::FallbackTexts;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 use bcc_llm::reply::shape::{OutputField, ReplyShape, ShapeError};
@@ -29,8 +30,8 @@ pub struct ModelConfig {
     pub shape: ReplyShape,
     /// `fallback`: the message to send when a reply cannot be read.
     pub fallback: Option<Text>,
-    /// The apology of the template, sent before the repeated question if there is no `fallback`.
-    pub apology: String,
+    /// The texts of the template that are sent instead of a reply if there is no `fallback`.
+    pub fallbacks: FallbackTexts,
     /// `repair`: whether JSON with errors is repaired; `None` uses the configuration of the model.
     pub repair: Option<bool>,
     /// `reask`: how often the model is asked again after an unusable reply; `None` uses the configuration of the model.
@@ -85,9 +86,9 @@ pub(crate) fn model_config(
     let required = output_node.and_then(|node| node.as_sequence()).unwrap_or_default();
     let required: Vec<Span> = required.iter().filter_map(required_span).collect();
     let monitor = if is_monitored { monitor_shape(monitor, fields, checker) } else { None };
-    let apology = checker.template_fallback(kind, version).unwrap_or_default();
+    let fallbacks = checker.template_fallbacks(kind, version);
     let outputs = Outputs::new(outputs);
-    Some(ModelConfig { kind, version, outputs, required, shape, fallback, apology, repair, reask, monitor })
+    Some(ModelConfig { kind, version, outputs, required, shape, fallback, fallbacks, repair, reask, monitor })
 }
 
 impl ModelConfig {

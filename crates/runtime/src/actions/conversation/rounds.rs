@@ -227,7 +227,7 @@ impl Conversation {
         if let Some(own) = self.own_fallback(turn)? {
             return Ok(own);
         }
-        let apology = self.model.apology.trim();
+        let apology = self.model.fallbacks.later.first().map(String::as_str).unwrap_or_default();
         if apology.is_empty() || asked.starts_with(apology) {
             return Ok(asked.to_owned());
         }
