@@ -26,6 +26,7 @@ use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
 use bcc_lang::template::front_matter::FallbackTexts;
+use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::template::templates::Templates;
 use bcc_lang::template::text::{AuthorTexts, Text};
 use bcc_lang::value::declared::DeclaredType;
@@ -376,6 +377,11 @@ impl KindChecker for Checker<'_> {
 
     fn template_fallbacks(&self, name: &'static str, version: u32) -> FallbackTexts {
         self.templates.get(name, version).map(|template| template.front().fallbacks()).unwrap_or_default()
+    }
+
+    fn template_language(&self, name: &'static str, version: u32) -> PromptLanguage {
+        let template = self.templates.get(name, version);
+        template.map_or_else(|_| self.templates.language(), |template| template.language())
     }
 
     fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<BaseSchema>> {

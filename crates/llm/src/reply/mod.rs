@@ -8,6 +8,7 @@ pub mod live;
 pub mod object_start;
 pub mod read;
 pub mod repair;
+pub mod request_schema;
 pub mod shape;
 pub mod strategies;
 pub mod unescape;

@@ -109,6 +109,7 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
         limit: context.limit,
         clock: context.services.clock.as_ref(),
         program: &context.program,
+        language: template.language(),
         recording: context.services.recorder.is_some(),
     };
     let BackgroundReply { calls, reading, error: failure } = background_call.ask().await;

@@ -1,6 +1,8 @@
 //! Asking a model again (`reask`, docs/replies.md): the problems of its reply, and the note that describes them.
 
 use crate::program::transcript::cut_in_the_middle;
+use bcc_lang::template::language::PromptLanguage;
+use bcc_lang::value::quoting::quote;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::reply::coerce::{Coercion, CoercionRecord};
 use bcc_llm::reply::field::Field;
@@ -78,20 +80,27 @@ pub(crate) fn ask_again(messages: &mut Vec<ChatMessage>, reply: &str, note: Stri
 }
 
 /// The note to a model about a reply with these problems.
-pub(crate) fn problems_note(problems: &[String]) -> String {
-    format!(
-        "上面的回复不能使用。请按原来的要求重新给出完整的 JSON，不要写别的内容。\n\
-         (The reply above cannot be used. Give the whole JSON again, as it was asked for, and nothing else.)\n- {}",
-        problems.join("\n- ")
-    )
+pub(crate) fn problems_note(problems: &[String], language: PromptLanguage) -> String {
+    let request = match language {
+        PromptLanguage::Zh => "上面的回复不能使用。请按原来的要求重新给出完整的 JSON，不要写别的内容。问题是：",
+        PromptLanguage::En => {
+            "The reply above cannot be used. Give the whole JSON again, as it was asked for, and nothing else. The problems:"
+        }
+    };
+    format!("{request}\n- {}", problems.join("\n- "))
 }
 
-/// The note to a model about a reply that marked itself as unsafe.
-pub(crate) fn risk_note(reason: &str) -> String {
-    format!(
-        "上面的回复没有发送，因为它自称存在安全风险。请换一种安全的说法，重新给出完整的 JSON。\n\
-         (The reply above was not sent, because it called itself unsafe. Give the whole JSON again, in safe words.)\n{reason}"
-    )
+/// The note to a model about a reply that marked itself as unsafe, with the reason that it gave.
+pub(crate) fn risk_note(reason: &str, language: PromptLanguage) -> String {
+    let request = match language {
+        PromptLanguage::Zh => {
+            "上面的回复没有发送，因为它自称存在安全风险。请换一种安全的说法，重新给出完整的 JSON。它写的理由是："
+        }
+        PromptLanguage::En => {
+            "The reply above was not sent, because it called itself unsafe. Give the whole JSON again, in safe words. The reason it gave:"
+        }
+    };
+    format!("{request}\n{}", quote(reason))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::program::exchange::{Ask, Exchange};
 use crate::program::live_text::risk;
 use crate::program::reask::{MAX_REPLY_CHARS, reply_problems};
 use crate::program::transcript::cut_in_the_middle;
+use bcc_lang::template::language::PromptLanguage;
 use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::provider::ReplyPolicy;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
@@ -15,6 +16,8 @@ const ANSWER_FIELDS: [&str; 5] = ["EXIT", "BRIEF", "metrics", "progress_suggesti
 pub(crate) struct RetryState<'a> {
     pub(crate) ask: &'a Ask<'a>,
     pub(crate) policy: ReplyPolicy,
+    /// The language of the prompt.
+    pub(crate) language: PromptLanguage,
     pub(crate) reasks: u32,
     /// Whether one of these retries was because a reply marked itself as unsafe.
     pub(crate) for_safety: bool,

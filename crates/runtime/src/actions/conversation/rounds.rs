@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::conversation::config::ModelConfig;
-use crate::actions::conversation::outputs::{hide_sensitive, still_missing, write_outputs};
+use crate::actions::conversation::decision::LastDecision;
+use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
 use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome};
 use crate::program::action::{Action, WatchedConfig};
 use crate::program::exchange::{Ask, Exchange};
 use crate::program::flow::{ActionError, Flow, WaitReason};
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::prompt_values::missing;
 use crate::program::turn::Turn;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
@@ -54,6 +56,9 @@ struct Rounds {
     round: u32,
     /// The last message, which is repeated after an unreadable reply.
     asked: String,
+    /// Why the last answer did not end the action.
+    #[serde(default)]
+    decision: LastDecision,
 }
 
 #[async_trait]
@@ -89,7 +94,7 @@ impl Conversation {
     async fn opening(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let names = turn.names(turn.last_round(self.max_rounds));
-        let question = turn.text(&self.content, &names)?;
+        let question = turn.text(&self.content, &if self.verbatim { names.clone() } else { names.for_prompt() })?;
         let done = self.turn_taking == TurnTaking::NoAnswer;
         let reason = done.then_some(ExitReason::ExitCriteriaMet);
         if self.verbatim {
@@ -116,7 +121,7 @@ impl Conversation {
             _ => self.own_fallback(turn)?.unwrap_or(question),
         };
         turn.send_message(Some(exchange.message_id.clone()), &message);
-        let judged = (done && unreadable).then(|| judged(&mut exchange, &self.model.shape));
+        let judged = (done && unreadable).then(|| judged(&mut exchange, &self.model.shape, self.model.language));
         let outcome = outcome(exchange, (1, turn.last_round(self.max_rounds)), reason, done, judged, Map::new());
         self.opened(turn, outcome, message)
     }
@@ -126,7 +131,7 @@ impl Conversation {
             return Ok(Flow::done(outcome));
         }
         turn.report_outcome(outcome);
-        turn.store_state(&Rounds { round: 1, asked })?;
+        turn.store_state(&Rounds { round: 1, asked, decision: LastDecision::default() })?;
         Ok(Flow::Wait(WaitReason::Input))
     }
 
@@ -139,19 +144,22 @@ impl Conversation {
             return Ok(Flow::done(Outcome { metadata, ..Outcome::done(reason) }));
         }
         let names = turn.names(turn.last_round(self.max_rounds));
-        let question = turn.text(&self.content, &names)?;
-        let ask = self.ask(turn, names, &question, Some(answer), round, false)?;
+        let question = turn.text(&self.content, &names.for_prompt())?;
+        let mut ask = self.ask(turn, names, &question, Some(answer), round, false)?;
+        ask.names.set_text("last_decision", rounds.decision.text(self.model.language));
         let mut exchange = turn.exchange(ask).await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
         let empty = Map::new();
         let reply = exchange.reading.as_ref().map_or(&empty, |reply| &reply.object);
         let extracted = write_outputs(turn, &self.model.outputs, reply);
         // The message of a held-back reply is not sent, so its EXIT would leave the person without an answer.
-        let exit =
-            exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes) && self.has_required_outputs(turn);
+        let requested = exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes);
+        let missing = if requested { self.missing_outputs(turn) } else { vec![] };
+        let exit = requested && missing.is_empty();
         let is_last_round = round >= turn.last_round(self.max_rounds);
-        let judged = judged(&mut exchange, &self.model.shape);
+        let judged = judged(&mut exchange, &self.model.shape, self.model.language);
         let reason = exit_reason(exit, is_last_round, judged.suggestion);
+        let decision = rounds.decision.next(missing, judged.suggestion);
         let reply_text = content(&exchange).filter(|text| !text.trim().is_empty()).map(str::to_owned);
         let message_id = exchange.message_id.clone();
         let outcome = outcome(
@@ -178,7 +186,7 @@ impl Conversation {
         // of the next round when the action continues.
         let leaves_action = reason.is_some_and(|reason| turn.routed.contains(&reason));
         if leaves_action {
-            turn.store_state(&Rounds { round: round + 1, asked: message })?;
+            turn.store_state(&Rounds { round: round + 1, asked: message, decision })?;
             return Ok(Flow::Exit(Box::new(outcome)));
         }
         turn.report_outcome(outcome);
@@ -186,17 +194,18 @@ impl Conversation {
         turn.in_round(round + 1);
         turn.send_message(Some(message_id), &message);
         // If this reply had no message, the earlier question is stored again.
-        turn.store_state(&Rounds { round: round + 1, asked: message })?;
+        turn.store_state(&Rounds { round: round + 1, asked: message, decision })?;
         Ok(Flow::Wait(WaitReason::Input))
     }
 
-    fn has_required_outputs(&self, turn: &Turn<'_>) -> bool {
-        let missing = still_missing(turn, &self.model.outputs);
+    /// The required outputs for whose lack an EXIT is not accepted.
+    fn missing_outputs(&self, turn: &Turn<'_>) -> Vec<String> {
+        let missing = missing(turn, &self.model.outputs);
         if !missing.is_empty() {
             let message = msg!("EXIT counts as no: nothing has been extracted yet for {}", missing.join(", "));
             turn.warn("required-missing", message, None);
         }
-        missing.is_empty()
+        missing
     }
 
     fn warn_ignored_fields(&self, turn: &Turn<'_>, exchange: &Exchange, done: bool) {
@@ -244,7 +253,7 @@ impl Conversation {
         opening: bool,
     ) -> Result<Ask<'a>, ActionError> {
         for (name, text) in [("tone", &self.tone), ("exit", &self.exit), ("goal", &self.goal)] {
-            let rendered = text.as_ref().map(|text| turn.text(text, &names)).transpose()?;
+            let rendered = text.as_ref().map(|text| turn.text(text, &names.for_prompt())).transpose()?;
             names.set_text(name, rendered.unwrap_or_default());
         }
         names.set("understanding_threshold", json!(self.understanding_threshold));
