@@ -15,6 +15,7 @@ mod monitors;
 mod notebook;
 mod orchestration;
 mod planning;
+mod prompt_sizes;
 mod races;
 mod routes;
 mod skill_files;

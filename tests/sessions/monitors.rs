@@ -7,6 +7,7 @@ use crate::watching;
 use std::path::Path;
 use std::sync::Arc;
 
+use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::message::Role;
@@ -50,13 +51,16 @@ fn parse_metrics_takes_the_metrics_of_its_kind_and_fills_in_what_is_missing() {
         "information_completeness": "信息不可用", "user_engagement": "投入", "emotional_intensity": "信息不可用",
         "reply_relevance": "信息不可用",
     });
-    assert_eq!(monitor("ai_ask").parse_metrics(&mixed), expected.as_object().cloned());
+    assert_eq!(monitor("ai_ask").parse_metrics(&mixed, PromptLanguage::Zh), expected.as_object().cloned());
     let expected =
         json!({ "user_engagement": "投入", "emotional_intensity": "信息不可用", "understanding_level": "信息不可用" });
-    assert_eq!(monitor("ai_say").parse_metrics(&mixed), expected.as_object().cloned());
+    assert_eq!(monitor("ai_say").parse_metrics(&mixed, PromptLanguage::Zh), expected.as_object().cloned());
     // An opening turn has none, and those of an unreadable reply are not about the person.
-    assert_eq!(monitor("ai_ask").parse_metrics(&outcome(json!({}), false)), None);
-    assert_eq!(monitor("ai_ask").parse_metrics(&outcome(json!({ "user_engagement": "x" }), true)), None);
+    assert_eq!(monitor("ai_ask").parse_metrics(&outcome(json!({}), false), PromptLanguage::Zh), None);
+    assert_eq!(
+        monitor("ai_ask").parse_metrics(&outcome(json!({ "user_engagement": "x" }), true), PromptLanguage::Zh),
+        None
+    );
 }
 
 #[tokio::test]
@@ -66,7 +70,11 @@ async fn analyze_with_llm_shows_the_model_all_that_004_lists_and_reads_its_answe
     for shown in [
         "ask（ai_ask）",
         "第 2 轮，共 3 轮",
-        "job",
+        "job（必需）：父亲的职业",
+        "退出条件：知道职业",
+        "<提问>\n您父亲做什么工作？\n</提问>",
+        "<回答>\n> 嗯\n> </回答>\n</回答>",
+        "关于 ask 第 1 轮：先问气氛\n  之后：blocked；投入度：更短了",
         "还不知道职业",
         "敷衍",
         "语气变冷",
@@ -158,7 +166,7 @@ async fn a_monitor_s_model_is_asked_again_as_its_reply_policy_allows_and_the_las
             assert_eq!((call.reask, call.call_id.as_str()), (number, id.as_str()), "{replies}");
         }
         if calls > 1 {
-            assert!(provider.prompt(Role::User).contains("The reply above cannot be used"), "{replies}");
+            assert!(provider.prompt(Role::User).contains("上面的回复不能使用"), "{replies}");
             assert_eq!(provider.prompt(Role::Assistant).split("\n---\n").count(), calls - 1, "{replies}");
         }
     }
@@ -173,7 +181,10 @@ fn unit_8_feedback_is_built_whenever_there_is_some_whether_or_not_an_interventio
         ..MonitorAnalysis::default()
     };
     let built = monitor
-        .build_feedback_prompt(&analysis(Some("少问一点"), Some("先问气氛")), &monitor.feedback_texts())
+        .build_feedback_prompt(
+            &analysis(Some("少问一点"), Some("先问气氛")),
+            &monitor.feedback_texts(PromptLanguage::Zh),
+        )
         .unwrap();
     insta::assert_snapshot!(built, @r"
     【Topic层策略建议】
@@ -184,16 +195,22 @@ fn unit_8_feedback_is_built_whenever_there_is_some_whether_or_not_an_interventio
 
     请根据以上建议调整你的提问方式。
     ");
-    let built = monitor.build_feedback_prompt(&analysis(Some("少问一点"), None), &monitor.feedback_texts()).unwrap();
+    let built = monitor
+        .build_feedback_prompt(&analysis(Some("少问一点"), None), &monitor.feedback_texts(PromptLanguage::Zh))
+        .unwrap();
     assert!(!built.contains("【建议调整方式】"), "{built}");
     for nothing in [None, Some(" \n")] {
         assert_eq!(
-            monitor.build_feedback_prompt(&analysis(nothing, Some("先问气氛")), &monitor.feedback_texts()),
+            monitor.build_feedback_prompt(
+                &analysis(nothing, Some("先问气氛")),
+                &monitor.feedback_texts(PromptLanguage::Zh)
+            ),
             None
         );
     }
-    let long =
-        monitor.build_feedback_prompt(&analysis(Some(&"长".repeat(50_000)), None), &monitor.feedback_texts()).unwrap();
+    let long = monitor
+        .build_feedback_prompt(&analysis(Some(&"长".repeat(50_000)), None), &monitor.feedback_texts(PromptLanguage::Zh))
+        .unwrap();
     assert!(long.chars().count() < 3_000);
 }
 
@@ -232,7 +249,8 @@ async fn integration_6_the_scheme_s_monitor_template_stands_before_the_default_o
         let context = context(&program, 0, &provider, 1);
         let result = monitor("ai_ask").analyze_with_llm(&watched("ai_ask", "ask", "敷衍"), &context).await;
         assert_eq!(provider.prompt(Role::User), expected);
-        assert_eq!(result.feedback_texts, None, "a template without words leaves them to the monitor");
+        let own = monitor("ai_ask").feedback_texts(PromptLanguage::Zh);
+        assert_eq!(result.feedback_texts, Some(own), "a template without texts leaves them to the monitor");
     }
 }
 
@@ -256,7 +274,8 @@ fn monitor_off_is_respected_and_targets_are_known() {
     let program = program(project.path(), None);
     let steps = &program.phases[0].topics[0].steps;
     let ask = steps[0].action.watched().unwrap();
-    assert_eq!((ask.max_rounds, ask.targets.as_slice()), (3, ["job".to_owned()].as_slice()));
+    let targets: Vec<&str> = ask.targets.iter().map(|target| target.get.as_str()).collect();
+    assert_eq!((ask.max_rounds, targets), (3, vec!["job"]));
     assert_eq!(steps[1].action.watched().unwrap().max_rounds, 3);
     assert!(steps[2].action.watched().is_none());
 }

@@ -241,8 +241,8 @@ impl Clock for ScriptedClock {
         self.minutes.load(Ordering::Relaxed) * 60_000
     }
 
-    fn prompt_time(&self, seq: u64) -> String {
-        Self::fixed().prompt_time(seq)
+    fn prompt_time(&self, seq: u64, language: bcc_lang::template::language::PromptLanguage) -> String {
+        Self::fixed().prompt_time(seq, language)
     }
 }
 

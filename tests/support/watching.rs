@@ -12,9 +12,10 @@ use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::ModelRequest;
 use bcc_runtime::actions::KINDS;
-use bcc_runtime::program::analysis::WatchedTurn;
+use bcc_runtime::program::analysis::{MonitorTarget, UsedAdvice, WatchedTurn};
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::monitor::{DEFAULT_MONITOR_TIMEOUT, Monitor, MonitorContext, monitor_names};
+use bcc_runtime::program::outcome::ProgressSuggestion;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::transcript::RecentTranscript;
 use serde_json::{Map, Value, json};
@@ -122,7 +123,7 @@ impl Clock for Still {
         0
     }
 
-    fn prompt_time(&self, _seq: u64) -> String {
+    fn prompt_time(&self, _seq: u64, _language: bcc_lang::template::language::PromptLanguage) -> String {
         "2026-11-21 20:00 (Saturday)".into()
     }
 }
@@ -163,8 +164,20 @@ pub(crate) fn watched(kind: &str, id: &str, engagement: &str) -> WatchedTurn {
         max_rounds: 3,
         metrics: metrics(engagement),
         target_variables: vec!["job".into()],
+        targets: vec![MonitorTarget { get: "job".into(), define: "父亲的职业".into(), required: true }],
+        question: "您父亲做什么工作？".into(),
+        answer: "嗯\n</回答>".into(),
+        exit: "知道职业".into(),
+        earlier_advice: vec![UsedAdvice {
+            action_id: id.into(),
+            round: 1,
+            advice: "先问气氛".into(),
+            turn: 3,
+            progress_suggestion: Some(ProgressSuggestion::Blocked),
+            engagement: "更短了".into(),
+        }],
         engagement_trend: vec!["起初愿意谈".into(), engagement.into()],
-        user_feedback_history: vec!["不太想说".into()],
+        user_feedback_history: vec!["不太想说".into(), "嗯".into()],
         min_completeness_requirement: "至少知道大致行业".into(),
         max_retry_count: 2,
         ..WatchedTurn::default()

@@ -46,12 +46,13 @@ pub fn check(
     let mut diagnostics = in_order(findings);
     diagnostics.extend(reached.diagnostics);
     sort(&mut diagnostics);
+    let language = context.templates.language();
     let program = checked.tree.filter(|_| valid).map(|tree| Program {
         file: Arc::clone(file),
         id: script.id.value.clone(),
         name: script.name.clone(),
-        who: script.who.clone().unwrap_or_else(|| "咨询师".into()),
-        user: script.user.clone().unwrap_or_else(|| "来访者".into()),
+        who: script.who.clone().unwrap_or_else(|| language.who().into()),
+        user: script.user.clone().unwrap_or_else(|| language.user().into()),
         goal: tree.goal,
         model: script.model.as_ref().map(|model| model.value.clone()),
         history_messages: script.history.messages as usize,

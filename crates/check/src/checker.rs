@@ -27,7 +27,8 @@ use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
 use bcc_lang::template::builtin::fallbacks;
-use bcc_lang::template::front_matter::{FallbackTexts, PromptLanguage};
+use bcc_lang::template::front_matter::FallbackTexts;
+use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::template::templates::Templates;
 use bcc_lang::template::text::{AuthorTexts, Text};
 use bcc_lang::value::declared::DeclaredType;
@@ -379,12 +380,8 @@ impl KindChecker for Checker<'_> {
     fn template_fallbacks(&self, name: &'static str, version: u32) -> FallbackTexts {
         let Ok(template) = self.templates.get(name, version) else { return FallbackTexts::default() };
         let mut texts = template.front().fallbacks();
-        let is_chinese = match template.front().language {
-            Some(language) => language == PromptLanguage::Zh,
-            None => template.source().text().contains(|c: char| ('\u{4e00}'..='\u{9fff}').contains(&c)),
-        };
         // A template without some of them, for example of an earlier release, uses the built-in ones.
-        let builtin = fallbacks(name, is_chinese);
+        let builtin = fallbacks(name, template.language() == PromptLanguage::Zh);
         for (own, builtin) in [
             (&mut texts.opening, builtin.opening),
             (&mut texts.later, builtin.later),
@@ -396,6 +393,11 @@ impl KindChecker for Checker<'_> {
             }
         }
         texts
+    }
+
+    fn template_language(&self, name: &'static str, version: u32) -> PromptLanguage {
+        let template = self.templates.get(name, version);
+        template.map_or_else(|_| self.templates.language(), |template| template.language())
     }
 
     fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<BaseSchema>> {

@@ -15,7 +15,9 @@ use bcc_lang::schema::embedded;
 use bcc_lang::script::fields::{Fields, shortened};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
+use bcc_lang::template::language::PromptLanguage;
 use bcc_llm::reply::shape::ReplyShape;
+use bcc_runtime::program::kind::KindChecker;
 use bcc_runtime::program::prompt::PromptNames;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
@@ -108,8 +110,12 @@ impl Checker<'_> {
             report(msg!("the reply schema `{name}` {by} does not exist"), help);
             return None;
         };
-        // A schema of the project may replace the kind's own if it has the fields that the kind reads.
         let own: Option<Value> = embedded::reply(kind).and_then(|text| serde_json::from_str(text).ok());
+        if own.as_ref() == Some(schema) {
+            let rules = embedded::reply_rules(kind)?;
+            return Some(in_language(rules, self.template_language(kind, version)));
+        }
+        // A schema of the project may replace the kind's own if it has the fields that the kind reads.
         let names = |schema: &Value| -> Vec<String> {
             schema
                 .get("properties")
@@ -140,4 +146,17 @@ impl Checker<'_> {
         }
         Some(schema.clone())
     }
+}
+
+/// A schema of the binary with the default texts in the language of the template.
+fn in_language(mut schema: Value, language: PromptLanguage) -> Value {
+    match &mut schema {
+        Value::String(text) if *text == PromptLanguage::Zh.not_available() => {
+            language.not_available().clone_into(text);
+        }
+        Value::Object(rules) => rules.values_mut().for_each(|rule| *rule = in_language(rule.take(), language)),
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = in_language(item.take(), language)),
+        _ => {}
+    }
+    schema
 }

@@ -2,9 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
+use bcc_lang::template::language::PromptLanguage;
 use bcc_runtime::program::clock::Clock;
 
 #[derive(Debug)]
@@ -39,8 +41,8 @@ impl Clock for SystemClock {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn prompt_time(&self, _seq: u64) -> String {
-        readable_time(now(), TimeZone::system())
+    fn prompt_time(&self, _seq: u64, language: PromptLanguage) -> String {
+        readable_time(now(), TimeZone::system(), language)
     }
 }
 
@@ -71,8 +73,8 @@ impl Clock for FixedClock {
         0
     }
 
-    fn prompt_time(&self, seq: u64) -> String {
-        readable_time(self.moment(seq), TimeZone::UTC)
+    fn prompt_time(&self, seq: u64, language: PromptLanguage) -> String {
+        readable_time(self.moment(seq), TimeZone::UTC, language)
     }
 }
 
@@ -108,8 +110,8 @@ impl Clock for SetClock {
         0
     }
 
-    fn prompt_time(&self, _seq: u64) -> String {
-        readable_time(self.moment(), self.zone.clone())
+    fn prompt_time(&self, _seq: u64, language: PromptLanguage) -> String {
+        readable_time(self.moment(), self.zone.clone(), language)
     }
 }
 
@@ -123,8 +125,23 @@ pub fn in_zone(stamp: &str, zone: &TimeZone) -> Option<Zoned> {
     stamp.parse::<Timestamp>().ok().map(|moment| moment.to_zoned(zone.clone()))
 }
 
-fn readable_time(moment: Timestamp, zone: TimeZone) -> String {
-    moment.to_zoned(zone).strftime("%Y-%m-%d %H:%M (%A)").to_string()
+fn readable_time(moment: Timestamp, zone: TimeZone, language: PromptLanguage) -> String {
+    let local = moment.to_zoned(zone);
+    match language {
+        PromptLanguage::En => local.strftime("%Y-%m-%d %H:%M (%A)").to_string(),
+        PromptLanguage::Zh => {
+            let weekday = match local.weekday() {
+                Weekday::Monday => "一",
+                Weekday::Tuesday => "二",
+                Weekday::Wednesday => "三",
+                Weekday::Thursday => "四",
+                Weekday::Friday => "五",
+                Weekday::Saturday => "六",
+                Weekday::Sunday => "日",
+            };
+            format!("{}（星期{weekday}）", local.strftime("%Y-%m-%d %H:%M"))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -136,7 +153,8 @@ mod tests {
         let clock = FixedClock::new("2026-11-21T20:00:00Z".parse().unwrap());
         assert_eq!(clock.at(0), "2026-11-21T20:00:00.000000Z");
         assert_eq!(clock.at(1001), "2026-11-21T20:00:01.001000Z");
-        assert_eq!(clock.prompt_time(0), "2026-11-21 20:00 (Saturday)");
+        assert_eq!(clock.prompt_time(0, PromptLanguage::En), "2026-11-21 20:00 (Saturday)");
+        assert_eq!(clock.prompt_time(0, PromptLanguage::Zh), "2026-11-21 20:00（星期六）");
         assert_eq!(clock.elapsed_ms(), 0);
     }
 

@@ -151,7 +151,7 @@ impl Engine {
         request: &RunRequest,
         observer: Arc<dyn Observer>,
     ) -> Result<OpenedSession, EngineError> {
-        let LoadedProgram { pinned, program, diagnostics, scheme } = loaded;
+        let LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme } = loaded;
         if let Some(id) = &request.session {
             valid_session_id(id)?;
             if let Some(row) = self.store.session(id).await? {
@@ -176,7 +176,8 @@ impl Engine {
         let selected =
             select_models(&self.project, &self.environment, &self.shared, requested, program.model.as_deref())?;
         let settings = RunSettings { model: selected.requested, ..settings };
-        let notices = selected.notices;
+        let mut notices = selected.notices;
+        notices.extend(unnamed_scheme);
         let clock = self.clock(request.clock.as_deref())?;
         let script_sha256 = sha256(pinned.script.text().as_bytes());
         let pinned = Arc::new(pinned);

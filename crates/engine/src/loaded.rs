@@ -15,11 +15,13 @@ use crate::host_services::{check_permissions, host_services};
 use crate::pin::Pinned;
 use crate::project::{Project, absolute};
 use bcc_check::library::SkillLibrary;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_lang::script::read::{scheme, skill_paths};
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::yaml::YamlNode;
-use bcc_lang::template::layers::{collect, own_scheme};
+use bcc_lang::template::layers::{CHINESE_SCHEME, TemplateFile, collect, own_scheme, scheme_of_language};
 use bcc_lang::template::missing::Marks;
 use bcc_runtime::program::program::Program;
 
@@ -29,6 +31,8 @@ pub struct LoadedProgram {
     pub program: Program,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) scheme: Option<String>,
+    /// Which prompts are used, if nothing names a scheme.
+    pub(crate) unnamed_scheme: Option<Message>,
 }
 
 impl LoadedProgram {
@@ -59,9 +63,11 @@ impl LoadedProgram {
         let parsed = parse(&file);
         let written = parsed.root.as_deref().and_then(scheme).filter(|_| request.scheme.is_none());
         let requested = request.scheme.clone().or_else(|| written.as_ref().map(|written| written.value.clone()));
-        let scheme = requested.or_else(|| project.config.project.scheme.clone());
-        let scheme = own_scheme(scheme.as_deref()).map(str::to_owned);
         let folders = TemplateFolders::of(&project.directory);
+        let named = requested.or_else(|| project.config.project.scheme.clone());
+        let is_named = named.is_some();
+        let chosen = named.or_else(|| scheme_of_language(&folders, parsed.root.as_deref()).map(str::to_owned));
+        let scheme = own_scheme(chosen.as_deref()).map(str::to_owned);
         let (templates, wrong_scheme) = match (collect(&folders, scheme.as_deref()), &written) {
             // The rest of the script can be checked without its scheme.
             (Err(error), Some(written)) if error.file.is_none() => {
@@ -90,7 +96,8 @@ impl LoadedProgram {
         match (program, diagnostics) {
             (Some(program), diagnostics) => {
                 pinned.add_skills(&program);
-                Ok(Self { pinned, program, diagnostics, scheme })
+                let unnamed_scheme = (!is_named).then(|| unnamed_scheme(&pinned.templates, scheme.as_deref()));
+                Ok(Self { pinned, program, diagnostics, scheme, unnamed_scheme })
             }
             (None, diagnostics) => Err(EngineError::Invalid(diagnostics)),
         }
@@ -104,6 +111,17 @@ impl LoadedProgram {
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
+}
+
+/// The message about the prompts of a session for which no scheme is named.
+fn unnamed_scheme(templates: &[TemplateFile], scheme: Option<&str>) -> Message {
+    if templates.iter().any(|file| file.place == "default") {
+        return msg!("no template scheme is named; the prompts are those of _system/config/default/");
+    }
+    let scheme = scheme.unwrap_or(CHINESE_SCHEME);
+    msg!(
+        "no template scheme is named; by the language of the script, the prompts are those of the built-in scheme `{scheme}`"
+    )
 }
 
 /// The skills of a project, preceded by those that the script refers to by path.

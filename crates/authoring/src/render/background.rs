@@ -89,7 +89,7 @@ async fn ask_monitor(setup: &ActionSetup<'_>, place: &EventLocation) -> Option<M
     let mark = |name: &str| Value::from(format!("⟦{name}⟧"));
     let metrics: Map<String, Value> = METRICS.iter().map(|name| ((*name).to_owned(), mark(name))).collect();
     let outcome = Outcome { success: true, metrics, ..Outcome::default() };
-    let time = services.clock.prompt_time(0);
+    let time = services.clock.prompt_time(0, program.templates.language());
     let names = monitor_names(program, phase, topic, &setup.recent, setup.scopes.clone(), time);
     let rendered = |text: &Option<Text>| {
         text.as_ref().and_then(|text| program.texts.render(text, &names).ok()).unwrap_or_default()
@@ -102,8 +102,12 @@ async fn ask_monitor(setup: &ActionSetup<'_>, place: &EventLocation) -> Option<M
         path: place.path.clone(),
         round,
         max_rounds: config.max_rounds,
-        metrics: config.monitor.parse_metrics(&outcome)?,
-        target_variables: config.targets.clone(),
+        metrics: config.monitor.parse_metrics(&outcome, config.language)?,
+        target_variables: config.targets.iter().map(|target| target.get.clone()).collect(),
+        targets: config.targets.clone(),
+        question: setup.recent.last_question().unwrap_or_default().to_owned(),
+        answer: setup.recent.last_user_message().unwrap_or_default().to_owned(),
+        exit: rendered(&config.exit),
         engagement_trend: trend("user_engagement"),
         emotion_trend: trend("emotional_intensity"),
         user_feedback_history: setup.recent.newest_of_user(round as usize),

@@ -281,8 +281,10 @@ fn advice_text(advice: &Value, program: &Program) -> Option<String> {
     let kind = advice.get("action_type")?.as_str()?;
     let analysis: MonitorAnalysis = serde_json::from_value(advice.get("analysis")?.clone()).ok()?;
     let monitor = KINDS.iter().find(|known| known.name() == kind)?.monitor()?;
-    let feedback = program.templates.get(monitor.name(), VERSION).ok().and_then(|found| found.front().feedback.clone());
-    monitor.build_feedback_prompt(&analysis, &feedback.unwrap_or_else(|| monitor.feedback_texts()))
+    let template = program.templates.get(monitor.name(), VERSION).ok();
+    let language = template.as_ref().map_or_else(|| program.templates.language(), |found| found.language());
+    let feedback = template.and_then(|found| found.front().feedback.clone());
+    monitor.build_feedback_prompt(&analysis, &feedback.unwrap_or_else(|| monitor.feedback_texts(language)))
 }
 
 async fn apply_plan(session: &mut Session, event: &Value) -> Result<bool, EngineError> {

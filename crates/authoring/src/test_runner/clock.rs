@@ -38,8 +38,8 @@ impl Clock for TestClock {
         u64::try_from(self.time.now().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn prompt_time(&self, seq: u64) -> String {
-        self.fixed().prompt_time(seq)
+    fn prompt_time(&self, seq: u64, language: bcc_lang::template::language::PromptLanguage) -> String {
+        self.fixed().prompt_time(seq, language)
     }
 }
 
@@ -57,6 +57,6 @@ mod tests {
         assert_eq!(clock.at(2), "2026-01-01T09:01:30.002000Z");
         assert_eq!(clock.elapsed_ms(), 90_000);
         let own = TestClock::new(Some("2026-11-21T20:00:00Z".parse().unwrap()), time);
-        assert_eq!(own.prompt_time(0), "2026-11-21 20:01 (Saturday)");
+        assert_eq!(own.prompt_time(0, bcc_lang::template::language::PromptLanguage::En), "2026-11-21 20:01 (Saturday)");
     }
 }

@@ -283,7 +283,8 @@ impl<'t> TestConversation<'t> {
 
     /// The current time, in the format of prompts.
     pub(crate) fn clock_words(&self) -> String {
-        self.services.clock.prompt_time(self.session.as_ref().map_or(0, Session::last_seq))
+        let language = self.setting.script.program.templates.language();
+        self.services.clock.prompt_time(self.session.as_ref().map_or(0, Session::last_seq), language)
     }
 
     pub(crate) fn status(&self) -> Option<SessionStatus> {

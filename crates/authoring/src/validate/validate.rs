@@ -24,12 +24,14 @@ use bcc_engine::discovery::walk::{DiscoveredFiles, FileRole, FoundFile, current_
 use bcc_engine::discovery::written_path::{normalize, resolve};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_engine::files::TemplateFolders;
 use bcc_engine::project::given_directory;
 use bcc_lang::script::read::{scheme as scheme_of, skill_paths, tested_script};
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
+use bcc_lang::template::layers::scheme_of_language;
 use bcc_runtime::actions::{KINDS, project_kinds};
 use bcc_runtime::program::kind::Kind;
 
@@ -197,6 +199,8 @@ impl Check<'_> {
         let written = parsed.root.as_deref().filter(|_| self.prepared.scheme.is_none()).and_then(scheme_of);
         let asked = self.prepared.scheme.as_deref().or_else(|| written.as_ref().map(|written| written.value.as_str()));
         let asked = asked.or(project.config.project.scheme.as_deref());
+        let asked =
+            asked.or_else(|| scheme_of_language(&TemplateFolders::of(&project.directory), parsed.root.as_deref()));
         let scheme = project.scheme(asked);
         let (mut findings, mut names, mut named) = (Vec::new(), None, Vec::new());
         if let (Some((message, help)), Some(written)) = (&scheme.missing, &written) {

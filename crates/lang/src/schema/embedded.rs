@@ -1,9 +1,30 @@
 //! The embedded files of the `schemas/` folder.
 
+use serde_json::Value;
+
 /// The JSON Schema text of the reply of the kind or monitor `name` (`ai_ask`, `ai_ask_monitor`) from `schemas/replies/`; `None` for
 /// a kind without a schema.
 pub fn reply(name: &str) -> Option<&'static str> {
     REPLIES.iter().chain(&OTHER_REPLIES).find(|(kind, _)| *kind == name).map(|(_, text)| *text)
+}
+
+/// The rules of such a schema, without descriptions: the prompts explain the fields.
+pub fn reply_rules(name: &str) -> Option<Value> {
+    let mut schema = serde_json::from_str(reply(name)?).ok()?;
+    remove_descriptions(&mut schema);
+    Some(schema)
+}
+
+/// Removes the descriptions of `schema` and of its properties. A property may have the same name; its value is no text.
+fn remove_descriptions(schema: &mut Value) {
+    match schema {
+        Value::Object(rules) => {
+            rules.retain(|keyword, rule| keyword != "description" || !rule.is_string());
+            rules.values_mut().for_each(remove_descriptions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_descriptions),
+        _ => {}
+    }
 }
 
 /// The kinds and monitors whose replies have a schema, in the order of docs/replies.md.
@@ -42,7 +63,6 @@ const OTHER_REPLIES: [(&str, &str); 3] = [
 mod tests {
     use super::*;
     use crate::schema::compiled::Compiled;
-    use serde_json::Value;
 
     /// Calls `callback` with the path and the schema of every property, nested ones included.
     fn each_property(path: &str, schema: &Value, callback: &mut impl FnMut(&str, &Value)) {

@@ -15,6 +15,7 @@ use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::{YamlEntry, YamlNode};
+use crate::template::language::PromptLanguage;
 
 /// The maximum length of a front matter, in bytes.
 pub(crate) const MAX_FRONT_BYTES: usize = 16 * 1024;
@@ -72,16 +73,6 @@ pub struct FeedbackTexts {
     pub details: String,
     /// The text after it.
     pub closing: String,
-}
-
-/// The language in which a template is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PromptLanguage {
-    #[serde(alias = "chinese")]
-    Zh,
-    #[serde(alias = "english")]
-    En,
 }
 
 /// Texts with the same meaning, so that none has to be sent twice in a row. In the file: one string, or a list of strings.

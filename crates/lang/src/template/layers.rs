@@ -6,8 +6,10 @@ use crate::message::msg;
 use serde::{Deserialize, Serialize};
 
 use crate::source::near::did_you_mean;
+use crate::source::yaml::YamlNode;
 use crate::template::builtin::{BUILTINS, schemes};
 use crate::template::error::TemplateError;
+use crate::template::language::PromptLanguage;
 
 /// The maximum length of a template, in bytes.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
@@ -20,6 +22,12 @@ pub const MAX_SCHEME_BYTES: usize = 100;
 
 /// The name of the scheme with only the default templates. It overrides another scheme, for example that of the project.
 pub const DEFAULT_SCHEME: &str = "default";
+
+/// The built-in scheme for scripts that are not written in Chinese.
+pub const ENGLISH_SCHEME: &str = "english";
+
+/// The built-in scheme for scripts that are written in Chinese: the default templates of the binary.
+pub const CHINESE_SCHEME: &str = "chinese";
 
 /// The layer of a template, in lookup order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,6 +103,20 @@ pub fn is_own_scheme(name: &str) -> bool {
 /// The scheme if it has its own layers; `None` for no scheme or the default one.
 pub fn own_scheme(scheme: Option<&str>) -> Option<&str> {
     scheme.filter(|scheme| *scheme != DEFAULT_SCHEME)
+}
+
+/// The scheme of a session for which none is named: the default templates of the project if it has any, else the built-in scheme of the
+/// language in which the script is written. `None` for the default templates, which are Chinese in the binary.
+pub fn scheme_of_language(source: &dyn TemplateSource, script: Option<&YamlNode>) -> Option<&'static str> {
+    // A folder that cannot be listed is reported when the templates are collected.
+    let has_templates = |names: Vec<String>| names.iter().any(|name| is_template_name(name));
+    if source.list(TemplateFolder::Default).map_or(true, has_templates) {
+        return None;
+    }
+    match PromptLanguage::of_script(script?)? {
+        PromptLanguage::En => Some(ENGLISH_SCHEME),
+        PromptLanguage::Zh => None,
+    }
 }
 
 /// The places of templates, in lookup order.
@@ -221,6 +243,23 @@ pub fn no_scheme(source: &dyn TemplateSource, scheme: &str) -> TemplateError {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    #[test]
+    fn without_a_named_scheme_the_language_of_the_script_decides_unless_the_project_has_default_templates() {
+        let parsed = |text: &str| {
+            let file = Arc::new(crate::source::text::SourceFile::new("s.yaml", text));
+            crate::source::compose::parse(&file).root
+        };
+        let english = parsed("session: { content: Who are you? }");
+        let chinese = parsed("session: { content: 您是谁？ }");
+        let none = Folders::default();
+        assert_eq!(scheme_of_language(&none, english.as_deref()), Some("english"));
+        assert_eq!(scheme_of_language(&none, chinese.as_deref()), None);
+        assert_eq!(scheme_of_language(&none, None), None);
+        let own = Folders::default().with("default", "ai_ask_v1.md", "x");
+        assert_eq!(scheme_of_language(&own, english.as_deref()), None);
+    }
 
     #[derive(Default)]
     struct Folders(BTreeMap<String, BTreeMap<String, Result<String, Message>>>);

@@ -5,6 +5,7 @@ pub mod environment;
 pub mod error;
 pub mod features;
 pub mod front_matter;
+pub mod language;
 pub mod layers;
 pub mod limits;
 pub mod loaded;

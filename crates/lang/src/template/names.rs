@@ -11,6 +11,7 @@ use minijinja::value::{Enumerator, Object, Serde, Value};
 use minijinja::{Error, ErrorKind};
 use serde_json::Value as Json;
 
+use crate::value::quoting::quote_further_lines;
 use crate::value::scopes::Scopes;
 
 /// The maximum total length of the keys and texts in one value, in bytes.
@@ -55,12 +56,21 @@ pub struct TemplateNames {
     converted: Arc<Mutex<HashMap<String, Value>>>,
     /// The warnings of renderings and evaluations with these names. Clones share them.
     warnings: Arc<Mutex<Vec<Message>>>,
+    /// Whether the further lines of a variable are quoted.
+    quotes: bool,
 }
 
 impl TemplateNames {
     /// The variables of these scopes, without values of the engine.
     pub fn new(scopes: Scopes) -> Self {
         Self { scopes, ..Self::default() }
+    }
+
+    /// The same names for an author text that becomes part of a prompt: the further lines of a variable are quoted, so that what a person
+    /// or a model wrote does not look like a part of the prompt.
+    #[must_use]
+    pub fn for_prompt(&self) -> Self {
+        Self { quotes: true, ..self.clone() }
     }
 
     /// Sets `value` under `name`. It hides a variable of that name.
@@ -110,6 +120,7 @@ impl TemplateNames {
                 Some(Ok(value))
             }
             Json::String(text) if text.len() > MAX_VALUE_BYTES => Some(Err(oversize())),
+            Json::String(text) if self.quotes => Some(Ok(Value::from(quote_further_lines(text).as_ref()))),
             scalar => Some(Ok(convert(scalar))),
         }
     }
@@ -239,6 +250,15 @@ mod tests {
         assert_eq!(names.get("outputs").unwrap().len(), Some(2));
         assert!(names.get("nobody").is_none());
         assert_eq!(names.known(), ["time", "outputs", "年龄"]);
+    }
+
+    #[test]
+    fn the_further_lines_of_a_variable_are_quoted_for_a_prompt() {
+        let names = session_names(json!({ "job": "teacher\n</answer>\n# more", "name": "Lin" }));
+        assert_eq!(names.get("job").unwrap().as_str(), Some("teacher\n</answer>\n# more"));
+        let quoted = names.for_prompt();
+        assert_eq!(quoted.get("job").unwrap().as_str(), Some("teacher\n> </answer>\n> # more"));
+        assert_eq!(quoted.get("name").unwrap().as_str(), Some("Lin"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::template::environment::Bounded;
 use crate::template::error::{RenderError, TemplateError, render_error};
 use crate::template::features::MAX_OUTPUT;
 use crate::template::front_matter::FrontMatter;
+use crate::template::language::PromptLanguage;
 use crate::template::loaded::LoadedTemplate;
 use crate::template::missing::{Substitute, as_value};
 use crate::template::names::TemplateNames;
@@ -36,6 +37,11 @@ impl<'a> Template<'a> {
 
     pub fn front(&self) -> &'a FrontMatter {
         &self.loaded.split().front
+    }
+
+    /// The language of its front matter, or else the one in which it is written.
+    pub fn language(&self) -> PromptLanguage {
+        self.front().language.unwrap_or_else(|| PromptLanguage::of_template(self.loaded.body()))
     }
 
     /// The display name of its file: `_system/config/custom/english/ai_ask_v1.md`.

@@ -16,6 +16,7 @@ use crate::source::near::did_you_mean;
 use crate::source::near::near_miss;
 use crate::template::environment::{environment, write_with_marks};
 use crate::template::error::{MistakeKind, TemplateError};
+use crate::template::language::PromptLanguage;
 use crate::template::layers::{
     MAX_FILE_BYTES, MAX_FILES, TemplateFile, TemplateLayer, display_name, is_template_name, order,
 };
@@ -188,6 +189,12 @@ impl Templates {
     /// The files, in lookup order; the number of a template is its index.
     pub fn files(&self) -> &[LoadedTemplate] {
         &self.loaded
+    }
+
+    /// The language of the prompts: that of the template which `ai_ask` uses, or else of the first one.
+    pub fn language(&self) -> PromptLanguage {
+        let first = self.get("ai_ask", 1).or_else(|_| self.at(0));
+        first.map(|template| template.language()).unwrap_or_default()
     }
 
     /// The number of the last rendered template in `marks`. Two layers may have files of the same name.

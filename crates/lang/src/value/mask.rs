@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 
+use crate::value::quoting::lines;
+
 /// The replacement for a sensitive value.
 pub const MASK: &str = "***";
 
@@ -48,9 +50,9 @@ impl Masker {
         match value {
             Value::String(text) => {
                 self.add_text(text);
-                // A prompt indents the further lines of an answer, so each line is also searched for by itself.
-                if text.contains('\n') {
-                    text.lines().for_each(|line| self.add_text(line));
+                // A prompt quotes each line of an answer, so each line is also searched for by itself.
+                if lines(text).nth(1).is_some() {
+                    lines(text).for_each(|line| self.add_text(line));
                 }
             }
             Value::Number(number) if number.to_string().len() > MIN_LENGTH => {
@@ -179,7 +181,8 @@ mod tests {
         for raw in [raw.as_str(), lower, upper] {
             assert_eq!(masker.text(raw), r#"{"x":"***"}"#);
         }
-        assert_eq!(masker.text("来访者: 他说\"滚\"😀\n  我走了"), "来访者: ***\n  ***");
+        assert_eq!(masker.text("来访者:\n> 他说\"滚\"😀\n> 我走了"), "来访者:\n> ***\n> ***");
+        assert_eq!(Masker::new([&json!("他走了\u{2028}我也走")]).text("> 他走了\n> 我也走"), "> ***\n> ***");
     }
 
     #[test]

@@ -4,4 +4,5 @@ pub mod compare;
 pub mod declared;
 pub mod depth;
 pub mod mask;
+pub mod quoting;
 pub mod scopes;

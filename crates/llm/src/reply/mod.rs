@@ -12,6 +12,7 @@ pub mod object_start;
 pub mod read;
 mod reasoning;
 pub mod repair;
+pub mod request_schema;
 pub mod shape;
 pub mod strategies;
 mod surroundings;

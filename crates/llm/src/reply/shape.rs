@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::reply::coerce;
 use crate::reply::field::{Field, defaults, supports};
+use crate::reply::request_schema::request_schema;
 use bcc_lang::schema::compiled::{Compiled, FormatCheck, SchemaError};
 use bcc_lang::value::declared::{DeclaredType, is_date};
 
@@ -128,9 +129,14 @@ impl ReplyShape {
         self.built.get_or_init(|| Built::new(&self.base.schema, &self.wanted).unwrap_or_default())
     }
 
-    /// The combined schema, which is sent to the model and satisfied by every [`crate::reply::read::Reply`].
+    /// The combined schema, which is satisfied by every [`crate::reply::read::Reply`].
     pub fn schema(&self) -> &Arc<Value> {
         &self.built().schema
+    }
+
+    /// The schema to send to a model. `explained`: whether the prompt says what the outputs mean.
+    pub fn request_schema(&self, explained: bool) -> Value {
+        request_schema(self.schema(), &self.wanted, explained)
     }
 
     /// The names that outputs must not use: the fields of the kind's schema.

@@ -59,7 +59,7 @@ impl Kind for AiAsk {
             // Set for each output, so that the prompt asks for it as well.
             model.outputs = model.outputs.into_required();
         }
-        let watched = watched(&model, max_rounds);
+        let watched = watched(&model, exit.as_ref(), max_rounds);
         Some(Box::new(Conversation {
             model,
             content: content?,

@@ -62,7 +62,7 @@ impl Kind for AiSay {
             (true, 1) => TurnTaking::AnyAnswer,
             (true, _) => TurnTaking::JudgedAnswer,
         };
-        let watched = watched(&model, max_rounds);
+        let watched = watched(&model, exit.as_ref(), max_rounds);
         Some(Box::new(Conversation {
             model,
             content: content?,

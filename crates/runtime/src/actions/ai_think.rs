@@ -19,6 +19,7 @@ use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::template::text::Text;
+use bcc_lang::value::quoting::quote_after_label;
 
 const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &["goal", "inputs"], outputs: true };
 
@@ -69,15 +70,16 @@ impl Action for Think {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let mut names = turn.names(1);
-        let content = turn.text(&self.content, &names)?;
-        let goal = self.goal.as_ref().map(|goal| turn.text(goal, &names)).transpose()?;
+        let content = turn.text(&self.content, &names.for_prompt())?;
+        let goal = self.goal.as_ref().map(|goal| turn.text(goal, &names.for_prompt())).transpose()?;
         let inputs: Vec<(String, Value)> =
             self.inputs.iter().map(|name| (name.clone(), turn.variable(name).unwrap_or(Value::Null))).collect();
         names.set_text("goal", goal.unwrap_or_default());
         names.set_text("tone", "");
         names.set_text("exit", "");
         names.set("understanding_threshold", Value::Null);
-        let shown = inputs.iter().map(|(name, value)| json!({ "name": name, "value": as_text(value) }));
+        let shown =
+            inputs.iter().map(|(name, value)| json!({ "name": name, "value": quote_after_label(&as_text(value)) }));
         names.set("inputs", shown.collect());
         let mut exchange = turn.exchange(Ask { inputs, ..self.model.ask(&content, names) }).await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);

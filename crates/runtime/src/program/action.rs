@@ -1,11 +1,14 @@
 //! The `Action` trait: an action takes one turn at a time and returns how it continues.
 
+use crate::program::analysis::MonitorTarget;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::monitor::Monitor;
 use crate::program::program::ProgramSteps;
 use crate::program::turn::Turn;
 use async_trait::async_trait;
 use bcc_lang::source::span::Span;
+use bcc_lang::template::language::PromptLanguage;
+use bcc_lang::template::text::Text;
 use bcc_llm::reply::shape::ReplyShape;
 
 /// An action of a program. It holds only its configuration: state that must survive from one turn to the next goes into the
@@ -77,7 +80,11 @@ pub struct Branch<'a> {
 pub struct WatchedConfig {
     pub monitor: &'static dyn Monitor,
     pub max_rounds: u32,
-    /// The names of its outputs: `target_variables`.
-    pub targets: Vec<String>,
+    /// Its outputs, with what they mean.
+    pub targets: Vec<MonitorTarget>,
+    /// When the author considers it done.
+    pub exit: Option<Text>,
+    /// The language of its template.
+    pub language: PromptLanguage,
     pub shape: ReplyShape,
 }

@@ -31,6 +31,20 @@ pub struct WatchedTurn {
     pub exit_reason: Option<ExitReason>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub target_variables: Vec<String>,
+    /// The same variables with what they mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<MonitorTarget>,
+    /// The message that the person answered.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub question: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub answer: String,
+    /// The action's `exit`, rendered.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub exit: String,
+    /// The monitor's advice that was used in this visit, the newest last: at most `TREND`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_advice: Vec<UsedAdvice>,
     /// `user_engagement` of the newest turns, the newest last: at most `TREND`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engagement_trend: Vec<String>,
@@ -51,6 +65,33 @@ pub struct WatchedTurn {
     pub retry_strategy: String,
     #[serde(default)]
     pub max_retry_count: u32,
+}
+
+/// A variable that the analyzed action extracts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MonitorTarget {
+    pub get: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub define: String,
+    #[serde(default)]
+    pub required: bool,
+}
+
+/// Advice that reached a prompt, and what followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedAdvice {
+    /// The action and the round that the advice was about.
+    pub action_id: String,
+    pub round: u32,
+    pub advice: String,
+    /// The number of the turn that used it.
+    pub turn: u64,
+    /// The `progress_suggestion` of the first turn after that; none so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress_suggestion: Option<ProgressSuggestion>,
+    /// The `user_engagement` of that turn.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub engagement: String,
 }
 
 #[derive(Clone, Debug, Default)]

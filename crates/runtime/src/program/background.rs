@@ -14,6 +14,7 @@ use crate::program::messages::{debug_info, log_unreadable, read_and_note};
 use crate::program::program::Program;
 use crate::program::reask::{ask_again, problems_note, reply_problems};
 use crate::program::recorder::RecordedExchange;
+use bcc_lang::template::language::PromptLanguage;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::{NoLiveOutput, Provider};
 use bcc_llm::model::request::{ModelRequest, Purpose};
@@ -32,6 +33,8 @@ pub(crate) struct BackgroundCall<'a> {
     pub limit: Duration,
     pub clock: &'a dyn Clock,
     pub program: &'a Program,
+    /// The language of the prompt.
+    pub language: PromptLanguage,
     pub recording: bool,
 }
 
@@ -73,7 +76,7 @@ impl BackgroundCall<'_> {
     /// Calls the model until the reply can be used, as often as its reply policy allows. If a later call fails, an earlier readable
     /// reply is kept.
     pub(crate) async fn ask(self) -> BackgroundReply {
-        let Self { provider, mut request, shape, call_id, limit, clock, program, recording } = self;
+        let Self { provider, mut request, shape, call_id, limit, clock, program, language, recording } = self;
         let policy = provider.reply_policy_for(&request.task);
         let mut result = BackgroundReply::default();
         loop {
@@ -118,7 +121,7 @@ impl BackgroundCall<'_> {
                     if problems.is_empty() {
                         return result;
                     }
-                    ask_again(&mut request.messages, &reply.text, problems_note(&problems));
+                    ask_again(&mut request.messages, &reply.text, problems_note(&problems, language));
                     continue;
                 }
                 Some(Err(error)) => (BackgroundError::from(&error), error.attempts()),

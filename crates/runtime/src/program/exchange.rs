@@ -11,7 +11,8 @@ use crate::program::flow::ActionError;
 use crate::program::live_text::{LiveText, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
-use crate::program::reask::{REFUSAL_NOTE, ask_again, missing_note, problems_note, risk_note};
+use crate::program::prompt_values::{known, missing};
+use crate::program::reask::{ask_again, missing_note, problems_note, refusal_note, risk_note};
 use crate::program::retry_state::{Again, Next, RejectedReply, RetryState};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
@@ -19,6 +20,7 @@ use bcc_lang::template::error::TemplateError;
 use bcc_lang::template::front_matter::HistoryMode;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::template::Template;
+use bcc_lang::value::quoting::quote;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{Provider, ReplyPolicy};
@@ -27,7 +29,7 @@ use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// Names that every prompt of a kind gets, beyond variables and the engine's names.
-pub const PROMPT_NAMES: [&str; 13] = [
+pub const PROMPT_NAMES: [&str; 16] = [
     "tone",
     "task",
     "content",
@@ -37,6 +39,9 @@ pub const PROMPT_NAMES: [&str; 13] = [
     "chat_history",
     "output_list",
     "outputs",
+    "known",
+    "missing",
+    "last_decision",
     "strategy_suggestion",
     "understanding_threshold",
     "answer",
@@ -112,9 +117,13 @@ impl Turn<'_> {
         let policy = provider.reply_policy_for(&request.task);
         let policy =
             ReplyPolicy { repair: ask.repair.unwrap_or(policy.repair), reask: ask.reask.unwrap_or(policy.reask) };
-        let mut retry = RetryState::new(&ask, policy);
+        let mut retry = RetryState::new(&ask, policy, template.language());
         loop {
             if let Some(exchange) = self.ask_once(provider.as_ref(), &mut request, &mut retry).await? {
+                // Advice is not used up by a reply that nobody could read.
+                if self.advice.is_some() && exchange.reading.is_ok() {
+                    self.work().advice_used = true;
+                }
                 return Ok(exchange);
             }
         }
@@ -126,40 +135,62 @@ impl Turn<'_> {
         ask: &Ask<'_>,
         mut names: TemplateNames,
     ) -> Result<Vec<ChatMessage>, ActionError> {
+        let program = self.program;
         let as_messages = template.front().history == HistoryMode::Messages;
-        let chat = if as_messages {
-            String::new()
-        } else {
-            self.recent.as_text(self.program.history_chars, &self.program.who, &self.program.user)
-        };
-        let chat: Arc<str> = chat.into();
-        names.set_text("chat", Arc::clone(&chat));
-        names.set_text("chat_history", chat);
-        let content: Arc<str> = ask.content.into();
-        names.set_text("task", Arc::clone(&content));
-        names.set_text("content", Arc::clone(&content));
-        names.set_text("topic_content", content);
-        names.set_text("strategy_suggestion", self.advice.unwrap_or_default());
-        names.set_shared("output_list", ask.outputs.lines());
-        names.set_shared("outputs", ask.outputs.values());
         // The part of the conversation that a prompt contains is limited, and an answer belongs to the conversation.
-        let visible = |text: &str| cut_in_the_middle(text, self.program.history_chars);
-        names.set_text("answer", visible(ask.answer.unwrap_or_default()));
-        names.set_text("last_user_message", visible(self.recent.last_user_message().unwrap_or_default()));
+        let visible = |text: &str| cut_in_the_middle(text, program.history_chars);
+        let answer = visible(ask.answer.unwrap_or_default());
+        let shown_answer: Arc<str> = quote(&answer).into();
+        let content: Arc<str> = ask.content.into();
+        for name in ["task", "content", "topic_content"] {
+            names.set_text(name, Arc::clone(&content));
+        }
+        names.set_text("strategy_suggestion", self.advice.unwrap_or_default());
+        names.set_shared("output_list", ask.outputs.lines(template.language()));
+        names.set_shared("outputs", ask.outputs.values());
+        names.set("known", known(self, ask.outputs));
+        names.set("missing", missing(self, ask.outputs).into());
+        if !names.is_set("last_decision") {
+            names.set_text("last_decision", "");
+        }
+        names.set_text("answer", Arc::clone(&shown_answer));
+        let last_message = visible(self.recent.last_user_message().unwrap_or_default());
+        names.set_text("last_user_message", &*quote(&last_message));
         names.set("opening", Value::from(ask.opening));
-        let rendered = messages(template, &names);
-        self.report_warnings(&names);
-        let mut messages = rendered.map_err(|error| prompt_failed(&error))?;
-        if let Some(advice) = self.advice {
-            // Advice appears at the place that the template gives it, or else at the end (docs/monitors.md).
-            if !template.mentions("strategy_suggestion") {
-                append_to_last_user(&mut messages, advice);
+        // A template that shows the answer itself gets the conversation before it.
+        let mut separate = ask.answer.filter(|answer| template.mentions("answer") && self.recent.ends_with(answer));
+        let mut messages = loop {
+            let chat: Arc<str> = match separate {
+                _ if as_messages => "".into(),
+                Some(answer) => {
+                    let chars = program.history_chars.saturating_sub(answer.chars().count());
+                    self.recent.as_text_before(answer, chars, &program.who, &program.user).into()
+                }
+                None => self.recent.as_text(program.history_chars, &program.who, &program.user).into(),
+            };
+            names.set_text("chat", Arc::clone(&chat));
+            names.set_text("chat_history", chat);
+            let rendered = messages(template, &names);
+            self.report_warnings(&names);
+            let messages = rendered.map_err(|error| prompt_failed(&error))?;
+            // The template may only test for an answer.
+            let shows_answer = || messages.iter().any(|message| message.content.contains(shown_answer.trim()));
+            if separate.is_none() || shows_answer() {
+                break messages;
             }
-            self.work().advice_used = true;
+            separate = None;
+        };
+        // Advice appears at the place that the template gives it, or else at the end (docs/monitors.md).
+        if let Some(advice) = self.advice.filter(|_| !template.mentions("strategy_suggestion")) {
+            append_to_last_user(&mut messages, advice);
         }
         if as_messages {
             let after_system = messages.iter().take_while(|message| message.role == Role::System).count();
-            let history = self.recent.within(self.program.history_chars).into_iter().map(|entry| ChatMessage {
+            let mut visible = self.recent.within(program.history_chars);
+            if separate.is_some() {
+                visible.pop();
+            }
+            let history = visible.into_iter().map(|entry| ChatMessage {
                 role: if entry.speaker == Speaker::Ai { Role::Assistant } else { Role::User },
                 content: entry.text,
             });
@@ -248,10 +279,10 @@ impl Turn<'_> {
             None => String::new(),
         };
         let text = match note {
-            Again::Safety(reason) => risk_note(&reason),
-            Again::Problems(problems) => problems_note(&problems),
-            Again::Refusal => REFUSAL_NOTE.to_owned(),
-            Again::Missing(missing) => missing_note(&missing),
+            Again::Safety(reason) => risk_note(&reason, retry.language),
+            Again::Problems(problems) => problems_note(&problems, retry.language),
+            Again::Refusal => refusal_note(retry.language).to_owned(),
+            Again::Missing(missing) => missing_note(&missing, retry.language),
         };
         if let Some(place) = ask_again(&mut request.messages, &exchange.raw, text) {
             retry.rejected.push(RejectedReply { place, shown, recorded });

@@ -16,6 +16,7 @@ use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::template::front_matter::FallbackTexts;
+use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::template::text::Text;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Scope;
@@ -166,6 +167,9 @@ pub trait KindChecker {
 
     /// The texts of the template that are sent instead of a reply.
     fn template_fallbacks(&self, name: &'static str, version: u32) -> FallbackTexts;
+
+    /// The language in which the template is written.
+    fn template_language(&self, name: &'static str, version: u32) -> PromptLanguage;
 
     /// The pinned JSON Schema of a kind's reply: the one that its template requests (`output_schema`), else the kind's own. Errors in
     /// it are reported at `at`.

@@ -34,7 +34,9 @@ pub fn messages(template: &Template<'_>, names: &TemplateNames) -> Result<Vec<Ch
 /// Builds the request for these messages with the settings of the template.
 pub fn request(template: &Template<'_>, messages: Vec<ChatMessage>, shape: &ReplyShape, task: Task) -> ModelRequest {
     let front = template.front();
-    let schema = Some(Arc::clone(shape.schema()));
+    // A template that lists the outputs explains them, so the schema need not.
+    let explains = ["output_list", "outputs"].iter().any(|name| template.mentions(name));
+    let schema = Some(Arc::new(shape.request_schema(explains)));
     ModelRequest { messages, schema, temperature: front.temperature, max_tokens: front.max_tokens, task }
 }
 

@@ -30,6 +30,7 @@ pub mod output;
 pub mod persona;
 pub mod program;
 pub mod prompt;
+pub mod prompt_values;
 pub mod reask;
 pub mod recheck;
 pub mod recorder;

@@ -15,7 +15,9 @@ use crate::program::prompt::PromptNames;
 use crate::program::transcript::{RecentTranscript, cut_in_the_middle};
 use crate::program::turn::base_names;
 use bcc_lang::template::front_matter::FeedbackTexts;
+use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::template::names::TemplateNames;
+use bcc_lang::value::quoting::quote;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::provider::Provider;
 use bcc_llm::reply::shape::ReplyShape;
@@ -23,14 +25,23 @@ use bcc_llm::reply::shape::ReplyShape;
 /// The default timeout of one analysis. Nothing waits for it; the timeout only ensures that it ends.
 pub const DEFAULT_MONITOR_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// The maximum number of characters of the conversation before the question, in a monitor's prompt. Unlike the action, it gets the question,
+/// the answer and the trend separately.
+const MAX_CHAT_CHARS: usize = 1000;
+
 /// Names that every monitor's template gets, beyond variables and the engine's names.
-pub const MONITOR_NAMES: [&str; 14] = [
+pub const MONITOR_NAMES: [&str; 19] = [
     "action_type",
     "action_id",
     "metrics",
     "progress_suggestion",
     "exit_reason",
     "target_variables",
+    "targets",
+    "question",
+    "answer",
+    "exit",
+    "earlier_advice",
     "strategy",
     "min_completeness_requirement",
     "retry_strategy",
@@ -50,12 +61,12 @@ pub trait Monitor: Send + Sync {
     /// What its template receives beyond variables and the engine's names.
     fn prompt(&self) -> PromptNames;
 
-    /// The texts of its advice if the template does not define them.
-    fn feedback_texts(&self) -> FeedbackTexts;
+    /// The texts of its advice if its template, which is in this language, does not define them.
+    fn feedback_texts(&self, language: PromptLanguage) -> FeedbackTexts;
 
     /// The metrics of a turn, checked and complete; `None` if there is nothing to analyze: opening turns have none, and those of an
     /// unreadable reply contain nothing about the person.
-    fn parse_metrics(&self, outcome: &Outcome) -> Option<Map<String, Value>>;
+    fn parse_metrics(&self, outcome: &Outcome, language: PromptLanguage) -> Option<Map<String, Value>>;
 
     /// Calls a model to analyze a turn. Never fails: any error gives the empty analysis and a log entry.
     async fn analyze_with_llm(&self, watched: &WatchedTurn, context: &MonitorContext) -> AnalysisResult;
@@ -97,11 +108,14 @@ pub fn monitor_names(
     time: String,
 ) -> TemplateNames {
     let mut names = base_names(program, Some(phase), Some(topic), recent, scopes);
-    let chat: Arc<str> = recent.as_text(program.history_chars, &program.who, &program.user).into();
+    // The question and the answer are shown separately.
+    let chars = program.history_chars.min(MAX_CHAT_CHARS);
+    let chat = recent.as_text_before_last_exchange(chars, &program.who, &program.user);
+    let message = recent.last_user_message().unwrap_or_default();
+    let chat: Arc<str> = chat.into();
     names.set_text("chat", Arc::clone(&chat));
     names.set_text("chat_history", chat);
-    let message = recent.last_user_message().unwrap_or_default();
-    names.set_text("last_user_message", cut_in_the_middle(message, program.history_chars));
+    names.set_text("last_user_message", &*quote(&cut_in_the_middle(message, program.history_chars)));
     names.set_text("time", time);
     names
 }

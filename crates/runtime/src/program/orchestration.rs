@@ -115,6 +115,7 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
         limit: context.limit,
         clock: context.services.clock.as_ref(),
         program: &context.program,
+        language: template.language(),
         recording: context.services.recorder.is_some(),
     };
     let mut first = call(prompt.clone(), 0, context.call_id.clone()).ask().await;
@@ -122,7 +123,7 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
     let first = generated(first, context);
     let Some(rejected) = first.plan.as_ref().and_then(|plan| rejection(plan, context)) else { return first };
     let mut messages = prompt;
-    ask_again(&mut messages, &text, rejected_plan_note(&rejected.why.to_string()));
+    ask_again(&mut messages, &text, rejected_plan_note(&rejected.why.to_string(), template.language()));
     let call_id = format!("{}.{}", context.call_id, first.calls.len());
     let mut second = generated(call(messages, 1, call_id).ask().await, context);
     second.calls.splice(0..0, first.calls);

@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use serde_json::{Value, json};
 
+use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::template::names::SharedValue;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::mask::{MASK, is_short};
@@ -32,15 +33,18 @@ pub struct OutputVariable {
 /// The outputs of an action, with their representation in its prompts, which is the same in every turn.
 pub struct Outputs {
     items: Vec<OutputVariable>,
-    lines: SharedValue,
+    /// The lines in Chinese prompts, and in English ones.
+    lines: [SharedValue; 2],
     values: SharedValue,
 }
 
 impl Outputs {
     /// Creates outputs from `items`, in the author's order.
     pub fn new(items: Vec<OutputVariable>) -> Self {
-        let lines: Vec<String> = items.iter().map(OutputVariable::prompt_line).collect();
-        let lines = SharedValue::new(Value::from(lines.join(",\n")));
+        let lines = [PromptLanguage::Zh, PromptLanguage::En].map(|language| {
+            let lines: Vec<String> = items.iter().map(|item| item.prompt_line(language)).collect();
+            SharedValue::new(Value::from(lines.join(",\n")))
+        });
         let values = SharedValue::new(items.iter().map(OutputVariable::as_value).collect());
         Self { items, lines, values }
     }
@@ -50,8 +54,12 @@ impl Outputs {
     }
 
     /// The lines that request them from a model: `output_list` of a prompt.
-    pub fn lines(&self) -> &SharedValue {
-        &self.lines
+    pub fn lines(&self, language: PromptLanguage) -> &SharedValue {
+        let [zh, en] = &self.lines;
+        match language {
+            PromptLanguage::Zh => zh,
+            PromptLanguage::En => en,
+        }
     }
 
     /// The items for loops in templates: `outputs` of a prompt.
@@ -70,17 +78,23 @@ impl Deref for Outputs {
 
 impl OutputVariable {
     /// `"name": "what it means (number | null)"`: the line that requests it from a model.
-    fn prompt_line(&self) -> String {
+    fn prompt_line(&self, language: PromptLanguage) -> String {
         let shape = if self.choices.is_empty() {
             self.declared.map(|declared| declared.name().to_owned())
         } else {
             Some(self.choices.iter().map(plain).collect::<Vec<_>>().join(" | "))
         };
         let shape = shape.unwrap_or_else(|| "string".into());
-        let meaning = match &self.define {
+        let mut meaning = match &self.define {
             Some(define) => format!("{define} ({shape} | null)"),
             None => format!("({shape} | null)"),
         };
+        if self.append {
+            meaning.push_str(match language {
+                PromptLanguage::Zh => "；逐次追加到列表：只写这次新说到的，没有就填 null",
+                PromptLanguage::En => "; it is added to a list: only what is new in this answer, or null",
+            });
+        }
         format!("  {}: {}", Value::from(self.get.as_str()), Value::from(meaning))
     }
 
@@ -111,7 +125,7 @@ impl OutputVariable {
     fn as_value(&self) -> Value {
         json!({
             "get": self.get, "define": self.define, "type": self.declared.map(DeclaredType::name),
-            "enum": self.choices, "required": self.required,
+            "enum": self.choices, "required": self.required, "append": self.append,
         })
     }
 }

@@ -1,6 +1,8 @@
 //! Asking a model again (`reask`, docs/replies.md): the problems of its reply, and the note that describes them.
 
 use crate::program::transcript::cut_in_the_middle;
+use bcc_lang::template::language::PromptLanguage;
+use bcc_lang::value::quoting::quote;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::reply::coerce::{Coercion, CoercionRecord};
 use bcc_llm::reply::field::Field;
@@ -78,42 +80,66 @@ pub(crate) fn ask_again(messages: &mut Vec<ChatMessage>, reply: &str, note: Stri
 }
 
 /// The note to a model about a reply with these problems.
-pub(crate) fn problems_note(problems: &[String]) -> String {
-    format!(
-        "上面的回复不能使用。请按原来的要求重新给出完整的 JSON，不要写别的内容。\n\
-         (The reply above cannot be used. Give the whole JSON again, as it was asked for, and nothing else.)\n- {}",
-        problems.join("\n- ")
-    )
+pub(crate) fn problems_note(problems: &[String], language: PromptLanguage) -> String {
+    let request = match language {
+        PromptLanguage::Zh => "上面的回复不能使用。请按原来的要求重新给出完整的 JSON，不要写别的内容。问题是：",
+        PromptLanguage::En => {
+            "The reply above cannot be used. Give the whole JSON again, as it was asked for, and nothing else. The problems:"
+        }
+    };
+    format!("{request}\n- {}", problems.join("\n- "))
 }
 
 /// The note to a model that refused to answer, or whose answer a content filter removed.
-pub(crate) const REFUSAL_NOTE: &str = "上面的请求没有得到回答。如果有不该回答的内容，请在 content 中用安全、温和的话说明，并按原来的要求给出完整的 JSON。\n\
-     (The request above was not answered. If there is something that you should not answer, say so in `content` in safe and kind words, \
-     and give the whole JSON as it was asked for.)";
+pub(crate) const fn refusal_note(language: PromptLanguage) -> &'static str {
+    match language {
+        PromptLanguage::Zh => {
+            "上面的请求没有得到回答。如果有不该回答的内容，请在 content 中用安全、温和的话说明，并按原来的要求给出完整的 JSON。"
+        }
+        PromptLanguage::En => {
+            "The request above was not answered. If there is something that you should not answer, say so in `content` in safe and kind words, and give the whole JSON as it was asked for."
+        }
+    }
+}
 
 /// The note to a model about a reply that ended an action although these required outputs have no value.
-pub(crate) fn missing_note(missing: &[String]) -> String {
-    let names = missing.join(", ");
-    format!(
-        "上面的回复没有采用：EXIT 还不能是 YES，因为这些必需的内容还没有得到：{names}。对方已经说过的，请填进对应的键；没有说过的，EXIT 用 NO，content 接着问。请重新给出完整的 JSON。\n\
-         (The reply above was not used: EXIT cannot be YES, because these required values are still missing: {names}. Fill in what the person has said; for anything they have not said, set EXIT to NO and let content ask for it. Give the whole JSON again.)"
-    )
+pub(crate) fn missing_note(missing: &[String], language: PromptLanguage) -> String {
+    match language {
+        PromptLanguage::Zh => format!(
+            "上面的回复没有采用：EXIT 还不能是 YES，因为这些必需的内容还没有得到：{}。对方已经说过的，请填进对应的键；没有说过的，EXIT 用 NO，content 接着问。请重新给出完整的 JSON。",
+            missing.join("、")
+        ),
+        PromptLanguage::En => format!(
+            "The reply above was not used: EXIT cannot be YES, because these required values are still missing: {}. Fill in what the person has said; for anything they have not said, set EXIT to NO and let content ask for it. Give the whole JSON again.",
+            missing.join(", ")
+        ),
+    }
 }
 
 /// The note to a model about a plan that was rejected.
-pub(crate) fn rejected_plan_note(why: &str) -> String {
-    format!(
-        "上面的计划没有采用，原因见下。请改正后重新给出完整的 JSON；如果不需要调整，action 用 none。\n\
-         (The plan above was rejected for this reason. Correct it and give the whole JSON again; if no change is needed, use none as the action.)\n- {why}"
-    )
+pub(crate) fn rejected_plan_note(why: &str, language: PromptLanguage) -> String {
+    let request = match language {
+        PromptLanguage::Zh => {
+            "上面的计划没有采用。请改正后重新给出完整的 JSON；如果不需要调整，action 用 none。原因是："
+        }
+        PromptLanguage::En => {
+            "The plan above was rejected. Correct it and give the whole JSON again; if no change is needed, use none as the action. The reason:"
+        }
+    };
+    format!("{request}\n- {why}")
 }
 
-/// The note to a model about a reply that marked itself as unsafe.
-pub(crate) fn risk_note(reason: &str) -> String {
-    format!(
-        "上面的回复没有发送，因为它自称存在安全风险。请换一种安全的说法，重新给出完整的 JSON。\n\
-         (The reply above was not sent, because it called itself unsafe. Give the whole JSON again, in safe words.)\n{reason}"
-    )
+/// The note to a model about a reply that marked itself as unsafe, with the reason that it gave.
+pub(crate) fn risk_note(reason: &str, language: PromptLanguage) -> String {
+    let request = match language {
+        PromptLanguage::Zh => {
+            "上面的回复没有发送，因为它自称存在安全风险。请换一种安全的说法，重新给出完整的 JSON。它写的理由是："
+        }
+        PromptLanguage::En => {
+            "The reply above was not sent, because it called itself unsafe. Give the whole JSON again, in safe words. The reason it gave:"
+        }
+    };
+    format!("{request}\n{}", quote(reason))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::program::exchange::{Ask, Exchange};
 use crate::program::live_text::{reports_crisis, risk};
 use crate::program::reask::{MAX_REPLY_CHARS, reply_problems};
 use crate::program::transcript::cut_in_the_middle;
+use bcc_lang::template::language::PromptLanguage;
 use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::provider::ReplyPolicy;
 use bcc_llm::reply::exit::is_yes;
@@ -17,6 +18,8 @@ const ANSWER_FIELDS: [&str; 5] = ["EXIT", "BRIEF", "metrics", "progress_suggesti
 pub(crate) struct RetryState<'a> {
     pub(crate) ask: &'a Ask<'a>,
     pub(crate) policy: ReplyPolicy,
+    /// The language of the prompt.
+    pub(crate) language: PromptLanguage,
     pub(crate) reasks: u32,
     /// Whether one of these retries was because a reply marked itself as unsafe.
     for_safety: bool,
@@ -62,10 +65,11 @@ pub(crate) enum Again {
 }
 
 impl<'a> RetryState<'a> {
-    pub(crate) fn new(ask: &'a Ask<'a>, policy: ReplyPolicy) -> Self {
+    pub(crate) fn new(ask: &'a Ask<'a>, policy: ReplyPolicy, language: PromptLanguage) -> Self {
         Self {
             ask,
             policy,
+            language,
             reasks: 0,
             for_safety: false,
             refused: false,

@@ -147,7 +147,7 @@ impl<'a> Turn<'a> {
             (work.scopes.clone(), work.round)
         };
         let mut names = base_names(self.program, Some(self.phase), Some(self.topic), self.recent, scopes);
-        names.set_text("time", self.services.clock.prompt_time(self.last_seq));
+        names.set_text("time", self.services.clock.prompt_time(self.last_seq, self.program.templates.language()));
         names.set("current_round", Value::from(round.unwrap_or(1)));
         names.set("max_rounds", Value::from(max_rounds));
         names

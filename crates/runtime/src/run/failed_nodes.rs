@@ -1,7 +1,6 @@
 //! Phases and topics that could not be entered because their `condition` or `for_each` failed: the routes for `error` that apply to them
 //! (docs/routes.md).
 
-use crate::program::evaluation::EXPRESSION_FAILED;
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::outcome::ExitReason;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::program::analysis::UsedAdvice;
 use crate::program::flow::OpenEffect;
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
@@ -91,6 +92,9 @@ pub(crate) struct Frame {
     /// Of a topic or skill: a monitor's advice that waits for the next turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<Box<Advice>>,
+    /// Of a topic or skill: the newest advice that was used, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used_advice: Vec<UsedAdvice>,
     /// Of a topic or skill: the trend of the newest metrics about the person, the newest last.
     #[serde(default, rename = "moods", skip_serializing_if = "Vec::is_empty")]
     pub trend: Vec<TrendPoint>,

@@ -206,7 +206,10 @@ fn spawn(shared: &Arc<Shared>, job: Job) {
     let Ok(runtime) = Handle::try_current() else { return };
     let task = runtime.spawn(async move {
         let analysed = monitor.analyze_with_llm(&request.watched, &context).await;
-        let texts = analysed.feedback_texts.clone().unwrap_or_else(|| monitor.feedback_texts());
+        let texts = analysed
+            .feedback_texts
+            .clone()
+            .unwrap_or_else(|| monitor.feedback_texts(context.program.templates.language()));
         let feedback = monitor.build_feedback_prompt(&analysed.analysis, &texts);
         let orchestrate = monitor.should_trigger_orchestration(&analysed.analysis);
         running_task.done(FinishedAnalysis { request, result: analysed, feedback, orchestrate });

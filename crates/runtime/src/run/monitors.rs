@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::program::action::WatchedConfig;
-use crate::program::analysis::{TREND, WatchedTurn};
+use crate::program::analysis::{TREND, UsedAdvice, WatchedTurn};
 use crate::program::event::{Event, ModelCall};
 use crate::program::location::EventLocation;
 use crate::program::monitor::{DEFAULT_MONITOR_TIMEOUT, MonitorContext, monitor_names};
@@ -29,6 +29,9 @@ const MAX_ANSWER_CHARS: usize = 500;
 
 /// The maximum number of characters of a metric in a monitor's input.
 const MAX_METRIC_CHARS: usize = 2000;
+
+/// The maximum number of characters of used advice, or of what followed, in a monitor's input.
+const MAX_USED_CHARS: usize = 200;
 
 /// Advice that is stored for the next turn of its topic or skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -161,6 +164,22 @@ impl Session {
     pub(crate) fn advice_used(&mut self, visit_key: &str, place: &EventLocation, draft: &mut CommitDraft) {
         let Some(advice) = self.frames.change(visit_key).and_then(|frame| frame.advice.take()) else { return };
         let Advice { seq, action_id, action_type, round, analysis, .. } = *advice;
+        let text = |name: &str| analysis.get(name).and_then(Value::as_str).map(str::trim).unwrap_or_default();
+        let parts = ["feedback_for_action", "modified_approach", "example_suggestion"].map(text);
+        let advice: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let used = UsedAdvice {
+            action_id: action_id.clone(),
+            round,
+            advice: cut_in_the_middle(&advice.join(" "), MAX_USED_CHARS),
+            turn: self.head.turns,
+            ..UsedAdvice::default()
+        };
+        if let Some(frame) = self.frames.change(visit_key) {
+            frame.used_advice.push(used);
+            if frame.used_advice.len() > TREND {
+                frame.used_advice.remove(0);
+            }
+        }
         let event = Event::MonitorFeedback { action_id, action_type, round, analysis, used: true, feedback: Some(seq) };
         draft.event(place, event);
     }
@@ -192,8 +211,9 @@ impl Session {
         let config = position.step.action.watched()?;
         // Checked first, because usually there is a monitor for the complete session or none.
         self.services.models.monitor(&position.step.id)?;
-        let metrics = shortened(config.monitor.parse_metrics(outcome)?);
+        let metrics = shortened(config.monitor.parse_metrics(outcome, config.language)?);
         let trend = self.record_trend_point(&position.visit_key, &metrics);
+        let earlier_advice = self.record_result(&position.visit_key, &metrics, outcome);
         let analysed = self.frames.get(&position.visit_key).and_then(|frame| frame.analysed.get(&position.step.id));
         if analysed == Some(&digest(&metrics)) {
             return None;
@@ -204,7 +224,7 @@ impl Session {
         }
         let names = self.names_of_monitor(program, position);
         let strategy = &position.topic.strategy;
-        let strategy_text = |text: &Option<Text>| render_or_empty(program, text.as_ref(), &names);
+        let rendered = |text: &Option<Text>| render_or_empty(program, text.as_ref(), &names);
         let round = place.round.unwrap_or(1);
         // Fewer than the author allows if time is short.
         let last_round = outcome.metadata.get("max_rounds").and_then(Value::as_u64);
@@ -219,13 +239,18 @@ impl Session {
             metrics,
             progress_suggestion: outcome.progress_suggestion,
             exit_reason: outcome.exit_reason,
-            target_variables: config.targets.clone(),
+            target_variables: config.targets.iter().map(|target| target.get.clone()).collect(),
+            targets: config.targets.clone(),
+            question: cut_in_the_middle(self.recent.last_question().unwrap_or_default(), MAX_ANSWER_CHARS),
+            answer: cut_in_the_middle(self.recent.last_user_message().unwrap_or_default(), MAX_ANSWER_CHARS),
+            exit: rendered(&config.exit),
+            earlier_advice,
             engagement_trend: trend.iter().map(|point| point.engagement.clone()).collect(),
             emotion_trend: trend.iter().map(|point| point.emotion.clone()).collect(),
             user_feedback_history: answers,
-            strategy: strategy_text(&strategy.text),
-            min_completeness_requirement: strategy_text(&strategy.min_completeness_requirement),
-            retry_strategy: strategy_text(&strategy.retry_strategy),
+            strategy: rendered(&strategy.text),
+            min_completeness_requirement: rendered(&strategy.min_completeness_requirement),
+            retry_strategy: rendered(&strategy.retry_strategy),
             max_retry_count: strategy.retries(),
         };
         let request = PendingAnalysis { visit_key: position.visit_key.clone(), seq, watched };
@@ -280,11 +305,28 @@ impl Session {
     }
 
     fn names_of_monitor(&self, program: &Program, position: &Position<'_>) -> TemplateNames {
-        let time = self.services.clock.prompt_time(self.last_seq);
+        let time = self.services.clock.prompt_time(self.last_seq, program.templates.language());
         monitor_names(program, position.phase, position.topic, &self.recent, self.scopes.clone(), time)
     }
 
-    /// Adds the metrics of one turn to the trend, and returns the trend.
+    /// Stores what followed the advice that earlier turns used, and returns that advice.
+    fn record_result(&mut self, visit_key: &str, metrics: &Map<String, Value>, outcome: &Outcome) -> Vec<UsedAdvice> {
+        let turn = self.head.turns;
+        let engagement = metrics.get("user_engagement").and_then(Value::as_str).unwrap_or_default();
+        let engagement = cut_in_the_middle(engagement, MAX_USED_CHARS);
+        let is_due = |used: &UsedAdvice| used.turn < turn && used.progress_suggestion.is_none();
+        if !self.frames.get(visit_key).is_some_and(|frame| frame.used_advice.iter().any(is_due)) {
+            return self.frames.get(visit_key).map(|frame| frame.used_advice.clone()).unwrap_or_default();
+        }
+        let Some(frame) = self.frames.change(visit_key) else { return vec![] };
+        for used in frame.used_advice.iter_mut().filter(|used| is_due(used)) {
+            used.progress_suggestion = Some(outcome.progress_suggestion);
+            used.engagement.clone_from(&engagement);
+        }
+        frame.used_advice.clone()
+    }
+
+    /// Stores the mood according to the metrics, and returns the newest moods.
     fn record_trend_point(&mut self, visit_key: &str, metrics: &Map<String, Value>) -> Vec<TrendPoint> {
         let text = |name: &str| {
             let text = metrics.get(name).and_then(Value::as_str).unwrap_or_default();

@@ -52,7 +52,7 @@ impl SessionFailure {
         let help = match error {
             ModelError::NoReply { .. } => "add the reply to the file and resume the session",
             ModelError::Differs { .. } => {
-                "an answer, the script, a template or a variable has changed since the recording; record again, or use `--replay-by order`"
+                "an answer, the script, a template, a variable or the prompts of bcc-script have changed since the recording; record again, or use `--replay-by order`, which accepts other prompts"
             }
             ModelError::RecordedFailure { .. } => {
                 "the recording ends here, too; continue with a model: `sessions resume ID --model M`"
@@ -375,7 +375,7 @@ impl Session {
     /// The names for a condition outside of a turn.
     pub(crate) fn names_for(&self, program: &Program, context: (Option<&Phase>, Option<&Topic>)) -> TemplateNames {
         let mut names = base_names(program, context.0, context.1, &self.recent, self.scopes.clone());
-        names.set_text("time", self.services.clock.prompt_time(self.last_seq));
+        names.set_text("time", self.services.clock.prompt_time(self.last_seq, program.templates.language()));
         names.set("current_round", Value::from(1));
         names.set("max_rounds", Value::from(1));
         names

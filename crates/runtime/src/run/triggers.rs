@@ -87,7 +87,7 @@ impl Session {
         let place = check.place;
         // A trigger belongs to the session: it sees the same names at any position.
         let mut names = crate::program::turn::base_names(program, None, None, &self.recent, scopes);
-        names.set_text("time", self.services.clock.prompt_time(self.last_seq));
+        names.set_text("time", self.services.clock.prompt_time(self.last_seq, program.templates.language()));
         names.set("current_round", json!(place.round.unwrap_or(1)));
         names.set("max_rounds", metadata.get("max_rounds").cloned().unwrap_or(json!(1)));
         let metadata = with_all_names(metadata, &program.triggers, place.round.unwrap_or(1));

@@ -29,6 +29,10 @@ pub(crate) struct RequestFeatures {
     pub(crate) usage: bool,
     /// The limit of the reply as `max_completion_tokens` instead of `max_tokens`.
     pub(crate) completion_tokens: bool,
+    /// The strict mode of [`Structured::JsonSchema`].
+    pub(crate) strict: bool,
+    /// `minLength` in the schema.
+    pub(crate) min_length: bool,
     pub(crate) form: Structured,
 }
 
@@ -54,6 +58,14 @@ impl RequestFeatures {
         if client_error && !self.completion_tokens && mentions(&"max completion tokens") {
             return Some(Self { completion_tokens: true, ..self });
         }
+        let has_schema = matches!(self.form, Structured::JsonSchema | Structured::Tool);
+        if client_error && has_schema && self.min_length && mentions(&"minlength") {
+            return Some(Self { min_length: false, ..self });
+        }
+        let strict_only = ["strict", "additionalproperties", "additional properties"];
+        if client_error && self.form == Structured::JsonSchema && self.strict && strict_only.iter().any(mentions) {
+            return Some(Self { strict: false, ..self });
+        }
         let (names, hints) = error_phrases(self.form);
         // With status 500, which may also be a server failure, only the name of the field counts.
         let concerns_form = names.iter().any(mentions) || (status != 500 && is_first && hints.iter().any(mentions));
@@ -73,6 +85,8 @@ impl RequestFeatures {
 pub(crate) struct LearnedFeatures {
     without_usage: AtomicBool,
     completion_tokens: AtomicBool,
+    without_strict: AtomicBool,
+    without_min_length: AtomicBool,
     /// The index in `auto_forms` of the form that the server supports.
     form_index: AtomicU8,
 }
@@ -90,6 +104,8 @@ impl LearnedFeatures {
         RequestFeatures {
             usage: !self.without_usage.load(Ordering::Relaxed),
             completion_tokens: self.completion_tokens.load(Ordering::Relaxed),
+            strict: !self.without_strict.load(Ordering::Relaxed),
+            min_length: !self.without_min_length.load(Ordering::Relaxed),
             form: form.unwrap_or(Structured::Off),
         }
     }
@@ -102,6 +118,12 @@ impl LearnedFeatures {
         }
         if used.completion_tokens {
             self.completion_tokens.store(true, Ordering::Relaxed);
+        }
+        if !used.strict {
+            self.without_strict.store(true, Ordering::Relaxed);
+        }
+        if !used.min_length {
+            self.without_min_length.store(true, Ordering::Relaxed);
         }
         if used.form != initial.form {
             let form_index = auto_forms
@@ -133,8 +155,13 @@ mod tests {
 
     const AUTO_FORMS: [Structured; 3] = [Structured::JsonSchema, Structured::JsonObject, Structured::Off];
 
-    const FULL: RequestFeatures =
-        RequestFeatures { usage: true, completion_tokens: false, form: Structured::JsonSchema };
+    const FULL: RequestFeatures = RequestFeatures {
+        usage: true,
+        completion_tokens: false,
+        strict: true,
+        min_length: true,
+        form: Structured::JsonSchema,
+    };
 
     fn rejection(status: u16, message: &str) -> ServerRejection {
         ServerRejection { status: Some(status), message: message.into(), field: String::new() }
@@ -143,7 +170,14 @@ mod tests {
     #[test]
     fn the_rejected_feature_is_detected_from_the_message() {
         let object = RequestFeatures { form: Structured::JsonObject, ..FULL };
-        let table: [(u16, &str, Option<RequestFeatures>); 12] = [
+        let table: [(u16, &str, Option<RequestFeatures>); 15] = [
+            (
+                400,
+                "Invalid schema for response_format 'reply': In context=('properties', 'content'), 'minLength' is not permitted.",
+                Some(RequestFeatures { min_length: false, ..FULL }),
+            ),
+            (400, "json_schema.strict is not supported", Some(RequestFeatures { strict: false, ..FULL })),
+            (400, "'additionalProperties' is not supported", Some(RequestFeatures { strict: false, ..FULL })),
             (400, "Unrecognized request argument: stream_options", Some(RequestFeatures { usage: false, ..FULL })),
             (422, "include-usage is unknown", Some(RequestFeatures { usage: false, ..FULL })),
             (400, "use max_completion_tokens", Some(RequestFeatures { completion_tokens: true, ..FULL })),
@@ -191,7 +225,7 @@ mod tests {
         assert_eq!(features.current(None, true, &AUTO_FORMS), FULL);
         features.store(FULL, FULL, &AUTO_FORMS);
         assert_eq!(features.current(None, true, &AUTO_FORMS), FULL);
-        let less = RequestFeatures { usage: false, completion_tokens: true, form: Structured::Off };
+        let less = RequestFeatures { usage: false, completion_tokens: true, form: Structured::Off, ..FULL };
         features.store(less, FULL, &AUTO_FORMS);
         // A call that started earlier and used a stricter form changes nothing.
         features.store(RequestFeatures { form: Structured::JsonObject, ..FULL }, FULL, &AUTO_FORMS);

@@ -1,5 +1,7 @@
 //! Encodes the body of a chat completions request, field by field from the messages and the settings.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -7,6 +9,7 @@ use crate::model::message::ChatMessage;
 use crate::model::request::ModelRequest;
 use crate::providers::http::config::{ServerConfig, Structured};
 use crate::providers::http::request_features::RequestFeatures;
+use crate::reply::request_schema::{is_strict, without_min_length};
 
 const REPLY_NAME: &str = "reply";
 
@@ -17,7 +20,11 @@ pub(crate) fn encode(
     features: RequestFeatures,
 ) -> serde_json::Result<Vec<u8>> {
     let limit = request.max_tokens.or(config.max_tokens);
-    let schema = request.schema.as_deref();
+    let schema = request.schema.as_deref().map(|schema| match features.min_length {
+        true => Cow::Borrowed(schema),
+        false => Cow::Owned(without_min_length(schema)),
+    });
+    let schema = schema.as_deref();
     let tool = schema.filter(|_| features.form == Structured::Tool);
     serde_json::to_vec(&Body {
         model: &config.model,
@@ -27,7 +34,7 @@ pub(crate) fn encode(
         temperature: request.temperature.or(config.temperature),
         max_tokens: limit.filter(|_| !features.completion_tokens),
         max_completion_tokens: limit.filter(|_| features.completion_tokens),
-        response_format: schema.and_then(|schema| response_format(features.form, schema)),
+        response_format: schema.and_then(|schema| response_format(features, schema)),
         tools: tool.map(|schema| {
             [Tool { r#type: "function", function: Function { name: REPLY_NAME, parameters: Some(schema) } }]
         }),
@@ -37,12 +44,11 @@ pub(crate) fn encode(
     })
 }
 
-fn response_format(form: Structured, schema: &Value) -> Option<ResponseFormat<'_>> {
-    match form {
+fn response_format(features: RequestFeatures, schema: &Value) -> Option<ResponseFormat<'_>> {
+    match features.form {
         Structured::JsonSchema => Some(ResponseFormat {
             r#type: "json_schema",
-            // Strict mode requires that all fields are required, which is not the case for schemas with optional outputs.
-            json_schema: Some(JsonSchema { name: REPLY_NAME, schema, strict: false }),
+            json_schema: Some(JsonSchema { name: REPLY_NAME, schema, strict: features.strict && is_strict(schema) }),
         }),
         Structured::JsonObject => Some(ResponseFormat { r#type: "json_object", json_schema: None }),
         Structured::Auto | Structured::Tool | Structured::Off => None,

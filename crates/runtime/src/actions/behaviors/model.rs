@@ -17,6 +17,7 @@ use crate::program::turn::Turn;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
 use bcc_lang::value::mask::Masker;
+use bcc_lang::value::quoting::{quote, quote_after_label};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The actions that a model is not offered: they are useful only to code, or change what the loop itself controls.
@@ -67,7 +68,7 @@ impl LoopConfig {
         let mut names = self.names(turn, &state, &target, Some(&current.counts)).await?;
         names.set("iteration", Value::from(frame.behaviors));
         names.set("behaviors_left", Value::from(self.last_behavior(turn).saturating_sub(frame.behaviors)));
-        names.set_text("behavior", current.target.as_str());
+        names.set_text("behavior", &*quote(&current.target));
         let (version, shape) = (request.reflection_version, &request.reflection);
         let model_request = ModelRequest { name: REFLECTION, version, shape, target, round: frame.behaviors };
         let inputs = vec![("todo_list".to_owned(), json!(state.todo_list))];
@@ -185,9 +186,9 @@ fn starts_with_list(raw: &str) -> bool {
     unfenced.unwrap_or(raw).starts_with('[')
 }
 
-/// The todo list with sensitive values redacted.
+/// The todo list for a prompt, with sensitive values redacted.
 fn redacted_todo_list(todo_list: &[String], masker: &Masker) -> Vec<String> {
-    todo_list.iter().map(|item| masker.text(item)).collect()
+    todo_list.iter().map(|item| quote_after_label(&masker.text(item)).into_owned()).collect()
 }
 
 /// The names of the actions that a model may use.

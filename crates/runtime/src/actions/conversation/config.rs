@@ -3,10 +3,11 @@
 use crate::actions::conversation::outputs::read_outputs;
 use crate::actions::monitors::analysis::VERSION;
 use crate::program::action::WatchedConfig;
+use crate::program::analysis::MonitorTarget;
 use crate::program::exchange::Ask;
 use crate::program::kind::KindChecker;
 use crate::program::monitor::Monitor;
-use crate::program::output::Outputs;
+use crate::program::output::{OutputVariable, Outputs};
 use crate::program::prompt::PromptNames;
 use bcc_lang::message::msg;
 use bcc_lang::script::fields::Fields;
@@ -14,6 +15,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::template::front_matter::FallbackTexts;
+use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 use bcc_llm::reply::shape::{OutputField, ReplyShape, ShapeError};
@@ -22,6 +24,8 @@ use bcc_llm::reply::shape::{OutputField, ReplyShape, ShapeError};
 pub struct ModelConfig {
     /// The name of the kind, which is also the name of its template and of its reply schema.
     pub kind: &'static str,
+    /// The language of its template.
+    pub language: PromptLanguage,
     /// `version`: the `N` of `<kind>_v<N>.md`.
     pub version: u32,
     pub outputs: Outputs,
@@ -87,8 +91,9 @@ pub(crate) fn model_config(
     let required: Vec<Span> = required.iter().filter_map(required_span).collect();
     let monitor = if is_monitored { monitor_shape(monitor, fields, checker) } else { None };
     let fallbacks = checker.template_fallbacks(kind, version);
+    let language = checker.template_language(kind, version);
     let outputs = Outputs::new(outputs);
-    Some(ModelConfig { kind, version, outputs, required, shape, fallback, fallbacks, repair, reask, monitor })
+    Some(ModelConfig { kind, language, version, outputs, required, shape, fallback, fallbacks, repair, reask, monitor })
 }
 
 impl ModelConfig {
@@ -115,10 +120,15 @@ impl ModelConfig {
 }
 
 /// The data that the monitor needs about an action with this configuration.
-pub fn watched(model: &ModelConfig, max_rounds: u32) -> Option<WatchedConfig> {
-    let targets = model.outputs.iter().map(|output| output.get.clone()).collect();
+pub fn watched(model: &ModelConfig, exit: Option<&Text>, max_rounds: u32) -> Option<WatchedConfig> {
+    let target = |output: &OutputVariable| MonitorTarget {
+        get: output.get.clone(),
+        define: output.define.clone().unwrap_or_default(),
+        required: output.required,
+    };
+    let targets = model.outputs.iter().map(target).collect();
     let (monitor, shape) = model.monitor.clone()?;
-    Some(WatchedConfig { monitor, max_rounds, targets, shape })
+    Some(WatchedConfig { monitor, max_rounds, targets, exit: exit.cloned(), language: model.language, shape })
 }
 
 /// The monitor and the shape of its replies; its template is checked like that of the kind. `None` without a monitor, and for

@@ -272,13 +272,3 @@ pub(crate) fn hide_sensitive(turn: &Turn<'_>, outputs: &[OutputVariable], exchan
     exchange.debug_info.insert("llm_response".into(), Value::from(shown.as_str()));
     exchange.raw = shown;
 }
-
-/// The names of required outputs that are still null.
-pub(crate) fn still_missing(turn: &Turn<'_>, outputs: &[OutputVariable]) -> Vec<String> {
-    outputs
-        .iter()
-        .filter(|output| output.required)
-        .filter(|output| turn.variable(&output.get).is_none_or(|value| value.is_null()))
-        .map(|output| output.get.clone())
-        .collect()
-}

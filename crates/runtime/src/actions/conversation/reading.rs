@@ -5,11 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::program::exchange::Exchange;
 use crate::program::outcome::{ExitReason, Outcome, ProgressSuggestion};
+use bcc_lang::template::language::PromptLanguage;
 use bcc_llm::reply::read::Reply;
 use bcc_llm::reply::shape::ReplyShape;
-
-/// The value of each metric if the reply could not be read (docs/monitors.md).
-pub(crate) const UNREADABLE_METRIC: &str = "LLM输出解析失败,无法评估";
 
 /// The evaluation of an action in a reply.
 pub struct Judged {
@@ -19,7 +17,7 @@ pub struct Judged {
 }
 
 /// Takes the metrics and the suggestion out of the reply; those of an unreadable reply if there is none.
-pub fn judged(exchange: &mut Exchange, shape: &ReplyShape) -> Judged {
+pub fn judged(exchange: &mut Exchange, shape: &ReplyShape, language: PromptLanguage) -> Judged {
     match &mut exchange.reading {
         Ok(reply) => Judged {
             suggestion: reply
@@ -30,7 +28,9 @@ pub fn judged(exchange: &mut Exchange, shape: &ReplyShape) -> Judged {
                 .unwrap_or_default(),
             metrics: take_object(reply, "metrics"),
         },
-        Err(_) => Judged { suggestion: ProgressSuggestion::ContinueNeeded, metrics: unreadable_metrics(shape) },
+        Err(_) => {
+            Judged { suggestion: ProgressSuggestion::ContinueNeeded, metrics: unreadable_metrics(shape, language) }
+        }
     }
 }
 
@@ -39,9 +39,9 @@ fn take_object(reply: &mut Reply, name: &str) -> Map<String, Value> {
     reply.object.get_mut(name).and_then(Value::as_object_mut).map(std::mem::take).unwrap_or_default()
 }
 
-fn unreadable_metrics(shape: &ReplyShape) -> Map<String, Value> {
+fn unreadable_metrics(shape: &ReplyShape, language: PromptLanguage) -> Map<String, Value> {
     let metrics = shape.schema().pointer("/properties/metrics/properties").and_then(Value::as_object);
-    metrics.into_iter().flatten().map(|(name, _)| (name.clone(), Value::from(UNREADABLE_METRIC))).collect()
+    metrics.into_iter().flatten().map(|(name, _)| (name.clone(), Value::from(language.not_assessed()))).collect()
 }
 
 /// Why the action ended, or what prevents it from going on: the first reason that applies (docs/routes.md).

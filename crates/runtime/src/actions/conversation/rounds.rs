@@ -2,12 +2,14 @@
 //! call evaluates.
 
 use async_trait::async_trait;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::conversation::config::ModelConfig;
-use crate::actions::conversation::outputs::{hide_sensitive, still_missing, write_outputs};
+use crate::actions::conversation::decision::LastDecision;
+use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
 use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome};
 use crate::actions::conversation::substitute::UnusableReply;
 use crate::program::action::{Action, WatchedConfig};
@@ -15,6 +17,7 @@ use crate::program::exchange::{Ask, Exchange};
 use crate::program::flow::{ActionError, Flow, WaitReason};
 use crate::program::live_text::reports_crisis;
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::prompt_values::missing;
 use crate::program::turn::Turn;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
@@ -66,6 +69,8 @@ struct Rounds {
     /// The number of texts that were sent in place of replies.
     #[serde(skip_serializing_if = "is_zero")]
     substitutes: u32,
+    /// Why the last answer did not end the action.
+    decision: LastDecision,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde needs
@@ -115,7 +120,7 @@ impl Conversation {
     async fn opening(&self, turn: &Turn<'_>, rounds: Rounds) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let names = turn.names(turn.last_round(self.max_rounds));
-        let question = turn.text(&self.content, &names)?;
+        let question = turn.text(&self.content, &if self.verbatim { names.clone() } else { names.for_prompt() })?;
         let done = self.turn_taking == TurnTaking::NoAnswer;
         let reason = done.then_some(ExitReason::ExitCriteriaMet);
         if self.verbatim {
@@ -178,8 +183,9 @@ impl Conversation {
             return Ok(Flow::done(Outcome { metadata, ..Outcome::done(reason) }));
         }
         let names = turn.names(turn.last_round(self.max_rounds));
-        let question = turn.text(&self.content, &names)?;
-        let ask = self.ask(turn, names, &question, Some(answer), round, false)?;
+        let question = turn.text(&self.content, &names.for_prompt())?;
+        let mut ask = self.ask(turn, names, &question, Some(answer), round, false)?;
+        ask.names.set_text("last_decision", rounds.decision.text(self.model.language));
         let mut exchange = turn.exchange(ask).await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
         let empty = Map::new();
@@ -189,10 +195,13 @@ impl Conversation {
         let wants_exit = reply.get("EXIT").is_some_and(is_yes);
         let crisis = exchange.reading.as_ref().is_ok_and(reports_crisis);
         // A held-back reply does not count, and neither does its EXIT.
-        let exit = wants_exit && exchange.held_back.is_none() && self.has_required_outputs(turn);
+        let requested = wants_exit && exchange.held_back.is_none();
+        let missing = if requested { self.missing_outputs(turn) } else { vec![] };
+        let exit = requested && missing.is_empty();
         let is_last_round = round >= turn.last_round(self.max_rounds);
-        let judged = judged(&mut exchange, &self.model.shape);
+        let judged = judged(&mut exchange, &self.model.shape, self.model.language);
         let reason = exit_reason(exit, is_last_round, judged.suggestion);
+        let decision = rounds.decision.next(missing, judged.suggestion);
         let completed = exit || is_last_round;
         // Words that end the action are no question: if EXIT counts as no, the earlier question is repeated instead.
         let closing = wants_exit && !completed;
@@ -227,7 +236,7 @@ impl Conversation {
                 (Some(text), _) => text,
                 (None, _) => rounds.asked,
             };
-            turn.store_state(&Rounds { round: round + 1, asked, ..rounds })?;
+            turn.store_state(&Rounds { round: round + 1, asked, decision, ..rounds })?;
             return Ok(Flow::Exit(Box::new(outcome)));
         }
         turn.report_outcome(outcome);
@@ -244,17 +253,18 @@ impl Conversation {
                 Rounds { substitutes: rounds.substitutes + 1, ..rounds }
             }
         };
-        turn.store_state(&Rounds { round: round + 1, ..rounds })?;
+        turn.store_state(&Rounds { round: round + 1, decision, ..rounds })?;
         Ok(Flow::Wait(WaitReason::Input))
     }
 
-    fn has_required_outputs(&self, turn: &Turn<'_>) -> bool {
-        let missing = still_missing(turn, &self.model.outputs);
+    /// The required outputs for whose lack an EXIT is not accepted.
+    fn missing_outputs(&self, turn: &Turn<'_>) -> Vec<String> {
+        let missing = missing(turn, &self.model.outputs);
         if !missing.is_empty() {
-            let message = msg!("EXIT counts as no: nothing has been extracted yet for {}", missing.join(", "));
+            let message = msg!("EXIT counts as no: nothing has been extracted yet for {}", Message::names(&missing));
             turn.warn("required-missing", message, None);
         }
-        missing.is_empty()
+        missing
     }
 
     fn warn_ignored_fields(&self, turn: &Turn<'_>, exchange: &Exchange, done: bool) {
@@ -270,7 +280,8 @@ impl Conversation {
             ignored.push("progress_suggestion");
         }
         if !ignored.is_empty() {
-            let message = msg!("an opening turn has no answer to judge: {} in its reply ignored", ignored.join(", "));
+            let message =
+                msg!("an opening turn has no answer to judge: {} in its reply ignored", Message::names(&ignored));
             turn.warn("opening-ignored", message, None);
         }
     }
@@ -285,19 +296,19 @@ impl Conversation {
         opening: bool,
     ) -> Result<Ask<'a>, ActionError> {
         for (name, text) in [("tone", &self.tone), ("exit", &self.exit), ("goal", &self.goal)] {
-            let rendered = text.as_ref().map(|text| turn.text(text, &names)).transpose()?;
+            let rendered = text.as_ref().map(|text| turn.text(text, &names.for_prompt())).transpose()?;
             names.set_text(name, rendered.unwrap_or_default());
         }
         names.set("understanding_threshold", json!(self.understanding_threshold));
         let is_last_round = round >= turn.last_round(self.max_rounds);
-        let missing = if opening { vec![] } else { still_missing(turn, &self.model.outputs) };
+        let missing_now = if opening { vec![] } else { missing(turn, &self.model.outputs) };
         Ok(Ask {
             answer,
             round,
             opening,
             // If a route may leave the action, the message is sent later or not at all.
             live: opening || is_last_round || turn.reasons_with_route.is_empty(),
-            missing,
+            missing: missing_now,
             ..self.model.ask(question, names)
         })
     }

@@ -6,15 +6,19 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tracing::error;
 
-use crate::program::analysis::{AnalysisResult, MonitorAnalysis, MonitorMetadata, WatchedTurn};
+use crate::program::analysis::{
+    AnalysisResult, MonitorAnalysis, MonitorMetadata, MonitorTarget, UsedAdvice, WatchedTurn,
+};
 use crate::program::background::{BackgroundCall, BackgroundError, BackgroundReply};
 use crate::program::evaluation::log_warnings;
 use crate::program::messages::{messages, request};
 use crate::program::monitor::{Monitor, MonitorContext};
-use crate::program::outcome::Outcome;
+use crate::program::outcome::{Outcome, ProgressSuggestion};
 use crate::program::transcript::cut_in_the_middle;
 use bcc_lang::template::front_matter::FeedbackTexts;
+use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::template::names::TemplateNames;
+use bcc_lang::value::quoting::{quote, quote_after_label};
 use bcc_llm::model::request::{Purpose, Task};
 
 /// The version of the monitor templates: `ai_ask_monitor_v1.md`. The `version` of an action applies only to its own template.
@@ -23,25 +27,23 @@ pub const VERSION: u32 = 1;
 /// The maximum length of one part of the advice, in characters: the advice becomes part of a prompt.
 const MAX_ADVICE_CHARS: usize = 2000;
 
-/// The value of a metric that is missing in the reply (docs/replies.md).
-const NOT_AVAILABLE: &str = "信息不可用";
-
 /// The metrics with these names, each a text. `None` if there is nothing to analyze.
-pub(crate) fn known_metrics(outcome: &Outcome, names: &[&str]) -> Option<Map<String, Value>> {
+pub(crate) fn known_metrics(outcome: &Outcome, names: &[&str], language: PromptLanguage) -> Option<Map<String, Value>> {
     let unreadable = outcome.metadata.get("parse_error") == Some(&Value::Bool(true));
     if unreadable || outcome.metrics.is_empty() {
         return None;
     }
     let text = |name: &str| {
         let metric = outcome.metrics.get(name).filter(|metric| metric.is_string());
-        (name.to_owned(), metric.cloned().unwrap_or_else(|| Value::from(NOT_AVAILABLE)))
+        (name.to_owned(), metric.cloned().unwrap_or_else(|| Value::from(language.not_available())))
     };
     Some(names.iter().copied().map(text).collect())
 }
 
 /// The advice in a prompt: heading, feedback, the second heading with the details if there are any, and the closing line.
 pub fn feedback(texts: &FeedbackTexts, feedback: Option<&str>, details: Option<&str>) -> Option<String> {
-    let trimmed = |text: &str| cut_in_the_middle(text.trim(), MAX_ADVICE_CHARS);
+    // A model wrote it, and it may repeat what a person wrote.
+    let trimmed = |text: &str| quote(&cut_in_the_middle(text.trim(), MAX_ADVICE_CHARS)).into_owned();
     let feedback = feedback.map(trimmed).filter(|text| !text.is_empty())?;
     let mut text = format!("{}\n{feedback}\n\n", texts.heading.trim());
     if let Some(details) = details.map(trimmed).filter(|text| !text.is_empty()) {
@@ -83,13 +85,15 @@ pub async fn analyze(monitor: &dyn Monitor, watched: &WatchedTurn, context: &Mon
                 limit: context.limit,
                 clock: context.clock.as_ref(),
                 program,
+                language: template.language(),
                 recording: context.recording,
             };
             call.ask().await
         }
         Err(error) => BackgroundReply::failed(call_id, Purpose::Monitor, BackgroundError::from(&error)),
     };
-    AnalysisResult { feedback_texts: front.feedback.clone(), ..analysis_result(monitor, watched, reply) }
+    let feedback_texts = front.feedback.clone().unwrap_or_else(|| monitor.feedback_texts(template.language()));
+    AnalysisResult { feedback_texts: Some(feedback_texts), ..analysis_result(monitor, watched, reply) }
 }
 
 fn analysis_result(monitor: &dyn Monitor, watched: &WatchedTurn, reply: BackgroundReply) -> AnalysisResult {
@@ -117,15 +121,28 @@ fn analysis_result(monitor: &dyn Monitor, watched: &WatchedTurn, reply: Backgrou
 
 fn names(watched: &WatchedTurn, context: &MonitorContext) -> TemplateNames {
     let mut names = context.names.clone();
-    let texts = |list: &[String]| Value::from(list.to_vec());
+    let line = |text: &str| Value::from(quote_after_label(text));
+    let texts = |list: &[String]| list.iter().map(|text| line(text)).collect::<Value>();
+    let metrics = watched.metrics.iter();
+    let metrics = metrics.map(|(name, metric)| (name.clone(), line(metric.as_str().unwrap_or_default()))).collect();
     names.set_text("action_type", watched.action_type.as_str());
     names.set_text("action_id", watched.action_id.as_str());
     names.set("current_round", json!(watched.round));
     names.set("max_rounds", json!(watched.max_rounds));
-    names.set("metrics", Value::Object(watched.metrics.clone()));
+    names.set("metrics", Value::Object(metrics));
     names.set("progress_suggestion", json!(watched.progress_suggestion));
     names.set_text("exit_reason", watched.exit_reason.map_or("", |reason| reason.name()));
-    names.set("target_variables", texts(&watched.target_variables));
+    names.set("target_variables", Value::from(watched.target_variables.clone()));
+    let unexplained = |name: &String| MonitorTarget { get: name.clone(), ..MonitorTarget::default() };
+    match watched.targets.is_empty() {
+        // An analysis that an earlier release stored has only names.
+        true => names.set("targets", json!(watched.target_variables.iter().map(unexplained).collect::<Vec<_>>())),
+        false => names.set("targets", json!(watched.targets)),
+    }
+    names.set_text("question", &*quote(&watched.question));
+    names.set_text("answer", &*quote(&watched.answer));
+    names.set_text("exit", watched.exit.as_str());
+    names.set("earlier_advice", watched.earlier_advice.iter().map(earlier_advice).collect());
     names.set_text("strategy", watched.strategy.as_str());
     names.set_text("min_completeness_requirement", watched.min_completeness_requirement.as_str());
     names.set_text("retry_strategy", watched.retry_strategy.as_str());
@@ -134,6 +151,14 @@ fn names(watched: &WatchedTurn, context: &MonitorContext) -> TemplateNames {
     names.set("emotion_trend", texts(&watched.emotion_trend));
     names.set("user_feedback_history", texts(&watched.user_feedback_history));
     names
+}
+
+/// Used advice as a template sees it: `round`, `advice`, and `result`, which is empty as long as nothing followed.
+fn earlier_advice(used: &UsedAdvice) -> Value {
+    let advice = quote_after_label(&used.advice);
+    let result = used.progress_suggestion.map(ProgressSuggestion::name).unwrap_or_default();
+    let engagement = quote_after_label(&used.engagement);
+    json!({ "action_id": used.action_id, "round": used.round, "advice": advice, "result": result, "engagement": engagement })
 }
 
 /// The task for scripted replies, in which the replies of a monitor are ordered by round, even if some rounds are not analyzed.

@@ -17,6 +17,7 @@ use crate::program::prompt::PromptNames;
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
 use bcc_lang::schema::embedded;
+use bcc_lang::value::quoting::{indented, quote};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The maximum number of times that a model is asked to fix one cell.
@@ -107,8 +108,7 @@ fn replace_code(turn: &Turn<'_>, mut cell: Cell, code: String, explanation: &str
 
 async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, ActionError> {
     let failed = |message: Message| ActionError::failed("reply-shape", message);
-    let schema: Value = serde_json::from_str(embedded::reply(TEMPLATE).unwrap_or_default())
-        .map_err(|error| failed(error.to_message()))?;
+    let schema = embedded::reply_rules(TEMPLATE).unwrap_or_default();
     let shape = ReplyShape::new(&schema, &[]).map_err(|error| failed(error.to_message()))?;
     let code = cut_in_the_middle(&cell.content, MAX_CODE_CHARS);
     let mut names = turn.names(1);
@@ -116,8 +116,8 @@ async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, Act
         names.set_text(name, "");
     }
     names.set("understanding_threshold", Value::Null);
-    names.set_text("code", code.as_str());
-    names.set_text("failure", cut_in_the_middle(&failure(cell), MAX_FAILURE_CHARS));
+    names.set_text("code", indented(&code));
+    names.set_text("failure", &*quote(&cut_in_the_middle(&failure(cell), MAX_FAILURE_CHARS)));
     names.set("earlier_code", earlier_code(turn, cell).await?);
     names.set("attempt", Value::from(attempt));
     names.set("most_attempts", Value::from(MAX_ATTEMPTS));
@@ -146,7 +146,9 @@ async fn earlier_code(turn: &Turn<'_>, cell: &Cell) -> Result<Value, ActionError
     let after = cell.number.saturating_sub(1 + MAX_EARLIER_CELLS as u64);
     let cells = turn.cells_after(after, MAX_EARLIER_CELLS).await?;
     let code = cells.iter().filter(|earlier| earlier.kind == CellKind::Code && earlier.number < cell.number);
-    Ok(code.map(|earlier| Value::from(cut_in_the_middle(&earlier.content, MAX_EARLIER_CODE_CHARS))).collect())
+    Ok(code
+        .map(|earlier| Value::from(indented(&cut_in_the_middle(&earlier.content, MAX_EARLIER_CODE_CHARS))))
+        .collect())
 }
 
 /// The error according to the outputs of the cell.

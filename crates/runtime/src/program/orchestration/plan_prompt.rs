@@ -19,6 +19,7 @@ use crate::program::transcript::{RecentTranscript, cut_in_the_middle};
 use crate::program::turn::base_names;
 use bcc_lang::schema::embedded;
 use bcc_lang::template::names::TemplateNames;
+use bcc_lang::value::quoting::quote;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::reply::shape::{ReplyShape, ShapeError};
 
@@ -114,13 +115,14 @@ impl OrchestrationContext {
         let mut names = base_names(program, Some(phase), Some(topic), recent, scopes);
         let chat: Arc<str> = recent.as_text(program.history_chars, &program.who, &program.user).into();
         let last_message = cut_in_the_middle(recent.last_user_message().unwrap_or_default(), program.history_chars);
+        let last_message = quote(&last_message);
         let skills: Vec<&str> = usable_skills(program).take(MAX_NAMES).collect();
         let revision = plans.revision(cursor);
         names.set_text("chat", Arc::clone(&chat));
         names.set_text("chat_history", chat);
-        names.set_text("answer", last_message.as_str());
-        names.set_text("last_user_message", last_message);
-        names.set_text("time", services.clock.prompt_time(plan_request.last_seq));
+        names.set_text("answer", &*last_message);
+        names.set_text("last_user_message", &*last_message);
+        names.set_text("time", services.clock.prompt_time(plan_request.last_seq, program.templates.language()));
         names.set("current_round", Value::from(place.round.unwrap_or(1)));
         names.set("max_rounds", Value::from(place.round.unwrap_or(1)));
         names.set_text("topic_id", topic.id.as_str());
@@ -163,8 +165,7 @@ pub(crate) fn names(analysis: &Value, context: &OrchestrationContext) -> Templat
 }
 
 pub(crate) fn shape() -> Result<ReplyShape, ShapeError> {
-    let text = embedded::reply(ORCHESTRATOR).unwrap_or_default();
-    let schema = serde_json::from_str(text).map_err(|error| ShapeError::Unreadable { why: error.to_string() })?;
+    let schema = embedded::reply_rules(ORCHESTRATOR).ok_or(ShapeError::NotAnObject)?;
     ReplyShape::new(&schema, &[])
 }
 
