@@ -5,8 +5,8 @@
 
 mod configuration;
 mod diagnostics;
-mod legacy_engine;
 mod mutations;
+mod older_engine;
 mod round_trip;
 mod schema_truth;
 mod scripts;

@@ -18,7 +18,6 @@ mod graph;
 mod help;
 #[cfg(feature = "jupyter")]
 mod kernel;
-mod migrate;
 mod model_commands;
 mod models;
 mod notebook_export;

@@ -10,7 +10,7 @@ use crate::reachable_skills::reached;
 use crate::secrets::secrets;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::kernel::WrittenKernel;
-use bcc_lang::script::legacy::engine_fields::older_fields;
+use bcc_lang::script::legacy::older_engine::older_fields;
 use bcc_lang::script::read::{ScriptDocument, document, read};
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::shared::mark_shared_fixes_unsure;

@@ -4,8 +4,8 @@ use crate::message::msg;
 
 use serde_json::{Map, Value};
 
-use crate::script::legacy::engine_action::KINDS;
-use crate::script::legacy::engine_fields::OlderWalk;
+use crate::script::legacy::older_action::KINDS;
+use crate::script::legacy::older_engine::OlderWalk;
 use crate::script::legacy::output::as_output;
 use crate::script::legacy::parts::current_key;
 use crate::script::legacy::proof::verify_within;

@@ -5,8 +5,8 @@ use crate::message::msg;
 use serde_json::{Map, Value};
 
 use crate::script::legacy::actions::ACTION_LEVEL;
-use crate::script::legacy::engine_fields::{OlderField, OlderWalk, SLUG};
 use crate::script::legacy::ids::{as_scalar, is_id};
+use crate::script::legacy::older_engine::{OlderField, OlderWalk, SLUG};
 use crate::script::legacy::proof::verify_within;
 use crate::script::legacy::rewrite::{Rewrite, is_flow};
 use crate::script::legacy::wrap::{Placement, Wrap, in_quotes_of};

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::script::legacy::engine_action::action_of_key;
-use crate::script::legacy::engine_config::ConfigFields;
 use crate::script::legacy::ids::Ids;
 use crate::script::legacy::nesting::reserve_ids;
+use crate::script::legacy::older_action::action_of_key;
+use crate::script::legacy::older_config::ConfigFields;
 use crate::script::legacy::parts::current_key;
 use crate::script::legacy::proof::verify_within;
 use crate::script::lines::{is_alias, removal, renamed};

@@ -1,4 +1,4 @@
-//! A project of an older engine, in `tests/legacy_engine/`: `migrate` converts all of it, and what is left has no error.
+//! A project of an older engine, in `tests/older_engine/`: `migrate` converts all of it, and what is left has no error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn project() -> TempDir {
     for file in FILES {
         let target = folder.path().join(file);
         fs::create_dir_all(target.parent().unwrap()).unwrap();
-        fs::write(target, fs::read(Path::new("tests/legacy_engine").join(file)).unwrap()).unwrap();
+        fs::write(target, fs::read(Path::new("tests/older_engine").join(file)).unwrap()).unwrap();
     }
     folder
 }
@@ -46,7 +46,7 @@ fn a_project_of_an_older_engine_has_no_error_after_its_migration() {
     assert!(!errors(folder.path()).is_empty());
     let migrate = FixRequest { check: request(folder.path()), rules: Rules::LegacyForms, write: true };
     let report = fix(&migrate, &Environment::default()).unwrap();
-    assert!(report.left_out.is_empty() && report.incomplete.is_empty(), "{}", human(&report.left_out, false));
+    assert!(report.refused.is_empty() && report.incomplete.is_empty(), "{}", human(&report.refused, false));
     let left = errors(folder.path());
     assert!(left.is_empty(), "{}", human(&left, false));
     let migrated: Vec<String> = FILES
