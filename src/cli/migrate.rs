@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::Exit;
-use crate::cli::fixed_files::{refused_line, result_line, untried_line};
+use crate::cli::fixed_files::{rejected_line, result_line, untried_line};
 use crate::cli::report;
 use crate::cli::terminal::{color, plain};
 use bcc_authoring::fix::diff::{Mark, diff};
@@ -50,7 +50,7 @@ pub fn migrate(options: &MigrateArgs, environment: &Environment) -> Result<Exit,
     }
     report::diagnostics(&report.remaining);
     report.incomplete.iter().for_each(|name| report::note(&untried_line(name)));
-    report.refused.iter().for_each(|finding| report::note(&refused_line(finding)));
+    report.rejected.iter().for_each(|finding| report::note(&rejected_line(finding)));
     report::note(&summary(&report, options));
     let left = !report.remaining.is_empty() || report.any_not_written();
     // A file that cannot be read was not checked, so the exit code must not indicate success.

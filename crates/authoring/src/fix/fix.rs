@@ -40,7 +40,7 @@ pub struct FixReport {
     /// The names of files in which some fixes were not tried, because too many others conflict.
     pub incomplete: Vec<String>,
     /// The findings whose safe fixes are left out, because a file would have more errors with them.
-    pub refused: Vec<Diagnostic>,
+    pub rejected: Vec<Diagnostic>,
 }
 
 #[derive(Debug)]
@@ -74,8 +74,8 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
         match result {
             FileResult::PassedOver => passed_over += 1,
             FileResult::Other => report.files += 1,
-            FileResult::Checked { remaining, fixed, incomplete, refused } => {
-                report.refused.extend(refused);
+            FileResult::Checked { remaining, fixed, incomplete, rejected } => {
+                report.rejected.extend(rejected);
                 report.files += 1;
                 report.incomplete.extend(incomplete.then(|| found.shown.clone()));
                 report.remaining.extend(remaining);
@@ -106,13 +106,17 @@ enum FileResult {
         remaining: Vec<Diagnostic>,
         fixed: Option<FixedFile>,
         incomplete: bool,
-        refused: Vec<Diagnostic>,
+        rejected: Vec<Diagnostic>,
     },
 }
 
 fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> FileResult {
-    let unfixable =
-        |finding| FileResult::Checked { remaining: vec![finding], fixed: None, incomplete: false, refused: Vec::new() };
+    let unfixable = |finding| FileResult::Checked {
+        remaining: vec![finding],
+        fixed: None,
+        incomplete: false,
+        rejected: Vec::new(),
+    };
     if found.role != FileRole::Document {
         return absent(found).map_or(FileResult::Other, unfixable);
     }
@@ -142,7 +146,7 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
         fixed_rules: result.fixed_rules,
         write_error: None,
     });
-    FileResult::Checked { remaining, fixed, incomplete: result.incomplete, refused: result.refused }
+    FileResult::Checked { remaining, fixed, incomplete: result.incomplete, rejected: result.rejected }
 }
 
 /// Fixes the templates. A template is checked together with the other templates of its project.
@@ -171,7 +175,7 @@ fn fix_templates(prepared: &PreparedValidation, rules: Rules, report: &mut FixRe
                 input(file, of(templates::examine(project, names, None, models, &replacement), name))
             };
             let result = apply_fixes(input(&file, found), rules, examine);
-            report.refused.extend(result.refused);
+            report.rejected.extend(result.rejected);
             report.remaining.extend(result.input.findings.into_iter().filter(|finding| rules.concerns(finding)));
             if !result.fixed_rules.is_empty() {
                 let after = result.input.file;
