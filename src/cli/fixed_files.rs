@@ -21,7 +21,7 @@ pub fn untried_line(name: &str) -> Message {
 }
 
 /// What is said of a finding whose safe fix was left out.
-pub fn refused_line(finding: &Diagnostic) -> Message {
+pub fn rejected_line(finding: &Diagnostic) -> Message {
     let (name, line) = (finding.file.name(), finding.file.line(finding.span.start));
     msg!(
         "{name}:{line}: the fix of `{}` was left out, because the file would have more errors after it: make it by hand, together with what it needs",

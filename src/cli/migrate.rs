@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::Exit;
-use crate::cli::fixed_files::{refused_line, result_line, untried_line};
+use crate::cli::fixed_files::{rejected_line, result_line, untried_line};
 use crate::cli::report;
 use crate::cli::terminal::{color, plain};
 use bcc_authoring::fix::diff::{DiffLineKind, diff};
@@ -53,7 +53,7 @@ pub fn migrate(options: &MigrateArgs, environment: &Environment) -> Result<Exit,
     report.not_documents.iter().for_each(|file| {
         report::note(&msg!("{file} is not a script, a skill, a test or a template: nothing was migrated in it"));
     });
-    report.refused.iter().for_each(|finding| report::note(&refused_line(finding)));
+    report.rejected.iter().for_each(|finding| report::note(&rejected_line(finding)));
     report::note(&summary(&report, options));
     let left = !report.remaining.is_empty() || report.any_not_written();
     // A file that cannot be read, or is not a document, was not checked, so the exit code must not indicate success.

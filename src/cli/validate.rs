@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::cli::exit::{Exit, FINDINGS_CODES};
 use crate::cli::findings::Reporting;
-use crate::cli::fixed_files::{refused_line, result_line, untried_line};
+use crate::cli::fixed_files::{rejected_line, result_line, untried_line};
 use crate::cli::report;
 use crate::cli::watch::watch;
 use bcc_authoring::fix::fix::{FixRequest, fix};
@@ -60,6 +60,6 @@ fn fix_files(request: &ValidateRequest, environment: &Environment) -> Result<boo
     let report = fix(&FixRequest { check: request.clone(), rules: Rules::All, write: true }, environment)?;
     report.fixed.iter().for_each(|file| report::note(&result_line(file)));
     report.incomplete.iter().for_each(|name| report::note(&untried_line(name)));
-    report.refused.iter().for_each(|finding| report::note(&refused_line(finding)));
+    report.rejected.iter().for_each(|finding| report::note(&rejected_line(finding)));
     Ok(report.any_not_written())
 }

@@ -46,7 +46,7 @@ fn a_project_of_an_older_engine_has_no_error_after_its_migration() {
     assert!(!errors(folder.path()).is_empty());
     let migrate = FixRequest { check: request(folder.path()), rules: Rules::LegacyForms, write: true };
     let report = fix(&migrate, &Environment::default()).unwrap();
-    assert!(report.refused.is_empty() && report.incomplete.is_empty(), "{}", human(&report.refused, false));
+    assert!(report.rejected.is_empty() && report.incomplete.is_empty(), "{}", human(&report.rejected, false));
     let left = errors(folder.path());
     assert!(left.is_empty(), "{}", human(&left, false));
     let migrated: Vec<String> = FILES

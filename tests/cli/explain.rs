@@ -41,7 +41,7 @@ fn for_an_unknown_name_similar_ones_are_suggested() {
     let home = Home::new();
     let table = [
         ("unknown_kye", "there is no diagnostic `unknown_kye`", "did you mean `unknown-key`?"),
-        ("template", "there is no diagnostic `template`", "`unknown-template`"),
+        ("template", "there is no diagnostic `template`", "`template-syntax` or `unknown-template`"),
         ("深\u{1b}[31m", "there is no diagnostic `深", "`bcc-script explain` lists all"),
         ("", "there is no diagnostic ``", "lists all"),
     ];

@@ -10,7 +10,7 @@ use crate::reachable_skills::reached;
 use crate::secrets::secrets;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::kernel::WrittenKernel;
-use bcc_lang::script::legacy::older_engine::older_fields;
+use bcc_lang::script::legacy::engine::legacy_engine_fields;
 use bcc_lang::script::read::{ScriptDocument, document, read};
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::shared::mark_shared_fixes_unsure;
@@ -32,7 +32,7 @@ pub fn check(
     let findings = Findings::new();
     findings.extend(parsed.diagnostics);
     let root = parsed.root;
-    let older = root.as_deref().map(|root| older_fields(file, root)).unwrap_or_default();
+    let older = root.as_deref().map(|root| legacy_engine_fields(file, root)).unwrap_or_default();
     let regions: Vec<Span> = older.iter().map(|older| older.region).collect();
     findings.extend(older.into_iter().map(|older| older.diagnostic));
     let in_order = |findings| in_order(findings, file, root.as_deref(), &regions);
@@ -103,7 +103,7 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
     let mut names = (!broken).then(BTreeSet::new);
     findings.extend(secrets(file));
     let root = parsed.root;
-    let older = root.as_deref().map(|root| older_fields(file, root)).unwrap_or_default();
+    let older = root.as_deref().map(|root| legacy_engine_fields(file, root)).unwrap_or_default();
     let regions: Vec<Span> = older.iter().map(|older| older.region).collect();
     findings.extend(older.into_iter().map(|older| older.diagnostic));
     match root.as_ref().and_then(|root| document(file, root, &findings)) {

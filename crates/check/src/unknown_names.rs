@@ -11,7 +11,7 @@ use crate::expressions::equivalent_constant;
 use crate::name_table::start_tick;
 use crate::repairs::fix;
 use crate::semantic_model::SemanticModel;
-use crate::templates::older_engine::current_name;
+use crate::templates::legacy_engine::current_name;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};

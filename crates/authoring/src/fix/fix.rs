@@ -43,7 +43,7 @@ pub struct FixReport {
     /// The names of given files that do not look like a document of the language, and in which nothing was fixed.
     pub not_documents: Vec<String>,
     /// The findings whose safe fixes are left out, because a file would have more errors with them.
-    pub refused: Vec<Diagnostic>,
+    pub rejected: Vec<Diagnostic>,
 }
 
 #[derive(Debug)]
@@ -77,8 +77,8 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
         match result {
             FileResult::Skipped => skipped_files += 1,
             FileResult::Other => report.files += 1,
-            FileResult::Checked { remaining, fixed, incomplete, is_document, refused } => {
-                report.refused.extend(refused);
+            FileResult::Checked { remaining, fixed, incomplete, is_document, rejected } => {
+                report.rejected.extend(rejected);
                 report.files += 1;
                 report.not_documents.extend((!is_document && fixed.is_none()).then(|| found.shown.clone()));
                 report.incomplete.extend(incomplete.then(|| found.shown.clone()));
@@ -111,7 +111,7 @@ enum FileResult {
         fixed: Option<FixedFile>,
         incomplete: bool,
         is_document: bool,
-        refused: Vec<Diagnostic>,
+        rejected: Vec<Diagnostic>,
     },
 }
 
@@ -121,7 +121,7 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
         fixed: None,
         incomplete: false,
         is_document: true,
-        refused: Vec::new(),
+        rejected: Vec::new(),
     };
     if found.role != FileRole::Document {
         return absent(found).map_or(FileResult::Other, unfixable);
@@ -153,7 +153,7 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
         fixed_rules: result.fixed_rules,
         write_error: None,
     });
-    FileResult::Checked { remaining, fixed, incomplete: result.incomplete, is_document, refused: result.refused }
+    FileResult::Checked { remaining, fixed, incomplete: result.incomplete, is_document, rejected: result.rejected }
 }
 
 /// Fixes the templates. A template is checked together with the other templates of its project.
@@ -182,7 +182,7 @@ fn fix_templates(prepared: &PreparedValidation, rules: Rules, report: &mut FixRe
                 input(file, of(templates::examine(project, names, None, models, &replacement), name))
             };
             let result = apply_fixes(input(&file, found), rules, examine);
-            report.refused.extend(result.refused);
+            report.rejected.extend(result.rejected);
             report.remaining.extend(result.input.findings.into_iter().filter(|finding| rules.concerns(finding)));
             if !result.fixed_rules.is_empty() {
                 let after = result.input.file;

@@ -102,7 +102,7 @@ pub(crate) struct FixedText {
     /// Whether some fixes were not tried, because too many others conflict.
     pub incomplete: bool,
     /// The findings whose safe fixes are left out, because the text would have more errors with them.
-    pub refused: Vec<Diagnostic>,
+    pub rejected: Vec<Diagnostic>,
 }
 
 #[derive(Clone)]
@@ -182,15 +182,15 @@ pub(crate) fn apply_fixes(
         }
     }
     let incomplete = tries == 0;
-    let refused = if incomplete { Vec::new() } else { refused(&accepted.input, rules) };
-    FixedText { input: accepted.input, fixed_rules: accepted.made, incomplete, refused }
+    let rejected = if incomplete { Vec::new() } else { rejected_fixes(&accepted.input, rules) };
+    FixedText { input: accepted.input, fixed_rules: accepted.made, incomplete, rejected }
 }
 
 /// The findings that still have safe fixes.
-fn refused(input: &PassInput, rules: Rules) -> Vec<Diagnostic> {
+fn rejected_fixes(input: &PassInput, rules: Rules) -> Vec<Diagnostic> {
     let keys: HashSet<Key> = candidates(input, rules, &HashSet::new()).iter().map(Candidate::key).collect();
-    let is_refused = |finding: &&Diagnostic| keys.contains(&(finding.rule, finding.span));
-    input.findings.iter().filter(is_refused).cloned().collect()
+    let is_rejected = |finding: &&Diagnostic| keys.contains(&(finding.rule, finding.span));
+    input.findings.iter().filter(is_rejected).cloned().collect()
 }
 
 fn has_candidates(input: &PassInput, rules: Rules, rejected: &HashSet<Key>) -> bool {
@@ -308,9 +308,9 @@ mod tests {
 
     #[test]
     fn fixes_that_would_cause_more_errors_are_named() {
-        for (text, refused) in [("q x", vec!["queue"]), ("x", vec![]), ("u", vec![]), ("w z w", vec![])] {
+        for (text, rejected) in [("q x", vec!["queue"]), ("x", vec![]), ("u", vec![]), ("w z w", vec![])] {
             let passed = apply_fixes(examine(&Arc::new(SourceFile::new("a", text))), Rules::All, examine);
-            assert_eq!(passed.refused.iter().map(|finding| finding.rule).collect::<Vec<_>>(), refused, "{text}");
+            assert_eq!(passed.rejected.iter().map(|finding| finding.rule).collect::<Vec<_>>(), rejected, "{text}");
         }
     }
 

@@ -37,6 +37,7 @@ impl Rules {
             Self::LegacyForms => LEGACY_FORMS.contains(&rule),
         }
     }
+
     /// Whether the finding is to be fixed, by its fix or by hand.
     pub fn concerns(self, finding: &Diagnostic) -> bool {
         let is_legacy = finding.rule != ROUNDS_WITHOUT_ANSWER || finding.fixes.iter().any(|fix| fix.sure);

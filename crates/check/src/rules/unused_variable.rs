@@ -12,7 +12,7 @@ use crate::collected::{AssignmentKind, CalleeBody, Definition};
 use crate::rules::hidden_variable::is_prompt_name;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
-use crate::templates::older_engine::current_name;
+use crate::templates::legacy_engine::current_name;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;

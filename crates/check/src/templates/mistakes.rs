@@ -4,7 +4,7 @@
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
-use crate::templates::older_engine;
+use crate::templates::legacy_engine;
 use crate::templates::openers::{STATEMENTS, innermost};
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
@@ -86,7 +86,7 @@ fn syntax(
         return Diagnostic::error(slug, message, source, at).with_help(msg!("close it with `{{% end{name} %}}`"));
     }
     if let Some(word) = message_text.strip_prefix("unknown statement ") {
-        return older_engine::percent_placeholders(word, source, body)
+        return legacy_engine::percent_placeholders(word, source, body)
             .unwrap_or_else(|| unknown(word, open, source, span));
     }
     let message = msg!("this template cannot be read: {}", error.message);

@@ -4,11 +4,11 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use crate::templates::older_engine::{self, lines};
+use crate::templates::legacy_engine::{self, lines};
 use crate::templates::quotes;
 use crate::templates::template_set::{TemplateConsumer, TemplateSet};
 use bcc_lang::script::fields::shortened;
-use bcc_lang::script::legacy::older_engine::SLUG;
+use bcc_lang::script::legacy::engine::SLUG;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::{near, single, suggestion};
 use bcc_lang::source::span::Span;
@@ -56,7 +56,7 @@ pub fn check(
             consumers.iter().filter(|consumer| kinds.contains(consumer.kind)).collect();
         let replaced = |current: &str| spans.iter().map(|span| Edit::replace(*span, current)).collect();
         let all_kinds = |name: &'static str| of_kinds.iter().all(|consumer| given(consumer).any(|given| given == name));
-        let older = older_engine::current_name(
+        let older = legacy_engine::current_name(
             name,
             of_kinds.iter().flat_map(|consumer| given(consumer)).filter(|given| all_kinds(*given)),
         );

@@ -89,6 +89,6 @@ fn report_rounds_without_answer(fields: &Fields<'_>, max_rounds: u32) {
     let span = acknowledgment.value.span;
     let diagnostic = Diagnostic::warning("rounds-without-answer", message, fields.file(), span).with_help(help);
     let older = fields.has_legacy_spellings() || exit.is_some_and(|exit| exit.value.as_mapping().is_some());
-    let fix = Fix::sure(msg!("write `{}`", "require_acknowledgment: true"), vec![Edit::replace(span, "true")]);
+    let fix = Fix::sure(msg!("write `require_acknowledgment: true`"), vec![Edit::replace(span, "true")]);
     fields.findings().report(diagnostic.with_fixes([fix.only_sure_if(older)]));
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::script::legacy::engine_action::action_of_key;
+use crate::script::legacy::engine_config::ConfigFields;
 use crate::script::legacy::ids::Ids;
 use crate::script::legacy::nesting::reserve_ids;
-use crate::script::legacy::older_action::action_of_key;
-use crate::script::legacy::older_config::ConfigFields;
 use crate::script::legacy::parts::current_key;
 use crate::script::legacy::proof::verify_within;
 use crate::script::lines::{is_alias, removal, renamed};
@@ -26,28 +26,28 @@ const ABOUT_FILE: [&str; 4] = ["name", "version", "author", "technique_type"];
 
 /// A field of the older engine.
 #[derive(Clone, Debug)]
-pub struct OlderField {
+pub struct LegacyEngineField {
     /// The field with its value. Other findings about it are consequences.
     pub region: Span,
     pub diagnostic: Diagnostic,
 }
 
 /// The fields of the older engine in a script or skill.
-pub fn older_fields(file: &Arc<SourceFile>, root: &YamlNode) -> Vec<OlderField> {
+pub fn legacy_engine_fields(file: &Arc<SourceFile>, root: &YamlNode) -> Vec<LegacyEngineField> {
     let mut ids = Ids::default();
     reserve_ids(root, &mut ids);
-    let mut walk = OlderWalk { file, ids, found: Vec::new() };
+    let mut walk = LegacyEngineWalk { file, ids, found: Vec::new() };
     walk.document(root);
     walk.found
 }
 
-pub(crate) struct OlderWalk<'f> {
+pub(crate) struct LegacyEngineWalk<'f> {
     pub file: &'f Arc<SourceFile>,
     pub ids: Ids,
-    pub found: Vec<OlderField>,
+    pub found: Vec<LegacyEngineField>,
 }
 
-impl OlderWalk<'_> {
+impl LegacyEngineWalk<'_> {
     fn document(&mut self, root: &YamlNode) {
         let entries = root.as_mapping().unwrap_or_default();
         if let Some(topic) = root.get("topic").filter(|_| root.get("technique_id").is_some()) {
@@ -213,7 +213,7 @@ impl OlderWalk<'_> {
             Some(edits) => diagnostic.with_sure_fix(msg!("rename to `{name}`"), edits),
             None => diagnostic,
         };
-        self.found.push(OlderField { region, diagnostic });
+        self.found.push(LegacyEngineField { region, diagnostic });
     }
 
     /// Reports a field. Without edits, `by_hand` is the help.
@@ -229,7 +229,7 @@ impl OlderWalk<'_> {
                 .with_sure_fix(msg!("convert it to the current format"), edits),
             None => diagnostic.with_help(by_hand),
         };
-        self.found.push(OlderField { region, diagnostic });
+        self.found.push(LegacyEngineField { region, diagnostic });
     }
 }
 

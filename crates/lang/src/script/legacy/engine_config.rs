@@ -4,8 +4,8 @@ use crate::message::msg;
 
 use serde_json::{Map, Value};
 
-use crate::script::legacy::older_action::KINDS;
-use crate::script::legacy::older_engine::OlderWalk;
+use crate::script::legacy::engine::LegacyEngineWalk;
+use crate::script::legacy::engine_action::KINDS;
 use crate::script::legacy::output::as_output;
 use crate::script::legacy::parts::current_key;
 use crate::script::legacy::proof::verify_within;
@@ -33,7 +33,7 @@ const BY_HAND: [(&str, &str); 3] = [
 
 /// The config of one action.
 pub(crate) struct ConfigFields<'w, 'f, 'n> {
-    pub walk: &'w mut OlderWalk<'f>,
+    pub walk: &'w mut LegacyEngineWalk<'f>,
     pub kind: &'n str,
     pub span: Span,
     pub entries: &'n [YamlEntry],

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::templates::mistakes::OTHER_TAGS;
 use crate::templates::openers::STATEMENTS;
 use bcc_lang::message::msg;
-use bcc_lang::script::legacy::older_engine::SLUG;
+use bcc_lang::script::legacy::engine::SLUG;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;

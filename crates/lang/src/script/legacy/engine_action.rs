@@ -5,8 +5,8 @@ use crate::message::msg;
 use serde_json::{Map, Value};
 
 use crate::script::legacy::actions::ACTION_LEVEL;
+use crate::script::legacy::engine::{LegacyEngineField, LegacyEngineWalk, SLUG};
 use crate::script::legacy::ids::{as_scalar, is_id};
-use crate::script::legacy::older_engine::{OlderField, OlderWalk, SLUG};
 use crate::script::legacy::proof::verify_within;
 use crate::script::legacy::rewrite::{Rewrite, is_flow};
 use crate::script::legacy::wrap::{Placement, Wrap, in_quotes_of};
@@ -21,12 +21,12 @@ const INDENT: usize = 2;
 
 /// The finding about an action whose first key is its kind; `None` for any other action.
 pub(crate) fn action_of_key(
-    walk: &mut OlderWalk<'_>,
+    walk: &mut LegacyEngineWalk<'_>,
     node: &YamlNode,
     entries: &[YamlEntry],
     topic: &str,
     number: usize,
-) -> Option<OlderField> {
+) -> Option<LegacyEngineField> {
     let first = entries.first().filter(|first| KINDS.contains(&first.key.value.as_str()))?;
     first.value.as_scalar()?;
     if entries.iter().any(|entry| matches!(entry.key.value.as_str(), "action_type" | "type" | "config" | "content")) {
@@ -50,11 +50,11 @@ pub(crate) fn action_of_key(
             .with_sure_fix(msg!("convert it to the current format"), edits),
         None => diagnostic.with_help(msg!("write `action_type: {kind}`, `action_id` and `config:` with `content`")),
     };
-    Some(OlderField { region: node.span, diagnostic })
+    Some(LegacyEngineField { region: node.span, diagnostic })
 }
 
 fn edits(
-    walk: &OlderWalk<'_>,
+    walk: &LegacyEngineWalk<'_>,
     node: &YamlNode,
     entries: &[YamlEntry],
     first: &YamlEntry,
