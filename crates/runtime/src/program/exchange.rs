@@ -11,7 +11,7 @@ use crate::program::flow::ActionError;
 use crate::program::live_text::{LiveText, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
-use crate::program::reask::{REFUSAL_NOTE, ask_again, problems_note, risk_note};
+use crate::program::reask::{UNANSWERED_NOTE, ask_again, problems_note, risk_note};
 use crate::program::retry_state::{Again, Next, RejectedReply, RetryState};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
@@ -251,7 +251,7 @@ impl Turn<'_> {
         let text = match note {
             Again::Safety(reason) => risk_note(&reason),
             Again::Problems(problems) => problems_note(&problems),
-            Again::Refusal => REFUSAL_NOTE.to_owned(),
+            Again::Refusal => UNANSWERED_NOTE.to_owned(),
         };
         if let Some(place) = ask_again(&mut request.messages, &exchange.raw, text) {
             retry.rejected.push(RejectedReply { place, shown, recorded });

@@ -87,7 +87,7 @@ pub(crate) fn problems_note(problems: &[String]) -> String {
 }
 
 /// The note to a model that refused to answer, or whose answer a content filter removed.
-pub(crate) const REFUSAL_NOTE: &str = "上面的请求没有得到回答。如果有不该回答的内容，请在 content 中用安全、温和的话说明，并按原来的要求给出完整的 JSON。\n\
+pub(crate) const UNANSWERED_NOTE: &str = "上面的请求没有得到回答。如果有不该回答的内容，请在 content 中用安全、温和的话说明，并按原来的要求给出完整的 JSON。\n\
      (The request above was not answered. If there is something that you should not answer, say so in `content` in safe and kind words, \
      and give the whole JSON as it was asked for.)";
 
