@@ -9,7 +9,7 @@ const NO: [&str; 4] = ["no", "false", "0", "否"];
 const NO_RISK: [&str; 8] = ["no", "none", "false", "null", "0", "否", "无", "没有"];
 
 /// The words for a value that the person did not give. Words that may be an answer, such as 无 or 不知道, are not among them.
-const NOT_SAID: [&str; 24] = [
+const NO_VALUE: [&str; 24] = [
     "",
     "null",
     "none",
@@ -70,8 +70,8 @@ pub(crate) fn is_reported(value: &Value) -> bool {
 }
 
 /// Whether `text` says that there is no value.
-pub(crate) fn is_not_said(text: &str) -> bool {
-    NOT_SAID.contains(&plain(text).as_str())
+pub(crate) fn is_no_value(text: &str) -> bool {
+    NO_VALUE.contains(&plain(text).as_str())
 }
 
 /// `text` in lower case and normal width, without white space and punctuation around it.
@@ -126,10 +126,10 @@ mod tests {
     fn words_for_a_value_that_was_not_said_are_known() {
         for text in ["", " ", "null", "None", "N/A", "(未提及)", "未提及。", "Not mentioned.", "ｎｕｌｌ", "-"]
         {
-            assert!(is_not_said(text), "{text}");
+            assert!(is_no_value(text), "{text}");
         }
         for text in ["无", "不知道", "没有", "教师", "no", "unknown", "0", "nulla"] {
-            assert!(!is_not_said(text), "{text}");
+            assert!(!is_no_value(text), "{text}");
         }
     }
 }

@@ -4,7 +4,7 @@ use bcc_lang::value::declared::DeclaredType;
 use serde_json::{Map, Number, Value, json};
 
 use crate::reply::coerce::{Coercion, CoercionRecord, pointer};
-use crate::reply::exit::{is_not_said, is_reported, yes_or_no};
+use crate::reply::exit::{is_no_value, is_reported, yes_or_no};
 use crate::reply::field::type_name;
 use crate::reply::shape::ReplyShape;
 
@@ -54,7 +54,7 @@ pub(crate) fn resolve(object: &mut Map<String, Value>, raw: &str, shape: &ReplyS
         let Some(Value::String(text)) = object.get(&output.name) else { continue };
         let is_choice =
             output.choices.iter().any(|choice| choice.as_str().is_some_and(|choice| choice.trim() == text.trim()));
-        if is_not_said(text) && !is_choice {
+        if is_no_value(text) && !is_choice {
             records.push(record(&[&output.name], Coercion::Coerced, "a value or null", &Value::from(text.as_str())));
             object.insert(output.name.clone(), Value::Null);
         }

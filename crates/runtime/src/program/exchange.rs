@@ -12,7 +12,7 @@ use crate::program::live_text::{LiveText, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
 use crate::program::prompt_values::{known, missing};
-use crate::program::reask::{ask_again, missing_note, problems_note, refusal_note, risk_note};
+use crate::program::reask::{ask_again, missing_note, problems_note, unanswered_note, risk_note};
 use crate::program::retry_state::{Again, Next, RejectedReply, RetryState};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
@@ -281,7 +281,7 @@ impl Turn<'_> {
         let text = match note {
             Again::Safety(reason) => risk_note(&reason, retry.language),
             Again::Problems(problems) => problems_note(&problems, retry.language),
-            Again::Refusal => refusal_note(retry.language).to_owned(),
+            Again::Refusal => unanswered_note(retry.language).to_owned(),
             Again::Missing(missing) => missing_note(&missing, retry.language),
         };
         if let Some(place) = ask_again(&mut request.messages, &exchange.raw, text) {

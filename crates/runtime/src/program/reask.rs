@@ -91,7 +91,7 @@ pub(crate) fn problems_note(problems: &[String], language: PromptLanguage) -> St
 }
 
 /// The note to a model that refused to answer, or whose answer a content filter removed.
-pub(crate) const fn refusal_note(language: PromptLanguage) -> &'static str {
+pub(crate) const fn unanswered_note(language: PromptLanguage) -> &'static str {
     match language {
         PromptLanguage::Zh => {
             "上面的请求没有得到回答。如果有不该回答的内容，请在 content 中用安全、温和的话说明，并按原来的要求给出完整的 JSON。"
