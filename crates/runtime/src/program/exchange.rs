@@ -12,7 +12,7 @@ use crate::program::live_text::{LiveText, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
 use crate::program::prompt_values::{known, missing};
-use crate::program::reask::{ask_again, missing_note, problems_note, unanswered_note, risk_note};
+use crate::program::reask::{ask_again, missing_note, problems_note, risk_note, unanswered_note};
 use crate::program::retry_state::{Again, Next, RejectedReply, RetryState};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;

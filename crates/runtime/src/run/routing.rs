@@ -111,8 +111,8 @@ impl Session {
         if let Some(id) = &found.route.insert {
             let id = id.clone();
             let ends_insertion = written.is_none() && fails_insertion;
-            let target = if ends_insertion { "error".to_owned() } else { then.to_string() };
-            let route = format!("insert: {id}, then: {target}");
+            let then = if ends_insertion { "error".to_owned() } else { then.to_string() };
+            let route = format!("insert: {id}, then: {then}");
             self.report_route(&place, (reason, level), route.clone(), &from, why, draft);
             self.count_route_hop(format!("{from} ({}) → {route}", reason.name()))?;
             if let Some(frame) = self.frames.change(key) {
