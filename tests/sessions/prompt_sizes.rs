@@ -24,34 +24,30 @@ const USUAL_CHARS: usize = 150;
 const CHINESE: &str = "
 session:
   session_id: s
-  global_goal: 了解来访者的焦虑和家庭情况，为后面的会谈作准备
   phases:
     - phase_id: p
-      phase_goal: 建立关系，收集背景信息
       topics:
         - topic_id: t
-          topic_goal: 了解父亲的职业和相处的情况
+          topic_goal: 了解父亲
           strategy: { text: 先关心感受，再问事实, min_completeness_requirement: 至少知道职业, retry_strategy: 换一个角度, max_retry_count: 2 }
           actions:
             - action_type: ai_ask
               action_id: ask_father
               config:
-                content: 请来访者谈谈父亲：做什么工作，平时怎样相处，有没有特别难忘的事
+                content: 请来访者谈谈父亲的工作和平时的相处
                 tone: 温和、不催促
-                exit: 知道父亲的职业，以及来访者对父女相处的感受
+                exit: 知道父亲的职业和来访者的感受
                 max_rounds: 50
                 output:
-                  - { get: 父亲职业, define: 父亲现在或退休前的职业, required: true }
-                  - { get: 难忘的事, define: 来访者提到的具体事件, append: true }
+                  - { get: 父亲职业, define: 父亲的职业, required: true }
+                  - { get: 难忘的事, define: 提到的事件, append: true }
 ";
 
 const ENGLISH: &str = "
 session:
   session_id: s
-  global_goal: Learn about the client's anxiety and family, as a basis for the next sessions
   phases:
     - phase_id: p
-      phase_goal: Build a relationship and collect the background
       topics:
         - topic_id: t
           topic_goal: Learn what the father does and how they get along
@@ -105,15 +101,15 @@ impl Provider for Counting {
         let reply = if is_monitor {
             json!({ "intervention_needed": true, "intervention_reason": "insufficient", "intervention_level": "action_feedback",
                 "strategy_suggestion": "rephrase",
-                "feedback_for_action": words("对方说得不少，但绕开了父亲。先回应担心的感受，再从小时候家里的气氛问起。", "They talk a lot but step around their father. Acknowledge the worry, then ask what home felt like."),
-                "modified_approach": words("从一件具体的小事问起。", "Start from one small, concrete event."),
+                "feedback_for_action": words("对方绕开了父亲。先回应担心，再从家里的气氛问起。", "They talk a lot but step around their father. Acknowledge the worry, then ask what home felt like."),
+                "modified_approach": words("从一件小事问起。", "Start from one small, concrete event."),
                 "orchestration_needed": false, "orchestration_reason": null, "suggested_orchestration": null })
         } else {
             let text = |what: &str| format!("{what} {number}");
             let mut reply = json!({ "BRIEF": "…", "EXIT": "NO", "progress_suggestion": "blocked",
                 "metadata": { "emotional_tone": "…", "crisis_signal": false },
                 "safety_risk": { "detected": false, "risk_type": null, "confidence": null, "reason": null },
-                "content": words("听起来那段时间很不容易。小时候在家里，您和父亲通常怎样相处？", "That sounds like a hard time. What was it usually like with your father when you were a child?"),
+                "content": words("听起来很不容易。小时候您和父亲通常怎样相处？", "That sounds like a hard time. What was it usually like with your father when you were a child?"),
                 "metrics": {
                     "information_completeness": text(words("还不知道职业，知道一些相处的情况", "The occupation is unknown; a little is known about how they get along")),
                     "user_engagement": text(words("回答很长，愿意说，但绕开了父亲", "Long answers, willing, but stepping around the father")),

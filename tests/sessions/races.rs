@@ -125,7 +125,8 @@ impl Process {
     }
 
     async fn monitor(&self, prompt: &str) -> String {
-        let tag = prompt.split(['<', '>']).nth(1).unwrap().to_owned();
+        // A metric that looks like markup is quoted.
+        let tag = prompt.split('#').nth(1).map(|number| format!("#{number}#")).unwrap();
         let running = self.watch(&tag).await;
         let (ms, kind) = self.world.random(|rng| {
             let ms = if rng.u8(..12) == 0 { 200_000 } else { rng.u64(..9_000) };

@@ -7,7 +7,7 @@ use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
 
 /// The maximum number of shown characters of a known value, so that a prompt does not grow with a list.
-const MAX_VALUE_CHARS: usize = 160;
+const MAX_VALUE_CHARS: usize = 100;
 
 /// The outputs that have a value, as a list of `get` and `value`: JSON on one line, which no text in it can leave.
 pub(crate) fn known(turn: &Turn<'_>, outputs: &[OutputVariable]) -> Value {
