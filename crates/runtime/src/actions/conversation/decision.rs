@@ -44,10 +44,10 @@ impl LastDecision {
         let times = if rounds == 1 { "answer" } else { "answers in a row" };
         match (self.suggestion, language) {
             (ProgressSuggestion::Blocked, PromptLanguage::Zh) => {
-                lines.push(format!("到上一轮为止，已连续 {rounds} 轮判断为 blocked。"));
+                lines.push(format!("已连续 {rounds} 轮判断为 blocked。"));
             }
             (ProgressSuggestion::OffTopic, PromptLanguage::Zh) => {
-                lines.push(format!("到上一轮为止，已连续 {rounds} 轮判断为 off_topic。"));
+                lines.push(format!("已连续 {rounds} 轮判断为 off_topic。"));
             }
             (ProgressSuggestion::Blocked, PromptLanguage::En) => {
                 lines.push(format!("So far, {rounds} {times} judged as blocked."));
@@ -81,7 +81,7 @@ mod tests {
         );
         assert_eq!(
             blocked.text(PromptLanguage::Zh),
-            "上一次的 EXIT \"YES\" 没有被接受：必需的 age、名字 还没有得到。\n到上一轮为止，已连续 2 轮判断为 blocked。"
+            "上一次的 EXIT \"YES\" 没有被接受：必需的 age、名字 还没有得到。\n已连续 2 轮判断为 blocked。"
         );
         let off_topic = blocked.next(vec![], ProgressSuggestion::OffTopic);
         assert_eq!(off_topic.text(PromptLanguage::En), "So far, 1 answer judged as off_topic.");
