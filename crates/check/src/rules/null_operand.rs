@@ -1,7 +1,8 @@
 //! `null-operand`: an operation on a variable that may be null, and so may be null itself: the person did not answer, or nobody gave it.
 //!
-//! A use that tests for null in the same expression or text is not reported, nor one after an action that certainly sets the variable.
-//! What is always empty is reported by `never-set`.
+//! Only comparisons, arithmetic, `not in` and `not` are reported: `x | length > 0` and `x in […]` are right for null, too. A use that tests for
+//! null in the same expression or text is not reported, nor one after an action that certainly sets the variable. What is always
+//! empty is reported by `never-set`.
 
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,10 +175,6 @@ impl Walk<'_> {
             // These take null as a value, and whatever makes it null.
             ExprKind::Filter(name, ..) if NULL_FILTERS.contains(&name.as_str()) => {}
             ExprKind::Test(..) => {}
-            ExprKind::Filter(_, of, _) => {
-                self.operands(&[of], &node.range, guarded);
-                self.visit(of, guarded);
-            }
             _ => node.each_part(&mut |part| self.visit(part, guarded)),
         }
     }
@@ -199,7 +196,7 @@ impl Walk<'_> {
 }
 
 fn needs_values(operator: Operator) -> bool {
-    operator.family() != Family::Equality
+    operator.family() != Family::Equality && operator != Operator::In
 }
 
 fn with(guarded: &BTreeSet<String>, more: &[BTreeSet<String>]) -> BTreeSet<String> {
