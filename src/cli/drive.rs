@@ -95,7 +95,7 @@ pub async fn drive(
                     | TakenAnswer::NotAwaited
                     | TakenAnswer::TooLong => {}
                 },
-                InputLine::Command(line) => command(&line, &session, store).await?,
+                InputLine::Command(line) => command(&line, &mut session, store).await?,
                 InputLine::Unusable(reason) if reason.is_empty() => {}
                 InputLine::Unusable(reason) => front.note(&reason),
                 InputLine::End => {

@@ -18,6 +18,7 @@ mod planning;
 mod races;
 mod routes;
 mod skill_files;
+mod taking_back;
 
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/checking.rs"]

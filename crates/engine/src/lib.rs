@@ -34,6 +34,7 @@ pub mod recording;
 pub mod replay;
 pub mod settings;
 pub mod shell;
+pub mod taken_back;
 pub mod trust;
 pub mod usage;
 pub mod variables;

@@ -40,6 +40,10 @@ pub fn markdown(export: &Value, language: Language) -> String {
             filled("- open effect: {summary} ({kind}), announced but not known to have ended", &values)
         );
     }
+    for taken_back in list(export, "taken_back") {
+        let at = taken_back.get("at").map(shown).unwrap_or_default();
+        let _ = writeln!(document, "{}", filled("- an answer was taken back at {at}", &[("at", &at)]));
+    }
     let used = export.get("session").map(usage_summary).unwrap_or_default();
     let _ = writeln!(document, "{}", filled("- used: {used}", &[("used", &used.render(language))]));
     let calls = export.get("model_calls").and_then(Value::as_array);
