@@ -45,6 +45,7 @@ pub use bcc_runtime::program::event::{Event, Speaker};
 pub use bcc_runtime::program::location::EventLocation;
 pub use bcc_runtime::program::outcome::Outcome;
 pub use bcc_runtime::run::session::{SessionPause, TakenAnswer};
+pub use bcc_runtime::run::take_back::TakenBack;
 pub use bcc_store::contract::Store;
 pub use bcc_store::memory::MemoryStore;
 

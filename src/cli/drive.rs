@@ -100,7 +100,7 @@ pub async fn drive(
                     | TakenAnswer::NotAwaited
                     | TakenAnswer::TooLong => {}
                 },
-                InputLine::Command(line) => command(&line, &session, store).await?,
+                InputLine::Command(line) => command(&line, &mut session, store).await?,
                 InputLine::Blank => {}
                 InputLine::Rejected(RejectedInput { code, message, help }) => {
                     session.report_rejected_input(code, message, help).await?;

@@ -55,7 +55,7 @@ struct ChangeCounter {
 
 impl Observer for ChangeCounter {
     fn committed(&self, committed: &Committed<'_>) {
-        if matches!(committed.event, Event::Cell(_) | Event::NotebookAction { .. }) {
+        if matches!(committed.event, Event::Cell(_) | Event::NotebookAction { .. } | Event::TakenBack { .. }) {
             self.changes.count.fetch_add(1, Ordering::Relaxed);
             self.changes.changed.notify_one();
         }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::cli::cells::{CellView, LineStyle};
-use crate::cli::language::{chosen, filled, translated};
+use crate::cli::language::{chosen, filled, listed, translated};
 use bcc_engine::last_exchanges::LastExchanges;
 use bcc_engine::script_names::with_element;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
@@ -94,6 +94,17 @@ impl Observer for Terminal {
                 shown.end_line();
                 shown.header();
                 lines.iter().for_each(|(style, line)| print(&format!("{}\n", styled(*style, &plain(line)))));
+            }
+            Event::TakenBack { effects, globals, .. } => {
+                shown.end_line();
+                quiet(&translated("(your last answer was taken back)"));
+                if *effects > 0 || !globals.is_empty() {
+                    quiet(&plain(&stays(*effects, globals)));
+                }
+                // The question is shown again.
+                shown.phase = id(&place.phase_id);
+                shown.topic = id(&place.topic_id);
+                shown.place = String::new();
             }
             // A resumed session repeats what it waits for, because this process has not shown it. A question about an external
             // effect is not a message of the conversation, and is shown as well.
@@ -196,6 +207,21 @@ fn notice(event: &Event) -> Option<String> {
             Some(filled("({reason} at {from}: {route}; /why shows details)", &values))
         }
         _ => None,
+    }
+}
+
+/// What was not undone when an answer was taken back.
+fn stays(effects: u64, globals: &[String]) -> String {
+    let (effects, names) = (effects.to_string(), listed(globals));
+    match (effects.as_str(), globals.is_empty()) {
+        (_, true) => filled("(not undone: code or commands that ran: {effects})", &[("effects", &effects)]),
+        ("0", false) => {
+            filled("(not undone: variables that are kept for later sessions: {names})", &[("names", &names)])
+        }
+        (_, false) => filled(
+            "(not undone: code or commands that ran: {effects}; variables that are kept for later sessions: {names})",
+            &[("effects", &effects), ("names", &names)],
+        ),
     }
 }
 

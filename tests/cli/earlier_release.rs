@@ -6,7 +6,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use bcc_store::contract::Store;
+use bcc_store::sqlite::open::open;
+
 use crate::process::{Finished, Home};
+use crate::pseudo_terminal::Terminal;
 
 fn release_file(name: &str) -> String {
     fs::read_to_string(Path::new(crate::ROOT).join("tests/fixtures/release_0_1").join(name)).unwrap()
@@ -77,6 +81,29 @@ fn an_unfinished_effect_is_asked_about_and_a_loop_stopped_by_a_budget_continues(
     let looped = successful_output(home.finish(["sessions", "resume", "loop_stopped", "--budget", "turns=200"], ""));
     assert!(looped.contains("### advice") && looped.contains("The report is done."), "{looped}");
     assert!(!looped.contains("### background"), "what was done before is not done again:\n{looped}");
+}
+
+#[test]
+fn a_session_that_waits_has_its_request_after_the_migration_and_only_new_answers_can_be_taken_back() {
+    let home = with_store();
+    let mut terminal = Terminal::start(&home, &["sessions", "resume", "after_3"], false);
+    terminal.answers("/back");
+    terminal.until("this answer cannot be taken back");
+    terminal.answers(release_file("answers.txt").lines().nth(3).unwrap());
+    terminal.answers("/back");
+    terminal.until("(your last answer was taken back)");
+    terminal.answers("/quit");
+    assert_eq!(terminal.end(), Some(3));
+    let store = open(&home.store()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let requests = runtime.block_on(store.open_requests(None)).unwrap();
+    for answered in [0, 3, 4, 6] {
+        let id = format!("after_{answered}");
+        let of_session: Vec<_> = requests.iter().filter(|open| open.session == id).map(|open| &open.request).collect();
+        let [request] = of_session.as_slice() else { panic!("{id} {of_session:?}") };
+        let messages = messages(&export(&home, &id));
+        assert_eq!((request.kind.as_str(), &request.prompt), ("input", &messages.last().unwrap().1), "{id}");
+    }
 }
 
 #[test]

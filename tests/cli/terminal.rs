@@ -135,7 +135,7 @@ fn commands_answer_the_author_and_send_nothing_to_the_ai() {
     terminal.answers("/vars");
     terminal.until("no variable has a value yet");
     terminal.answers("/help");
-    for command in ["/vars", "/where", "/why", "/why raw", "/plan", "/prompt", "/quit"] {
+    for command in ["/vars", "/where", "/why", "/why raw", "/plan", "/prompt", "/back", "/quit"] {
         terminal.until(command);
     }
     terminal.answers("/nothing");
@@ -155,6 +155,68 @@ fn commands_answer_the_author_and_send_nothing_to_the_ai() {
     assert_eq!(terminal.end(), Some(130));
     assert!(!terminal.all_output().contains("芝麻开门\""), "a sensitive value is shown");
     assert_eq!(home.export("t")["transcript"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn back_takes_the_last_answer_back_and_shows_its_question_again() {
+    let home = Home::new();
+    let mut terminal = talk(&home);
+    terminal.until("怎么称呼你？");
+    terminal.answers("/back");
+    terminal.until("there is no answer to take back");
+    terminal.answers("小林");
+    terminal.until("小林，你几岁？");
+    terminal.answers("35");
+    terminal.until("你的密码？");
+    terminal.answers("/back");
+    terminal.until("(your last answer was taken back)");
+    terminal.until("小林，你几岁？");
+    terminal.answers("/back");
+    terminal.until("(your last answer was taken back)");
+    terminal.until("── 第一段 › 打招呼 ──");
+    terminal.until("怎么称呼你？");
+    terminal.answers("大林");
+    terminal.until("大林，你几岁？");
+    terminal.answers("/why all");
+    terminal.until("taken back");
+    terminal.answers("/quit");
+    assert_eq!(terminal.end(), Some(3));
+    assert_eq!(variable(&home, "name"), "大林");
+    let transcript = home.export("t")["transcript"].clone();
+    let texts: Vec<&str> = transcript.as_array().unwrap().iter().map(|line| line["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["你好。", "怎么称呼你？", "大林", "大林，你几岁？"]);
+}
+
+#[test]
+fn back_names_the_variables_of_the_user_that_are_not_undone() {
+    let home = Home::new();
+    let script = home.file(
+        "visits.yaml",
+        "session:
+  session_id: visits
+  declare: [{ var: visits, type: integer, value: 0, scope: global }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: first, config: { content: First? } }
+            - { action_type: set, action_id: count, config: { values: { visits: '{{ visits + 1 }}' } } }
+            - { action_type: ai_ask, action_id: second, config: { content: Second? } }
+",
+    );
+    let arguments = ["--lang", "zh", "run", script.to_str().unwrap(), "--session", "t"];
+    let mut terminal = Terminal::start(&home, &arguments, false);
+    terminal.until("First?");
+    terminal.answers("yes");
+    terminal.until("Second?");
+    terminal.answers("/back");
+    terminal.until("（您上一次的回答已撤回）");
+    terminal.until("（以下内容不会撤销：为以后的会话保留的变量 visits）");
+    terminal.until("First?");
+    terminal.types(CTRL_D);
+    assert_eq!(terminal.end(), Some(3));
+    assert_eq!(home.export("t")["variables"]["global"]["visits"]["value"], 1);
 }
 
 #[test]

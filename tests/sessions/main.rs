@@ -19,6 +19,7 @@ mod prompt_sizes;
 mod races;
 mod routes;
 mod skill_files;
+mod taking_back;
 
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/checking.rs"]

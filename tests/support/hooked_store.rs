@@ -7,7 +7,8 @@ use bcc_store::contract::{SessionLock, Store};
 use bcc_store::error::StoreError;
 use bcc_store::memory::MemoryStore;
 use bcc_store::rows::{
-    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSessionRow, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
+    OpenRequest, RequestRow, SessionRow, VariableRow,
 };
 
 /// A new session and its documents.
@@ -113,6 +114,22 @@ impl<H: Hook> Store for HookedStore<H> {
 
     async fn answer_accepted(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
         self.inner.answer_accepted(id, answer_id).await
+    }
+
+    async fn revision_with(&self, id: &str, status: &str, answers: u64) -> Result<Option<u64>, StoreError> {
+        self.inner.revision_with(id, status, answers).await
+    }
+
+    async fn earlier_state(&self, id: &str, revision: u64) -> Result<Option<EarlierState>, StoreError> {
+        self.inner.earlier_state(id, revision).await
+    }
+
+    async fn requests(&self, id: &str) -> Result<Vec<RequestRow>, StoreError> {
+        self.inner.requests(id).await
+    }
+
+    async fn open_requests(&self, due_before: Option<&str>) -> Result<Vec<OpenRequest>, StoreError> {
+        self.inner.open_requests(due_before).await
     }
 
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {

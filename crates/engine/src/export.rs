@@ -13,6 +13,7 @@ use crate::calls::usage;
 use crate::error::EngineError;
 use crate::exported_notebook::{mask_notebook, notebook, open_effects};
 use crate::history;
+use crate::taken_back::TakenBackEvents;
 use crate::usage::used;
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_runtime::program::event::{OWN_FIELDS, mask as mask_event};
@@ -48,19 +49,22 @@ pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<Value,
     let mut outcomes = Vec::new();
     let mut metrics = Vec::new();
     let mut suggestions = Vec::new();
-    for event in events_of(store, id, "outcome").await? {
+    let taken_back = TakenBackEvents::of(events_of(store, id, "taken_back").await?);
+    for event in taken_back.others(events_of(store, id, "outcome").await?) {
         if let Some((metric, suggestion)) = history::metrics(&event) {
             metrics.push(metric);
             suggestions.push(suggestion);
         }
         outcomes.push(if calls { event } else { without_calls(event) });
     }
-    let mut feedback = history::feedback(&events_of(store, id, "monitor_feedback").await?);
-    let mut plans: Vec<Value> = stored_events(store, id, "orchestrated").await?.iter().map(history::plan).collect();
+    let mut feedback = history::feedback(&taken_back.others(events_of(store, id, "monitor_feedback").await?));
+    let orchestrated = taken_back.others(stored_events(store, id, "orchestrated").await?);
+    let mut plans: Vec<Value> = orchestrated.iter().map(history::plan).collect();
     if !calls {
         feedback.iter_mut().chain(&mut plans).for_each(|row| *row = without_calls(std::mem::take(row)));
     }
-    let model_calls = events_of(store, id, "model_call").await?;
+    let mut model_calls = events_of(store, id, "model_call").await?;
+    taken_back.mark(&mut model_calls);
     let mut export = json!({
         "version": 1,
         "session": session(&row, end_reason(store, &row).await?.as_ref()),
@@ -76,6 +80,9 @@ pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<Value,
     });
     if let (Some(fields), Some(notebook)) = (export.as_object_mut(), notebook(store, id, &variables).await?) {
         fields.insert("notebook".to_owned(), notebook);
+    }
+    if let Some(fields) = export.as_object_mut().filter(|_| !taken_back.is_empty()) {
+        fields.insert("taken_back".to_owned(), taken_back.rows());
     }
     let open = open_effects(store, id).await?;
     if let Some(session) = export.pointer_mut("/session").and_then(Value::as_object_mut).filter(|_| !open.is_empty()) {
@@ -194,7 +201,7 @@ fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> 
     for (part, value) in export.as_object_mut().into_iter().flatten() {
         // Ids and times are not masked.
         match part.as_str() {
-            "session" | "version" | "usage" => {}
+            "session" | "version" | "usage" | "taken_back" => {}
             "notebook" => mask_notebook(value, &masker),
             "model_calls" => value.as_array_mut().into_iter().flatten().for_each(|call| mask_event(call, &masker)),
             _ => masker.value(value, &OWN_FIELDS),

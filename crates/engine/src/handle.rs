@@ -12,7 +12,9 @@ use crate::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
 use crate::error::EngineError;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
+use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
+use bcc_runtime::run::take_back::TakenBack;
 
 /// The number of answers in the queue. If it is full, the sender waits.
 const MAX_QUEUED_ANSWERS: usize = 16;
@@ -46,16 +48,16 @@ pub enum SessionEvent {
 #[derive(Debug)]
 pub struct SessionHandle {
     id: String,
-    commands: mpsc::Sender<Answer>,
+    commands: mpsc::Sender<Command>,
     events: mpsc::UnboundedReceiver<SessionEvent>,
     task: JoinHandle<Result<SessionPause, EngineError>>,
     notices: Vec<Message>,
 }
 
-struct Answer {
-    text: String,
-    answer_id: Option<String>,
-    taken: oneshot::Sender<Result<TakenAnswer, EngineError>>,
+/// What a handle asks of the task, with the channel for the result.
+enum Command {
+    Answer { text: String, answer_id: Option<String>, result: oneshot::Sender<Result<TakenAnswer, EngineError>> },
+    TakeBack { result: oneshot::Sender<Result<TakenBack, EngineError>> },
 }
 
 /// Forwards events to the handle.
@@ -128,10 +130,26 @@ impl SessionHandle {
     /// # Errors
     /// When the store cannot save it, or the session has ended or paused; then the answer was not accepted.
     pub async fn answer(&self, text: &str, answer_id: Option<&str>) -> Result<TakenAnswer, EngineError> {
+        let (text, answer_id) = (text.to_owned(), answer_id.map(str::to_owned));
+        self.send(|result| Command::Answer { text, answer_id, result }).await
+    }
+
+    /// Takes the last answer back, as [`Session::take_back`] does: the events `taken_back` and `waiting` follow. While a turn runs,
+    /// this waits.
+    ///
+    /// # Errors
+    /// When the store cannot save it, or the session has ended or paused; then nothing was taken back.
+    pub async fn take_back(&self) -> Result<TakenBack, EngineError> {
+        self.send(|result| Command::TakeBack { result }).await
+    }
+
+    async fn send<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Command,
+    ) -> Result<T, EngineError> {
         let closed = || EngineError::failed(msg!("the session `{}` no longer accepts answers", self.id));
-        let (taken, result) = oneshot::channel();
-        let answer = Answer { text: text.to_owned(), answer_id: answer_id.map(str::to_owned), taken };
-        self.commands.send(answer).await.map_err(|_| closed())?;
+        let (sender, result) = oneshot::channel();
+        self.commands.send(command(sender)).await.map_err(|_| closed())?;
         result.await.map_err(|_| closed())?
     }
 
@@ -148,36 +166,52 @@ impl SessionHandle {
 }
 
 /// The task: runs turns until the session waits, then processes the next answer.
-async fn drive(mut session: Session, mut mailbox: mpsc::Receiver<Answer>) -> Result<SessionPause, EngineError> {
+async fn drive(mut session: Session, mut mailbox: mpsc::Receiver<Command>) -> Result<SessionPause, EngineError> {
     loop {
         let pause = session.advance().await?;
         if pause != SessionPause::Waiting {
             return Ok(pause);
         }
         loop {
-            let answer = tokio::select! {
+            let command = tokio::select! {
                 // Results of monitors are stored while the session waits for the person.
                 () = session.wait_for_result() => {
                     session.commit_results().await?;
                     continue;
                 }
-                answer = mailbox.recv() => answer,
+                command = mailbox.recv() => command,
             };
-            let Some(Answer { text, answer_id, taken }) = answer else { return Ok(SessionPause::Waiting) };
-            match session.answer(&text, answer_id.as_deref()).await {
-                Ok(result) => {
-                    let _ = taken.send(Ok(result));
-                    if result == TakenAnswer::Yes {
+            match command {
+                None => return Ok(SessionPause::Waiting),
+                Some(Command::Answer { text, answer_id, result }) => {
+                    let taken = session.answer(&text, answer_id.as_deref()).await;
+                    if report(result, taken)? == TakenAnswer::Yes {
                         break;
                     }
                 }
-                Err(error) => {
-                    let error = EngineError::from(error);
-                    let copy = EngineError::failed(error.to_message());
-                    let _ = taken.send(Err(error));
-                    return Err(copy);
+                Some(Command::TakeBack { result }) => {
+                    report(result, session.take_back().await)?;
                 }
             }
+        }
+    }
+}
+
+/// Sends the result of a command to whoever waits for it, and returns it.
+fn report<T: Copy>(
+    sender: oneshot::Sender<Result<T, EngineError>>,
+    result: Result<T, RunError>,
+) -> Result<T, EngineError> {
+    match result {
+        Ok(result) => {
+            let _ = sender.send(Ok(result));
+            Ok(result)
+        }
+        Err(error) => {
+            let error = EngineError::from(error);
+            let copy = EngineError::failed(error.to_message());
+            let _ = sender.send(Err(error));
+            Err(copy)
         }
     }
 }

@@ -113,6 +113,11 @@ fn head(document: &mut String, export: &Value, details: &DocumentDetails, langua
         let literal = "- open effect: {summary} ({kind}), announced but not known to have ended";
         let _ = writeln!(document, "{}", filled(literal, &values));
     }
+    for taken_back in list(export, "taken_back") {
+        let at = taken_back.get("at").map(shown).unwrap_or_default();
+        let at = details.moment(&at).map_or(at, |moment| moment.strftime("%Y-%m-%d %H:%M").to_string());
+        let _ = writeln!(document, "{}", filled("- an answer was taken back at {at}", &[("at", &at)]));
+    }
     let used = export.pointer("/session").map(usage_summary).unwrap_or_default();
     let _ = writeln!(document, "{}", filled("- used: {used}", &[("used", &used.render(language))]));
     let calls = export.get("model_calls").and_then(Value::as_array);

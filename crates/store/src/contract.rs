@@ -4,7 +4,8 @@ use async_trait::async_trait;
 
 use crate::error::StoreError;
 use crate::rows::{
-    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSessionRow, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
+    OpenRequest, RequestRow, SessionRow, VariableRow,
 };
 
 /// A store of sessions. A call that returned `Ok` is durable; one that returned an error has changed nothing (but see
@@ -23,6 +24,7 @@ pub trait Store: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Writes one commit, all or nothing. Its cost depends on the rows of the commit, not on the rows already stored.
+    /// The rows that it replaces or removes are kept for [`Store::earlier_state`].
     /// Errors: [`StoreError::NotFound`]; [`StoreError::Conflict`] when the revision is not the expected one;
     /// [`StoreError::Gap`]; [`StoreError::CellIdMismatch`]; [`StoreError::AnswerTaken`].
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError>;
@@ -75,6 +77,21 @@ pub trait Store: Send + Sync {
     async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, StoreError>;
 
     async fn answer_accepted(&self, id: &str, answer_id: &str) -> Result<bool, StoreError>;
+
+    /// The newest earlier revision at which a session had this status and this number of answers. `None` if there is none
+    /// since the session was created or its store was migrated to a layout that keeps what commits replace.
+    async fn revision_with(&self, id: &str, status: &str, answers: u64) -> Result<Option<u64>, StoreError>;
+
+    /// What a session was at an earlier revision; `None` if that is not kept, as in [`Store::revision_with`]. The cost
+    /// depends on the rows that were replaced since then.
+    async fn earlier_state(&self, id: &str, revision: u64) -> Result<Option<EarlierState>, StoreError>;
+
+    /// The requests of a session, open or answered, sorted by id.
+    async fn requests(&self, id: &str) -> Result<Vec<RequestRow>, StoreError>;
+
+    /// The open requests of all sessions, sorted by session and id; with `due_before`, only those that are due before this
+    /// time, the earliest first. No session is loaded for this.
+    async fn open_requests(&self, due_before: Option<&str>) -> Result<Vec<OpenRequest>, StoreError>;
 
     /// The document with this hash, as long as a session needs it.
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError>;

@@ -3,12 +3,13 @@
 //! [`contract`] is the trait of stores and [`rows`] are its data types. [`memory`] and [`sqlite`] implement it, and one set of
 //! conformance tests checks that both behave the same.
 //!
-//! This crate guarantees that a commit is stored completely or not at all, even after a crash, that stored rows are only
-//! appended to, and that only one process at a time runs a session.
+//! This crate guarantees that a commit is stored completely or not at all, even after a crash, that the journal is only
+//! appended to, that a commit keeps what it replaces ([`replaced`]), and that only one process at a time runs a session.
 
 pub mod contract;
 pub mod error;
 pub mod memory;
+pub(crate) mod replaced;
 pub mod rows;
 pub mod sqlite;
 pub(crate) mod tail;
@@ -17,3 +18,7 @@ pub(crate) mod tail;
 mod conformance;
 #[cfg(test)]
 mod conformance_cells;
+#[cfg(test)]
+mod conformance_requests;
+#[cfg(test)]
+mod conformance_restoring;

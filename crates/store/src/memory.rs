@@ -8,16 +8,24 @@ use async_trait::async_trait;
 
 use crate::contract::{SessionLock, Store};
 use crate::error::StoreError;
+use crate::replaced::{ReplacedHead, ReplacedRow, RowKey, written_keys};
 use crate::rows::{
-    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSessionRow, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
+    OpenRequest, RequestRow, SessionRow, VariableKey, VariableRow,
 };
 use crate::tail::{Tail, check_cell_numbers};
 
 /// The path of the store in error messages.
 const STORE: &str = "memory";
 
-/// Scope, path and name of a variable.
-type VariableKey = (String, String, String);
+/// What one commit replaced: the head, and the rows; none for a row that did not exist.
+#[derive(Debug)]
+struct Replaced {
+    /// The revision of the replaced head.
+    revision: u64,
+    head: ReplacedHead,
+    rows: Vec<(RowKey, Option<ReplacedRow>)>,
+}
 
 #[derive(Debug, Default)]
 struct StoredSession {
@@ -32,6 +40,9 @@ struct StoredSession {
     cells: BTreeMap<u64, CellRow>,
     cell_numbers: HashMap<String, u64>,
     answers: BTreeSet<String>,
+    requests: BTreeMap<String, RequestRow>,
+    /// What the commits replaced, oldest first.
+    replaced: Vec<Replaced>,
 }
 
 #[derive(Debug, Default)]
@@ -69,10 +80,6 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn key_of(row: &VariableRow) -> VariableKey {
-    (row.scope.clone(), row.path.clone(), row.name.clone())
-}
-
 /// The index of the first element after number `after`, in a list numbered from 1.
 fn start(after: u64) -> usize {
     usize::try_from(after).unwrap_or(usize::MAX)
@@ -81,6 +88,9 @@ fn start(after: u64) -> usize {
 impl StoredSession {
     /// Applies a commit that [`StoredSession::check`] has accepted.
     fn apply(&mut self, commit: &Commit, tail: Tail) {
+        if self.row.revision > 0 {
+            self.keep_replaced(commit);
+        }
         self.row.revision = tail.revision;
         self.row.last_seq = tail.last_seq;
         self.row.status.clone_from(&commit.status);
@@ -91,8 +101,21 @@ impl StoredSession {
         for key in &commit.frames_removed {
             self.frames.remove(key);
         }
+        for key in &commit.variables_removed {
+            self.variables.remove(key);
+        }
+        for name in &commit.counters_removed {
+            self.counters.remove(name);
+        }
+        if let Some(kept) = commit.messages_kept {
+            self.messages.truncate(start(kept));
+        }
+        if let Some(kept) = commit.cells_kept {
+            self.cells.retain(|number, _| *number <= kept);
+            self.cell_numbers.retain(|_, number| *number <= kept);
+        }
         self.frames.extend(commit.frames_put.iter().map(|row| (row.key.clone(), row.clone())));
-        self.variables.extend(commit.variables_put.iter().map(|row| (key_of(row), row.clone())));
+        self.variables.extend(commit.variables_put.iter().map(|row| (row.key(), row.clone())));
         self.counters.extend(commit.counters_put.iter().map(|row| (row.name.clone(), row.clone())));
         for row in &commit.journal {
             self.kinds.entry(row.kind.clone()).or_default().push(self.journal.len());
@@ -104,6 +127,47 @@ impl StoredSession {
             self.cells.insert(row.number, row.clone());
         }
         self.answers.extend(commit.answer_ids.iter().cloned());
+        for id in &commit.requests_removed {
+            self.requests.remove(id);
+        }
+        for id in &commit.requests_answered {
+            if let Some(request) = self.requests.get_mut(id) {
+                request.answered_at.get_or_insert_with(|| commit.updated_at.clone());
+            }
+        }
+        self.requests.extend(commit.requests_put.iter().map(|row| (row.id.clone(), row.clone())));
+    }
+
+    /// Keeps the rows that a commit is about to replace.
+    fn keep_replaced(&mut self, commit: &Commit) {
+        let mut keys = written_keys(commit);
+        if let Some(kept) = commit.messages_kept {
+            let removed = self.messages.iter().skip(start(kept));
+            keys.extend(removed.map(|row| RowKey::Message(row.number)));
+        }
+        if let Some(kept) = commit.cells_kept {
+            keys.extend(self.cells.range(kept.saturating_add(1)..).map(|(number, _)| RowKey::Cell(*number)));
+        }
+        let rows = keys.into_iter().map(|key| (key.clone(), self.row(&key, commit))).collect();
+        self.replaced.push(Replaced { revision: self.row.revision, head: ReplacedHead::of(&self.row), rows });
+    }
+
+    fn row(&self, key: &RowKey, commit: &Commit) -> Option<ReplacedRow> {
+        Some(match key {
+            RowKey::Frame(key) => ReplacedRow::Frame(self.frames.get(key)?.clone()),
+            RowKey::Variable(key) => ReplacedRow::Variable(self.variables.get(key)?.clone()),
+            RowKey::Counter(name) => ReplacedRow::Counter(self.counters.get(name)?.clone()),
+            RowKey::Message(number) => ReplacedRow::Message(self.messages.get(start(number.checked_sub(1)?))?.clone()),
+            RowKey::Cell(number) => ReplacedRow::cell(self.cells.get(number)?.clone(), commit),
+            RowKey::Request(id) => ReplacedRow::Request(self.requests.get(id)?.clone()),
+        })
+    }
+
+    fn earlier_state(&self, revision: u64) -> Option<EarlierState> {
+        let first = self.replaced.iter().position(|replaced| replaced.revision == revision)?;
+        let since = self.replaced.get(first..)?;
+        let rows = since.iter().flat_map(|replaced| replaced.rows.iter().cloned());
+        Some(since.first()?.head.clone().with_rows(revision, rows))
     }
 
     fn check(&self, id: &str, commit: &Commit) -> Result<Tail, StoreError> {
@@ -114,10 +178,12 @@ impl StoredSession {
         };
         let next = tail.after(STORE, id, commit)?;
         check_cell_numbers(STORE, id, u64::try_from(self.cells.len()).unwrap_or(u64::MAX), commit)?;
+        let is_kept = |number: &u64| commit.cells_kept.is_none_or(|kept| *number <= kept);
         let mut new_cells: HashMap<&str, u64> = HashMap::new();
         for CellRow { number, id: cell_id, .. } in &commit.cells_put {
-            let number_of_id = self.cell_numbers.get(cell_id).or_else(|| new_cells.get(cell_id.as_str()));
-            let id_of_number = self.cells.get(number).map(|row| &row.id);
+            let stored_number = self.cell_numbers.get(cell_id).filter(|number| is_kept(number));
+            let number_of_id = stored_number.or_else(|| new_cells.get(cell_id.as_str()));
+            let id_of_number = self.cells.get(number).map(|row| &row.id).filter(|_| is_kept(number));
             if number_of_id.is_some_and(|stored| stored != number)
                 || id_of_number.is_some_and(|stored| stored != cell_id)
             {
@@ -139,7 +205,7 @@ impl State {
     fn put_user_variables(&mut self, user: &str, rows: &[VariableRow]) {
         if !rows.is_empty() {
             let variables = self.users.entry(user.to_owned()).or_default();
-            variables.extend(rows.iter().map(|row| (key_of(row), row.clone())));
+            variables.extend(rows.iter().map(|row| (row.key(), row.clone())));
         }
     }
 
@@ -310,6 +376,41 @@ impl Store for MemoryStore {
         Ok(self.query(id, |session| session.answers.contains(answer_id)))
     }
 
+    async fn revision_with(&self, id: &str, status: &str, answers: u64) -> Result<Option<u64>, StoreError> {
+        Ok(self.query(id, |session| {
+            let has = |replaced: &&Replaced| replaced.head.status == status && replaced.head.answers == answers;
+            session.replaced.iter().rev().find(has).map(|replaced| replaced.revision)
+        }))
+    }
+
+    async fn earlier_state(&self, id: &str, revision: u64) -> Result<Option<EarlierState>, StoreError> {
+        Ok(self.query(id, |session| session.earlier_state(revision)))
+    }
+
+    async fn requests(&self, id: &str) -> Result<Vec<RequestRow>, StoreError> {
+        Ok(self.query(id, |session| session.requests.values().cloned().collect()))
+    }
+
+    async fn open_requests(&self, due_before: Option<&str>) -> Result<Vec<OpenRequest>, StoreError> {
+        let state = lock_mutex(&self.state);
+        let requests = state.sessions.iter().flat_map(|(session, stored)| {
+            stored.requests.values().map(|row| OpenRequest { session: session.clone(), request: row.clone() })
+        });
+        let is_due = |due_at: &Option<String>| match (due_at, due_before) {
+            (_, None) => true,
+            (Some(due_at), Some(before)) => instant(due_at) < instant(before),
+            (None, Some(_)) => false,
+        };
+        let mut open: Vec<OpenRequest> =
+            requests.filter(|open| open.request.answered_at.is_none() && is_due(&open.request.due_at)).collect();
+        if due_before.is_some() {
+            // The sort is stable: requests that are due at the same time stay sorted by session and id.
+            let due = |open: &OpenRequest| open.request.due_at.as_deref().map(|at| instant(at).to_owned());
+            open.sort_by_key(due);
+        }
+        Ok(open)
+    }
+
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         Ok(lock_mutex(&self.state).documents.get(sha256).cloned())
     }
@@ -351,8 +452,12 @@ fn instant(at: &str) -> &str {
 mod tests {
     use crate::conformance::conformance;
     use crate::conformance_cells::cells_conformance;
+    use crate::conformance_requests::requests_conformance;
+    use crate::conformance_restoring::restoring_conformance;
     use crate::memory::MemoryStore;
 
     conformance!(((), MemoryStore::default()));
     cells_conformance!(((), MemoryStore::default()));
+    requests_conformance!(((), MemoryStore::default()));
+    restoring_conformance!(((), MemoryStore::default()));
 }

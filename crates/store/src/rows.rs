@@ -1,6 +1,8 @@
 //! The rows of a store. JSON is passed as text and not parsed here. Times are RFC 3339 in UTC, ending in `Z`, and always
 //! come from the caller: a store never reads the clock.
 
+use serde::{Deserialize, Serialize};
+
 /// The current state of a session: the part that is written once, and the small part that every commit rewrites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRow {
@@ -50,7 +52,7 @@ pub struct NewSessionRow {
 }
 
 /// One frame of a session's head (docs/architecture.md).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameRow {
     /// The instance path: `topic_a#2/skill_comfort/ask_1`.
     pub key: String,
@@ -59,7 +61,7 @@ pub struct FrameRow {
 }
 
 /// The current value of a variable. Scope, path and name identify the variable.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariableRow {
     /// `global`, `session`, `phase` or `topic`.
     pub scope: String,
@@ -89,8 +91,8 @@ pub struct JournalRow {
     pub body: String,
 }
 
-/// One message of a session's transcript. Once written it never changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// One message of a session's transcript. Once written it never changes, but a commit may remove the last ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageRow {
     /// Its number in the session: from 1, without gaps.
     pub number: u64,
@@ -107,7 +109,7 @@ pub struct MessageRow {
 }
 
 /// The current state of a cell of a session's notebook.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellRow {
     /// Its number in the notebook: from 1, without gaps.
     pub number: u64,
@@ -118,10 +120,47 @@ pub struct CellRow {
 }
 
 /// A counter of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterRow {
     pub name: String,
     pub count: u64,
+}
+
+/// Something that a session waits for: a *pending request*, until it is answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestRow {
+    /// Its id, unique in the session; an answer refers to it.
+    pub id: String,
+    /// What is awaited, as in the event `waiting` (docs/sessions.md): `input`, `interrupted_effect`, …
+    pub kind: String,
+    /// The text that is shown to whoever answers.
+    pub prompt: String,
+    /// The JSON Schema of the answer; none if any text is accepted.
+    pub schema: Option<String>,
+    /// The permitted decisions, as a JSON list; none if the answer is no decision.
+    pub decisions: Option<String>,
+    /// Who may answer, as a JSON list; none for the user of the session.
+    pub approvers: Option<String>,
+    /// When the session continues without an answer; none if it waits forever.
+    pub due_at: Option<String>,
+    pub opened_at: String,
+    /// When it was answered; none while it is open.
+    pub answered_at: Option<String>,
+}
+
+/// An open request with the id of its session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenRequest {
+    pub session: String,
+    pub request: RequestRow,
+}
+
+/// Scope, path and name of a variable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct VariableKey {
+    pub scope: String,
+    pub path: String,
+    pub name: String,
 }
 
 /// A document that sessions are pinned to. Its hash identifies it; the store does not verify the hash.
@@ -147,16 +186,42 @@ pub struct Commit {
     /// Keys of removed frames; a key that is also in `frames_put` is kept.
     pub frames_removed: Vec<String>,
     pub variables_put: Vec<VariableRow>,
+    pub variables_removed: Vec<VariableKey>,
     /// Variables of the session's user (scope `global`) that are new or changed.
     pub user_variables_put: Vec<VariableRow>,
     pub counters_put: Vec<CounterRow>,
+    pub counters_removed: Vec<String>,
     /// Events to append; their `seq` continues the session's `last_seq` without a gap.
     pub journal: Vec<JournalRow>,
+    /// If set, the messages after this number are removed before `messages` are appended.
+    pub messages_kept: Option<u64>,
     /// Messages to append; their `number` continues the last one without a gap.
     pub messages: Vec<MessageRow>,
+    /// If set, the cells after this number are removed before `cells_put` are written.
+    pub cells_kept: Option<u64>,
     /// Cells of the notebook that are new or changed, in order; the `number` of a new one continues the last one without a
     /// gap.
     pub cells_put: Vec<CellRow>,
     /// Answers that this commit accepts; none of them may have been accepted before.
     pub answer_ids: Vec<String>,
+    pub requests_put: Vec<RequestRow>,
+    /// Ids of requests that are removed.
+    pub requests_removed: Vec<String>,
+    /// Ids of open requests that this commit answers, at the time of `updated_at`. An unknown id is ignored.
+    pub requests_answered: Vec<String>,
+}
+
+/// What a session was at an earlier revision, and the changes that return it to that state. The journal, the accepted
+/// answers and the variables of the user are not part of the state: they stay as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EarlierState {
+    pub revision: u64,
+    pub status: String,
+    pub location: String,
+    pub head: String,
+    pub answers: u64,
+    /// The `seq` of the last journal row at that revision.
+    pub last_seq: u64,
+    /// The rows to put and to remove. Its revision, time and journal are empty, and the caller fills them.
+    pub changes: Commit,
 }

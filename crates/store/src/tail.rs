@@ -37,6 +37,9 @@ impl Tail {
             }
             next.last_seq = expected;
         }
+        if let Some(kept) = commit.messages_kept {
+            next.last_message = next.last_message.min(kept);
+        }
         for row in &commit.messages {
             let expected = next.last_message.saturating_add(1);
             if row.number != expected {
@@ -48,8 +51,9 @@ impl Tail {
     }
 }
 
-/// Checks that each cell of a commit is one of the `last` existing cells of the session, or the next one.
+/// Checks that each cell of a commit is one of the `last` existing cells of the session that are kept, or the next one.
 pub(crate) fn check_cell_numbers(store: &str, id: &str, last: u64, commit: &Commit) -> Result<(), StoreError> {
+    let last = commit.cells_kept.map_or(last, |kept| last.min(kept));
     let mut next = last.saturating_add(1);
     for row in &commit.cells_put {
         if row.number == next {

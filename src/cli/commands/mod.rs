@@ -1,5 +1,6 @@
 //! The terminal commands, one file each.
 
+pub mod back;
 pub mod commands;
 pub mod outcome;
 pub mod place;

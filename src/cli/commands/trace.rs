@@ -46,6 +46,7 @@ impl Trace<'_> {
                 let values = [("place", location()), ("answer", short(event.get("text").unwrap_or(&Value::Null)))];
                 vec![filled("── your answer at {place}: {answer} ──", &by_name(&values))]
             }
+            "taken_back" => one("taken back", &translated("your last answer, and what followed from it")),
             "session_resumed" => one("resumed", &translated("by another process or at another time")),
             "phase_entered" => one("entered", &filled("the phase {name}", &[("name", &named(event, "phase_id"))])),
             "topic_entered" => {

@@ -6,6 +6,8 @@ use serde_json::Value;
 use crate::cli::commands::trace::trace;
 use crate::cli::language::translated;
 use bcc_engine::error::EngineError;
+use bcc_engine::export::events_of;
+use bcc_engine::taken_back::TakenBackEvents;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
 
@@ -53,7 +55,8 @@ pub async fn why(session: &Session, store: &dyn Store, request: WhyRequest) -> R
             events.push(event);
         }
     }
-    let lines = trace(&events, request.raw);
+    let taken_back = taken_back(&session.id, store).await?;
+    let lines = trace(&taken_back.others(events), request.raw);
     Ok(if lines.is_empty() { translated("there is nothing to show yet").into_owned() } else { lines.join("\n") })
 }
 
@@ -75,17 +78,23 @@ async fn first_seq(session: &Session, store: &dyn Store, answers: usize) -> Resu
 
 /// The seqs of the answers of the person after `after`.
 async fn answers_since(id: &str, store: &dyn Store, mut after: u64) -> Result<Vec<u64>, EngineError> {
+    let taken_back = taken_back(id, store).await?;
     let mut found = Vec::new();
     loop {
         let rows = store.journal_by_kind(id, "message", after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(found) };
         after = last.seq;
         for row in &rows {
-            if parse(&row.body)?.get("role").and_then(Value::as_str) == Some("user") {
+            if parse(&row.body)?.get("role").and_then(Value::as_str) == Some("user") && !taken_back.contains(row.seq) {
                 found.push(row.seq);
             }
         }
     }
+}
+
+/// What no longer counts, because it was taken back.
+async fn taken_back(id: &str, store: &dyn Store) -> Result<TakenBackEvents, EngineError> {
+    Ok(TakenBackEvents::of(events_of(store, id, "taken_back").await?))
 }
 
 pub fn parse(line: &str) -> Result<Value, EngineError> {

@@ -53,6 +53,8 @@ pub enum SentStep {
 
 pub async fn steps(store: &dyn Store, id: &str) -> Result<Vec<SentStep>, EngineError> {
     let mut steps: Vec<SentStep> = Vec::new();
+    // The number of steps after each event that added some.
+    let mut counts: Vec<(u64, usize)> = Vec::new();
     let mut before = String::new();
     let mut after = 0;
     loop {
@@ -63,7 +65,18 @@ pub async fn steps(store: &dyn Store, id: &str) -> Result<Vec<SentStep>, EngineE
             if matches!(row.kind.as_str(), "message" | "model_call" | "outcome" | "monitor_feedback" | "orchestrated") {
                 let event = serde_json::from_str(&row.body)
                     .map_err(|error| EngineError::failed(msg!("a stored event cannot be read: {error}")))?;
+                let count = steps.len();
                 add(&mut steps, &event, &before);
+                if steps.len() > count {
+                    counts.push((row.seq, steps.len()));
+                }
+            }
+            if row.kind == "taken_back" {
+                let event: Value = serde_json::from_str(&row.body)
+                    .map_err(|error| EngineError::failed(msg!("a stored event cannot be read: {error}")))?;
+                let from = event.get("from_seq").and_then(Value::as_u64).unwrap_or(row.seq);
+                counts.retain(|(seq, _)| *seq < from);
+                steps.truncate(counts.last().map_or(0, |(_, count)| *count));
             }
             before.clone_from(&row.at);
         }

@@ -152,6 +152,18 @@ pub enum Event {
         message: Message,
         help: Option<Message>,
     },
+    /// The last answer was taken back.
+    TakenBack {
+        /// The first and the last event that no longer count.
+        from_seq: u64,
+        to_seq: u64,
+        /// The number of answers that are left.
+        answers: u64,
+        /// The number of effects among them, which are not undone.
+        effects: u64,
+        /// The names of the variables of the user that they set, which keep their values.
+        globals: Vec<String>,
+    },
     Waiting {
         r#for: &'static str,
         prompt: String,
@@ -341,6 +353,7 @@ impl Event {
             Self::BudgetReached { .. } => "budget_reached",
             Self::Warning { .. } => "warning",
             Self::Error { .. } => "error",
+            Self::TakenBack { .. } => "taken_back",
             Self::Waiting { .. } => "waiting",
             Self::SessionCompleted { .. } => "session_completed",
             Self::SessionFailed { .. } => "session_failed",

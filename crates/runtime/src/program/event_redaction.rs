@@ -79,6 +79,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         | Event::RouteTaken { .. }
         | Event::Triggered { .. }
         | Event::BudgetReached { .. }
+        | Event::TakenBack { .. }
         | Event::Waiting { .. }
         | Event::SessionCompleted { .. } => {}
     }

@@ -82,6 +82,9 @@ enum EffectAnswer {
     Fail,
 }
 
+/// The decisions about an effect that was found open, as a JSON list.
+pub(crate) const EFFECT_DECISIONS: &str = r#"["again","skip","fail"]"#;
+
 /// The accepted answers, in lower case.
 const ANSWERS: [(&str, EffectAnswer); 10] = [
     ("again", EffectAnswer::Again),

@@ -46,6 +46,7 @@ impl Event {
             | Self::VariableSet { .. }
             | Self::MonitorFeedback { .. }
             | Self::Cell(_)
+            | Self::TakenBack { .. }
             | Self::Waiting { .. } => Vec::new(),
         }
     }

@@ -100,6 +100,24 @@ impl Session {
         self.head.monitors.extend(self.deferred.0.iter().cloned());
         self.head.planning = self.planner.pending().or_else(|| self.deferred.1.clone());
         let (frames_put, frames_removed) = self.frames.take_changes().map_err(unwritable)?;
+        for request in &mut draft.requests {
+            request.opened_at.clone_from(&updated_at);
+        }
+        let mut commit = draft.restored.unwrap_or_default();
+        // The frames changed since the state was restored.
+        commit.frames_put.retain(|row| !frames_put.iter().any(|put| put.key == row.key));
+        commit.frames_put.extend(frames_put);
+        commit.frames_removed.extend(frames_removed);
+        commit.variables_put.extend(draft.variables);
+        commit.counters_put.extend(
+            std::mem::take(&mut self.changed_counters)
+                .into_iter()
+                .chain(draft.counters)
+                .map(|(name, count)| CounterRow { name, count }),
+        );
+        commit.messages.extend(messages);
+        commit.cells_put.extend(draft.cells);
+        commit.requests_put.extend(draft.requests);
         let commit = Commit {
             revision: self.revision,
             status: self.status.name().to_owned(),
@@ -107,19 +125,11 @@ impl Session {
             location: serde_json::to_string(&self.place()).map_err(unwritable)?,
             head: serde_json::to_string(&self.head).map_err(unwritable)?,
             answers: self.answers,
-            frames_put,
-            frames_removed,
-            variables_put: draft.variables,
             user_variables_put: draft.user_variables,
-            counters_put: std::mem::take(&mut self.changed_counters)
-                .into_iter()
-                .chain(draft.counters)
-                .map(|(name, count)| CounterRow { name, count })
-                .collect(),
             journal,
-            messages,
-            cells_put: draft.cells,
             answer_ids: draft.answer_ids,
+            requests_answered: draft.answered,
+            ..commit
         };
         Ok(PreparedCommit { commit, entries, events })
     }

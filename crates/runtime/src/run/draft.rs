@@ -6,7 +6,7 @@ use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::work::VariableWrite;
 use bcc_lang::value::scopes::{Scope, Stored};
-use bcc_store::rows::{CellRow, VariableRow};
+use bcc_store::rows::{CellRow, Commit, RequestRow, VariableRow};
 
 /// Events and rows that are not committed yet.
 #[derive(Debug, Default)]
@@ -17,6 +17,12 @@ pub(crate) struct CommitDraft {
     pub counters: Vec<(String, u64)>,
     pub cells: Vec<CellRow>,
     pub answer_ids: Vec<String>,
+    /// Requests that are opened; the commit sets their time.
+    pub requests: Vec<RequestRow>,
+    /// Ids of requests that are answered.
+    pub answered: Vec<String>,
+    /// The rows of the earlier state that the session returns to, if it does.
+    pub restored: Option<Commit>,
 }
 
 impl CommitDraft {

@@ -9,7 +9,6 @@ use crate::program::flow::{EffectAnnouncement, OpenEffect, WaitReason};
 use crate::program::interrupted_effects::question;
 use crate::program::location::EventLocation;
 use crate::run::draft::CommitDraft;
-use crate::run::head::SessionStatus;
 use crate::run::session::Session;
 
 impl Session {
@@ -68,12 +67,18 @@ impl Session {
         if self.status.is_final() {
             abandoned.extend(self.frames.take_open());
         }
-        for OpenEffect { id: effect_id, kind, .. } in abandoned {
-            let summary =
-                if self.is_due(&effect_id) { "not started" } else { "abandoned; it is not known how far it got" };
-            self.mark_started(&effect_id);
-            draft.event_before_end(&place, Event::EffectFinished { effect_id, kind, summary: Message::word(summary) });
+        for effect in abandoned {
+            let event = self.abandoned_effect(effect);
+            draft.event_before_end(&place, event);
         }
+    }
+
+    /// The event that closes an effect that the session has left.
+    pub(crate) fn abandoned_effect(&self, effect: OpenEffect) -> Event {
+        let OpenEffect { id: effect_id, kind, .. } = effect;
+        let summary = if self.is_due(&effect_id) { "not started" } else { "abandoned; it is not known how far it got" };
+        self.mark_started(&effect_id);
+        Event::EffectFinished { effect_id, kind, summary: Message::word(summary) }
     }
 
     /// Asks the person about the open effect of the innermost action. The question and its answer are no messages of the conversation:
@@ -88,10 +93,8 @@ impl Session {
         // An id that no answer of the conversation has: those are numbered differently.
         let answer_id = format!("w{}", self.last_seq + 1);
         let r#for = WaitReason::InterruptedEffect.name();
-        draft.event(place, Event::Waiting { r#for, prompt, answer_id: answer_id.clone() });
-        self.head.waiting = Some(answer_id);
+        self.ask(Event::Waiting { r#for, prompt, answer_id }, place, draft);
         self.head.asks_effect = true;
-        self.status = SessionStatus::WaitingInput;
     }
 
     /// Stores the person's answer about the effect that the session asked about.

@@ -223,6 +223,10 @@ impl Frames {
         .collect()
     }
 
+    pub(crate) fn open_effects(&self) -> impl Iterator<Item = &OpenEffect> {
+        self.frames.values().filter_map(|frame| frame.effect.as_ref())
+    }
+
     /// The keys of all frames below `key`, innermost first.
     pub(crate) fn below(&self, key: &str) -> Vec<String> {
         let is_inside = |other: &&String| is_below(other, key);

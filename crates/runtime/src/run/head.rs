@@ -58,6 +58,9 @@ pub struct Head {
     /// Whether the expected answer is about an open external effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_effect: bool,
+    /// How many numbers of answer ids do not belong to an answer, because answers were taken back.
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
+    pub skipped_answer_ids: u64,
     /// Whether the newest message is an answer that no turn has processed yet.
     pub pending: bool,
     /// The number of values that must be masked.
@@ -104,6 +107,11 @@ pub struct Fired {
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
 fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
+fn is_zero_u64(count: &u64) -> bool {
     *count == 0
 }
 

@@ -25,6 +25,7 @@ pub mod routing;
 pub mod session;
 pub mod start;
 pub mod step_control;
+pub mod take_back;
 pub mod time;
 pub mod transitions;
 pub mod triggers;

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::notebook::state::NotebookState;
 use crate::program::event::{Committed, Event, Speaker};
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
+use crate::program::services::Services;
 use crate::program::transcript::{RecentTranscript, TranscriptEntry};
 use crate::program::turn::message_id;
 use crate::run::draft::CommitDraft;
@@ -24,7 +26,7 @@ use crate::run::start::SessionParts;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
 use bcc_store::contract::Store;
-use bcc_store::rows::{SessionRow, VariableRow};
+use bcc_store::rows::{FrameRow, SessionRow, VariableRow};
 
 impl Session {
     /// Resumes a session that is not final, and commits that. If it was waiting, its question is reported again.
@@ -41,20 +43,16 @@ impl Session {
             return Err(RunError::Final { id: id.clone(), status: status.name() });
         }
         let head: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(msg!("head: {error}")))?;
-        let frames = Frames::from_rows(&store.frames(&id).await?).map_err(unreadable)?;
-        let program = match replanned(&frames, &empty.base, empty.services.recheck.as_ref()).map_err(unreadable)? {
-            Some(program) => Arc::new(program),
-            None => Arc::clone(&empty.base),
-        };
+        let frame_rows = store.frames(&id).await?;
         let variables = store.variables(&id).await?;
         let user_rows = store.user_variables(&row.user).await?;
-        let (scopes, outer) = open_scopes(&program, &frames, &variables, &user_rows).map_err(unreadable)?;
+        let StoredState { program, frames, scopes, outer, notebook } =
+            read_state(&empty.base, &empty.services, &frame_rows, &variables, &user_rows).map_err(unreadable)?;
         let masker = Masker::new(&sensitive_values(&variables, &user_rows));
-        let recent = recent(store.as_ref(), &id, &program).await?;
+        let recent = recent(store.as_ref(), &id, &program, head.messages).await?;
         // An answer that was stored but not yet processed is the newest message.
         let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
         let counters = store.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
-        let notebook = state_of(&variables).map_err(unreadable)?;
         let counted_until_ms = empty.services.clock.elapsed_ms();
         let mut session = Self {
             counted_until_ms,
@@ -114,15 +112,23 @@ impl Session {
     }
 }
 
+/// A stored line of type `waiting`.
+#[derive(Deserialize)]
+struct Waiting {
+    r#for: String,
+    prompt: String,
+    answer_id: String,
+    location: EventLocation,
+}
+
+/// The location and the prompt of a stored line of type `waiting`.
+pub(crate) fn waiting_of(line: &str) -> Result<(EventLocation, String), serde_json::Error> {
+    let Waiting { prompt, location, .. } = serde_json::from_str(line)?;
+    Ok((location, prompt))
+}
+
 /// The event of a stored line of type `waiting`.
 fn stored_waiting(line: &str) -> Result<(EventLocation, Event), serde_json::Error> {
-    #[derive(Deserialize)]
-    struct Waiting {
-        r#for: String,
-        prompt: String,
-        answer_id: String,
-        location: EventLocation,
-    }
     let Waiting { r#for, prompt, answer_id, location } = serde_json::from_str(line)?;
     let r#for = if r#for == "interrupted_effect" { "interrupted_effect" } else { "input" };
     Ok((location, Event::Waiting { r#for, prompt, answer_id }))
@@ -134,14 +140,49 @@ pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<Scop
     layer(Scope::Global, String::new(), &program.globals, own)
 }
 
-/// The end of the conversation, and the last message of the person regardless of its age.
-async fn recent(store: &dyn Store, id: &str, program: &Program) -> Result<RecentTranscript, RunError> {
+/// The parts of a session's state that are read from rows.
+pub(crate) struct StoredState {
+    /// The program with the plans of the current topic.
+    pub program: Arc<Program>,
+    pub frames: Frames,
+    pub scopes: Scopes,
+    pub outer: Vec<Scopes>,
+    pub notebook: NotebookState,
+}
+
+/// Reads the state from these rows. `base` is the program of the script.
+/// Errors: A message with the row that cannot be read.
+pub(crate) fn read_state(
+    base: &Arc<Program>,
+    services: &Services,
+    frames: &[FrameRow],
+    variables: &[VariableRow],
+    user_rows: &[VariableRow],
+) -> Result<StoredState, Message> {
+    let frames = Frames::from_rows(frames)?;
+    let program = match replanned(&frames, base, services.recheck.as_ref())? {
+        Some(program) => Arc::new(program),
+        None => Arc::clone(base),
+    };
+    let (scopes, outer) = open_scopes(&program, &frames, variables, user_rows)?;
+    let notebook = state_of(variables)?;
+    Ok(StoredState { program, frames, scopes, outer, notebook })
+}
+
+/// The end of the conversation until message number `last`, and the last message of the person regardless of its age.
+pub(crate) async fn recent(
+    store: &dyn Store,
+    id: &str,
+    program: &Program,
+    last: u64,
+) -> Result<RecentTranscript, RunError> {
     let mut count = program.history_messages.max(1);
     loop {
-        let messages = store.messages_tail(id, count).await?;
-        let all = messages.len() < count;
-        if !all && !messages.iter().any(|message| message.role == Speaker::User.name()) {
-            count *= 4;
+        let after = last.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
+        let mut messages = store.messages(id, after, count).await?;
+        messages.retain(|message| message.number <= last);
+        if after > 0 && !messages.iter().any(|message| message.role == Speaker::User.name()) {
+            count = count.saturating_mul(4);
             continue;
         }
         let mut recent = RecentTranscript::new(program.history_messages, program.history_chars);

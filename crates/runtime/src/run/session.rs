@@ -183,6 +183,7 @@ impl Session {
             return Ok(TakenAnswer::NotAwaited);
         };
         let mut draft = CommitDraft::default();
+        draft.answered.push(awaited.clone());
         draft.answer_ids.push(awaited);
         if let Some(given) = answer_id.filter(|given| Some(*given) != self.head.waiting.as_deref()) {
             draft.answer_ids.push(given.to_owned());
@@ -233,7 +234,7 @@ impl Session {
     }
 
     async fn is_taken(&self, answer_id: &str) -> Result<bool, RunError> {
-        if own_number(answer_id).is_some_and(|number| number <= self.answers) {
+        if own_number(answer_id).is_some_and(|number| number <= self.answers + self.head.skipped_answer_ids) {
             return Ok(true);
         }
         Ok(self.store.answer_accepted(&self.id, answer_id).await?)
@@ -270,7 +271,7 @@ fn is_effect_answer_id(answer_id: &str) -> bool {
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The `answer_id` of the answer after `answers` earlier ones.
-pub(crate) fn next_answer_id(answers: u64) -> String {
-    format!("a{}", answers + 1)
+/// The `answer_id` of the answer after `answers` earlier ones. No two questions have the same.
+pub(crate) fn next_answer_id(head: &Head, answers: u64) -> String {
+    format!("a{}", answers + head.skipped_answer_ids + 1)
 }

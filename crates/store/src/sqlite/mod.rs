@@ -4,11 +4,14 @@ pub mod inspect;
 pub mod open;
 pub mod store;
 
+pub(crate) mod blobs;
 pub(crate) mod disk;
 pub(crate) mod error;
 pub(crate) mod lock;
 pub(crate) mod read;
 pub(crate) mod remove;
+pub(crate) mod replaced;
+pub(crate) mod requests;
 pub(crate) mod schema;
 pub(crate) mod write;
 
@@ -18,6 +21,10 @@ pub fn version() -> &'static str {
 }
 
 #[cfg(test)]
+mod blobs_tests;
+#[cfg(test)]
 mod cells_tests;
+#[cfg(test)]
+mod migration_tests;
 #[cfg(test)]
 mod tests;

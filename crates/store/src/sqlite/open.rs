@@ -30,7 +30,7 @@ const WAL_PAUSE: Duration = Duration::from_millis(20);
 const MIN_BYTES: u64 = 512;
 
 /// The capacity of the statement cache: more than the number of statements in use.
-const STATEMENT_CACHE_CAPACITY: usize = 64;
+const STATEMENT_CACHE_CAPACITY: usize = 128;
 
 /// Opens the store at `path` for reading and writing. Creates it (0600) and its directory (0700) if they do not exist,
 /// but no parent of that directory.

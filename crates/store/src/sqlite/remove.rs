@@ -1,4 +1,4 @@
-//! Deletes sessions, and the documents that no session needs anymore.
+//! Deletes sessions, and the documents and large texts that no session needs anymore.
 
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
@@ -30,6 +30,10 @@ pub(crate) fn session(transaction: &Transaction<'_>, id: &str, updated_before: O
         .prepare_cached("SELECT document FROM session_document WHERE session = ?")?
         .query_map([session], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
+    let blobs: Vec<i64> = transaction
+        .prepare_cached("SELECT blob FROM session_blob WHERE session = ?")?
+        .query_map([session], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
     let range = (key(session, 0)?, key(session, u64::MAX)?);
     transaction.prepare_cached("DELETE FROM journal WHERE key BETWEEN ? AND ?")?.execute(range)?;
     transaction.prepare_cached("DELETE FROM message WHERE key BETWEEN ? AND ?")?.execute(range)?;
@@ -43,6 +47,13 @@ pub(crate) fn session(transaction: &Transaction<'_>, id: &str, updated_before: O
                  AND NOT EXISTS (SELECT 1 FROM session_document WHERE document = ?1)",
             )?
             .execute([document])?;
+    }
+    for blob in blobs {
+        transaction
+            .prepare_cached(
+                "DELETE FROM blob WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM session_blob WHERE blob = ?1)",
+            )?
+            .execute([blob])?;
     }
     Ok(true)
 }

@@ -9,7 +9,7 @@ use crate::sqlite::error::Failure;
 pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
 
 /// Each migration changes the layout (`PRAGMA user_version`) with its index to the next one.
-pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2];
+pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2, LAYOUT_3];
 
 /// The number of low bits of a `journal` or `message` key that number the rows of a session; the other bits are the session.
 pub(crate) const SEQ_BITS: u32 = 36;
@@ -131,6 +131,64 @@ CREATE TABLE cell (
     body TEXT NOT NULL,
     UNIQUE (session, id)
 ) STRICT;
+";
+
+/// What commits replace, requests, and large texts.
+///
+/// * `replaced` has one row for every row that a commit wrote or removed, as it was at `revision`, before the commit; none
+///   (`row` is null) if it did not exist. The head is among them ([`crate::sqlite::replaced`]).
+/// * `blob` has the large texts of journal and cells ([`crate::sqlite::blobs`]), each once, with the sessions that use it.
+/// * A session of an earlier layout that waits gets the request that it waits for. Its head and its events were written by
+///   this program; one that is not JSON all the same gets none.
+const LAYOUT_3: &str = "
+CREATE TABLE replaced (
+    session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+    revision INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    row TEXT,
+    PRIMARY KEY (session, revision, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE request (
+    session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    prompt TEXT NOT NULL,
+    schema TEXT,
+    decisions TEXT,
+    approvers TEXT,
+    due_at TEXT,
+    opened_at TEXT NOT NULL,
+    answered_at TEXT,
+    PRIMARY KEY (session, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX request_open ON request (session, id) WHERE answered_at IS NULL;
+CREATE INDEX request_due ON request (rtrim(due_at, 'Z')) WHERE answered_at IS NULL AND due_at IS NOT NULL;
+CREATE TABLE blob (
+    key INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL
+) STRICT;
+CREATE TABLE session_blob (
+    session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+    blob INTEGER NOT NULL REFERENCES blob (key),
+    PRIMARY KEY (session, blob)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_blob_by_blob ON session_blob (blob);
+INSERT INTO request (session, id, kind, prompt, opened_at)
+SELECT waiting.session, waiting.id, waiting.kind, coalesce(event.prompt, ''), coalesce(event.at, waiting.updated_at)
+FROM (
+    SELECT session, updated_at, json_extract(head, '$.waiting') AS id,
+        CASE WHEN json_extract(head, '$.asks_effect') THEN 'interrupted_effect' ELSE 'input' END AS kind,
+        (SELECT max(j.key) FROM journal_kind AS k CROSS JOIN journal AS j
+            ON j.key BETWEEN (k.session << 36) + (k.block << 6) AND (k.session << 36) + (k.block << 6) + 63
+            WHERE k.session = head.session AND k.kind = 'waiting' AND j.kind = 'waiting') AS event
+    FROM head
+    WHERE status = 'waiting_input'
+        AND CASE WHEN json_valid(head) THEN json_type(head, '$.waiting') = 'text' ELSE 0 END
+) AS waiting
+LEFT JOIN (
+    SELECT key, at, CASE WHEN json_valid(body) THEN json_extract(body, '$.prompt') END AS prompt FROM journal
+) AS event ON event.key = waiting.event;
 ";
 
 /// The layout of the store; 0 for an empty file.

@@ -9,8 +9,10 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, Transact
 use crate::contract::{SessionLock, Store};
 use crate::error::StoreError;
 use crate::rows::{
-    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSessionRow, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
+    OpenRequest, RequestRow, SessionRow, VariableRow,
 };
+use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
 use crate::sqlite::lock::{self, FileLock};
 use crate::sqlite::read::{
@@ -19,7 +21,7 @@ use crate::sqlite::read::{
 };
 use crate::sqlite::schema::BLOCK_BITS;
 use crate::sqlite::write::{Count, count, key};
-use crate::sqlite::{remove, write};
+use crate::sqlite::{remove, replaced, requests, write};
 
 type RowReader<T> = fn(&Row<'_>) -> rusqlite::Result<T>;
 
@@ -85,6 +87,23 @@ impl SqliteStore {
         self.within(id, |connection, session| {
             all(connection, sql, params![key(session, after)?, key(session, u64::MAX)?, sql_limit(limit)], row)
         })
+    }
+
+    /// The rows with their texts, which may have parts in other rows, completed.
+    fn complete<R>(&self, mut rows: Vec<R>, text: fn(&mut R) -> &mut String) -> Result<Vec<R>, StoreError> {
+        self.read(|connection| {
+            let blobs = Blobs { connection };
+            rows.iter_mut().try_for_each(|row| blobs.complete(text(row)))
+        })?;
+        Ok(rows)
+    }
+
+    fn complete_journal(&self, rows: Vec<JournalRow>) -> Result<Vec<JournalRow>, StoreError> {
+        self.complete(rows, |row| &mut row.body)
+    }
+
+    fn complete_cells(&self, rows: Vec<CellRow>) -> Result<Vec<CellRow>, StoreError> {
+        self.complete(rows, |row| &mut row.body)
     }
 
     /// Runs `work` in one durable transaction, which is rolled back if `work` fails.
@@ -170,7 +189,7 @@ impl Store for SqliteStore {
 
     async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
         let sql = "SELECT key, at, kind, body FROM journal WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
-        self.between(id, after, limit, sql, journal_row)
+        self.complete_journal(self.between(id, after, limit, sql, journal_row)?)
     }
 
     async fn journal_by_kind(
@@ -180,18 +199,20 @@ impl Store for SqliteStore {
         after: u64,
         limit: usize,
     ) -> Result<Vec<JournalRow>, StoreError> {
-        self.within(id, |connection, session| {
+        let rows = self.within(id, |connection, session| {
             let (first, after, block) = (key(session, 0)?, key(session, after)?, Count(after >> BLOCK_BITS));
             let parameters = params![first, BLOCK_BITS, session, kind, block, after, sql_limit(limit)];
             all(connection, JOURNAL_OF, parameters, journal_row)
-        })
+        })?;
+        self.complete_journal(rows)
     }
 
     async fn last_by_kind(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
-        self.within(id, |connection, session| {
+        let row = self.within(id, |connection, session| {
             let parameters = params![key(session, 0)?, BLOCK_BITS, session, kind];
             connection.prepare_cached(LAST_OF)?.query_row(parameters, journal_row).optional()
-        })
+        })?;
+        Ok(self.complete_journal(row.into_iter().collect())?.pop())
     }
 
     async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, StoreError> {
@@ -209,17 +230,18 @@ impl Store for SqliteStore {
     }
 
     async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, StoreError> {
-        self.within(id, |connection, session| {
+        let row = self.within(id, |connection, session| {
             connection.prepare_cached(CELL)?.query_row(params![session, cell_id], cell_row).optional()
-        })
+        })?;
+        Ok(self.complete_cells(row.into_iter().collect())?.pop())
     }
 
     async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, StoreError> {
-        self.between(id, after, limit, CELLS, cell_row)
+        self.complete_cells(self.between(id, after, limit, CELLS, cell_row)?)
     }
 
     async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, StoreError> {
-        let mut rows = self.between(id, 0, count, CELLS_TAIL, cell_row)?;
+        let mut rows = self.complete_cells(self.between(id, 0, count, CELLS_TAIL, cell_row)?)?;
         rows.reverse();
         Ok(rows)
     }
@@ -227,6 +249,22 @@ impl Store for SqliteStore {
     async fn answer_accepted(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM answer AS a JOIN session AS s ON a.session = s.key WHERE s.id = ? AND a.id = ?";
         self.read(|connection| connection.prepare_cached(sql)?.exists([id, answer_id]))
+    }
+
+    async fn revision_with(&self, id: &str, status: &str, answers: u64) -> Result<Option<u64>, StoreError> {
+        self.within(id, |connection, session| replaced::revision_with(connection, session, status, answers))
+    }
+
+    async fn earlier_state(&self, id: &str, revision: u64) -> Result<Option<EarlierState>, StoreError> {
+        self.within(id, |connection, session| replaced::earlier_state(connection, session, revision))
+    }
+
+    async fn requests(&self, id: &str) -> Result<Vec<RequestRow>, StoreError> {
+        self.within(id, |connection, session| requests::of_session(connection, session))
+    }
+
+    async fn open_requests(&self, due_before: Option<&str>) -> Result<Vec<OpenRequest>, StoreError> {
+        self.read(|connection| requests::open(connection, due_before))
     }
 
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {

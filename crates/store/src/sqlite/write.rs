@@ -1,4 +1,4 @@
-//! Creates sessions and writes commits: one prepared statement per row, without reading the existing rows.
+//! Creates sessions and writes commits: prepared statements per row, which read only the rows that they replace.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,13 @@ use rusqlite::types::{ToSqlOutput, Value};
 use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, Transaction, params};
 
 use crate::error::StoreError;
+use crate::replaced::ReplacedHead;
 use crate::rows::{Commit, DocumentRow, NewSessionRow, VariableRow};
+use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
 use crate::sqlite::read::{LAST_CELL, number_of};
 use crate::sqlite::schema::{BLOCK_BITS, SEQ_BITS};
+use crate::sqlite::{replaced, requests};
 use crate::tail::{Tail, check_cell_numbers};
 
 /// A count as a signed integer for SQLite, which has no unsigned numbers. A number that does not fit is an error.
@@ -80,30 +83,41 @@ pub(crate) fn create(
     variables(transaction, key, &session.user, first)?;
     rows(transaction, key, first)?;
     cells(transaction, store, key, &session.id, first)?;
-    answers(transaction, store, key, &session.id, first)
+    answers(transaction, store, key, &session.id, first)?;
+    requests::write(transaction, key, first)
 }
 
 pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commit: &Commit) -> Result<(), Failure> {
     let found = transaction
         .prepare_cached(
-            "SELECT key, user, revision, last_seq, last_message FROM session JOIN head ON session = key WHERE id = ?",
+            "SELECT key, user, revision, last_seq, last_message, status, location, head, answers
+             FROM session JOIN head ON session = key WHERE id = ?",
         )?
         .query_row([id], |row| {
             let tail = Tail { revision: count(row, 2)?, last_seq: count(row, 3)?, last_message: count(row, 4)? };
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, tail))
+            let before = ReplacedHead {
+                status: row.get(5)?,
+                location: row.get(6)?,
+                head: row.get(7)?,
+                answers: count(row, 8)?,
+                last_seq: tail.last_seq,
+            };
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, tail, before))
         })
         .optional()?;
-    let Some((key, user, tail)) = found else {
+    let Some((key, user, tail, before)) = found else {
         return Err(StoreError::NotFound { store: store.to_owned(), id: id.to_owned() }.into());
     };
     let next = tail.after(store, id, commit)?;
+    replaced::keep(transaction, key, tail.revision, &before, commit)?;
     let sql = "UPDATE head SET revision = ?, last_seq = ?, last_message = ?, answers = ?, status = ?, updated_at = ?,
                location = ?, head = ? WHERE session = ?";
     head(transaction, sql, key, next, commit)?;
     variables(transaction, key, &user, commit)?;
     rows(transaction, key, commit)?;
     cells(transaction, store, key, id, commit)?;
-    answers(transaction, store, key, id, commit)
+    answers(transaction, store, key, id, commit)?;
+    requests::write(transaction, key, commit)
 }
 
 /// The unsigned number in this column of a row.
@@ -129,6 +143,11 @@ fn head(transaction: &Transaction<'_>, sql: &str, session: i64, tail: Tail, comm
 }
 
 fn variables(transaction: &Transaction<'_>, session: i64, user: &str, commit: &Commit) -> Result<(), Failure> {
+    for removed in &commit.variables_removed {
+        transaction
+            .prepare_cached("DELETE FROM variable WHERE session = ? AND scope = ? AND path = ? AND name = ?")?
+            .execute(params![session, removed.scope, removed.path, removed.name])?;
+    }
     let sql = "INSERT INTO variable (session, scope, path, name, value, source, round, at, sensitive)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
                value = excluded.value, source = excluded.source, round = excluded.round, at = excluded.at,
@@ -167,7 +186,7 @@ fn put_variables(
     Ok(())
 }
 
-/// Changes the frames and counters, and appends to the journal and to the transcript.
+/// Changes the frames and counters, appends to the journal, and changes the end of the transcript.
 fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<(), Failure> {
     for removed in &commit.frames_removed {
         transaction
@@ -182,6 +201,11 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
             )?
             .execute(params![session, row.key, row.state])?;
     }
+    for removed in &commit.counters_removed {
+        transaction
+            .prepare_cached("DELETE FROM counter WHERE session = ? AND name = ?")?
+            .execute(params![session, removed])?;
+    }
     for row in &commit.counters_put {
         transaction
             .prepare_cached(
@@ -191,10 +215,12 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
             .execute(params![session, row.name, Count(row.count)])?;
     }
     let mut blocks = BTreeSet::new();
+    let blobs = Blobs { connection: transaction };
     for row in &commit.journal {
+        let body = blobs.store(session, &row.body)?;
         transaction
             .prepare_cached("INSERT INTO journal (key, at, kind, body) VALUES (?, ?, ?, ?)")?
-            .execute(params![key(session, row.seq)?, row.at, row.kind, row.body])?;
+            .execute(params![key(session, row.seq)?, row.at, row.kind, body])?;
         blocks.insert((row.kind.as_str(), row.seq >> BLOCK_BITS));
     }
     for (kind, block) in blocks {
@@ -202,6 +228,11 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
         transaction
             .prepare_cached("INSERT INTO journal_kind (session, kind, block) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")?
             .execute(params![session, kind, Count(block)])?;
+    }
+    if let Some(kept) = commit.messages_kept {
+        transaction
+            .prepare_cached("DELETE FROM message WHERE key > ? AND key <= ?")?
+            .execute(params![key(session, kept)?, key(session, u64::MAX)?])?;
     }
     for row in &commit.messages {
         transaction
@@ -221,8 +252,13 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
     Ok(())
 }
 
-/// Appends and changes cells. Runs no query for a commit without cells.
+/// Removes, appends and changes cells. Runs no query for a commit without cells.
 fn cells(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, commit: &Commit) -> Result<(), Failure> {
+    if let Some(kept) = commit.cells_kept {
+        transaction
+            .prepare_cached("DELETE FROM cell WHERE key > ? AND key <= ?")?
+            .execute(params![key(session, kept)?, key(session, u64::MAX)?])?;
+    }
     if commit.cells_put.is_empty() {
         return Ok(());
     }
@@ -231,13 +267,15 @@ fn cells(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, com
         .query_row(params![key(session, 0)?, key(session, u64::MAX)?], |row| count(row, 0))
         .optional()?;
     check_cell_numbers(store, id, last.map_or(0, number_of), commit)?;
+    let blobs = Blobs { connection: transaction };
     for row in &commit.cells_put {
+        let body = blobs.store(session, &row.body)?;
         let written = transaction
             .prepare_cached(
                 "INSERT INTO cell (key, session, id, body) VALUES (?, ?, ?, ?)
                  ON CONFLICT (key) DO UPDATE SET body = excluded.body WHERE id = excluded.id",
             )?
-            .execute(params![key(session, row.number)?, session, row.id, row.body]);
+            .execute(params![key(session, row.number)?, session, row.id, body]);
         match written {
             Ok(1) => {}
             // The cell with this number has another id, or another cell has this id.
