@@ -1,7 +1,7 @@
 //! Evaluates expressions by the rules of docs/language.md "Expressions": null makes the result of an operator null, `not`, `and` and
 //! `or` follow three-valued logic, and incompatible operands are an error, never a result.
 //!
-//! The expressions of texts and templates are evaluated by the same code in another [`Dialect`].
+//! The expressions of texts and templates are evaluated by the same code in another [`ExpressionDialect`].
 
 use crate::message::ToMessage;
 use crate::message::message::Message;
@@ -10,79 +10,27 @@ use std::ops::Range;
 
 use minijinja::Error;
 use minijinja::value::{Kwargs, Value, ValueKind};
-use serde_json::Value as Json;
 
-use crate::expr::bindings::{Bindings, ExpressionBindings};
-use crate::expr::failure::{Dialect, Failure, is_limit};
+use crate::expr::bindings::Bindings;
+use crate::expr::failure::{EvaluationError, ExpressionDialect, is_limit};
 use crate::expr::inside::{lookup, slice};
 use crate::expr::operators::{Operator, OperatorError, apply, compare, negate, shape};
-use crate::expr::parse::{Expr, ExprError};
+use crate::expr::parse::ExprError;
 use crate::expr::reach::{is_default_filter, is_defined_test};
 use crate::expr::tree::{Argument, ExprKind, ExprNode};
 use crate::template::environment::comparing_test;
 use crate::template::error::render_error;
 use crate::template::missing::is_unknown;
-use crate::template::names::{MAX_VALUE_BYTES, TemplateNames};
+use crate::template::names::MAX_VALUE_BYTES;
 use crate::value::compare::ValueShape;
 
 /// The filters that take null as a value. Any other filter of null is null.
 pub const NULL_FILTERS: [&str; 5] = ["default", "d", "bool", "tojson", "pprint"];
 
-/// The result of a condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Truth {
-    True,
-    False,
-    /// Not known; counts as false. The source text of the part that is null.
-    Null(String),
-}
-
-impl Truth {
-    pub fn holds(&self) -> bool {
-        *self == Self::True
-    }
-}
-
-impl Expr {
-    /// Evaluates the expression with these names. If an operation in it makes the result null, `names` gets a warning.
-    /// Errors: [`ExprError`]: an unknown name, incompatible operands, an overflow.
-    pub fn eval(&self, names: &TemplateNames) -> Result<Json, ExprError> {
-        let root = self.root();
-        let mut bindings = ExpressionBindings::new(names);
-        let mut evaluation = Evaluation::new(self.source(), Dialect::Expression, &mut bindings);
-        let value = evaluation.value(root).map_err(Failure::into_error)?;
-        if let Some(cause) = evaluation.cause.take() {
-            names.warn(null_warning(self.source(), evaluation.text(&cause)));
-        }
-        serde_json::to_value(&value)
-            .map_err(|_| ExprError::at(&root.range, "the result is not a value that can be stored"))
-    }
-
-    /// Evaluates the expression as a condition.
-    /// Errors: As [`eval`](Self::eval), and a result that is neither a boolean nor null.
-    pub fn truth(&self, names: &TemplateNames) -> Result<Truth, ExprError> {
-        let mut bindings = ExpressionBindings::new(names);
-        let mut evaluation = Evaluation::new(self.source(), Dialect::Expression, &mut bindings);
-        Ok(match evaluation.condition(self.root(), "a condition").map_err(Failure::into_error)? {
-            Some(true) => Truth::True,
-            Some(false) => Truth::False,
-            None => {
-                let cause = evaluation.cause.take().unwrap_or_else(|| self.root().range.clone());
-                Truth::Null(evaluation.text(&cause).to_owned())
-            }
-        })
-    }
-}
-
-/// The warning about an operation whose result is null.
-pub(crate) fn null_warning(source: &str, part: &str) -> Message {
-    msg!("`{source}` is null, because `{part}` is null")
-}
-
 /// One evaluation of an expression.
 pub(crate) struct Evaluation<'a> {
     source: &'a str,
-    dialect: Dialect,
+    dialect: ExpressionDialect,
     bindings: &'a mut dyn Bindings,
     /// The part that made the last value null, if an operation did.
     pub(crate) cause: Option<Range<usize>>,
@@ -93,12 +41,12 @@ pub(crate) struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    pub(crate) fn new(source: &'a str, dialect: Dialect, bindings: &'a mut dyn Bindings) -> Self {
+    pub(crate) fn new(source: &'a str, dialect: ExpressionDialect, bindings: &'a mut dyn Bindings) -> Self {
         Self { source, dialect, bindings, cause: None, null_tests: Vec::new(), steps: 0 }
     }
 
     /// Evaluates a node. Afterwards, `cause` is set if an operation made the value null.
-    pub(crate) fn value(&mut self, node: &ExprNode) -> Result<Value, Failure> {
+    pub(crate) fn value(&mut self, node: &ExprNode) -> Result<Value, EvaluationError> {
         self.steps += 1;
         self.cause = None;
         match &node.kind {
@@ -187,13 +135,17 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Evaluates a node as a condition; `None` is null.
-    pub(crate) fn condition(&mut self, node: &ExprNode, subject: &'static str) -> Result<Option<bool>, Failure> {
+    pub(crate) fn condition(
+        &mut self,
+        node: &ExprNode,
+        subject: &'static str,
+    ) -> Result<Option<bool>, EvaluationError> {
         let value = self.value(node)?;
         self.truth_of(&value, node, subject)
     }
 
     /// Evaluates an operand. If it is null, also returns the part that made it null.
-    fn operand(&mut self, node: &ExprNode) -> Result<(Value, Option<Range<usize>>), Failure> {
+    fn operand(&mut self, node: &ExprNode) -> Result<(Value, Option<Range<usize>>), EvaluationError> {
         let value = self.value(node)?;
         let cause = self.cause.take();
         let cause = (shape(&value) == ValueShape::Null).then(|| cause.unwrap_or_else(|| node.range.clone()));
@@ -219,7 +171,7 @@ impl<'a> Evaluation<'a> {
         (left, left_cause): (Value, Option<Range<usize>>),
         (right, right_cause): (Value, Option<Range<usize>>),
         range: &Range<usize>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, EvaluationError> {
         let result = apply(operator, &left, &right).map_err(|error| self.operator_error(&error, range, false))?;
         if shape(&result) == ValueShape::Null {
             let null = if left_cause.is_some() { &left } else { &right };
@@ -230,11 +182,11 @@ impl<'a> Evaluation<'a> {
 
     /// `and`, or `or` if `deciding` is true: one operand with that truth decides the result. In texts and templates the result is the
     /// deciding operand itself, so that `{{ name or '…' }}` gives a value.
-    fn joined(&mut self, left: &ExprNode, right: &ExprNode, deciding: bool) -> Result<Value, Failure> {
+    fn joined(&mut self, left: &ExprNode, right: &ExprNode, deciding: bool) -> Result<Value, EvaluationError> {
         let subject = if deciding { "`or`" } else { "`and`" };
-        let as_result = |value: Value, truth: Option<bool>, dialect: Dialect| match dialect {
-            Dialect::Expression => Value::from(truth),
-            Dialect::Text | Dialect::Template => value,
+        let as_result = |value: Value, truth: Option<bool>, dialect: ExpressionDialect| match dialect {
+            ExpressionDialect::Expression => Value::from(truth),
+            ExpressionDialect::Text | ExpressionDialect::Template => value,
         };
         let (left_value, left_cause) = self.joined_operand(left)?;
         let left_truth = self.truth_of(&left_value, left, subject)?;
@@ -245,7 +197,8 @@ impl<'a> Evaluation<'a> {
         let right_truth = self.truth_of(&right_value, right, subject)?;
         let is_null = left_truth.is_none() && right_truth != Some(deciding);
         // `{{ count or 0 }}` gives 0: only a boolean is a truth value that null leaves open.
-        let replaces = self.dialect != Dialect::Expression && deciding && right_value.kind() != ValueKind::Bool;
+        let replaces =
+            self.dialect != ExpressionDialect::Expression && deciding && right_value.kind() != ValueKind::Bool;
         if is_null && !(replaces && right_truth.is_some()) {
             return Ok(self.null(left_cause, &left_value));
         }
@@ -254,15 +207,15 @@ impl<'a> Evaluation<'a> {
     }
 
     /// As [`operand`](Self::operand); but a name alone that is null in `and` and `or` of a text is no cause: it is tested.
-    fn joined_operand(&mut self, node: &ExprNode) -> Result<(Value, Option<Range<usize>>), Failure> {
-        if self.dialect == Dialect::Expression {
+    fn joined_operand(&mut self, node: &ExprNode) -> Result<(Value, Option<Range<usize>>), EvaluationError> {
+        if self.dialect == ExpressionDialect::Expression {
             return self.operand(node);
         }
         let value = self.value(node)?;
         Ok((value, self.cause.take()))
     }
 
-    fn chain(&mut self, first: &ExprNode, rest: &[(Operator, ExprNode)]) -> Result<Value, Failure> {
+    fn chain(&mut self, first: &ExprNode, rest: &[(Operator, ExprNode)]) -> Result<Value, EvaluationError> {
         let (mut left_node, mut left) = (first, self.operand(first)?);
         let mut null = None;
         for (operator, right_node) in rest {
@@ -284,7 +237,13 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    fn filter(&mut self, name: &str, on: &ExprNode, arguments: &[Argument], node: &ExprNode) -> Result<Value, Failure> {
+    fn filter(
+        &mut self,
+        name: &str,
+        on: &ExprNode,
+        arguments: &[Argument],
+        node: &ExprNode,
+    ) -> Result<Value, EvaluationError> {
         let (value, cause) = if is_default_filter(name) { (self.lenient(on)?, None) } else { self.operand(on)? };
         if cause.is_some() && !NULL_FILTERS.contains(&name) {
             return Ok(self.null(cause, &value));
@@ -297,7 +256,13 @@ impl<'a> Evaluation<'a> {
         self.check_length(result, &node.range)
     }
 
-    fn test(&mut self, name: &str, on: &ExprNode, arguments: &[Argument], node: &ExprNode) -> Result<Value, Failure> {
+    fn test(
+        &mut self,
+        name: &str,
+        on: &ExprNode,
+        arguments: &[Argument],
+        node: &ExprNode,
+    ) -> Result<Value, EvaluationError> {
         let (value, cause) = if is_defined_test(name) { (self.lenient(on)?, None) } else { self.operand(on)? };
         if let (Some(operator), [Argument::Plain(right)]) = (comparing_test(name), arguments) {
             let right = self.operand(right)?;
@@ -309,13 +274,13 @@ impl<'a> Evaluation<'a> {
         self.result(result, cause.or(null), &node.range, || msg!("the test `{name}`"))
     }
 
-    fn call(&mut self, name: &str, arguments: &[Argument], node: &ExprNode) -> Result<Value, Failure> {
+    fn call(&mut self, name: &str, arguments: &[Argument], node: &ExprNode) -> Result<Value, EvaluationError> {
         let mut all = Vec::new();
         let null = self.arguments(arguments, &mut all)?;
         match self.bindings.call(name, &all) {
             None => Err(self.unknown_name(name, &node.range)),
             // An error inside a macro has its own position.
-            Some(Err(error)) if self.bindings.is_macro(name) => Err(Failure::Template(error)),
+            Some(Err(error)) if self.bindings.is_macro(name) => Err(EvaluationError::Template(error)),
             Some(result) => self.result(result, null, &node.range, || Message::text(format!("`{name}()`"))),
         }
     }
@@ -327,10 +292,10 @@ impl<'a> Evaluation<'a> {
         null: Option<Range<usize>>,
         range: &Range<usize>,
         subject: impl FnOnce() -> Message,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, EvaluationError> {
         match result {
             Ok(value) => Ok(value),
-            Err(error) if is_limit(&error) => Err(Failure::Template(error)),
+            Err(error) if is_limit(&error) => Err(EvaluationError::Template(error)),
             Err(_) if null.is_some() => Ok(self.null(null, &Value::from(()))),
             Err(error) => {
                 let message = msg!("{subject}: {message}", subject = subject(), message = render_error(&error).message);
@@ -340,7 +305,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Evaluates an expression that may be missing: an unknown name and its attributes and items are undefined instead of an error.
-    fn lenient(&mut self, node: &ExprNode) -> Result<Value, Failure> {
+    fn lenient(&mut self, node: &ExprNode) -> Result<Value, EvaluationError> {
         let (of, key) = match &node.kind {
             ExprKind::Name(name) => return Ok(self.look_up(name, &node.range)?.unwrap_or(Value::UNDEFINED)),
             ExprKind::Attribute(of, name) => (self.lenient(of)?, Value::from(name.as_str())),
@@ -358,11 +323,11 @@ impl<'a> Evaluation<'a> {
         Ok(found.unwrap_or(Value::UNDEFINED))
     }
 
-    fn truth_of(&self, value: &Value, node: &ExprNode, subject: &'static str) -> Result<Option<bool>, Failure> {
+    fn truth_of(&self, value: &Value, node: &ExprNode, subject: &'static str) -> Result<Option<bool>, EvaluationError> {
         match shape(value) {
             ValueShape::Boolean => Ok(Some(value.is_true())),
             ValueShape::Null => Ok(None),
-            _ if self.dialect != Dialect::Expression => Ok(Some(value.is_true())),
+            _ if self.dialect != ExpressionDialect::Expression => Ok(Some(value.is_true())),
             other => {
                 let message = msg!(
                     "{who} needs true or false, but `{}` is {other}",
@@ -380,26 +345,32 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn look_up(&mut self, name: &str, range: &Range<usize>) -> Result<Option<Value>, Failure> {
+    fn look_up(&mut self, name: &str, range: &Range<usize>) -> Result<Option<Value>, EvaluationError> {
         let found = self.bindings.look_up(name).transpose();
-        found.map_err(|message| Failure::Limit(Box::new(ExprError::at(range, message))))
+        found.map_err(|message| EvaluationError::Limit(Box::new(ExprError::at(range, message))))
     }
 
-    fn name(&mut self, name: &str, node: &ExprNode) -> Result<Value, Failure> {
+    fn name(&mut self, name: &str, node: &ExprNode) -> Result<Value, EvaluationError> {
         match self.look_up(name, &node.range)? {
             Some(value) => Ok(value),
-            None if self.dialect == Dialect::Text => Ok(Value::from(())),
+            None if self.dialect == ExpressionDialect::Text => Ok(Value::from(())),
             None => Err(self.unknown_name(name, &node.range)),
         }
     }
 
-    fn unknown_name(&self, name: &str, range: &Range<usize>) -> Failure {
-        Failure::unknown_name(name, range, &self.bindings.known())
+    fn unknown_name(&self, name: &str, range: &Range<usize>) -> EvaluationError {
+        EvaluationError::unknown_name(name, range, &self.bindings.known())
     }
 
-    fn attribute(&mut self, value: &Value, name: &str, of: &ExprNode, node: &ExprNode) -> Result<Value, Failure> {
+    fn attribute(
+        &mut self,
+        value: &Value,
+        name: &str,
+        of: &ExprNode,
+        node: &ExprNode,
+    ) -> Result<Value, EvaluationError> {
         let key = Value::from(name);
-        if shape(value) == ValueShape::Object || self.dialect != Dialect::Expression {
+        if shape(value) == ValueShape::Object || self.dialect != ExpressionDialect::Expression {
             return self.found(lookup(value, &key).or_else(|| self.dynamic_item(value, &key)), node);
         }
         let message = msg!("`{}` is {} and has no `{name}`", self.text(&of.range), shape(value));
@@ -411,13 +382,13 @@ impl<'a> Evaluation<'a> {
         .into())
     }
 
-    fn item(&mut self, value: &Value, key: &Value, of: &ExprNode, node: &ExprNode) -> Result<Value, Failure> {
+    fn item(&mut self, value: &Value, key: &Value, of: &ExprNode, node: &ExprNode) -> Result<Value, EvaluationError> {
         let (of_shape, key_shape) = (shape(value), shape(key));
         let fits = matches!(
             (of_shape, key_shape),
             (ValueShape::Object, ValueShape::String) | (ValueShape::List | ValueShape::String, ValueShape::Number)
         );
-        if fits || self.dialect != Dialect::Expression {
+        if fits || self.dialect != ExpressionDialect::Expression {
             return self.found(lookup(value, key).or_else(|| self.dynamic_item(value, key)), node);
         }
         let message = msg!("`{}` is {of_shape} and cannot be indexed with {key_shape}", self.text(&of.range));
@@ -426,22 +397,22 @@ impl<'a> Evaluation<'a> {
 
     /// An attribute or item of a value that only minijinja creates: a loop, a namespace, an imported template.
     fn dynamic_item(&self, value: &Value, key: &Value) -> Option<Value> {
-        let is_dynamic = self.dialect != Dialect::Expression && value.as_object().is_some();
+        let is_dynamic = self.dialect != ExpressionDialect::Expression && value.as_object().is_some();
         is_dynamic.then(|| value.get_item(key).ok()).flatten().filter(|item| !item.is_undefined())
     }
 
     /// An item that may be missing: null, except in a template, where a missing attribute is an error like an unknown name.
-    fn found(&mut self, item: Option<Value>, node: &ExprNode) -> Result<Value, Failure> {
+    fn found(&mut self, item: Option<Value>, node: &ExprNode) -> Result<Value, EvaluationError> {
         match item {
             Some(item) => Ok(item),
-            None if self.dialect == Dialect::Template => {
-                Err(Failure::unknown_part(self.text(&node.range), &node.range))
+            None if self.dialect == ExpressionDialect::Template => {
+                Err(EvaluationError::unknown_part(self.text(&node.range), &node.range))
             }
             None => Ok(Value::from(())),
         }
     }
 
-    fn index(&mut self, part: Option<&ExprNode>) -> Result<Option<i64>, Failure> {
+    fn index(&mut self, part: Option<&ExprNode>) -> Result<Option<i64>, EvaluationError> {
         let Some(part) = part else { return Ok(None) };
         let value = self.value(part)?;
         self.cause = None;
@@ -453,7 +424,11 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Appends the values of `arguments` to `all`. Returns the part that makes the first null argument null.
-    fn arguments(&mut self, arguments: &[Argument], all: &mut Vec<Value>) -> Result<Option<Range<usize>>, Failure> {
+    fn arguments(
+        &mut self,
+        arguments: &[Argument],
+        all: &mut Vec<Value>,
+    ) -> Result<Option<Range<usize>>, EvaluationError> {
         let mut named = Vec::new();
         let mut null = None;
         for argument in arguments {
@@ -471,7 +446,7 @@ impl<'a> Evaluation<'a> {
         Ok(null)
     }
 
-    fn check_length(&self, value: Value, range: &Range<usize>) -> Result<Value, Failure> {
+    fn check_length(&self, value: Value, range: &Range<usize>) -> Result<Value, EvaluationError> {
         if value.as_str().is_some_and(|text| text.len() > MAX_VALUE_BYTES) {
             return Err(ExprError::at(range, msg!("the result is longer than {MAX_VALUE_BYTES} bytes")).into());
         }

@@ -13,7 +13,7 @@ use crate::template::error::render_error;
 
 /// Where an expression stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum ExpressionDialect {
     /// A condition or a value of a script: conditions must be booleans, and an unknown name is an error.
     Expression,
     /// An author text: texts, numbers and lists have a truth, and an unknown name is null.
@@ -24,7 +24,7 @@ pub(crate) enum Dialect {
 
 /// What ended an evaluation.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum EvaluationError {
     /// An operation failed: incompatible operands, division by zero, a filter.
     Operation(Box<ExprError>),
     /// A name, or a part of an object, that does not exist.
@@ -35,13 +35,13 @@ pub(crate) enum Failure {
     Template(Error),
 }
 
-impl From<ExprError> for Failure {
+impl From<ExprError> for EvaluationError {
     fn from(error: ExprError) -> Self {
         Self::Operation(Box::new(error))
     }
 }
 
-impl Failure {
+impl EvaluationError {
     pub(crate) fn unknown_name(name: &str, range: &Range<usize>, known: &[String]) -> Self {
         let mut error = ExprError::at(range, msg!("`{name}` is not known here"));
         error.help = match name {
@@ -69,7 +69,7 @@ impl Failure {
     }
 }
 
-impl ToMessage for Failure {
+impl ToMessage for EvaluationError {
     fn to_message(&self) -> Message {
         match self {
             Self::Operation(error) | Self::Unknown(error, _) | Self::Limit(error) => error.message.clone(),

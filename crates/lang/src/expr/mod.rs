@@ -12,3 +12,4 @@ pub mod parse;
 pub mod reach;
 pub mod signs;
 pub mod tree;
+pub mod truth;

@@ -11,10 +11,11 @@ use minijinja::value::{Rest, Value};
 use minijinja::{Environment, Error, ErrorKind, State};
 
 use crate::expr::bindings::StateBindings;
-use crate::expr::eval::{Evaluation, null_warning};
-use crate::expr::failure::{Dialect, Failure};
+use crate::expr::eval::Evaluation;
+use crate::expr::failure::{EvaluationError, ExpressionDialect};
 use crate::expr::operators::shape;
 use crate::expr::tree::ExprNode;
+use crate::expr::truth::null_warning;
 use crate::template::error::error_at;
 use crate::template::features::FUEL;
 use crate::template::rewrite::{EVALUATE, Replacement, ValueUse, find_expressions, original_range, replace};
@@ -26,7 +27,7 @@ const MAX_WARNINGS: usize = 16;
 /// The operations of all templates of an environment.
 #[derive(Debug)]
 pub(crate) struct Operations {
-    dialect: Dialect,
+    dialect: ExpressionDialect,
     compiled: Mutex<Compiled>,
 }
 
@@ -67,7 +68,7 @@ struct RenderedOperations {
 
 impl Operations {
     /// Operations in `environment`, which must get its templates from [`rewrite`](Self::rewrite).
-    pub(crate) fn install(environment: &mut Environment<'static>, dialect: Dialect) -> Arc<Self> {
+    pub(crate) fn install(environment: &mut Environment<'static>, dialect: ExpressionDialect) -> Arc<Self> {
         let operations = Arc::new(Self { dialect, compiled: Mutex::default() });
         let own = Arc::clone(&operations);
         // The arguments only name what a macro must pass on to the operation.
@@ -131,20 +132,20 @@ impl Operations {
                 nulls.extend(cause);
                 operation.check_use(value, rendered)
             }
-            Err(Failure::Operation(error)) => {
+            Err(EvaluationError::Operation(error)) => {
                 let range = error.range.unwrap_or(0..operation.source.len());
                 rendered.warn(&operation, &range, msg!("`{}` has no result: {}", operation.source, error.message));
                 Value::from(())
             }
-            Err(Failure::Unknown(error, name)) => {
+            Err(EvaluationError::Unknown(error, name)) => {
                 let (detail, range) = (format!("`{name}` is undefined"), operation.range(error.range));
                 return Err(error_at(ErrorKind::UndefinedError, detail, None, range));
             }
-            Err(Failure::Limit(error)) => {
+            Err(EvaluationError::Limit(error)) => {
                 let (detail, range) = (error.message.to_string(), operation.range(error.range));
                 return Err(error_at(ErrorKind::InvalidOperation, detail, Some(error.message), range));
             }
-            Err(Failure::Template(error)) => return Err(error),
+            Err(EvaluationError::Template(error)) => return Err(error),
         };
         for range in nulls {
             let part = operation.source.get(range.clone()).unwrap_or_default();

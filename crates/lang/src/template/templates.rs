@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use minijinja::{Environment, ErrorKind, UndefinedBehavior};
 
-use crate::expr::failure::Dialect;
+use crate::expr::failure::ExpressionDialect;
 use crate::source::near::did_you_mean;
 use crate::source::near::near_miss;
 use crate::template::environment::{environment, write_with_marks};
@@ -282,7 +282,7 @@ fn connect(
     by_name: &HashMap<String, usize>,
     sentinels: &Sentinels,
 ) -> Arc<Operations> {
-    let operations = Operations::install(environment, Dialect::Template);
+    let operations = Operations::install(environment, ExpressionDialect::Template);
     let rewriting = Arc::clone(&operations);
     let keys: HashMap<String, String> =
         by_name.iter().filter_map(|(name, number)| Some((name.clone(), loaded.get(*number)?.key.clone()))).collect();

@@ -12,7 +12,7 @@ use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};
 
-use crate::expr::failure::Dialect;
+use crate::expr::failure::ExpressionDialect;
 use crate::expr::tree::ExprNode;
 use crate::template::environment::{Bounded, environment};
 use crate::template::error::{RenderError, render_error};
@@ -117,7 +117,7 @@ impl AuthorTexts {
     pub fn new() -> Self {
         let sources: Arc<Mutex<HashMap<String, Text>>> = Arc::default();
         let mut environment = environment(UndefinedBehavior::Chainable);
-        let operations = Operations::install(&mut environment, Dialect::Text);
+        let operations = Operations::install(&mut environment, ExpressionDialect::Text);
         let (known, rewriting) = (Arc::clone(&sources), Arc::clone(&operations));
         environment.set_loader(move |name| {
             let known = known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -66,7 +66,7 @@ impl Search<'_> {
                     continue;
                 }
                 // `{{"a": 1}}`: doubled braces, as templates write them.
-                Err(_) if inside.starts_with('{') => {
+                Err(_) if inside.starts_with('{') && braces <= MAX_SKIPPED => {
                     self.prose.push('{');
                     at = start + 1;
                     continue;

@@ -19,8 +19,8 @@ use crate::run::frames::{
     Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, redacted_key,
 };
 use crate::run::session::Session;
-use bcc_lang::expr::eval::Truth;
 use bcc_lang::expr::parse::Expr;
+use bcc_lang::expr::truth::Truth;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Stored};
 use bcc_llm::model::error::ModelError;

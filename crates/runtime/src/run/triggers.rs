@@ -13,8 +13,8 @@ use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, Insertion, lineage};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
-use bcc_lang::expr::eval::Truth;
 use bcc_lang::expr::fields::fields_of;
+use bcc_lang::expr::truth::Truth;
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::value::scopes::Scopes;
 

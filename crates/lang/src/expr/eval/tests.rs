@@ -1,9 +1,10 @@
 //! Tests of the evaluation of expressions.
 
-use super::*;
-use crate::template::names::session_names;
+use crate::expr::parse::{Expr, ExprError};
+use crate::expr::truth::Truth;
+use crate::template::names::{TemplateNames, session_names};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 fn names() -> TemplateNames {
     session_names(json!({
