@@ -1,5 +1,6 @@
 //! The front end for a terminal: prints messages as they are streamed, and a dimmed line when the phase or topic changes.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,6 +11,7 @@ use crate::cli::language::{chosen, filled, listed, translated};
 use bcc_engine::last_exchanges::LastExchanges;
 use bcc_engine::script_names::with_element;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
+use bcc_runtime::program::location::EventLocation;
 
 /// Shows a conversation.
 #[derive(Debug, Default)]
@@ -23,6 +25,8 @@ pub struct Terminal {
 struct Shown {
     phase: String,
     topic: String,
+    /// The names of phases and topics that were entered, for when the session returns to them.
+    names: BTreeMap<(Option<String>, String), String>,
     /// The last phase and topic that were shown.
     place: String,
     /// The id of the message that is being shown, and its text so far.
@@ -71,10 +75,16 @@ impl Observer for Terminal {
             _ => id(or),
         };
         match event {
-            Event::PhaseEntered { name } => shown.phase = named(name, &place.phase_id),
+            Event::PhaseEntered { name } => {
+                shown.phase = named(name, &place.phase_id);
+                let phase = shown.phase.clone();
+                shown.names.insert((place.phase_id.clone(), String::new()), phase);
+            }
             Event::TopicEntered { name } => {
                 let name = named(name, &place.topic_id);
                 shown.topic = with_element(&name, &place.path);
+                let topic = shown.topic.clone();
+                shown.names.insert(topic_key(place), topic);
             }
             Event::Message { role: Speaker::Ai, message_id, text } => shown.finish_message(message_id, text),
             Event::MessageDiscarded { message_id } => shown.discard(message_id),
@@ -102,8 +112,10 @@ impl Observer for Terminal {
                     quiet(&plain(&stays(*effects, globals)));
                 }
                 // The question is shown again.
-                shown.phase = id(&place.phase_id);
-                shown.topic = id(&place.topic_id);
+                let phase = shown.names.get(&(place.phase_id.clone(), String::new())).cloned();
+                let topic = shown.names.get(&topic_key(place)).cloned();
+                shown.phase = phase.unwrap_or_else(|| id(&place.phase_id));
+                shown.topic = topic.unwrap_or_else(|| id(&place.topic_id));
                 shown.place = String::new();
             }
             // A resumed session repeats what it waits for, because this process has not shown it. A question about an external
@@ -208,6 +220,11 @@ fn notice(event: &Event) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The phase, and the first part of the instance path: the topic with its element.
+fn topic_key(place: &EventLocation) -> (Option<String>, String) {
+    (place.phase_id.clone(), place.path.split('/').next().unwrap_or_default().to_owned())
 }
 
 /// What was not undone when an answer was taken back.

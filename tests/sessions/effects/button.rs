@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bcc_check::check::check;
 use bcc_check::context::CheckContext;
 use bcc_check::library::SkillLibrary;
-use bcc_engine::pin::Pinned;
+use bcc_engine::pin::{Pinned, builtin_reply_schemas};
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
@@ -157,10 +157,12 @@ pub(crate) fn program(session: &Value) -> Arc<Program> {
         None,
     );
     let pinned = Pinned::new(Arc::clone(&file), templates.unwrap(), BTreeMap::new());
+    let reply_schemas =
+        builtin_reply_schemas().map(|(name, text)| (name.to_owned(), serde_json::from_str(text).unwrap()));
     let context = CheckContext {
         kinds: &kinds,
         templates: Arc::new(pinned.compiled().unwrap()),
-        reply_schemas: &BTreeMap::new(),
+        reply_schemas: &reply_schemas.collect(),
         library: &SkillLibrary::of_files(&[]),
         models: None,
         custom: &BTreeMap::new(),

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use bcc_llm::providers::offline::Offline;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::session::{SessionPause, TakenAnswer};
+use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ use crate::effects::button::{
     button, drop_during_press, event_summaries, press_action, program, resume, session_with_actions, start_pressing,
     start_session,
 };
-use crate::test_session::{SESSION, journal};
+use crate::test_session::{self, FixedModels, SESSION, journal, start_conversation};
 
 /// A session that was dropped with its process during its first press.
 async fn interrupted(name: &str, extra_fields: &Value) -> (Arc<Program>, Arc<dyn Store>) {
@@ -21,8 +23,12 @@ async fn interrupted(name: &str, extra_fields: &Value) -> (Arc<Program>, Arc<dyn
     (program, store)
 }
 
+async fn last(store: &dyn Store, kind: &str) -> Value {
+    serde_json::from_str(&store.last_by_kind(SESSION, kind).await.unwrap().unwrap().body).unwrap()
+}
+
 async fn waiting(store: &dyn Store) -> Value {
-    serde_json::from_str(&store.last_by_kind(SESSION, "waiting").await.unwrap().unwrap().body).unwrap()
+    last(store, "waiting").await
 }
 
 #[tokio::test]
@@ -162,6 +168,35 @@ async fn an_answer_about_an_effect_is_not_part_of_the_conversation() {
     assert_eq!(store.session(SESSION).await.unwrap().unwrap().answers, 0);
     let journal = journal(store.as_ref()).await;
     assert!(!journal.iter().any(|event| event["type"] == "triggered" || event.to_string().contains("\"skip\"")));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_taken_back_closes_the_effect_that_followed_and_does_not_undo_it() {
+    let name = "taken-back";
+    let ask = json!({ "action_type": "ai_ask", "action_id": "ask", "config": { "content": "Press it?" } });
+    let program = program(&session_with_actions(&json!([ask, press_action(name, &json!({}))])));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let models = || FixedModels::without_monitors(Some(Arc::new(Offline)));
+    let mut session = start_conversation(&program, Arc::clone(&store), models()).await;
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
+    session.answer("yes", None).await.unwrap();
+    drop_during_press(name, &mut session).await;
+    drop(session);
+    let mut session = test_session::resume(&program, Arc::clone(&store), models()).await;
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
+    assert_eq!(session.take_back().await.unwrap(), TakenBack::Yes);
+    let effect = last(store.as_ref(), "effect_started").await;
+    let closed = last(store.as_ref(), "effect_finished").await;
+    assert_eq!(closed["effect_id"], effect["effect_id"]);
+    assert_eq!(closed["summary"], "abandoned; it is not known how far it got");
+    let taken_back = last(store.as_ref(), "taken_back").await;
+    assert_eq!(taken_back["effects"], 1);
+    assert_eq!(waiting(store.as_ref()).await["prompt"], "Press it?");
+    let open = store.open_requests(None).await.unwrap();
+    assert_eq!(open.iter().map(|open| open.request.kind.as_str()).collect::<Vec<_>>(), ["input"]);
+    session.answer("yes", None).await.unwrap();
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
+    assert_eq!(button(name).presses(), 2);
 }
 
 #[tokio::test]

@@ -220,7 +220,41 @@ fn debug_info(event: &Value) -> (Option<Vec<ChatMessage>>, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bcc_store::memory::MemoryStore;
+    use bcc_store::rows::{Commit, JournalRow, NewSessionRow};
     use serde_json::json;
+
+    #[tokio::test]
+    async fn what_was_taken_back_is_no_step() {
+        let store = MemoryStore::default();
+        let said = |text: &str| json!({ "type": "message", "role": "user", "text": text });
+        let events = [
+            said("一"),
+            said("二"),
+            said("三"),
+            json!({ "type": "taken_back", "from_seq": 3, "to_seq": 3 }),
+            json!({ "type": "taken_back", "from_seq": 2, "to_seq": 4 }),
+            said("四"),
+        ];
+        let row = |(seq, event): (u64, &Value)| JournalRow {
+            seq,
+            kind: event["type"].as_str().unwrap().to_owned(),
+            body: event.to_string(),
+            ..JournalRow::default()
+        };
+        let first = Commit { journal: (1..).zip(&events).map(row).collect(), ..Commit::default() };
+        let session = NewSessionRow { id: "s".into(), ..NewSessionRow::default() };
+        store.create(&session, &[], &first).await.unwrap();
+        let steps = steps(&store, "s").await.unwrap();
+        let answers: Vec<&str> = steps
+            .iter()
+            .map(|step| match step {
+                SentStep::Answer(text) => text.as_str(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(answers, ["一", "四"]);
+    }
 
     #[test]
     fn repeated_calls_belong_to_their_turn_and_a_call_without_a_reply_to_none() {

@@ -92,8 +92,7 @@ impl Session {
         }
         // An id that no answer of the conversation has: those are numbered differently.
         let answer_id = format!("w{}", self.last_seq + 1);
-        let r#for = WaitReason::InterruptedEffect.name();
-        self.ask(Event::Waiting { r#for, prompt, answer_id }, place, draft);
+        self.open_request(WaitReason::InterruptedEffect, prompt, answer_id, place, draft);
         self.head.asks_effect = true;
     }
 

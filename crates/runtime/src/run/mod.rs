@@ -30,3 +30,4 @@ pub mod time;
 pub mod transitions;
 pub mod triggers;
 pub mod turns;
+pub(crate) mod waiting;

@@ -9,7 +9,6 @@ use bcc_lang::message::msg;
 use serde::Deserialize;
 
 use crate::program::event::Event;
-use crate::program::flow::WaitReason;
 use crate::program::location::EventLocation;
 use crate::program::transcript::RecentTranscript;
 use crate::run::draft::CommitDraft;
@@ -19,7 +18,7 @@ use crate::run::head::{Head, SessionStatus};
 use crate::run::mailbox::Mailbox;
 use crate::run::planner::Planner;
 use crate::run::resume::{StoredState, read_state, recent, waiting_of};
-use crate::run::session::{MASKED_VALUES, Session, next_answer_id};
+use crate::run::session::{MASKED_VALUES, Session};
 use bcc_lang::value::scopes::Scope;
 use bcc_store::rows::{Commit, EarlierState, FrameRow, VariableRow};
 
@@ -60,6 +59,8 @@ impl Session {
             return Ok(TakenBack::Final);
         }
         let Some(answers) = self.answers.checked_sub(1) else { return Ok(TakenBack::NoAnswer) };
+        // Results that are available were paid for and belong to the history.
+        self.commit_results().await?;
         let waiting = SessionStatus::WaitingInput.name();
         let Some(revision) = self.store.revision_with(&self.id, waiting, answers).await? else {
             return Ok(TakenBack::NotKept);
@@ -97,8 +98,7 @@ impl Session {
         self.become_earlier(state, head, recent);
         self.answers = answers;
         self.counters = counters;
-        let answer_id = next_answer_id(&self.head, answers);
-        self.ask(Event::Waiting { r#for: WaitReason::Input.name(), prompt, answer_id }, &place, &mut draft);
+        self.wait_for_answer(prompt, &place, &mut draft);
         self.restart_analyses();
         self.restart_plan();
         draft.restored = Some(changes_to_write(earlier));

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use crate::notebook::kernel::contract::KernelError;
 use crate::program::cell_reader::NoCells;
 use crate::program::evaluation::NULL_VALUE;
-use crate::program::event::{Event, Speaker};
+use crate::program::event::Event;
 use crate::program::flow::{ActionError, Call, Flow, StepBlock, WaitReason};
-use crate::program::interrupted_effects::EFFECT_DECISIONS;
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
@@ -24,11 +23,10 @@ use crate::run::frames::{Frame, FrameTarget, Insertion, block_component, child, 
 use crate::run::head::SessionStatus;
 use crate::run::notebook::{cell_row, check_cell_limits, state_row};
 use crate::run::position::{Position, last_of};
-use crate::run::session::{Session, SessionPause, next_answer_id};
+use crate::run::session::{Session, SessionPause};
 use crate::run::transitions::SessionFailure;
 use crate::run::triggers::TriggerCheck;
 use bcc_lang::script::route_parser::RouteTarget;
-use bcc_store::rows::RequestRow;
 
 /// The maximum number of consecutive turns of an action without a wait ([`Flow::Again`]).
 const MAX_TURNS_IN_A_ROW: u32 = 100;
@@ -435,35 +433,6 @@ impl Session {
         operation(&turn).map_err(SessionFailure::of)?;
         let work = turn.into_work();
         self.apply_work(&place, work, draft).map_err(|error| SessionFailure::new(error.to_message()))
-    }
-
-    pub(crate) fn wait(&mut self, what: WaitReason, place: &EventLocation, draft: &mut CommitDraft) {
-        if what == WaitReason::InterruptedEffect {
-            return self.ask_about_effect(place, draft);
-        }
-        let answer_id = next_answer_id(&self.head, self.answers);
-        let message = draft.events.iter().rev().find_map(|(_, event)| match event {
-            Event::Message { role: Speaker::Ai, text, .. } => Some(text.clone()),
-            _ => None,
-        });
-        let prompt = message.unwrap_or_default();
-        self.ask(Event::Waiting { r#for: what.name(), prompt, answer_id }, place, draft);
-    }
-
-    /// Waits for what an event `waiting` describes: opens the request for it.
-    pub(crate) fn ask(&mut self, waiting: Event, place: &EventLocation, draft: &mut CommitDraft) {
-        if let Event::Waiting { r#for, prompt, answer_id } = &waiting {
-            draft.requests.push(RequestRow {
-                id: answer_id.clone(),
-                kind: (*r#for).to_owned(),
-                prompt: prompt.clone(),
-                decisions: (*r#for == WaitReason::InterruptedEffect.name()).then(|| EFFECT_DECISIONS.to_owned()),
-                ..RequestRow::default()
-            });
-            self.head.waiting = Some(answer_id.clone());
-            self.status = SessionStatus::WaitingInput;
-        }
-        draft.event(place, waiting);
     }
 
     /// Handles an action that ended, or that something with a route prevents from continuing.
