@@ -260,7 +260,7 @@ impl Store for SqliteStore {
     }
 
     async fn requests(&self, id: &str) -> Result<Vec<RequestRow>, StoreError> {
-        self.within(id, |connection, session| requests::of_session(connection, session))
+        self.within(id, requests::of_session)
     }
 
     async fn open_requests(&self, due_before: Option<&str>) -> Result<Vec<OpenRequest>, StoreError> {
