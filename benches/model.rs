@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{NoLiveOutput, Provider};
-use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_llm::model::request::{ModelRequest, Task};
 use bcc_llm::providers::anthropic::MESSAGES;
 use bcc_llm::providers::http::caller::Caller;
 use bcc_llm::providers::http::config::{ServerConfig, Structured};
@@ -140,19 +140,7 @@ fn request() -> ModelRequest {
         schema: None,
         temperature: Some(0.4),
         max_tokens: Some(2_000),
-        task: Task {
-            purpose: Purpose::Action,
-            kind: "ai_ask".into(),
-            action_id: "a".into(),
-            path: "a".into(),
-            content: String::new(),
-            wanted: Vec::new(),
-            answer: None,
-            inputs: Vec::new(),
-            round: 1,
-            call: 0,
-            opening: false,
-        },
+        task: Task { kind: "ai_ask".into(), action_id: "a".into(), path: "a".into(), round: 1, ..Task::default() },
     }
 }
 

@@ -115,10 +115,16 @@ fn an_export_is_the_same_as_in_the_earlier_release() {
 }
 
 #[test]
-fn a_recording_of_the_earlier_release_is_replayed_prompt_by_prompt() {
+fn a_recording_of_the_earlier_release_is_replayed_by_order_because_its_prompts_differ() {
     let home = project();
-    let arguments = ["run", "scripts/all_kinds.yaml", "--replay", "recording.jsonl"];
-    assert_eq!(successful_output(home.finish(arguments, release_file("answers.txt"))), release_file("recorded.out"));
+    let replay = ["run", "scripts/all_kinds.yaml", "--replay", "recording.jsonl"];
+    let by_prompt = home.finish(replay, release_file("answers.txt"));
+    assert_eq!(by_prompt.code, Some(3), "{}\n{}", by_prompt.out, by_prompt.err);
+    assert!(by_prompt.err.contains("the prompt of `greet`, call 1"), "{}", by_prompt.err);
+    assert!(by_prompt.err.contains("use `--replay-by order`, which accepts other prompts"), "{}", by_prompt.err);
+    let home = project();
+    let by_order = [&replay[..], &["--replay-by", "order"]].concat();
+    assert_eq!(successful_output(home.finish(by_order, release_file("answers.txt"))), release_file("recorded.out"));
 }
 
 /// Asserts that `new` has all fields of `old`, with the same types.

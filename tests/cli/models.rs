@@ -223,15 +223,17 @@ fn the_key_is_in_no_output_and_in_no_store() {
 fn user_input_is_not_logged_above_debug_level() {
     let server = Server::start(vec![
         ServerBehavior::Answers("您好，这不是 JSON。".into()),
+        ServerBehavior::Answers(reply("您好，请问怎么称呼？", "NO", Value::Null)),
         ServerBehavior::Answers("还是不是 JSON。".into()),
         ServerBehavior::Answers(reply("好。", "YES", json!("小林"))),
         ServerBehavior::Answers("也不是。".into()),
+        ServerBehavior::Answers(reply("很高兴认识您。", "YES", Value::Null)),
     ]);
     let directory = project(&configuration(&server.base_url));
     let run = program(
         directory.path(),
         &["run", "talk.yaml", "--trust", "--json"],
-        "我的秘密是糖\n小林\n",
+        "我的秘密是糖\n还是秘密\n小林\n都是秘密\n",
         &[("BCC_LOG", "info")],
     );
     assert_eq!(run.code, Some(0), "{}", run.err);

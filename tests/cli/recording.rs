@@ -380,3 +380,45 @@ replies:
     let calls = |id: &str| home.export(id)["model_calls"].as_array().unwrap().len();
     assert_eq!((calls("a"), calls("b")), (8, 8));
 }
+
+#[test]
+fn long_sensitive_values_that_later_prompts_show_are_recorded_without_any_part_and_replayed() {
+    let home = Home::new();
+    let script = r#"
+session:
+  session_id: s
+  declare:
+    - { var: moments, type: list, sensitive: true }
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: ai_ask
+              action_id: ask
+              config: { content: 还有吗？, max_rounds: 6, output: [{ get: moments, append: true }] }
+"#;
+    let script = home.file("s.yaml", script).display().to_string();
+    // Every part of these texts is longer than what a prompt shows of a value that is not sensitive.
+    let moments: Vec<String> = ["春", "夏", "秋", "冬", "昼"].iter().map(|text| text.repeat(120)).collect();
+    let reply = |(number, text): (usize, &String)| {
+        let exit = if number + 1 < moments.len() { "NO" } else { "YES" };
+        format!("    - {{ content: 还有吗？, EXIT: \"{exit}\", moments: {text} }}\n")
+    };
+    let replies: String = moments.iter().enumerate().map(reply).collect();
+    let replies = format!("replies:\n  ask:\n    - {{ content: 有过怎样的时刻？, EXIT: \"NO\" }}\n{replies}");
+    let replies = format!("replay:{}", home.file("r.yaml", &replies).display());
+    let answers = "嗯\n".repeat(moments.len());
+    let first = home.finish(["run", &script, "--session", "a", "--model", &replies, "--record", "r.jsonl"], &answers);
+    assert_eq!(first.code, Some(0), "{}", first.err);
+    let recording = fs::read_to_string(home.path().join("r.jsonl")).unwrap();
+    let export = home.export("a").to_string();
+    assert!(recording.contains(r#"moments：[…,\"***\",\"***\",\"***\"]"#), "{recording}");
+    for character in ["春", "夏", "秋", "冬", "昼"] {
+        let part = character.repeat(2);
+        assert!(!recording.contains(&part) && !export.contains(&part), "{part}: {recording}");
+    }
+    let again = home.finish(["run", &script, "--session", "b", "--replay", "r.jsonl"], &answers);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    assert_eq!(again.out, first.out);
+}

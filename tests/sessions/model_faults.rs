@@ -13,7 +13,7 @@ use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use bcc_llm::model::reply::{ModelReply, SkippedModel};
-use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_llm::model::request::{ModelRequest, Task};
 use bcc_llm::providers::anthropic::MESSAGES;
 use bcc_llm::providers::http::caller::Caller;
 use bcc_llm::providers::http::config::ServerConfig;
@@ -56,17 +56,12 @@ fn request() -> ModelRequest {
         temperature: None,
         max_tokens: None,
         task: Task {
-            purpose: Purpose::Action,
             kind: "ai_ask".into(),
             action_id: "a".into(),
             path: "a".into(),
-            content: String::new(),
-            wanted: Vec::new(),
-            answer: None,
-            inputs: Vec::new(),
             round: 1,
-            call: 0,
             opening: true,
+            ..Task::default()
         },
     }
 }

@@ -15,6 +15,17 @@ fn roles(home: &Home) -> Vec<String> {
     prompt.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
 }
 
+/// The texts of all messages of all prompts that have an outcome.
+fn prompts(home: &Home) -> Vec<String> {
+    let export = home.export("t");
+    let prompts = export["outcomes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|outcome| outcome["debug_info"]["llm_prompt"].as_array());
+    prompts.flatten().map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
 #[test]
 fn user_input_is_always_data() {
     let reference = Home::new();
@@ -43,6 +54,11 @@ fn user_input_is_always_data() {
         assert_eq!(name, text.trim());
         let question = of_type(&finished.events(), "waiting").last().unwrap()["prompt"].clone();
         assert_eq!(question, format!("{}，你几岁？", text.trim()));
+        // In a prompt, no line of the input looks like one of the prompt's own.
+        for message in prompts(&home) {
+            let line = text.lines().skip(1).find(|line| message.lines().any(|of_prompt| of_prompt == *line));
+            assert_eq!(line, None, "{message}");
+        }
     }
 }
 

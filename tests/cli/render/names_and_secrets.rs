@@ -211,12 +211,22 @@ fn a_template_that_the_action_does_not_use_is_rejected() {
 #[test]
 fn a_filter_error_is_reported_with_the_undefined_names() {
     let fixture = RenderFixture::new(SCRIPT);
-    for source in ["{{ n | int }}", "{{ n | first }}", "{{ range(n) }}"] {
+    for source in ["{{ range(n) }}", "{% include n %}"] {
         fixture.template("default/ai_ask_v1.md", source);
         for options in [&["ai_ask"][..], &["--script", "script.yaml", "--action", "ask_name"]] {
             let finished = fixture.render(options);
             assert_eq!(finished.code, Some(1), "{source}: {}", finished.err);
             assert!(finished.err.contains("`n` is not known here"), "{source} {options:?}: {}", finished.err);
+        }
+    }
+    // An operation on an unknown name has no result; its place is marked, and the name is listed.
+    for source in ["{{ n | int }}", "{{ n | first }}", "{{ n + 1 }}"] {
+        fixture.template("default/ai_ask_v1.md", source);
+        for options in [&["ai_ask"][..], &["--script", "script.yaml", "--action", "ask_name"]] {
+            let finished = fixture.render(options);
+            assert_eq!(finished.code, Some(0), "{source}: {}", finished.err);
+            assert!(finished.out.contains("⟦n?⟧"), "{source} {options:?}: {}", finished.out);
+            assert!(finished.err.contains("undefined: `n` at"), "{source} {options:?}: {}", finished.err);
         }
     }
     fixture.template("default/ai_ask_v1.md", "{{ [n, 1] }}");

@@ -125,7 +125,7 @@ fn a_script_that_cannot_be_tested_is_rejected_with_the_reason() {
     let project = project(&home, "en");
     home.file("outside.yaml", &fs::read_to_string(project.join("scripts/first_talk.yaml")).unwrap());
     fs::write(project.join("scripts/broken.yaml"), "session:\n  session_id: [\n").unwrap();
-    let fails = "session: { session_id: x, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [\n  { action_type: set, action_id: a, config: { values: { n: \"{{ 1 / 0 }}\" } } }] }] }] }\n";
+    let fails = "session: { session_id: x, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [\n  { action_type: set, action_id: a, config: { values: { n: \"{{ 1 / 0 }}\" } }, on_exit: { error: fail } }] }] }] }\n";
     fs::write(project.join("scripts/fails.yaml"), fails).unwrap();
     let before = tree(&project);
     let table: [(&[&str], &[&str]); 7] = [

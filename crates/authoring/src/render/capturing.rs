@@ -71,11 +71,38 @@ impl Provider for CapturingProvider {
     }
 }
 
-/// An empty reply with all fields of this schema, so that it causes no warnings.
+/// An empty reply with all fields of this schema, so that it causes neither warnings nor another call.
 fn default_reply(schema: Option<&Value>) -> Map<String, Value> {
-    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-    let default = |field: &Value| field.get("default").cloned().unwrap_or_default();
-    properties.into_iter().flatten().map(|(name, field)| (name.clone(), default(field))).collect()
+    match schema.map(default_value) {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// The default of a schema, or else its emptiest value. A schema that is sent has no defaults.
+fn default_value(schema: &Value) -> Value {
+    if let Some(default) = schema.get("default") {
+        return default.clone();
+    }
+    let types: Vec<&str> = match schema.get("type") {
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        named => named.and_then(Value::as_str).into_iter().collect(),
+    };
+    if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
+        return choices.iter().find(|choice| choice.is_null()).or_else(|| choices.first()).cloned().unwrap_or_default();
+    }
+    let Some(first) = types.first().filter(|_| !types.contains(&"null")) else { return Value::Null };
+    match *first {
+        "object" => {
+            let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+            properties.map(|(name, field)| (name.clone(), default_value(field))).collect()
+        }
+        "array" => Value::Array(vec![]),
+        "string" => "".into(),
+        "boolean" => false.into(),
+        "number" | "integer" => 0.into(),
+        _ => Value::Null,
+    }
 }
 
 /// A placeholder for the reply in which the model evaluated the answer of a round.
@@ -105,4 +132,26 @@ pub(crate) struct IgnoreEvents;
 
 impl Observer for IgnoreEvents {
     fn delta(&self, _delta: &Delta<'_>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_empty_reply_satisfies_a_schema_without_defaults() {
+        let schema = json!({ "type": "object", "properties": {
+            "text": { "type": "string" },
+            "name": { "type": ["string", "null"] },
+            "state": { "type": "string", "enum": ["first", "second"] },
+            "choice": { "enum": ["a", null] },
+            "risk": { "type": "object", "properties": { "detected": { "type": "boolean" }, "steps": { "type": "array" } } },
+            "count": { "type": "integer", "default": 3 },
+        } });
+        let expected = json!({ "text": "", "name": null, "state": "first", "choice": null,
+            "risk": { "detected": false, "steps": [] }, "count": 3 });
+        assert_eq!(Value::Object(default_reply(Some(&schema))), expected);
+        assert!(default_reply(None).is_empty());
+    }
 }

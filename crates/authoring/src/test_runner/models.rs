@@ -280,17 +280,11 @@ mod tests {
         let watch = Watch::new(10_000, Duration::from_secs(600), true);
         for call in 0..5_000 {
             let task = Task {
-                purpose: Purpose::Action,
                 kind: "ai_ask".into(),
                 action_id: format!("ask_{}", call % 2),
-                path: String::new(),
-                content: String::new(),
-                wanted: vec![],
-                answer: None,
-                inputs: vec![],
                 round: 1,
                 call,
-                opening: false,
+                ..Task::default()
             };
             let messages = vec![ChatMessage { role: Role::User, content: format!("prompt {call}") }];
             watch.note(&ModelRequest { messages, schema: None, temperature: None, max_tokens: None, task }).unwrap();

@@ -215,12 +215,10 @@ impl TestConversation<'_> {
                 action_id: place.action_id.unwrap_or_default(),
                 path: place.path,
                 content: persona.persona.text.clone(),
-                wanted: vec![],
-                answer: None,
-                inputs: vec![],
                 round: call.saturating_add(1),
                 call,
                 opening: before == 0,
+                ..Task::default()
             },
         };
         let time = Arc::clone(&self.setting.time);

@@ -1,7 +1,7 @@
 //! `null-operand`: an operation on a variable that may be null, and so may be null itself: the person did not answer, or nobody gave it.
 //!
 //! Only comparisons, arithmetic, `not in` and `not` are reported: `x | length > 0` and `x in […]` are right for null, too. A use that tests for
-//! null in the same expression or text is not reported, nor one after an action that certainly sets the variable. What is always
+//! null in the same expression or text, or in the condition of its action, is not reported, nor one after an action that certainly sets the variable. What is always
 //! empty is reported by `never-set`.
 
 use bcc_lang::message::msg;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::collected::{AssignmentKind, Collected, Definition, Use, UseLocation};
+use crate::collected::{ActionPosition, AssignmentKind, Collected, Definition, Use, UseLocation};
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
 use bcc_lang::expr::eval::NULL_FILTERS;
@@ -100,9 +100,9 @@ fn report(model: &SemanticModel<'_>, used: &Use, operation: &str) -> Diagnostic 
 /// The operations on names that are not tested for null in the same expression or text, by the place of the name.
 fn unguarded_operations(collected: &Collected) -> BTreeMap<Spot, String> {
     let mut found = BTreeMap::new();
-    for entry in &collected.expressions {
+    for (number, entry) in collected.expressions.iter().enumerate() {
         let mut walk = Walk { source: entry.expression.source(), operands: Vec::new() };
-        walk.visit(entry.expression.root(), &BTreeSet::new());
+        walk.visit(entry.expression.root(), &non_null_at(collected, &entry.at, Some(number)));
         found.extend(
             walk.operands.into_iter().map(|(_, at, text)| ((Arc::as_ptr(&entry.node), at + entry.start), text)),
         );
@@ -114,9 +114,10 @@ fn unguarded_operations(collected: &Collected) -> BTreeMap<Spot, String> {
             continue;
         }
         let mut operands = Vec::new();
+        let guarded = non_null_at(collected, &entry.at, None);
         for (root, range) in entry.text.operations() {
             let mut walk = Walk { source: source.get(range.clone()).unwrap_or_default(), operands: Vec::new() };
-            walk.visit(&root, &BTreeSet::new());
+            walk.visit(&root, &guarded);
             operands.extend(walk.operands.into_iter().map(|(name, at, text)| (name, at + range.start, text)));
         }
         let starts: BTreeSet<usize> = operands.iter().map(|(_, at, _)| *at).collect();
@@ -127,6 +128,36 @@ fn unguarded_operations(collected: &Collected) -> BTreeMap<Spot, String> {
         found.extend(untested.map(|(_, at, text)| ((Arc::as_ptr(&entry.node), at), text)));
     }
     found
+}
+
+/// The names that are not null in an action, because its `condition` or that of an action around it is not true otherwise.
+/// `except`: the number of a condition that does not guard itself.
+fn non_null_at(collected: &Collected, at: &ActionPosition, except: Option<usize>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut action = at.action.and_then(|number| collected.actions.get(number));
+    while let Some(around) = action {
+        let condition = around.condition.filter(|condition| Some(*condition) != except);
+        if let Some(entry) = condition.and_then(|condition| collected.expressions.get(condition)) {
+            names.extend(non_null_if(entry.expression.root(), true));
+            compared(entry.expression.root(), &mut names);
+        }
+        action = around.parent.and_then(|number| collected.actions.get(number));
+    }
+    names
+}
+
+/// The names that a true condition compares: a comparison with null is not true.
+fn compared(node: &ExprNode, names: &mut BTreeSet<String>) {
+    match &node.kind {
+        ExprKind::And(left, right) => [left, right].into_iter().for_each(|part| compared(part, names)),
+        ExprKind::Operation(operator, left, right) if operator.family() == Family::Order => {
+            names.extend([left, right].into_iter().filter_map(|part| match &part.kind {
+                ExprKind::Name(name) => Some(name.clone()),
+                _ => None,
+            }));
+        }
+        _ => {}
+    }
 }
 
 struct Walk<'a> {

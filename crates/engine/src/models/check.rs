@@ -21,7 +21,7 @@ use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
-use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_llm::model::request::{ModelRequest, Task};
 use bcc_llm::providers::http::config::{ServerConfig, Structured};
 
 const GREETING: &str = "Hello";
@@ -236,19 +236,7 @@ async fn ask(
         schema: schema.map(Arc::new),
         temperature: None,
         max_tokens: None,
-        task: Task {
-            purpose: Purpose::Action,
-            kind: String::new(),
-            action_id: String::new(),
-            path: String::new(),
-            content: content.to_owned(),
-            wanted: Vec::new(),
-            answer: None,
-            inputs: Vec::new(),
-            round: 1,
-            call: 0,
-            opening: true,
-        },
+        task: Task { content: content.to_owned(), round: 1, opening: true, ..Task::default() },
     };
     let mut captured = CapturedDeltas::new();
     let reply = provider.complete(&request, &mut captured).await?;

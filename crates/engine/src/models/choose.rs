@@ -163,17 +163,12 @@ mod tests {
 
     fn request() -> ModelRequest {
         let task = Task {
-            purpose: Purpose::Action,
             kind: "ai_ask".into(),
             action_id: "ask".into(),
             path: "t/ask".into(),
-            content: String::new(),
-            wanted: Vec::new(),
-            answer: None,
-            inputs: Vec::new(),
             round: 1,
-            call: 0,
             opening: true,
+            ..Task::default()
         };
         ModelRequest { messages: Vec::new(), schema: None, temperature: None, max_tokens: None, task }
     }

@@ -46,14 +46,14 @@ impl PromptLanguage {
     pub fn of_template(body: &str) -> Self {
         let mut words = WordCounts::default();
         words.add(body);
-        words.most().unwrap_or_default()
+        words.dominant().unwrap_or_default()
     }
 
     /// The language of the texts in a script; `None` if there are none.
     pub fn of_script(root: &YamlNode) -> Option<Self> {
         let mut words = WordCounts::default();
         add_texts(root, false, &mut words);
-        words.most()
+        words.dominant()
     }
 
     /// The value of a metric that is missing in a reply.
@@ -190,7 +190,7 @@ impl WordCounts {
     }
 
     /// The language of most words; `None` without any word. Other scripts count as a foreign language for Chinese prompts.
-    fn most(self) -> Option<PromptLanguage> {
+    fn dominant(self) -> Option<PromptLanguage> {
         let foreign = self.latin + self.others;
         match (self.han, foreign) {
             (0, 0) => None,

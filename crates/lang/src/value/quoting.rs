@@ -15,7 +15,7 @@ const MAX_LABEL_CHARS: usize = 12;
 const OTHER_BREAKS: [char; 6] = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// The lines of `text`, split at every line break that a model may read as one.
-pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
+pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split(OTHER_BREAKS))
 }
 

@@ -48,6 +48,8 @@ pub struct Task {
     pub call: u32,
     /// Whether the action has no messages yet (docs/actions/, "Rounds").
     pub opening: bool,
+    /// The complete schema of the reply, with the defaults that the schema for a server leaves out.
+    pub reply_schema: Option<Arc<Value>>,
 }
 
 /// One entry of an action's `output` (docs/actions/).

@@ -61,7 +61,7 @@ impl Provider for Offline {
     }
 }
 
-/// The reply to `task`, with its fields in the order of the templates. The outputs are last and never replace a field.
+/// The reply to `task`, with its fields in the order of the templates: the decisions before the words. An output never replaces a field.
 pub(crate) fn respond(task: &Task) -> Value {
     match task.kind.as_str() {
         "ai_say" => conversation(task, &SAY_METRICS),
@@ -86,15 +86,15 @@ fn conversation(task: &Task, metrics: &[&str]) -> Value {
     let not_assessed = not_assessed(task);
     let assessed = |metric: &&str| ((*metric).to_owned(), Value::from(not_assessed));
     let mut reply = Map::new();
+    reply.insert("BRIEF".to_owned(), Value::from(""));
+    add_outputs(&mut reply, &task.wanted, outputs);
     let mut field = |name: &str, value: Value| reply.insert(name.to_owned(), value);
-    field("safety_risk", json!({ "detected": false, "risk_type": null, "confidence": null, "reason": not_assessed }));
-    field("content", Value::from(if done { "" } else { &task.content }));
     field("EXIT", Value::from(if done { "YES" } else { "NO" }));
-    field("BRIEF", Value::from(""));
-    field("metrics", Value::Object(metrics.iter().map(assessed).collect()));
     field("progress_suggestion", Value::from(if done { "completed" } else { "continue_needed" }));
     field("metadata", json!({ "emotional_tone": not_assessed, "crisis_signal": false }));
-    add_outputs(&mut reply, &task.wanted, outputs);
+    field("safety_risk", json!({ "detected": false, "risk_type": null, "confidence": null, "reason": not_assessed }));
+    field("content", Value::from(if done { "" } else { &task.content }));
+    field("metrics", Value::Object(metrics.iter().map(assessed).collect()));
     Value::Object(reply)
 }
 
@@ -204,7 +204,7 @@ mod tests {
         let reply = respond(&task("ai_ask", Some("35"), vec![wanted("age", None), wanted("名字", None)]));
         let names: Vec<&String> = reply.as_object().unwrap().keys().collect();
         let expected =
-            ["safety_risk", "content", "EXIT", "BRIEF", "metrics", "progress_suggestion", "metadata", "age", "名字"];
+            ["BRIEF", "age", "名字", "EXIT", "progress_suggestion", "metadata", "safety_risk", "content", "metrics"];
         assert_eq!(names, expected);
         let metrics =
             |kind| respond(&task(kind, None, vec![]))["metrics"].as_object().unwrap().keys().cloned().collect();

@@ -250,39 +250,45 @@ impl Provider for Scripted {
     }
 }
 
-/// The text of a reply. Missing fields of a value are set to the defaults of the schema, so that tests can omit them.
+/// The text of a reply. Missing fields of a value are set to the defaults of the complete schema, so that tests can omit them; the fields
+/// are in the order of the schema that is sent.
 fn reply_text(reply: &NextReply, request: &ModelRequest) -> String {
     match reply {
         NextReply::Text(text) => text.clone(),
-        NextReply::Value(Value::Object(fields)) => match request.schema.as_deref() {
-            Some(schema) => Value::Object(with_defaults(fields, schema)).to_string(),
-            None => Value::Object(fields.clone()).to_string(),
-        },
+        NextReply::Value(Value::Object(fields)) => {
+            let fields = match request.task.reply_schema.as_deref() {
+                Some(rules) => with_defaults(fields, request.schema.as_deref().unwrap_or(rules), rules),
+                None => fields.clone(),
+            };
+            Value::Object(fields).to_string()
+        }
         NextReply::Value(other) => other.to_string(),
         NextReply::Cut(_, reply) => reply_text(reply, request),
         NextReply::Http { .. } | NextReply::Timeout(_) | NextReply::Unreachable => String::new(),
     }
 }
 
-fn with_defaults(fields: &Map<String, Value>, schema: &Value) -> Map<String, Value> {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return fields.clone() };
+/// `fields` in the order of `sent`, completed with the defaults of `rules`; fields that `sent` does not list are last.
+fn with_defaults(fields: &Map<String, Value>, sent: &Value, rules: &Value) -> Map<String, Value> {
+    let properties = |schema: &Value| schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let (sent, rules) = (properties(sent), properties(rules));
     let mut complete = Map::new();
-    for (name, property) in properties {
-        match (fields.get(name), property.get("default")) {
-            (Some(Value::Object(inner)), _) => {
-                complete.insert(name.clone(), Value::Object(with_defaults(inner, property)));
-            }
-            (Some(value), _) => {
-                complete.insert(name.clone(), value.clone());
-            }
-            (None, Some(default)) => {
-                complete.insert(name.clone(), default.clone());
-            }
-            (None, None) => {}
+    for name in sent.keys().chain(rules.keys()).chain(fields.keys()) {
+        if complete.contains_key(name) {
+            continue;
         }
-    }
-    for (name, value) in fields {
-        complete.entry(name.clone()).or_insert_with(|| value.clone());
+        let rule = rules.get(name).unwrap_or(&Value::Null);
+        let value = match fields.get(name) {
+            Some(Value::Object(inner)) => {
+                Value::Object(with_defaults(inner, sent.get(name).unwrap_or(&Value::Null), rule))
+            }
+            Some(value) => value.clone(),
+            None => match rule.get("default") {
+                Some(default) => default.clone(),
+                None => continue,
+            },
+        };
+        complete.insert(name.clone(), value);
     }
     complete
 }

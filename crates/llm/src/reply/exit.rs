@@ -1,5 +1,6 @@
 //! The words of models for yes, no, and "not said" (docs/replies.md).
 
+use bcc_lang::value::mask::MASK;
 use serde_json::Value;
 
 const YES: [&str; 4] = ["yes", "true", "1", "是"];
@@ -69,9 +70,9 @@ pub(crate) fn is_reported(value: &Value) -> bool {
     }
 }
 
-/// Whether `text` says that there is no value.
+/// Whether `text` says that there is no value. A mask does not: it stands for the value of a recorded reply.
 pub(crate) fn is_no_value(text: &str) -> bool {
-    NO_VALUE.contains(&plain(text).as_str())
+    !text.contains(MASK) && NO_VALUE.contains(&plain(text).as_str())
 }
 
 /// `text` in lower case and normal width, without white space and punctuation around it.
@@ -128,7 +129,7 @@ mod tests {
         {
             assert!(is_no_value(text), "{text}");
         }
-        for text in ["无", "不知道", "没有", "教师", "no", "unknown", "0", "nulla"] {
+        for text in ["无", "不知道", "没有", "教师", "no", "unknown", "0", "nulla", MASK] {
             assert!(!is_no_value(text), "{text}");
         }
     }

@@ -61,8 +61,10 @@ pub struct Ask<'a> {
     pub template: &'static str,
     pub version: u32,
     pub shape: &'a ReplyShape,
-    /// The rendered content of the action.
+    /// The rendered content of the action, for the prompt.
     pub content: &'a str,
+    /// The content with the exact characters of its variables, for providers that say it.
+    pub said: &'a str,
     pub outputs: &'a Outputs,
     pub names: TemplateNames,
     /// The person's last answer; none on an opening turn.
@@ -376,7 +378,7 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>) -> Task {
         kind: ask.kind.to_owned(),
         action_id: turn.place.action_id.clone().unwrap_or_default(),
         path: turn.place.path.clone(),
-        content: ask.content.to_owned(),
+        content: ask.said.to_owned(),
         wanted: ask
             .outputs
             .iter()
@@ -393,6 +395,7 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>) -> Task {
         round: ask.round,
         call: turn.calls_before,
         opening: ask.opening,
+        reply_schema: None,
     }
 }
 

@@ -202,12 +202,8 @@ fn task(context: &OrchestrationContext) -> Task {
         kind: ORCHESTRATOR.to_owned(),
         action_id: context.action_id.clone(),
         path: context.path.clone(),
-        content: String::new(),
-        wanted: Vec::new(),
-        answer: None,
-        inputs: Vec::new(),
         round: context.round,
         call: context.call,
-        opening: false,
+        ..Task::default()
     }
 }

@@ -26,6 +26,7 @@ use bcc_lang::script::interrupted::OnInterrupted;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 use bcc_lang::value::mask::{MASK, Masker};
+use bcc_lang::value::quoting::lines;
 use bcc_lang::value::scopes::{Scope, ScopeLayer, Scopes, Stored};
 
 /// Names that the engine provides to every author text and expression.
@@ -154,16 +155,31 @@ impl<'a> Turn<'a> {
     }
 
     pub fn text(&self, text: &Text, names: &TemplateNames) -> Result<String, ActionError> {
-        let rendered = self.program.texts.render(text, names).map_err(|error| {
+        let rendered = self.rendered(text, names);
+        self.report_warnings(names);
+        rendered
+    }
+
+    fn rendered(&self, text: &Text, names: &TemplateNames) -> Result<String, ActionError> {
+        self.program.texts.render(text, names).map_err(|error| {
             let action = self.place.action_id.as_deref().unwrap_or_default();
             ActionError::Failed {
                 code: "text-failed",
                 message: msg!("text in `{action}` cannot be rendered: {}", error.message),
                 help: None,
             }
-        });
-        self.report_warnings(names);
-        rendered
+        })
+    }
+
+    /// `text` for a prompt: `said`, its rendering, or if that has several lines, one in which those of the variables are quoted.
+    pub(crate) fn for_prompt(&self, text: &Text, said: &str, names: &TemplateNames) -> Result<String, ActionError> {
+        if lines(said).nth(1).is_none() {
+            return Ok(said.to_owned());
+        }
+        let quoted = self.rendered(text, &names.for_prompt());
+        // The warnings are those of the first rendering.
+        names.take_warnings();
+        quoted
     }
 
     /// Reports the warnings of renderings and evaluations with these names.

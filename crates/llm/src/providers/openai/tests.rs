@@ -59,6 +59,7 @@ fn request() -> ModelRequest {
             round: 4711,
             call: 4712,
             opening: false,
+            reply_schema: Some(std::sync::Arc::new(json!({ "title": "TASK_schema" }))),
         },
         ..ModelRequest::default()
     }

@@ -127,11 +127,16 @@ fn missing_fields_of_a_value_are_set_to_the_defaults_of_the_schema() {
         "metadata": { "default": {}, "properties": { "tone": { "default": "" }, "crisis_signal": { "default": false } } },
         "name": {},
     } });
-    let request = ModelRequest { schema: Some(Arc::new(schema)), ..request(task(Purpose::Action, "a", 1, false)) };
+    // A server receives the fields in another order and without defaults.
+    let sent = json!({ "properties": {
+        "metadata": { "properties": { "crisis_signal": {}, "tone": {} } }, "name": {}, "safety_risk": {}, "content": {},
+    } });
+    let task = Task { reply_schema: Some(Arc::new(schema)), ..task(Purpose::Action, "a", 1, false) };
+    let request = ModelRequest { schema: Some(Arc::new(sent)), ..request(task) };
     let value = json!({ "own": 1, "metadata": { "crisis_signal": true }, "content": 5 });
     assert_eq!(
         reply_text(&NextReply::Value(value), &request),
-        r#"{"safety_risk":{"detected":false},"content":5,"metadata":{"tone":"","crisis_signal":true},"own":1}"#
+        r#"{"metadata":{"crisis_signal":true,"tone":""},"safety_risk":{"detected":false},"content":5,"own":1}"#
     );
     assert_eq!(reply_text(&NextReply::Value(json!([1])), &request), "[1]");
 }

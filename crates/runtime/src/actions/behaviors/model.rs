@@ -134,6 +134,7 @@ impl LoopConfig {
                 version,
                 shape,
                 content: &target,
+                said: &target,
                 outputs: &request.outputs,
                 names,
                 answer: None,

@@ -105,6 +105,7 @@ impl ModelConfig {
             version: self.version,
             shape: &self.shape,
             content,
+            said: content,
             outputs: &self.outputs,
             names,
             answer: None,

@@ -120,23 +120,24 @@ impl Conversation {
     async fn opening(&self, turn: &Turn<'_>, rounds: Rounds) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let names = turn.names(turn.last_round(self.max_rounds));
-        let question = turn.text(&self.content, &if self.verbatim { names.clone() } else { names.for_prompt() })?;
+        let said = turn.text(&self.content, &names)?;
         let done = self.turn_taking == TurnTaking::NoAnswer;
         let reason = done.then_some(ExitReason::ExitCriteriaMet);
         if self.verbatim {
-            turn.send_message(None, &question);
+            turn.send_message(None, &said);
             let metadata = metadata(None, (1, turn.last_round(self.max_rounds)), reason);
             let outcome = Outcome {
                 success: true,
                 completed: done,
-                ai_message: Some(question.clone()),
+                ai_message: Some(said.clone()),
                 exit_reason: reason,
                 metadata,
                 ..Outcome::default()
             };
-            return self.opened(turn, outcome, question, rounds);
+            return self.opened(turn, outcome, said, rounds);
         }
-        let ask = self.ask(turn, names, &question, None, 1, true)?;
+        let question = turn.for_prompt(&self.content, &said, &names)?;
+        let ask = Ask { said: &said, ..self.ask(turn, names, &question, None, 1, true)? };
         let mut exchange = turn.exchange(ask).await?;
         self.warn_ignored_fields(turn, &exchange, done);
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
@@ -183,8 +184,9 @@ impl Conversation {
             return Ok(Flow::done(Outcome { metadata, ..Outcome::done(reason) }));
         }
         let names = turn.names(turn.last_round(self.max_rounds));
-        let question = turn.text(&self.content, &names.for_prompt())?;
-        let mut ask = self.ask(turn, names, &question, Some(answer), round, false)?;
+        let said = turn.text(&self.content, &names)?;
+        let question = turn.for_prompt(&self.content, &said, &names)?;
+        let mut ask = Ask { said: &said, ..self.ask(turn, names, &question, Some(answer), round, false)? };
         ask.names.set_text("last_decision", rounds.decision.text(self.model.language));
         let mut exchange = turn.exchange(ask).await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);

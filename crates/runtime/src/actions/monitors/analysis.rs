@@ -168,12 +168,9 @@ fn task(watched: &WatchedTurn) -> Task {
         kind: watched.action_type.clone(),
         action_id: watched.action_id.clone(),
         path: watched.path.clone(),
-        content: String::new(),
-        wanted: Vec::new(),
         answer: watched.user_feedback_history.last().cloned(),
-        inputs: Vec::new(),
         round: watched.round,
         call: watched.round.saturating_sub(1),
-        opening: false,
+        ..Task::default()
     }
 }

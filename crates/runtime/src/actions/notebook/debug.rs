@@ -127,6 +127,7 @@ async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, Act
         version: VERSION,
         shape: &shape,
         content: &code,
+        said: &code,
         outputs: &Outputs::new(vec![]),
         names,
         answer: None,
