@@ -153,8 +153,7 @@ async fn sizes(chinese: bool, chars: usize) -> Vec<(bool, usize, usize)> {
     }
     session.advance().await.unwrap();
     drop(session);
-    let calls = model.calls.lock().unwrap().clone();
-    calls
+    model.calls.lock().unwrap().clone()
 }
 
 #[tokio::test]

@@ -126,7 +126,7 @@ impl Values<'_> {
                     Edit::replace(Span::new(start, start + mark.len()), if spaced { "," } else { ", " })
                 })
                 .collect();
-            let flow = self.file.text().get(..item.span.start).is_some_and(|before| is_in_brackets(before));
+            let flow = self.file.text().get(..item.span.start).is_some_and(is_in_brackets);
             let fix = flow
                 .then(|| Fix::sure(msg!("write ASCII commas"), edits).only_sure_if(key != "enum" || items.len() == 1));
             let diagnostic = Diagnostic::warning("full-width-separator", message, self.file, item.span);

@@ -65,7 +65,7 @@ fn may_be_null(model: &SemanticModel<'_>, used: &Use) -> bool {
     let is_certain = |writer: &&Definition| {
         writer.how == AssignmentKind::Element || (writer.order <= used.order && certainly_sets(collected, writer))
     };
-    if writers.iter().any(|writer| is_certain(&writer)) {
+    if writers.iter().any(is_certain) {
         return false;
     }
     let latest = used.latest(collected);

@@ -58,7 +58,7 @@ pub fn check(
         let all_kinds = |name: &'static str| of_kinds.iter().all(|consumer| given(consumer).any(|given| given == name));
         let older = legacy_engine::current_name(
             name,
-            of_kinds.iter().flat_map(|consumer| given(consumer)).filter(|given| all_kinds(*given)),
+            of_kinds.iter().flat_map(|consumer| given(consumer)).filter(|given| all_kinds(given)),
         );
         // Without the scripts, another name may be a variable of one of them.
         if let Some(current) = older.filter(|current| variables.is_some() || current.contains('.')) {

@@ -72,7 +72,7 @@ pub fn full_width_marks(pattern: &str, start: usize) -> Option<FullWidthPattern>
         sure: false,
     };
     let valid = after.apply(pattern).is_some_and(|pattern| compile(&pattern).is_ok());
-    let repair = valid.then(|| SourceRepair { edits, sure: !keywords, ..after });
+    let repair = valid.then_some(SourceRepair { edits, sure: !keywords, ..after });
     Some(FullWidthPattern { mark, character, keywords, repair })
 }
 

@@ -281,7 +281,7 @@ fn advice(status: u16, retry_after: Option<Duration>) -> Message {
         413 => "the prompt is too large for the server",
         400 => "check the name of the `model` and its settings, and the API key (`api_key_env`)",
         429 => "too many requests, or a quota is used up; try again later",
-        400..=499 => "check the name of the `model` and its settings",
+        405..=499 => "check the name of the `model` and its settings",
         500..=599 => "the server has a problem; try again later",
         _ => "check `base_url`",
     });

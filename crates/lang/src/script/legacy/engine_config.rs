@@ -14,6 +14,9 @@ use crate::source::diagnostic::Edit;
 use crate::source::span::Span;
 use crate::source::yaml::{ScalarStyle, YamlEntry, YamlNode};
 
+/// Edits, and the fields that the migrated config must have after them.
+type ExitEdits = (Vec<Edit>, Vec<(&'static str, Value)>);
+
 /// Fields that had an effect there and have none here. They are kept under a name of the author.
 const WITHOUT_EFFECT: [&str; 5] =
     ["impedance_threshold", "topic_drift_threshold", "sample_llm_output", "test_purpose", "llm_config"];
@@ -174,7 +177,7 @@ impl ConfigFields<'_, '_, '_> {
         self.walk.report(entry, message, edits.map(|(edits, _)| edits), by_hand);
     }
 
-    fn exit_edits(&self, entry: &YamlEntry) -> Option<(Vec<Edit>, Vec<(&'static str, Value)>)> {
+    fn exit_edits(&self, entry: &YamlEntry) -> Option<ExitEdits> {
         let file = self.walk.file;
         let margin = indent(file, entry)?;
         let chinese = file.text().contains(|c: char| ('\u{4e00}'..='\u{9fff}').contains(&c));

@@ -383,7 +383,7 @@ impl Quoted {
     /// Whether the next quote stands for inches: it is after a digit and before a space, and no quote before it is open.
     fn is_inch_mark(&self, next: Option<char>) -> bool {
         self.location == RepairLocation::Member
-            && (self.raw_quotes + self.escaped_quotes) % 2 == 0
+            && (self.raw_quotes + self.escaped_quotes).is_multiple_of(2)
             && self.text.ends_with(|c: char| c.is_ascii_digit())
             && next.is_some_and(is_space)
     }
