@@ -4,7 +4,7 @@
 //! conformance tests checks that both behave the same.
 //!
 //! This crate guarantees that a commit is stored completely or not at all, even after a crash, that the journal is only
-//! appended to, that a commit keeps what it replaces ([`replaced`]), and that only one process at a time runs a session.
+//! appended to, that a commit keeps what it replaces (`replaced.rs`), and that only one process at a time runs a session.
 
 pub mod contract;
 pub mod error;

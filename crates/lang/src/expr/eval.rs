@@ -1,7 +1,7 @@
 //! Evaluates expressions by the rules of docs/language.md "Expressions": null makes the result of an operator null, `not`, `and` and
 //! `or` follow three-valued logic, and incompatible operands are an error, never a result.
 //!
-//! The expressions of texts and templates are evaluated by the same code in another [`ExpressionDialect`].
+//! The expressions of texts and templates are evaluated by the same code in another dialect.
 
 use crate::message::ToMessage;
 use crate::message::message::Message;

@@ -5,7 +5,7 @@
 //! `MAX_WRITTEN` for all written text (including the text that `{% set %}…{% endset %}`, a macro or `{% filter %}` captures), and
 //! [`MAX_VALUE_BYTES`](crate::template::names::MAX_VALUE_BYTES) for each input value.
 //!
-//! **Fuel does not limit memory.** The operators are ours ([`operations`](crate::template::operations)) and their results are limited,
+//! **Fuel does not limit memory.** The operators are ours (`operations.rs`) and their results are limited,
 //! but one step can still allocate much: a loop that captures a long literal many times can use all memory. No simple rule rejects exactly these templates, so there is none: templates and scripts are files of
 //! the project and as trusted as its commands. Input of a *person* or a *model* cannot cause this, because it is never parsed.
 
