@@ -191,12 +191,8 @@ fn a_failure_of_any_part_fails_the_session_where_no_route_is_written_for_it() {
         ("command = [\"true\"]\nafter = { command = [\"false\"] }", "the command after `work` ended with exit code 1"),
     ];
     for (definition, message) in table {
-        // An error inside a skill ends the skill only if a route for `error` exists; the kind then ends with `failed`, for which none does.
-        let routes = if definition.starts_with("skill") { "  on_exit: { error: next }\n" } else { "" };
-        let home = project_with(
-            &format!("{ALLOWED}[kinds.work]\n{definition}\n"),
-            &format!("- action_type: work\n  action_id: w\n{routes}"),
-        );
+        let home =
+            project_with(&format!("{ALLOWED}[kinds.work]\n{definition}\n"), "- action_type: work\n  action_id: w\n");
         let finished = run(&home);
         assert_eq!(finished.code, Some(1), "{definition}: {finished:?}");
         let (reason, error) = failure(&finished, "w");

@@ -11,7 +11,7 @@ const KINDS: &str = "[kinds.greet]\nskill = \"greeting\"\nafter = { command = [\
                      [kinds.refuse]\ncommand = [\"/bin/sh\", \"-c\", \"exit 3\"]\n";
 
 const LOOP: &str = "- action_type: behavior_loop\n  action_id: work\n  config: { target: Greet, reflection: 'off', max_behaviors: 1 }\n  \
-                    on_exit: { max_rounds_reached: next, error: fail }\n";
+                    on_exit: { max_rounds_reached: next }\n";
 
 /// A project with a loop in which the model sends these actions.
 fn project_with_reply(configuration: &str, actions: &Value) -> Home {

@@ -180,6 +180,10 @@ impl Action for ProjectAction {
         }
     }
 
+    fn handles_failed_skills(&self) -> bool {
+        true
+    }
+
     fn skill(&self) -> Option<&str> {
         match &self.kind.body {
             CustomBody::Skill(skill) => Some(skill),

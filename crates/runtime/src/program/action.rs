@@ -30,6 +30,11 @@ pub trait Action: Send + Sync {
         false
     }
 
+    /// Whether it handles the failure of a skill that it called, so that an error in the skill ends the skill in any case.
+    fn handles_failed_skills(&self) -> bool {
+        false
+    }
+
     /// Whether its prompts include a monitor's advice.
     fn takes_advice(&self) -> bool {
         false

@@ -9,6 +9,7 @@ use crate::program::program::Program;
 use crate::program::route_table::RouteLevel;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{Frame, FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, redacted_key};
+use crate::run::position::Position;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
@@ -370,7 +371,7 @@ impl Session {
     }
 
     /// Whether the insertion that contains the action `key` ends with an error if the action has no route for `reason`. After an
-    /// `error`, it does so only if a caller has a route for errors; else the insertion goes on.
+    /// `error`, it does so only if a caller handles errors; else the insertion goes on.
     fn fails_insertion(&self, program: &Program, key: &str, reason: ExitReason, default: &RouteTarget) -> bool {
         let Some(mut inserted) = self.enclosing_insertion(key) else { return false };
         if *default == RouteTarget::Fail {
@@ -385,7 +386,10 @@ impl Session {
                 return false;
             }
             let caller = parent(&inserted);
-            if self.position(program, caller).is_some_and(|position| position.route(program, reason).is_some()) {
+            let handles = |position: Position<'_>| {
+                position.step.action.handles_failed_skills() || position.route(program, reason).is_some()
+            };
+            if self.position(program, caller).is_some_and(handles) {
                 return true;
             }
             match self.enclosing_insertion(caller) {

@@ -28,6 +28,10 @@ impl Action for LoopConfig {
             LoopPoint::Reflect => self.reflect(turn, frame).await,
         }
     }
+
+    fn handles_failed_skills(&self) -> bool {
+        true
+    }
 }
 
 impl LoopConfig {
