@@ -161,7 +161,7 @@ fn literals_are_read_as_rust_reads_them() {
     }
 }
 
-const BROKEN: &str = "session:
+pub(crate) const BROKEN: &str = "session:
   session_id: intake
   phases:
     - phase_id: opening

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use crate::languages::BROKEN;
 use crate::process::{Finished, Home};
 use regex::Regex;
 
@@ -22,17 +23,6 @@ const TALK: &str = "session:
             - { action_type: ai_ask, action_id: ask_name, config: { content: 怎么称呼？, output: [{ get: nickname, define: 称呼 }] } }
             - { action_type: ai_say, action_id: greet, condition: mood == 'completed', config: { content: '{{ nickname }}，你好。' } }
             - { action_type: ai_ask, action_id: ask_age, config: { content: 几岁？ } }
-";
-
-const BROKEN: &str = "session:
-  session_id: intake
-  phases:
-    - phase_id: opening
-      topics:
-        - topic_id: hello
-          actions:
-            - { action_type: ai_say, action_id: greet, config: { contnet: 你好 } }
-            - { action_type: ai_sya, action_id: greet, config: { content: 你好 } }
 ";
 
 const TEST: &str = "test: 问候

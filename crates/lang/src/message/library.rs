@@ -64,11 +64,6 @@ fn parts<'t>(form: &str, text: &'t str) -> Option<Vec<&'t str>> {
     parts.iter().all(|part| !part.is_empty()).then_some(parts)
 }
 
-/// The message for a JSON error, with its position.
-pub fn json_error(error: &serde_json::Error) -> Message {
-    error.to_message()
-}
-
 impl ToMessage for std::io::Error {
     fn to_message(&self) -> Message {
         library(&self.to_string())

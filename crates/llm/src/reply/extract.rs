@@ -3,7 +3,7 @@
 //! An object is a candidate only if it has a field of the reply and stands on its own. If anything in the text suggests that it is an
 //! example, or a part of something larger that cannot be read, nothing is returned: the rest would be lost without an error.
 
-use bcc_lang::message::library::json_error;
+use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use memchr::memchr;
@@ -180,7 +180,7 @@ fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), Ob
                 None => Some(0),
             };
             let at = line_start.map(|line| start + line + error.column().saturating_sub(1));
-            Err(ObjectError { reason: json_error(&error), at })
+            Err(ObjectError { reason: error.to_message(), at })
         }
         None => Err(ObjectError { reason: Message::word("the text is empty"), at: None }),
     }

@@ -1,7 +1,7 @@
 //! The strategies that parse the text of a model into an object, in order: three, and a fourth if repair is enabled
 //! (docs/replies.md).
 
-use bcc_lang::message::library::json_error;
+use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::fmt;
@@ -137,12 +137,12 @@ fn parse_object(text: &str) -> Result<Map<String, Value>, Message> {
         return Err(Message::word("whitespace or a byte order mark follows the JSON value"));
     }
     if text.starts_with('{') {
-        return serde_json::from_str(text).map_err(|error| json_error(&error));
+        return serde_json::from_str(text).map_err(|error| error.to_message());
     }
     // Not an object: report its type. (Deserializing a map would give an error that quotes the text.)
     match serde_json::from_str::<Value>(text) {
         Ok(value) => Err(msg!("the JSON value is a {}, not an object", Message::word(type_name(&value)))),
-        Err(error) => Err(json_error(&error)),
+        Err(error) => Err(error.to_message()),
     }
 }
 
