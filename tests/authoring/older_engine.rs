@@ -1,7 +1,7 @@
 //! A project of an older engine, in `tests/older_engine/`: `migrate` converts all of it, and what is left has no error.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bcc_authoring::fix::fix::{FixRequest, fix};
 use bcc_authoring::fix::rules::Rules;
@@ -31,8 +31,7 @@ fn project() -> TempDir {
 }
 
 fn request(folder: &Path) -> ValidateRequest {
-    let paths: Vec<PathBuf> = ["scripts", "skills", "_system"].iter().map(|path| folder.join(path)).collect();
-    ValidateRequest { paths, project: Some(folder.to_path_buf()), ..ValidateRequest::default() }
+    ValidateRequest { project: Some(folder.to_path_buf()), ..ValidateRequest::default() }
 }
 
 fn errors(folder: &Path) -> Vec<Diagnostic> {
@@ -69,4 +68,40 @@ fn equal_problems_of_a_template_are_one_finding() {
     let of_monitor = of_file("ai_ask_monitor_v1.md");
     assert_eq!(of_monitor.len(), 3, "one for each name");
     assert!(of_monitor.iter().any(|found| found.message.to_string().contains("(2 places, on lines 3, 7)")));
+}
+
+#[test]
+fn a_template_keeps_a_name_of_the_older_engine_that_a_script_sets() {
+    let folder = project();
+    let template = folder.path().join("_system/config/custom/clinic/ai_say_v1.md");
+    let script = folder.path().join("scripts/names.yaml");
+    let of_script = "session:
+  session_id: names
+  declare: [{ var: 咨询师名, value: 林老师 }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions: [{ action_type: ai_say, action_id: s, config: { content: '我是{{ 咨询师名 }}' } }]
+";
+    fs::write(&script, of_script).unwrap();
+    let mut migrate = FixRequest { check: request(folder.path()), rules: Rules::LegacyForms, write: true };
+    fix(&migrate, &Environment::default()).unwrap();
+    let text = fs::read_to_string(&template).unwrap();
+    assert!(text.contains("{{user}}说话") && text.contains("{{咨询师名}}"), "{text}");
+
+    // A script that cannot be read may set any name.
+    fs::write(&template, text.replace("{{user}}说话", "{{用户名}}说话")).unwrap();
+    fs::write(&script, "session:\n  session_id: [").unwrap();
+    fix(&migrate, &Environment::default()).unwrap();
+    assert!(fs::read_to_string(&template).unwrap().contains("{{用户名}}说话"));
+
+    // Nor is it known what else uses a template if only some files are given.
+    fs::remove_file(&script).unwrap();
+    migrate.check.paths = vec![folder.path().join("_system")];
+    fix(&migrate, &Environment::default()).unwrap();
+    assert!(fs::read_to_string(&template).unwrap().contains("{{用户名}}说话"));
+    migrate.check.paths.clear();
+    fix(&migrate, &Environment::default()).unwrap();
+    assert!(fs::read_to_string(&template).unwrap().contains("{{user}}说话"));
 }

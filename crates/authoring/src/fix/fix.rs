@@ -12,7 +12,7 @@ use crate::validate::request::ValidateRequest;
 use crate::validate::roots::nothing;
 use crate::validate::templates;
 use crate::validate::threads::on_threads;
-use crate::validate::validate::PreparedValidation;
+use crate::validate::validate::{AssignedNames, PreparedValidation};
 use bcc_check::allow::allow;
 use bcc_engine::discovery::documents::is_document;
 use bcc_engine::discovery::walk::{FileRole, FoundFile};
@@ -90,7 +90,10 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
     if report.files == 0 && report.remaining.is_empty() {
         return Err(nothing(&request.check, environment, skipped_files));
     }
-    changed.extend(fix_templates(&prepared, request.rules, &mut report));
+    // The given files may not be all that use a template.
+    let names =
+        if request.check.paths.is_empty() { assigned_names(&prepared, &changed)? } else { AssignedNames::default() };
+    changed.extend(fix_templates(&prepared, &names, request.rules, &mut report));
     changed.sort_by(|(_, a), (_, b)| a.before.name().cmp(b.before.name()));
     for (path, mut file) in changed {
         if request.write {
@@ -156,8 +159,40 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
     FileResult::Checked { remaining, fixed, incomplete: result.incomplete, is_document, rejected: result.rejected }
 }
 
+/// The names that the documents assign after their fixes: a template may use them, so a name of an older engine among them is
+/// not one of its own. Nothing without templates.
+fn assigned_names(
+    prepared: &PreparedValidation,
+    changed: &[(PathBuf, FixedFile)],
+) -> Result<AssignedNames, EngineError> {
+    let mut all = AssignedNames::default();
+    if !prepared.found.iter().any(|found| matches!(found.role, FileRole::Template { .. })) {
+        return Ok(all);
+    }
+    let documents: Vec<&FoundFile> = prepared.found.iter().filter(|found| found.role == FileRole::Document).collect();
+    let names = on_threads(&documents, |found| {
+        if let Some((_, fixed)) = changed.iter().find(|(path, _)| *path == found.path) {
+            return Some(prepared.assigned_names(&fixed.after, &found.resolved));
+        }
+        match document(found, &prepared.own) {
+            FileRead::Text(file) => Some(prepared.assigned_names(&file, &found.resolved)),
+            FileRead::Wrong(_) => Some((prepared.projects.of_file(&found.resolved).directory.clone(), None)),
+            FileRead::Skipped => None,
+        }
+    })?;
+    for (project, names) in names.into_iter().flatten() {
+        all.add(&project, names.as_deref());
+    }
+    Ok(all)
+}
+
 /// Fixes the templates. A template is checked together with the other templates of its project.
-fn fix_templates(prepared: &PreparedValidation, rules: Rules, report: &mut FixReport) -> Vec<(PathBuf, FixedFile)> {
+fn fix_templates(
+    prepared: &PreparedValidation,
+    assigned_names: &AssignedNames,
+    rules: Rules,
+    report: &mut FixReport,
+) -> Vec<(PathBuf, FixedFile)> {
     let mut projects: BTreeMap<&Path, BTreeMap<&str, &Path>> = BTreeMap::new();
     for found in &prepared.found {
         if let FileRole::Template { project, .. } = &found.role {
@@ -168,18 +203,19 @@ fn fix_templates(prepared: &PreparedValidation, rules: Rules, report: &mut FixRe
     for (project, files) in projects {
         let checked = prepared.projects.of_directory(project);
         let (levels, models) = (&checked.levels, checked.models.as_deref());
+        let variables = assigned_names.of(project);
         let names = prepared.projects.names();
         let of = |found: Vec<Diagnostic>, name: &str| -> Vec<Diagnostic> {
             found.into_iter().filter(|diagnostic| diagnostic.file.name() == name).collect()
         };
-        let all = templates::examine(project, names, None, models, &|_| None);
+        let all = templates::examine(project, names, variables, models, &|_| None);
         for (name, path) in files {
             let found = of(all.clone(), name);
             let Some(file) = found.first().map(|first| Arc::clone(&first.file)) else { continue };
             let input = |file: &Arc<SourceFile>, found| PassInput::of_template(file, levels.apply(allow(file, found)));
             let examine = |file: &Arc<SourceFile>| {
                 let replacement = |other: &str| (other == name).then(|| file.text().to_owned());
-                input(file, of(templates::examine(project, names, None, models, &replacement), name))
+                input(file, of(templates::examine(project, names, variables, models, &replacement), name))
             };
             let result = apply_fixes(input(&file, found), rules, examine);
             report.rejected.extend(result.rejected);

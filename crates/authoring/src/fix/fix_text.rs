@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::fix::rules::{OLDEST_NESTING, Rules};
+use bcc_lang::script::legacy::engine::SLUG;
 use bcc_lang::script::read::root_key;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix, order};
@@ -17,6 +18,9 @@ const MAX_PASSES: usize = 100;
 
 /// If fixes conflict, the compatible ones are found by bisection; each try checks the text once.
 const MAX_TRIES: usize = 400;
+
+/// The rule of errors that prevent a template from being read.
+const TEMPLATE_SYNTAX: &str = "template-syntax";
 
 #[derive(Clone, Debug)]
 pub(crate) struct PassInput {
@@ -49,15 +53,21 @@ impl PassInput {
         }
     }
 
-    /// A template, which can always be read.
+    /// A template. While it has syntax errors, its names are unknown.
     pub(crate) fn of_template(file: &Arc<SourceFile>, findings: Vec<Diagnostic>) -> Self {
+        // A value that an older engine wrote as a tag is a syntax error here.
+        let is_tag = |span: Span| file.text().get(span.start..span.end).is_some_and(|text| text.starts_with("{%"));
+        let is_syntax = |finding: &&Diagnostic| {
+            finding.is_error() && (finding.rule == TEMPLATE_SYNTAX || finding.rule == SLUG && is_tag(finding.span))
+        };
+        let blocking_errors = findings.iter().filter(is_syntax).count();
         Self {
             file: Arc::clone(file),
-            findings,
-            blocking_errors: 0,
+            blocking_errors,
             bytes_after_error: 0,
-            readable: true,
+            readable: blocking_errors == 0,
             oldest_nesting: false,
+            findings,
         }
     }
 

@@ -60,8 +60,7 @@ pub fn validate_again(
     let mut files = 0;
     let mut skipped_files = 0;
     let mut first_files: BTreeMap<PathBuf, Arc<SourceFile>> = BTreeMap::new();
-    // The names that the documents of each project assign; `None` if a document could not be read completely.
-    let mut assigned_names: BTreeMap<PathBuf, Option<BTreeSet<String>>> = BTreeMap::new();
+    let mut assigned_names = AssignedNames::default();
     for result in results {
         match result {
             Checked::Skipped => skipped_files += 1,
@@ -71,11 +70,7 @@ pub fn validate_again(
             }
             Checked::Document { file, project, findings, names } => {
                 files += 1;
-                let all = assigned_names.entry(project.clone()).or_insert_with(|| Some(BTreeSet::new()));
-                match names {
-                    Some(names) => all.iter_mut().for_each(|all| all.extend(names.iter().cloned())),
-                    None => *all = None,
-                }
+                assigned_names.add(&project, names.as_deref());
                 first_files.entry(project).or_insert(file);
                 diagnostics.extend(findings);
             }
@@ -84,7 +79,7 @@ pub fn validate_again(
     }
     // The given files may not be all that use a template.
     if !request.paths.is_empty() {
-        assigned_names.clear();
+        assigned_names = AssignedNames::default();
     }
     check.templates(&assigned_names, &mut diagnostics);
     for project in prepared.projects.all() {
@@ -100,6 +95,24 @@ fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
     let pairs: Vec<(String, String)> = written.iter().map(pair).collect::<Result<_, _>>().map_err(wrong)?;
     RuleLevels::parse(pairs.iter().map(|(slug, level)| (slug, level))).map_err(wrong)?;
     Ok(pairs)
+}
+
+/// The names that the documents of each project assign. Unknown if a document could not be read completely.
+#[derive(Debug, Default)]
+pub(crate) struct AssignedNames(BTreeMap<PathBuf, Option<BTreeSet<String>>>);
+
+impl AssignedNames {
+    pub(crate) fn add(&mut self, project: &Path, names: Option<&BTreeSet<String>>) {
+        let all = self.0.entry(project.to_owned()).or_insert_with(|| Some(BTreeSet::new()));
+        match names {
+            Some(names) => all.iter_mut().for_each(|all| all.extend(names.iter().cloned())),
+            None => *all = None,
+        }
+    }
+
+    pub(crate) fn of(&self, project: &Path) -> Option<&BTreeSet<String>> {
+        self.0.get(project).and_then(Option::as_ref)
+    }
 }
 
 enum Checked {
@@ -144,8 +157,22 @@ impl PreparedValidation {
     /// The findings for a text at the path `real`, whether it is stored there or not. Needs a deep stack: call it
     /// inside [`on_threads`].
     pub(crate) fn findings(&self, file: &Arc<SourceFile>, real: &Path) -> Vec<Diagnostic> {
+        self.checked(file, real, &self.projects.of_file(real)).findings
+    }
+
+    /// The names that a text at the path `real` assigns, and its project; `None` if it could not be read completely. Like
+    /// [`findings`](Self::findings), it needs a deep stack.
+    pub(crate) fn assigned_names(
+        &self,
+        file: &Arc<SourceFile>,
+        real: &Path,
+    ) -> (PathBuf, Option<Arc<BTreeSet<String>>>) {
         let project = self.projects.of_file(real);
-        Check { prepared: self, cache: None }.document(file, real, &project).findings
+        (project.directory.clone(), self.checked(file, real, &project).names)
+    }
+
+    fn checked(&self, file: &Arc<SourceFile>, real: &Path, project: &CheckedProject) -> CachedCheck {
+        Check { prepared: self, cache: None }.document(file, real, project)
     }
 }
 
@@ -234,11 +261,7 @@ impl Check<'_> {
 
     /// Checks the found templates and the reply schemas. A problem of a template is reported there, and not again for
     /// each script that uses it.
-    fn templates(
-        &self,
-        assigned_names: &BTreeMap<PathBuf, Option<BTreeSet<String>>>,
-        diagnostics: &mut Vec<Diagnostic>,
-    ) {
+    fn templates(&self, assigned_names: &AssignedNames, diagnostics: &mut Vec<Diagnostic>) {
         let mut by_project: BTreeMap<&Path, BTreeSet<&str>> = BTreeMap::new();
         let projects = &self.prepared.projects;
         for found in &self.prepared.found {
@@ -250,7 +273,7 @@ impl Check<'_> {
         }
         for (project, asked) in by_project {
             let checked_project = projects.of_directory(project);
-            let variables = assigned_names.get(project).and_then(Option::as_ref);
+            let variables = assigned_names.of(project);
             let in_system = |name: &str| Path::new(name).components().any(|part| part.as_os_str() == "_system");
             let mut by_file: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
             let models = checked_project.models.as_deref();
