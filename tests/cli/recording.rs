@@ -409,7 +409,21 @@ session:
     let replies = format!("replies:\n  ask:\n    - {{ content: 有过怎样的时刻？, EXIT: \"NO\" }}\n{replies}");
     let replies = format!("replay:{}", home.file("r.yaml", &replies).display());
     let answers = "嗯\n".repeat(moments.len());
-    let first = home.finish(["run", &script, "--session", "a", "--model", &replies, "--record", "r.jsonl"], &answers);
+    let first = home.finish(
+        [
+            "run",
+            &script,
+            "--session",
+            "a",
+            "--model",
+            &replies,
+            "--record",
+            "r.jsonl",
+            "--clock",
+            "2026-11-24T16:18:00Z",
+        ],
+        &answers,
+    );
     assert_eq!(first.code, Some(0), "{}", first.err);
     let recording = fs::read_to_string(home.path().join("r.jsonl")).unwrap();
     let export = home.export("a").to_string();
@@ -418,7 +432,9 @@ session:
         let part = character.repeat(2);
         assert!(!recording.contains(&part) && !export.contains(&part), "{part}: {recording}");
     }
-    let again = home.finish(["run", &script, "--session", "b", "--replay", "r.jsonl"], &answers);
+    // At another time: the time in the prompts is not compared.
+    let again = home
+        .finish(["run", &script, "--session", "b", "--replay", "r.jsonl", "--clock", "2027-01-03T08:00:00Z"], &answers);
     assert_eq!(again.code, Some(0), "{}", again.err);
     assert_eq!(again.out, first.out);
 }

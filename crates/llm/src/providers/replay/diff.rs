@@ -12,9 +12,11 @@ use crate::model::message::{ChatMessage, Role};
 /// The default replacement for sensitive values in recordings. It matches any text.
 pub const MASK: &str = "***";
 
-/// The time in prompts (`{{ time }}`), which differs between a recording and its replay.
-static TIME: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d \((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\)").ok());
+/// The time in prompts (`{{ time }}`), which differs between a recording and its replay: in English and in Chinese.
+static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d(?: \((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\)|（星期[一二三四五六日]）)")
+        .ok()
+});
 
 const MAX_LINES: usize = 40;
 
@@ -215,6 +217,7 @@ mod tests {
             ("a *** b *** c", "a 1 b 2 b 3 c"),
             ("x ***", "x "),
             ("It is 2026-11-21 20:00 (Saturday).", "It is 2027-01-01 00:01 (Friday)."),
+            ("现在是 2026-11-22 20:00（星期日）。", "现在是 2027-01-01 00:01（星期五）。"),
         ];
         for (old, new) in same {
             assert_eq!(differ(old, new), None, "{old}");
