@@ -108,7 +108,7 @@ fn models_are_listed_with_everything_but_their_keys() {
     assert_eq!(first["fallback"], json!(["咨询", "offline"]));
     assert_eq!(first["price"]["currency"], "USD");
     assert_eq!(first["requests_per_minute"], 60);
-    assert_eq!((&first["structured"], &first["reask"]), (&json!("auto"), &json!(0)));
+    assert_eq!((&first["structured"], &first["reask"]), (&json!("auto"), &json!(1)));
     let anthropic = document["models"].as_array().unwrap().iter().find(|model| model["name"] == "咨询").unwrap();
     assert_eq!((&anthropic["key"], &anthropic["missing"]), (&json!("set"), &json!([])));
 }

@@ -71,6 +71,19 @@ fn good_conversation() -> Vec<ServerBehavior> {
 }
 
 #[test]
+fn a_model_whose_reply_cannot_be_read_is_asked_again_once_before_the_person_notices() {
+    let mut behaviors = good_conversation();
+    behaviors.insert(1, ServerBehavior::Answers("好的，我来想想。".to_owned()));
+    let server = Server::start(behaviors);
+    let project = project(&configuration(&server.base_url));
+    let run = program(project.path(), &["run", "talk.yaml", "--trust"], "小林\n", &[]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert_eq!(run.out, "您好，请问怎么称呼？\n谢谢您。\n小林，很高兴认识您。\n");
+    let again = server.requests()[2].body.to_string();
+    assert!(again.contains("好的，我来想想。"), "the model sees its reply, and what is wrong with it: {again}");
+}
+
+#[test]
 fn a_session_stopped_by_a_bad_server_continues_with_a_good_one() {
     let ask = ServerBehavior::Answers(reply("您好，请问怎么称呼？", "NO", Value::Null));
     let broken = [

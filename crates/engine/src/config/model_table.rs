@@ -44,6 +44,11 @@ impl ProviderKind {
         matches!(self, Self::OpenAi | Self::Anthropic)
     }
 
+    /// How replies are read if the table does not say it. A model is asked again once; prepared replies are used one by one.
+    pub(crate) const fn reply_policy(self) -> ReplyPolicy {
+        ReplyPolicy { repair: false, reask: if self.sends() { 1 } else { 0 } }
+    }
+
     /// The server if `base_url` is not set.
     pub(crate) const fn default_server(self) -> Option<&'static str> {
         match self {
@@ -182,7 +187,8 @@ impl ModelTable {
     }
 
     pub fn reply_policy(&self) -> ReplyPolicy {
-        ReplyPolicy { repair: self.repair.unwrap_or(false), reask: self.reask.unwrap_or(0) }
+        let default = self.provider.reply_policy();
+        ReplyPolicy { repair: self.repair.unwrap_or(default.repair), reask: self.reask.unwrap_or(default.reask) }
     }
 
     /// The price; by default in USD, for a million tokens.

@@ -218,11 +218,23 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let table = "[models.default]\nprovider = \"offline\"\nrepair = true\nreask = 2\nfallback = [\"plain\"]\n\
                      [models.plain]\nprovider = \"offline\"\n";
-        let project = project(home.path(), table);
-        let chosen = choose(&project, &Environment::default(), &Arc::default(), RequestedModel::default()).unwrap();
+        let configured = project(home.path(), table);
+        let chosen = choose(&configured, &Environment::default(), &Arc::default(), RequestedModel::default()).unwrap();
         let policy = |name| chosen.models.provider(Some(name)).unwrap().reply_policy();
         assert!(policy("default").repair && policy("default").reask == 2);
         assert!(!policy("plain").repair && policy("plain").reask == 0);
+        // A real model is asked again once, with a table and without.
+        let home = tempfile::tempdir().unwrap();
+        let server = project(home.path(), "[models.default]\nprovider = \"openai\"\nmodel = \"m\"\n");
+        let key = Environment::of([("ANTHROPIC_API_KEY", "k".to_owned()), ("BCC_MODEL", "m".to_owned())]);
+        let home = tempfile::tempdir().unwrap();
+        let plain = project(home.path(), "");
+        for (of, environment) in [(&server, &Environment::default()), (&plain, &key)] {
+            let wanted = RequestedModel { requested: Some("default"), ..RequestedModel::default() };
+            let chosen = choose(of, environment, &Arc::default(), wanted).unwrap();
+            let policy = chosen.models.provider(None).unwrap().reply_policy();
+            assert!(!policy.repair && policy.reask == 1, "{}", chosen.name);
+        }
     }
 
     #[test]

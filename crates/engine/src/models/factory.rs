@@ -68,7 +68,13 @@ impl ModelFactory<'_> {
             "default" => match environment_key(&self.project.config, self.environment) {
                 Some(key) => {
                     let server = key.server(self.environment)?;
-                    Ok(self.shared.server(&self.project.directory, name, key.kind, server)?)
+                    Ok(Arc::new(ConfiguredModel {
+                        provider: self.shared.server(&self.project.directory, name, key.kind, server)?,
+                        rate_limiter: None,
+                        price: None,
+                        reply_policy: key.kind.reply_policy(),
+                        max_tokens: None,
+                    }))
                 }
                 None => Ok(Arc::new(Offline)),
             },

@@ -92,7 +92,7 @@ fn model_of_key(key: &EnvironmentKey<'_>) -> ListedModel {
         fallback: Vec::new(),
         limits: RateLimits::default(),
         price: None,
-        reply_policy: ReplyPolicy::default(),
+        reply_policy: key.kind.reply_policy(),
         structured: Structured::Auto,
     }
 }

@@ -84,8 +84,8 @@ pub(crate) struct ServerRequest {
     pub reflection: ReplyShape,
     /// The outputs of the author: always empty.
     pub outputs: Outputs,
-    /// Whether JSON with errors is repaired; `None` uses the configuration of the model.
-    pub repair: Option<bool>,
+    /// Whether JSON with errors is repaired.
+    pub repair: bool,
     /// How often the model is asked again within one call; `None` uses the configuration of the model.
     pub reask: Option<u32>,
 }
@@ -113,7 +113,7 @@ impl LoopConfig {
 
 fn source(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<BehaviorSource> {
     let version = fields.integer("version", 1..=999);
-    let repair = fields.choice("repair", &["on", "off"]).map(|repair| repair == "on");
+    let repair = fields.choice("repair", &["on", "off"]) != Some("off");
     let reask = fields.integer("reask", 0..=5);
     let server = fields.name("server");
     let source = fields.choice("source", &["model", "server"]);

@@ -142,7 +142,7 @@ impl LoopConfig {
                 round,
                 opening: false,
                 live: false,
-                repair: request.repair,
+                repair: Some(request.repair),
                 reask: request.reask,
                 missing: vec![],
             })
