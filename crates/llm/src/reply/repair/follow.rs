@@ -13,6 +13,7 @@ pub(super) enum RepairLocation {
 }
 
 /// A lookahead that does not consume the text.
+#[derive(Clone)]
 pub(super) struct Lookahead<'t> {
     rest: &'t str,
     remaining: usize,
@@ -22,6 +23,10 @@ pub(super) struct Lookahead<'t> {
     strict: bool,
     /// Whether a closing parenthesis may end a list.
     pub(super) in_tuple: bool,
+    /// Whether every quote is doubled.
+    pub(super) doubled: bool,
+    /// Whether a word in capital letters may stand between two fields.
+    pub(super) may_have_extra_word: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -38,6 +43,8 @@ impl<'t> Lookahead<'t> {
             wide,
             strict: false,
             in_tuple: false,
+            doubled: false,
+            may_have_extra_word: false,
         }
     }
 
@@ -79,6 +86,9 @@ impl<'t> Lookahead<'t> {
             }
             '`' => (skipped.line && self.rest.starts_with("```")) || self.rest.trim_end() == "```",
             '"' if location == RepairLocation::Member && !skipped.space => self.adjacent_key(),
+            'A'..='Z' if self.may_have_extra_word && location == RepairLocation::Member && skipped.space => {
+                self.extra_word(false)
+            }
             _ if location == RepairLocation::Member => skipped.space && closing(c).is_some() && self.key_and_colon(),
             '{' | '[' => skipped.line,
             c if closing(c).is_some() => skipped.line || (skipped.space && self.starts_a_string()),
@@ -146,15 +156,17 @@ impl<'t> Lookahead<'t> {
         let Some(first) = self.peek() else { return self.may_end() };
         if let Some(close) = closing(first) {
             self.bump();
+            self.skip_doubled(first);
             return self.quoted_key_and_colon(close);
         }
         if !is_word(first) {
             return false;
         }
-        while self.peek().is_some_and(is_word) {
+        while self.next_word_character().is_some() {
             self.bump();
         }
-        if self.peek() == Some('"') {
+        // `a":`
+        if matches!(self.peek(), Some('"' | '\'')) {
             self.bump();
         }
         self.skip_space();
@@ -168,6 +180,9 @@ impl<'t> Lookahead<'t> {
             self.bump();
             if c == '\\' {
                 self.bump();
+            } else if self.doubled && c == close {
+                self.skip_doubled(c);
+                return self.after_space() == Some(':');
             } else if c == close || matches!(c, '“' | '”' | '"' | '´') {
                 self.skip_space();
                 let colon = self.peek().map_or(self.may_end(), |c| plain(c) == ':');
@@ -175,6 +190,12 @@ impl<'t> Lookahead<'t> {
                     return colon;
                 }
             }
+        }
+    }
+
+    fn skip_doubled(&mut self, quote: char) {
+        if self.doubled && self.peek() == Some(quote) {
+            self.bump();
         }
     }
 
@@ -195,8 +216,28 @@ impl<'t> Lookahead<'t> {
             ')' => location == RepairLocation::Item && self.in_tuple,
             '{' | '[' | '-' => location == RepairLocation::Item,
             c if location == RepairLocation::Item => closing(c).is_some() || is_word(c),
+            c if self.may_have_extra_word && c.is_ascii_uppercase() => {
+                self.clone().extra_word(true) || self.key_and_colon()
+            }
             _ => self.key_and_colon(),
         }
+    }
+
+    /// Whether a word in capital letters follows that belongs to no field, such as `COMMENT`, and then, with `before_key`, a key in
+    /// quotes and its colon, or otherwise a comma or the closing brace.
+    pub(super) fn extra_word(&mut self, before_key: bool) -> bool {
+        let mut length = 0;
+        while self.peek().is_some_and(|c| c.is_ascii_uppercase() || c == '_') {
+            self.bump();
+            length += 1;
+        }
+        let space = self.skip_space().space;
+        let follows = if before_key { space && self.is_plain_key() } else { self.ends_a_value(RepairLocation::Member) };
+        length > 1 && follows
+    }
+
+    pub(super) fn next_word_character(&self) -> Option<char> {
+        self.peek().filter(|&c| is_word(c))
     }
 
     /// Whether `...` or `…` follows, and after it a comma or a closing bracket.

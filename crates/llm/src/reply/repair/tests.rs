@@ -351,6 +351,14 @@ fn other_cases_are_read_or_rejected() {
             ],
         };
         let mut verdict = ("refused", String::new());
+        // An empty text as the value of a text that is not one means that there is nothing to read.
+        if expected == ""
+            && !raw.contains("\"\"")
+            && super::object(raw, &[]).map_or(true, |(object, _)| object.is_empty())
+        {
+            *counts.entry("equal: nothing").or_default() += 1;
+            continue;
+        }
         for attempt in attempts {
             let (object, repairs) = match super::object(&attempt, &[]) {
                 Ok(read) => read,
