@@ -1,9 +1,13 @@
 //! Determines with a bounded lookahead whether a quote ends a string or belongs to it.
 
+use crate::reply::repair::bare::is_literal;
 use crate::reply::repair::characters::{closing, is_quote, is_space, is_word, plain};
 
 /// The maximum lookahead in bytes, after which a quote counts as part of its string.
 const MAX_LOOKAHEAD: usize = 512;
+
+/// The number of letters from which on a word in capital letters may be an extra word.
+const SHORTEST_EXTRA_WORD: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RepairLocation {
@@ -226,14 +230,15 @@ impl<'t> Lookahead<'t> {
     /// Whether a word in capital letters follows that belongs to no field, such as `COMMENT`, and then, with `before_key`, a key in
     /// quotes and its colon, or otherwise a comma or the closing brace.
     pub(super) fn extra_word(&mut self, before_key: bool) -> bool {
-        let mut length = 0;
-        while self.peek().is_some_and(|c| c.is_ascii_uppercase() || c == '_') {
-            self.bump();
-            length += 1;
+        let end = self.rest.find(|c: char| !c.is_ascii_uppercase() && c != '_').unwrap_or(self.rest.len());
+        let word = self.rest.get(..end).unwrap_or_default();
+        // A short word could be a value: `YES`.
+        if word.len() < SHORTEST_EXTRA_WORD || is_literal(word) {
+            return false;
         }
+        word.chars().for_each(|_| self.bump());
         let space = self.skip_space().space;
-        let follows = if before_key { space && self.is_plain_key() } else { self.ends_a_value(RepairLocation::Member) };
-        length > 1 && follows
+        if before_key { space && self.is_plain_key() } else { self.ends_a_value(RepairLocation::Member) }
     }
 
     pub(super) fn next_word_character(&self) -> Option<char> {

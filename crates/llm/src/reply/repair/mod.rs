@@ -10,10 +10,10 @@ mod bare_text;
 mod characters;
 mod encoded;
 mod escape;
-mod fault;
 mod follow;
 mod items;
 mod parser;
+mod quote_error;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -25,10 +25,10 @@ use serde_json::{Map, Value};
 use crate::reply::extract::{closing_brace, is_reply};
 use crate::reply::reasoning::after_reasoning;
 use crate::reply::repair::characters::{closing, is_quote, is_space, plain};
-use crate::reply::repair::fault::QuoteReading;
 use crate::reply::repair::follow::Lookahead;
 use crate::reply::repair::items::BracketRepair;
 use crate::reply::repair::parser::{Parser, Stop};
+use crate::reply::repair::quote_error::QuoteReading;
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 use crate::reply::surroundings;
 
@@ -189,8 +189,10 @@ fn object_at(text: &str, start: usize) -> Result<RepairedText, Rejection> {
             Ok(_) => Err(("it is not clear which quotes end its strings", start)),
             Err(rejected) => Err(rejected),
         },
+        // A truncated reading without any field shows nothing.
         Err(rejected) => read(text, start, QuoteReading::Mixed)
-            .or_else(|_| read_once(text, start, QuoteReading::OneFault, None))
+            .and_then(|other| if is_cut(&other) && other.object.is_empty() { Err(rejected) } else { Ok(other) })
+            .or_else(|_| read_once(text, start, QuoteReading::OneError, None))
             .map_err(|_| rejected),
     }
 }

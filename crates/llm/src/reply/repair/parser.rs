@@ -6,9 +6,9 @@
 use serde_json::{Map, Value};
 
 use crate::reply::repair::characters::{closing, is_json_space, is_quote, is_space, is_word, plain};
-use crate::reply::repair::fault::{Fault, QuoteReading};
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::items::{AfterBracket, BracketRepair};
+use crate::reply::repair::quote_error::{QuoteError, QuoteReading};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 
 /// The maximum nesting depth, as for the other strategies.
@@ -34,7 +34,7 @@ pub(super) struct Parser<'t> {
     pub(super) at: usize,
     pub(super) repairs: Vec<RepairRecord>,
     pub(super) quotes: QuoteReading,
-    pub(super) fault: Fault,
+    pub(super) quote_error: QuoteError,
     /// Whether every quote is doubled, as in CSV.
     pub(super) doubled: bool,
     /// Whether full-width punctuation was used as syntax.
@@ -60,7 +60,7 @@ impl<'t> Parser<'t> {
             at,
             repairs: Vec::new(),
             quotes,
-            fault: Fault { found: false, no_comma: false, is_key: false },
+            quote_error: QuoteError { found: false, no_comma: false, is_key: false },
             doubled: false,
             wide: false,
             guessed: false,
@@ -119,7 +119,7 @@ impl<'t> Parser<'t> {
         if is_unlikely || (self.guessed && self.repairs.iter().any(ambiguous)) {
             return Err(Stop::Rejected("too much is missing to determine where its strings end", start));
         }
-        self.check_fault(start)?;
+        self.check_quote_error(start)?;
         Ok(object)
     }
 
@@ -228,7 +228,8 @@ impl<'t> Parser<'t> {
         let key = self.key()?;
         let after_key = self.at;
         let colon = self.token()?.ok_or(Stop::Cut)?;
-        if was_quoted && key.ends_with(':') && !(colon == ':' && self.at == after_key) {
+        let is_colon = colon == ':' || (self.wide && plain(colon) == ':');
+        if was_quoted && key.ends_with(':') && !(is_colon && self.at == after_key) {
             return Err(Stop::Rejected("it is not clear where a key ends", after_key));
         }
         match plain(colon) {

@@ -6,14 +6,14 @@
 //! does not end the string. In all other cases the string is rejected.
 
 use crate::reply::repair::characters::{closing, is_quote, is_space, is_word, plain};
-use crate::reply::repair::fault::QuoteReading;
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::parser::{Parser, Stop};
+use crate::reply::repair::quote_error::QuoteReading;
 use crate::reply::repair::record::RepairKind;
 
 pub(super) struct Quoted {
-    location: RepairLocation,
-    start: usize,
+    pub(super) location: RepairLocation,
+    pub(super) start: usize,
     open: char,
     pub(super) close: char,
     pub(super) text: String,
@@ -31,7 +31,7 @@ pub(super) struct Quoted {
     /// The length of the text before its first unescaped quote.
     before_quotes: usize,
     /// Whether it ends without a closing quote.
-    unclosed_end: bool,
+    pub(super) unclosed_end: bool,
     doubled_open: bool,
 }
 
@@ -134,7 +134,7 @@ impl Parser<'_> {
     }
 
     /// Whether the text at `after`, after a quote, may follow a key or value.
-    fn ends_string(&mut self, after: usize, location: RepairLocation) -> bool {
+    pub(super) fn ends_string(&mut self, after: usize, location: RepairLocation) -> bool {
         match location {
             RepairLocation::Key => self.look_ahead(after, Lookahead::after_space).map(plain) == Some(':'),
             _ => self.look_ahead(after, |lookahead| lookahead.continues(location)),
@@ -187,19 +187,8 @@ impl Parser<'_> {
                     self.guessed = true;
                     self.add_repair(RepairKind::RawQuote, self.at).map(|()| false)
                 }
-                _ if is_closing => match self.unclosed_text(quoted.start, quoted.location) {
-                    Some(separator) if quoted.raw_quotes == 0 => {
-                        quoted.text.truncate(quoted.text.len().saturating_sub(separator));
-                        quoted.unclosed_end = true;
-                        self.end_unclosed_text(separator, quoted.start).map(|()| true)
-                    }
-                    _ if quoted.raw_quotes + quoted.escaped_quotes + quoted.inches == 0
-                        && self.is_single_quote(c, &quoted.text, quoted.location) =>
-                    {
-                        self.keep_single_quote().map(|()| false)
-                    }
-                    _ => self.take_inner_quote(quoted, c).map(|()| false),
-                },
+                _ if is_closing && self.quotes == QuoteReading::OneError => self.repair_quote_error(quoted, c),
+                _ if is_closing => self.take_inner_quote(quoted, c).map(|()| false),
                 '„' | '“' if self.quotes != QuoteReading::Mixed && quoted.open == '"' => {
                     // In German, `“` closes.
                     quoted.unclosed =

@@ -1,12 +1,13 @@
 //! Parses objects in which one quote is missing or doubled.
 //!
 //! With such a quote, the quotes after it can be read in two ways. It is repaired only if all other readings fail, if it is the only
-//! one, and if nothing else in the object requires a guess ([`Parser::check_fault`]).
+//! one, and if nothing else in the object requires a guess ([`Parser::check_quote_error`]).
 
 use crate::reply::repair::characters::{is_quote, is_space, is_word, plain};
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::parser::{Parser, Stop};
 use crate::reply::repair::record::RepairKind;
+use crate::reply::repair::text::Quoted;
 
 /// How quotes are read. A later way is tried only if those before it fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,12 +17,12 @@ pub(super) enum QuoteReading {
     /// A typographic quote may also end a string that starts with a plain quote.
     Mixed,
     /// As [`Self::Matching`], but one quote is missing or doubled.
-    OneFault,
+    OneError,
 }
 
 /// The quote that is missing or doubled.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fault {
+pub(super) struct QuoteError {
     pub(super) found: bool,
     /// Whether the comma after the string is missing too.
     pub(super) no_comma: bool,
@@ -30,18 +31,18 @@ pub(super) struct Fault {
 }
 
 impl Parser<'_> {
-    fn may_repair_fault(&self) -> bool {
-        self.quotes == QuoteReading::OneFault && !self.fault.found
+    fn may_repair_quote_error(&self) -> bool {
+        self.quotes == QuoteReading::OneError && !self.quote_error.found
     }
 
-    fn add_fault(&mut self, kind: RepairKind, at: usize) -> Result<(), Stop> {
-        self.fault.found = true;
+    fn add_quote_error(&mut self, kind: RepairKind, at: usize) -> Result<(), Stop> {
+        self.quote_error.found = true;
         self.add_repair(kind, at)
     }
 
-    /// Rejects an object with a faulty quote in which anything else is uncertain.
-    pub(super) fn check_fault(&self, start: usize) -> Result<(), Stop> {
-        if self.quotes != QuoteReading::OneFault {
+    /// Rejects an object with a quote that is wrong in which anything else is uncertain.
+    pub(super) fn check_quote_error(&self, start: usize) -> Result<(), Stop> {
+        if self.quotes != QuoteReading::OneError {
             return Ok(());
         }
         let certain = |kind: RepairKind| {
@@ -66,22 +67,46 @@ impl Parser<'_> {
             )
         };
         let count = |kind: RepairKind| self.repairs.iter().filter(|repair| repair.kind == kind).count();
-        let is_certain = self.fault.found
+        let is_certain = self.quote_error.found
             && !self.guessed
             && self.repairs.iter().all(|repair| certain(repair.kind))
-            && count(RepairKind::UnquotedText) <= usize::from(self.fault.is_key)
-            && count(RepairKind::MissingComma) <= usize::from(self.fault.no_comma)
+            && count(RepairKind::UnquotedText) <= usize::from(self.quote_error.is_key)
+            && count(RepairKind::MissingComma) <= usize::from(self.quote_error.no_comma)
             && count(RepairKind::MissingQuote) + count(RepairKind::ExtraQuote) + count(RepairKind::RawQuote) == 1
             && (count(RepairKind::RawQuote) == 0 || count(RepairKind::CutOff) == 0);
         if is_certain { Ok(()) } else { Err(Stop::Rejected("it is not clear which quote is missing", start)) }
     }
 
+    /// Handles the current quote `c`, which does not end the string by itself. Returns whether the string ends there.
+    ///
+    /// # Errors
+    /// [`Stop::Rejected`] when this is not the only error.
+    pub(super) fn repair_quote_error(&mut self, quoted: &mut Quoted, c: char) -> Result<bool, Stop> {
+        if self.quote_error.found {
+            return Err(Stop::Rejected("it is not clear which quote is missing", self.at));
+        }
+        if let Some(separator) = self.unclosed_text(quoted.start, quoted.location) {
+            quoted.text.truncate(quoted.text.len().saturating_sub(separator));
+            quoted.unclosed_end = true;
+            let end = self.at - separator;
+            self.quote_error.no_comma = self.text.get(end..self.at).is_some_and(|separator| !separator.contains(','));
+            self.at = end;
+            // The line end of the separator does not belong to the string.
+            self.repairs.retain(|repair| repair.at < end);
+            return self.add_quote_error(RepairKind::MissingQuote, quoted.start).map(|()| true);
+        }
+        if quoted.escaped_quotes == 0
+            && quoted.location == RepairLocation::Member
+            && self.is_single_quote(c, &quoted.text)
+        {
+            return self.add_quote_error(RepairKind::RawQuote, self.at).map(|()| false);
+        }
+        Err(Stop::Rejected("it is not clear which quote is missing", self.at))
+    }
+
     /// The number of bytes before the current quote that separate it from a string without its closing quote, which started at
     /// `start`: a comma, a line end, or both. The quote starts the next key or item. `None` if it does not.
-    pub(super) fn unclosed_text(&mut self, start: usize, location: RepairLocation) -> Option<usize> {
-        if !self.may_repair_fault() {
-            return None;
-        }
+    fn unclosed_text(&mut self, start: usize, location: RepairLocation) -> Option<usize> {
         let raw = self.text.get(start..self.at)?;
         let before_space = raw.trim_end_matches(is_space);
         let line = raw.get(before_space.len()..)?.find('\n');
@@ -111,20 +136,22 @@ impl Parser<'_> {
         starts_next.then_some(separator.len())
     }
 
-    /// Ends the string that started at `start` before the separator of `length` bytes in front of the current quote.
-    pub(super) fn end_unclosed_text(&mut self, length: usize, start: usize) -> Result<(), Stop> {
-        let end = self.at - length;
-        self.fault.no_comma = self.text.get(end..self.at).is_some_and(|separator| !separator.contains(','));
-        self.at = end;
-        // The line end of the separator does not belong to the string.
-        self.repairs.retain(|repair| repair.at < end);
-        self.add_fault(RepairKind::MissingQuote, start)
+    /// Whether the current quote `c` in a field, which does not end its string `text`, is the only one inside it, so that the string
+    /// is certain without a matching quote: `a "b c`, `a" b`, `a"b`. It must be next to a word and not next to punctuation.
+    fn is_single_quote(&mut self, c: char, text: &str) -> bool {
+        let punctuation =
+            |c: char| is_quote(c) || matches!(plain(c), ',' | ':' | ';' | '；' | '{' | '}' | '[' | ']' | '+' | '\\');
+        let next = self.rest().chars().nth(1);
+        let after = self.look_ahead(self.at + c.len_utf8(), Lookahead::after_space);
+        let before = text.trim_end_matches(is_space).chars().next_back();
+        let is_beside_word = next.is_some_and(char::is_alphanumeric) || text.ends_with(char::is_alphanumeric);
+        is_beside_word && !before.is_none_or(punctuation) && !after.is_none_or(punctuation)
     }
 
     /// Goes back to the colon of a key without its closing quote, whose opening quote is at `start`: `"a: 1, "b": 2`. Returns the
     /// key; `None` if it is not such a key.
     pub(super) fn unclosed_key(&mut self, start: usize) -> Result<Option<String>, Stop> {
-        if !self.may_repair_fault() || self.look_ahead(self.at, Lookahead::after_space).map(plain) == Some(':') {
+        if !self.may_repair_quote_error() || self.look_ahead(self.at, Lookahead::after_space).map(plain) == Some(':') {
             return Ok(None);
         }
         let inside = self.text.get(start..).unwrap_or_default().trim_start_matches(is_quote);
@@ -135,8 +162,8 @@ impl Parser<'_> {
         }
         self.at = self.text.len() - after.len();
         self.repairs.retain(|repair| repair.at < start);
-        self.fault.is_key = true;
-        self.add_fault(RepairKind::MissingQuote, start)?;
+        self.quote_error.is_key = true;
+        self.add_quote_error(RepairKind::MissingQuote, start)?;
         Ok(Some(key.to_owned()))
     }
 
@@ -147,60 +174,39 @@ impl Parser<'_> {
         start: usize,
         location: RepairLocation,
     ) -> Result<bool, Stop> {
-        let is_plain = matches!(open, '"' | '\'');
-        if !is_plain || !self.may_repair_fault() || self.peek() != Some(open) || location == RepairLocation::Item {
+        if open != '"'
+            || !self.may_repair_quote_error()
+            || self.peek() != Some(open)
+            || location == RepairLocation::Item
+        {
             return Ok(false);
         }
         let after = self.at + open.len_utf8();
         let next = self.text.get(after..).and_then(|rest| rest.chars().next());
-        let is_empty = match location {
-            RepairLocation::Key => self.look_ahead(after, Lookahead::after_space).map(plain) == Some(':'),
-            _ => !next.is_some_and(is_word) || self.look_ahead(after, |lookahead| lookahead.continues(location)),
-        };
+        let is_empty =
+            (location != RepairLocation::Key && !next.is_some_and(is_word)) || self.ends_string(after, location);
         if is_empty || next == Some(open) {
             return Ok(false);
         }
         self.bump();
-        self.add_fault(RepairKind::ExtraQuote, start)?;
+        self.add_quote_error(RepairKind::ExtraQuote, start)?;
         Ok(true)
     }
 
     /// Whether the current quote `c` ends the key `text`, and the next one, which is skipped, is one too many: `"a"":`. At the end of a
     /// text, it could belong to the text.
     pub(super) fn ends_doubled_key(&mut self, c: char, text: &str, location: RepairLocation) -> Result<bool, Stop> {
-        if !self.may_repair_fault() || text.is_empty() || location != RepairLocation::Key {
+        if c != '"' || !self.may_repair_quote_error() || text.is_empty() || location != RepairLocation::Key {
             return Ok(false);
         }
         let (at, after) = (self.at, self.at + c.len_utf8());
         let is_doubled = self.text.get(after..).is_some_and(|rest| rest.starts_with(c));
-        if !is_doubled || self.look_ahead(after + c.len_utf8(), Lookahead::after_space).map(plain) != Some(':') {
+        if !is_doubled || !self.ends_string(after + c.len_utf8(), location) {
             return Ok(false);
         }
         self.bump();
-        self.add_fault(RepairKind::ExtraQuote, at)?;
+        self.add_quote_error(RepairKind::ExtraQuote, at)?;
         Ok(true)
-    }
-}
-
-impl Parser<'_> {
-    /// Whether the current quote `c` in a field, which does not end its string `text`, is the only one inside it, so that the string
-    /// is certain without a matching quote: `a "b c`, `a" b`, `a"b`. It must be next to a word and not next to punctuation.
-    pub(super) fn is_single_quote(&mut self, c: char, text: &str, location: RepairLocation) -> bool {
-        if !self.may_repair_fault() || location != RepairLocation::Member {
-            return false;
-        }
-        let punctuation =
-            |c: char| is_quote(c) || matches!(plain(c), ',' | ':' | ';' | '；' | '{' | '}' | '[' | ']' | '+' | '\\');
-        let next = self.rest().chars().nth(1);
-        let after = self.look_ahead(self.at + c.len_utf8(), Lookahead::after_space);
-        let before = text.trim_end_matches(is_space).chars().next_back();
-        let is_beside_word = next.is_some_and(char::is_alphanumeric) || text.ends_with(char::is_alphanumeric);
-        is_beside_word && !before.is_none_or(punctuation) && !after.is_none_or(punctuation)
-    }
-
-    /// Keeps the current quote, the only one inside its string.
-    pub(super) fn keep_single_quote(&mut self) -> Result<(), Stop> {
-        self.add_fault(RepairKind::RawQuote, self.at)
     }
 }
 
