@@ -37,7 +37,9 @@ impl Parser<'_> {
         if closes {
             // A comment, or white space that is written as an escape, may belong to it.
             let before = self.text.get(..start).unwrap_or_default().trim_end_matches(is_space);
-            if !before.ends_with([':', '=', ',', '[', '(', '>']) {
+            // After an empty item, its opening quote could be a doubled one: `"",a"`. The second of two commas may belong to it too.
+            let is_after_empty = before.ends_with("\"\",") || before.ends_with(",,");
+            if !before.ends_with([':', '=', ',', '[', '(', '>']) || is_after_empty {
                 return Ok(None);
             }
             if !self.look_ahead(start + end + 1, |lookahead| lookahead.strictly().continues(location)) {

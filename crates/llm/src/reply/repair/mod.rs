@@ -189,9 +189,9 @@ fn object_at(text: &str, start: usize) -> Result<RepairedText, Rejection> {
             Ok(_) => Err(("it is not clear which quotes end its strings", start)),
             Err(rejected) => Err(rejected),
         },
-        // A truncated reading without any field shows nothing.
+        // A reading that drops a field at the end may have taken the rest of the text for it.
         Err(rejected) => read(text, start, QuoteReading::Mixed)
-            .and_then(|other| if is_cut(&other) && other.object.is_empty() { Err(rejected) } else { Ok(other) })
+            .and_then(|other| if drops_field(&other) { Err(rejected) } else { Ok(other) })
             .or_else(|_| read_once(text, start, QuoteReading::OneError, None))
             .map_err(|_| rejected),
     }
@@ -267,6 +267,10 @@ fn read_once(
 fn comma_bytes(rest: &str) -> usize {
     let after = rest.trim_start_matches(|c| is_space(c) || plain(c) == ',');
     rest.len() - after.len()
+}
+
+fn drops_field(repaired: &RepairedText) -> bool {
+    repaired.repairs.iter().any(|repair| repair.kind == RepairKind::CutField)
 }
 
 fn is_cut(repaired: &RepairedText) -> bool {

