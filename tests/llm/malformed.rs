@@ -187,6 +187,8 @@ fn streamed_text_of_a_malformed_reply_is_a_prefix_of_its_content_or_discarded() 
         "reasoning whose opening tag the server swallowed",
         "reasoning in a channel",
         "a text that a typographic quote ends",
+        "a text without its closing quote",
+        "a text without its closing quote, a comma on the same line",
         "a duplicated key",
     ];
     assert_eq!(others, expected);
@@ -225,5 +227,5 @@ fn the_page_about_replies_is_correct() {
         }
         shown += 1;
     }
-    assert_eq!(shown, 3);
+    assert_eq!(shown, 4);
 }

@@ -32,7 +32,7 @@ struct Reply {
 
 const GERMAN: &str = "Das ist „gut\", sagt er.";
 
-const DAMAGES: [Damage; 44] = [
+const DAMAGES: [Damage; 57] = [
     ("prose before", |r| Some(format!("{}\n{}", r.prose, r.json))),
     ("prose after", |r| Some(format!("{}\n{}", r.json, r.prose))),
     ("fence", |r| Some(format!("```json\n{}\n```", r.pretty))),
@@ -93,7 +93,70 @@ const DAMAGES: [Damage; 44] = [
     ("a bracket too few", |r| replaced(r, ']', "")),
     ("a brace too few", |r| replaced(r, '}', "")),
     ("a German quotation", |r| raw_content(r, GERMAN)),
+    ("no closing quote", |r| requoted(r, &r.json, Token::Text, |text| Some(text.strip_suffix('"')?.to_owned()))),
+    ("no closing quote on a line", |r| {
+        requoted(r, &r.pretty, Token::Text, |text| Some(text.strip_suffix('"')?.to_owned()))
+    }),
+    ("no closing quote and no comma", |r| {
+        let text = requoted(r, &r.pretty, Token::Text, |text| Some(format!("{}@@@", text.strip_suffix('"')?)))?;
+        // The comma could be the one between the fields.
+        if text.contains(",@@@") {
+            return None;
+        }
+        Some(text.replace("@@@,", "").replace("@@@", ""))
+    }),
+    ("no closing quote of a key", |r| requoted(r, &r.json, Token::Key, |key| Some(key.strip_suffix('"')?.to_owned()))),
+    ("no opening quote", |r| {
+        requoted(r, &r.json, Token::Text, |text| {
+            // A space could be the one after the colon.
+            text.strip_prefix('"').filter(|text| !text.starts_with(' ')).map(str::to_owned)
+        })
+    }),
+    ("no opening quote of a key", |r| requoted(r, &r.json, Token::Key, |key| Some(key.strip_prefix('"')?.to_owned()))),
+    ("a doubled opening quote", |r| requoted(r, &r.json, Token::Any, |text| Some(format!("\"{text}")))),
+    ("a doubled closing quote", |r| requoted(r, &r.json, Token::Any, |text| Some(format!("{text}\"")))),
+    ("a quote that is not escaped", |r| {
+        requoted(r, &r.json, Token::Text, |text| {
+            // At the beginning, it would be a doubled opening quote.
+            let is_inside = text.contains("\\\"") && !text.starts_with("\"\\\"");
+            is_inside.then(|| text.replacen("\\\"", "\"", 1))
+        })
+    }),
+    ("all quotes doubled", |r| Some(r.json.replace('"', "\"\""))),
+    ("a word before a key", |r| requoted(r, &r.json, Token::Key, |key| Some(format!("NOTE {key}")))),
+    ("a line end in a key", |r| {
+        requoted(r, &r.json, Token::Key, |key| Some(format!("{}\n\"", key.strip_suffix('"')?)))
+    }),
+    ("a text that contains fields", |r| raw_content(r, "You wrote, \"EXIT\": \"YES\", \"score\": 10 WRONG")),
 ];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Token {
+    Key,
+    Text,
+    Any,
+}
+
+/// `json`, compact or indented, with the quoted text or key at one position replaced.
+fn requoted(reply: &Reply, json: &str, token: Token, damage: fn(&str) -> Option<String>) -> Option<String> {
+    let outside = outside(json);
+    let quotes: Vec<usize> = outside.into_iter().filter(|&at| json[at..].starts_with('"')).collect();
+    let ends = |start: usize| {
+        let mut stream = serde_json::Deserializer::from_str(&json[start..]).into_iter::<String>();
+        stream.next();
+        start + stream.byte_offset()
+    };
+    let damaged: Vec<String> = quotes
+        .into_iter()
+        .map(|start| (start, ends(start)))
+        .filter(|&(_, end)| match token {
+            Token::Any => true,
+            _ => json[end..].starts_with(':') == (token == Token::Key),
+        })
+        .filter_map(|(start, end)| Some(format!("{}{}{}", &json[..start], damage(&json[start..end])?, &json[end..])))
+        .collect();
+    damaged.get(reply.position % damaged.len().max(1)).cloned()
+}
 
 /// Another reply, which is not the one that is meant.
 fn draft(reply: &Reply) -> String {
@@ -275,7 +338,7 @@ fn a_damaged_reply_is_read_exactly_or_rejected_by_every_strategy() {
         wrong.is_empty(),
         "{} wrong:\n{}",
         wrong.len(),
-        wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n")
+        wrong.iter().take(400).cloned().collect::<Vec<_>>().join("\n")
     );
     assert!(counts.len() >= 40);
     // These can be read in one way only.

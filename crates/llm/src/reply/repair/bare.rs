@@ -33,7 +33,7 @@ impl Parser<'_> {
         let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
         let word = rest.get(..end).unwrap_or_default();
         let after = rest.get(end..).unwrap_or_default();
-        if after.is_empty() || (word == "-" && after.trim_start_matches(is_space).is_empty()) {
+        if (after.is_empty() && !word.is_empty()) || (word == "-" && after.trim_start_matches(is_space).is_empty()) {
             self.at += end;
             return Err(Stop::Cut);
         }
@@ -42,7 +42,9 @@ impl Parser<'_> {
         }
         let reading = read(word);
         let is_text = matches!(reading, Some((Some(RepairKind::UnquotedText), _)));
-        if (is_text || !ends_value(after))
+        // A number that is out of range is not a string.
+        let may_be_text = reading.is_none() && !word.parse::<f64>().is_ok_and(f64::is_infinite);
+        if (is_text || may_be_text || !ends_value(after))
             && let Some(text) = self.bare_text(location)?
         {
             return Ok(Value::from(text));
@@ -61,7 +63,7 @@ impl Parser<'_> {
         let rest = self.rest();
         let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
         let word = rest.get(..end).unwrap_or_default();
-        end < rest.len() && read(word).is_some_and(|(repair, _)| repair != Some(RepairKind::UnquotedText))
+        end < rest.len() && is_literal(word)
     }
 
     /// The value inside a constructor, whose name has `name` bytes.
@@ -77,6 +79,11 @@ impl Parser<'_> {
             _ => Err(Stop::Rejected("a value was expected", at)),
         }
     }
+}
+
+/// Whether `word` is a number, or a literal in any spelling.
+pub(super) fn is_literal(word: &str) -> bool {
+    read(word).is_some_and(|(repair, _)| repair != Some(RepairKind::UnquotedText))
 }
 
 /// Whether `after`, the text after a word, ends its value.

@@ -3,6 +3,7 @@
 //! Such a text may contain no quotes, brackets or colons, except in an address or a time. It ends at the end of the line, at a closing
 //! bracket, or at a comma that a key or an item follows; anything else is rejected.
 
+use crate::reply::repair::bare::is_literal;
 use crate::reply::repair::characters::{closing, is_quote, is_space, is_word, plain};
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::parser::{Parser, Stop};
@@ -16,7 +17,8 @@ impl Parser<'_> {
     pub(super) fn bare_text(&mut self, location: RepairLocation) -> Result<Option<String>, Stop> {
         let start = self.at;
         let rest = self.rest();
-        if !rest.starts_with(|c: char| c.is_alphanumeric()) {
+        let unsigned = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+        if !unsigned.starts_with(|c: char| c.is_alphanumeric()) && !rest.starts_with(is_first_mark) {
             return Ok(None);
         }
         let end = if SCHEMES.iter().any(|scheme| rest.starts_with(scheme)) {
@@ -33,6 +35,13 @@ impl Parser<'_> {
         // Only the opening quote is missing.
         let closes = rest.get(end..).is_some_and(|after| after.starts_with('"')) && !text.ends_with(is_space);
         if closes {
+            // A comment, or white space that is written as an escape, may belong to it.
+            let before = self.text.get(..start).unwrap_or_default().trim_end_matches(is_space);
+            // After an empty item, its opening quote could be a doubled one: `"",a"`. The second of two commas may belong to it too.
+            let is_after_empty = before.ends_with("\"\",") || before.ends_with(",,");
+            if !before.ends_with([':', '=', ',', '[', '(', '>']) || is_after_empty {
+                return Ok(None);
+            }
             if !self.look_ahead(start + end + 1, |lookahead| lookahead.strictly().continues(location)) {
                 return Ok(None);
             }
@@ -41,11 +50,16 @@ impl Parser<'_> {
             return Ok(Some(text.to_owned()));
         }
         let text = text.trim_end_matches(is_space);
-        // Words in a list may be several items without commas.
-        if location == RepairLocation::Item && text.contains(is_space) {
+        if location == RepairLocation::Item && text.contains(is_space) && !self.is_one_item(start, text) {
             return Ok(None);
         }
-        if text.contains("...") || text.contains('…') || text.ends_with(['.', '+', '-']) && !text.contains(is_space) {
+        let is_name = location == RepairLocation::Member
+            && text.strip_suffix('.').is_some_and(|name| name.chars().all(char::is_alphabetic));
+        let is_part = text.ends_with(['.', '+', '-']) && !text.contains(is_space) && !is_name;
+        // A placeholder that the model did not fill in is not a text.
+        let is_placeholder = text.starts_with('<') && text.ends_with('>');
+        let parentheses = text.matches('(').count() == text.matches(')').count();
+        if text.contains("...") || text.contains('…') || is_part || is_placeholder || !parentheses {
             return Ok(None);
         }
         self.add_repair(RepairKind::UnquotedText, start)?;
@@ -54,11 +68,26 @@ impl Parser<'_> {
         Ok(Some(text.to_owned()))
     }
 
+    /// Whether several words in a list are one item: commas separate the items of the list, and no word is a number or a literal.
+    fn is_one_item(&self, start: usize, text: &str) -> bool {
+        let before = self.text.get(..start).unwrap_or_default().trim_end_matches(is_space);
+        let after = self.text.get(start + text.len()..).unwrap_or_default().trim_start_matches(is_space);
+        let is_plain = |word: &str| word.starts_with(char::is_alphabetic) && !is_literal(word);
+        (before.ends_with(',') || after.starts_with(',')) && text.split(is_space).all(is_plain)
+    }
+
     /// The length of the text that starts `rest`; `None` if its end is not certain.
     fn end_of_text(&mut self, rest: &str, location: RepairLocation) -> Option<usize> {
         let start = self.at;
-        let mut before = ' ';
+        let mut before = '\0';
+        // The number of characters of a placeholder that follow.
+        let mut inside = 0;
         for (offset, c) in rest.char_indices() {
+            if inside > 0 {
+                inside -= 1;
+                before = c;
+                continue;
+            }
             let after = rest.get(offset + c.len_utf8()..).unwrap_or_default();
             let next = after.chars().next();
             let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
@@ -93,8 +122,11 @@ impl Parser<'_> {
                 '\'' if before.is_alphanumeric() && next.is_some_and(char::is_alphanumeric) => {}
                 '#' if is_space(before) => return None,
                 '/' if after.starts_with('*') => return Some(offset),
+                '<' if after.starts_with("!--") => return None,
                 '/' if is_space(before) || after.starts_with('/') => return None,
-                '{' | '[' | '(' | ':' | '\\' | '<' | '>' | '=' | ';' | '；' | '：' => return None,
+                '(' if is_space(before) && self.tuples == 0 => {}
+                '{' | '[' if offset > 0 => inside = placeholder(after)?,
+                '{' | '[' | '(' | ':' | '\\' | '=' | ';' | '；' | '：' => return None,
                 c if closing(c).is_some() || is_quote(c) => return None,
                 _ => {}
             }
@@ -112,6 +144,20 @@ impl Parser<'_> {
                 next.is_none_or(|c| matches!(plain(c), '}' | ',')) || next == Some('.') || lookahead.comment_or_key()
             })
     }
+}
+
+/// The number of characters up to the closing bracket in `after`, which follows an opening bracket; `None` if what is inside could be
+/// syntax.
+fn placeholder(after: &str) -> Option<usize> {
+    let end = after.find(['}', ']'])?;
+    let inside = after.get(..end)?;
+    let is_words = !inside.is_empty() && inside.chars().all(|c| is_word(c) || c == ' ');
+    is_words.then(|| inside.chars().count() + 1)
+}
+
+/// Whether `c`, which is not alphanumeric, may start a text without quotes.
+const fn is_first_mark(c: char) -> bool {
+    matches!(c, '$' | '€' | '£' | '¥' | '@' | '/' | '~' | '<' | '>' | '%' | '&' | '_' | '°' | '§')
 }
 
 impl Lookahead<'_> {

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::reply::repair::characters::plain;
+use crate::reply::repair::characters::{is_word, plain};
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::parser::{Parser, Stop};
 use crate::reply::repair::record::RepairKind;
+use crate::reply::repair::text::doubled;
 
 /// A quote that was escaped as if it were inside a string.
 const QUOTE: &str = "\\\"";
@@ -28,6 +29,26 @@ impl Parser<'_> {
         self.at = from + end + QUOTE.len();
         self.add_repair(RepairKind::DoubleEncoded, start)?;
         text.map_err(|_| Stop::Rejected("it is not clear where the string ends", start))
+    }
+
+    /// Whether the quote before the current position is doubled because the object was a field of a CSV file: `""a"": ""b""`. Then all
+    /// of its quotes are. The first key shows it.
+    ///
+    /// # Errors
+    /// [`Stop::Rejected`] when only some quotes are doubled.
+    pub(super) fn starts_doubled(&mut self, open: char, location: RepairLocation) -> Result<bool, Stop> {
+        let rest = self.rest();
+        let is_doubled = matches!(open, '"' | '\'') && rest.starts_with(open);
+        if location == RepairLocation::Key && !self.doubled && is_doubled {
+            let inside = rest.trim_start_matches(open);
+            let end = inside.find(|c| !is_word(c)).unwrap_or(inside.len());
+            let after = inside.get(end..).and_then(|rest| rest.strip_prefix(doubled(open)));
+            self.doubled = end > 0 && after.is_some_and(|after| after.trim_start().starts_with(':'));
+        }
+        if self.doubled && !is_doubled {
+            return Err(Stop::Rejected("only some of its quotes are doubled", self.at));
+        }
+        Ok(self.doubled)
     }
 
     fn ends_escaped(&mut self, at: usize, location: RepairLocation) -> bool {
@@ -74,5 +95,16 @@ fn without_space(text: &str) -> &str {
             Some(stripped) => rest = stripped,
             None => return trimmed,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::reply::repair::object;
+
+    #[test]
+    fn an_escaped_quote_of_an_object_whose_quotes_are_doubled_is_doubled_too() {
+        let (object, _) = object("{\"\"a\"\":\"\"b \\\"\"c\\\"\"\"\",\"\"d\"\":[\"\"\"\",\"\"e\"\"]}", &[]).unwrap();
+        assert_eq!(serde_json::Value::Object(object), serde_json::json!({ "a": "b \"c\"", "d": ["", "e"] }));
     }
 }

@@ -1,9 +1,13 @@
 //! Determines with a bounded lookahead whether a quote ends a string or belongs to it.
 
+use crate::reply::repair::bare::is_literal;
 use crate::reply::repair::characters::{closing, is_quote, is_space, is_word, plain};
 
 /// The maximum lookahead in bytes, after which a quote counts as part of its string.
 const MAX_LOOKAHEAD: usize = 512;
+
+/// The number of letters from which on a word in capital letters may be an extra word.
+const SHORTEST_EXTRA_WORD: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RepairLocation {
@@ -13,6 +17,7 @@ pub(super) enum RepairLocation {
 }
 
 /// A lookahead that does not consume the text.
+#[derive(Clone)]
 pub(super) struct Lookahead<'t> {
     rest: &'t str,
     remaining: usize,
@@ -22,6 +27,10 @@ pub(super) struct Lookahead<'t> {
     strict: bool,
     /// Whether a closing parenthesis may end a list.
     pub(super) in_tuple: bool,
+    /// Whether every quote is doubled.
+    pub(super) doubled: bool,
+    /// Whether a word in capital letters may stand between two fields.
+    pub(super) may_have_extra_word: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -38,6 +47,8 @@ impl<'t> Lookahead<'t> {
             wide,
             strict: false,
             in_tuple: false,
+            doubled: false,
+            may_have_extra_word: false,
         }
     }
 
@@ -79,6 +90,9 @@ impl<'t> Lookahead<'t> {
             }
             '`' => (skipped.line && self.rest.starts_with("```")) || self.rest.trim_end() == "```",
             '"' if location == RepairLocation::Member && !skipped.space => self.adjacent_key(),
+            'A'..='Z' if self.may_have_extra_word && location == RepairLocation::Member && skipped.space => {
+                self.extra_word(false)
+            }
             _ if location == RepairLocation::Member => skipped.space && closing(c).is_some() && self.key_and_colon(),
             '{' | '[' => skipped.line,
             c if closing(c).is_some() => skipped.line || (skipped.space && self.starts_a_string()),
@@ -146,15 +160,17 @@ impl<'t> Lookahead<'t> {
         let Some(first) = self.peek() else { return self.may_end() };
         if let Some(close) = closing(first) {
             self.bump();
+            self.skip_doubled(first);
             return self.quoted_key_and_colon(close);
         }
         if !is_word(first) {
             return false;
         }
-        while self.peek().is_some_and(is_word) {
+        while self.next_word_character().is_some() {
             self.bump();
         }
-        if self.peek() == Some('"') {
+        // `a":`
+        if matches!(self.peek(), Some('"' | '\'')) {
             self.bump();
         }
         self.skip_space();
@@ -168,6 +184,9 @@ impl<'t> Lookahead<'t> {
             self.bump();
             if c == '\\' {
                 self.bump();
+            } else if self.doubled && c == close {
+                self.skip_doubled(c);
+                return self.after_space() == Some(':');
             } else if c == close || matches!(c, '“' | '”' | '"' | '´') {
                 self.skip_space();
                 let colon = self.peek().map_or(self.may_end(), |c| plain(c) == ':');
@@ -175,6 +194,12 @@ impl<'t> Lookahead<'t> {
                     return colon;
                 }
             }
+        }
+    }
+
+    fn skip_doubled(&mut self, quote: char) {
+        if self.doubled && self.peek() == Some(quote) {
+            self.bump();
         }
     }
 
@@ -195,8 +220,29 @@ impl<'t> Lookahead<'t> {
             ')' => location == RepairLocation::Item && self.in_tuple,
             '{' | '[' | '-' => location == RepairLocation::Item,
             c if location == RepairLocation::Item => closing(c).is_some() || is_word(c),
+            c if self.may_have_extra_word && c.is_ascii_uppercase() => {
+                self.clone().extra_word(true) || self.key_and_colon()
+            }
             _ => self.key_and_colon(),
         }
+    }
+
+    /// Whether a word in capital letters follows that belongs to no field, such as `COMMENT`, and then, with `before_key`, a key in
+    /// quotes and its colon, or otherwise a comma or the closing brace.
+    pub(super) fn extra_word(&mut self, before_key: bool) -> bool {
+        let end = self.rest.find(|c: char| !c.is_ascii_uppercase() && c != '_').unwrap_or(self.rest.len());
+        let word = self.rest.get(..end).unwrap_or_default();
+        // A short word could be a value: `YES`.
+        if word.len() < SHORTEST_EXTRA_WORD || is_literal(word) {
+            return false;
+        }
+        word.chars().for_each(|_| self.bump());
+        let space = self.skip_space().space;
+        if before_key { space && self.is_plain_key() } else { self.ends_a_value(RepairLocation::Member) }
+    }
+
+    pub(super) fn next_word_character(&self) -> Option<char> {
+        self.peek().filter(|&c| is_word(c))
     }
 
     /// Whether `...` or `…` follows, and after it a comma or a closing bracket.

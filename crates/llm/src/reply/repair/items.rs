@@ -71,6 +71,14 @@ impl Parser<'_> {
                 }
                 _ => {}
             }
+            if closing(c).is_some() && self.look_ahead(start, |lookahead| lookahead.strictly().is_plain_key()) {
+                // The bracket of a list at the end could be the missing one.
+                if items.last().is_some_and(Value::is_array) {
+                    return Err(Stop::Rejected("it is not clear where a list or an object ends", start));
+                }
+                self.missing_bracket(comma.unwrap_or(before), start)?;
+                return Ok(items);
+            }
             comma = None;
             bare = is_word(c);
             items.push(self.value(depth, RepairLocation::Item)?);
@@ -91,6 +99,20 @@ impl Parser<'_> {
             self.bump();
         }
         Ok(if repair == BracketRepair::Drop { AfterBracket::Continue } else { AfterBracket::End })
+    }
+
+    /// Ends a list whose closing bracket is missing at `end`, because a key and a colon follow at `key`.
+    fn missing_bracket(&mut self, end: usize, key: usize) -> Result<(), Stop> {
+        match self.bracket {
+            None => Err(Stop::Bracket(key)),
+            Some(BracketRepair::Insert) if !self.bracket_used => {
+                self.bracket_used = true;
+                self.repairs.retain(|repair| repair.at < end);
+                self.at = end;
+                self.add_repair(RepairKind::WrongBracket, end)
+            }
+            Some(_) => Err(Stop::Rejected("it is not clear where a list or an object ends", key)),
+        }
     }
 
     /// Skips `...` or `…` in place of further fields or items, which must stand alone between commas and brackets.

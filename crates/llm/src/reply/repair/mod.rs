@@ -9,9 +9,11 @@ mod bare;
 mod bare_text;
 mod characters;
 mod encoded;
+mod escape;
 mod follow;
 mod items;
 mod parser;
+mod quote_error;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -26,6 +28,7 @@ use crate::reply::repair::characters::{closing, is_quote, is_space, plain};
 use crate::reply::repair::follow::Lookahead;
 use crate::reply::repair::items::BracketRepair;
 use crate::reply::repair::parser::{Parser, Stop};
+use crate::reply::repair::quote_error::QuoteReading;
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 use crate::reply::surroundings;
 
@@ -172,33 +175,37 @@ fn starts_object(text: &str, start: usize) -> bool {
     }
 }
 
-/// The object at `start`. If parsing fails, a second attempt lets typographic quotes end strings that start with plain quotes.
+/// The object at `start`. If parsing fails, its quotes are read in other ways ([`QuoteReading`]).
 fn object_at(text: &str, start: usize) -> Result<RepairedText, Rejection> {
     if let Some(object) = encoded::object(text.get(start..).unwrap_or_default()) {
         let repairs = vec![RepairRecord { kind: RepairKind::DoubleEncoded, at: start }];
         return Ok(RepairedText { object, repairs, end: text.len() });
     }
-    match read(text, start, false) {
+    match read(text, start, QuoteReading::Matching) {
         Ok(repaired) if !is_cut(&repaired) => Ok(repaired),
         // In a truncated text, a typographic quote may have ended a string, so that neither result is certain.
-        Ok(cut) => match read(text, start, true) {
+        Ok(cut) => match read(text, start, QuoteReading::Mixed) {
             Ok(other) if other.object == cut.object => Ok(cut),
             Ok(_) => Err(("it is not clear which quotes end its strings", start)),
             Err(rejected) => Err(rejected),
         },
-        Err(rejected) => read(text, start, true).map_err(|_| rejected),
+        // A reading that drops a field at the end may have taken the rest of the text for it.
+        Err(rejected) => read(text, start, QuoteReading::Mixed)
+            .and_then(|other| if drops_field(&other) { Err(rejected) } else { Ok(other) })
+            .or_else(|_| read_once(text, start, QuoteReading::OneError, None))
+            .map_err(|_| rejected),
     }
 }
 
 /// Reads the object at `start`. A closing bracket that does not match the opening one can be read in several ways; the object is
 /// accepted only if all complete readings have the same value.
-fn read(text: &str, start: usize, mixed: bool) -> Result<RepairedText, Rejection> {
-    let unclear = match read_once(text, start, mixed, None) {
+fn read(text: &str, start: usize, quotes: QuoteReading) -> Result<RepairedText, Rejection> {
+    let unclear = match read_once(text, start, quotes, None) {
         Ok(repaired) => return Ok(repaired),
         Err(Stop::Bracket(at)) => at,
         Err(stop) => return Err(rejection(stop, text)),
     };
-    let readings = BracketRepair::ALL.map(|repair| read_once(text, start, mixed, Some(repair)));
+    let readings = BracketRepair::ALL.map(|repair| read_once(text, start, quotes, Some(repair)));
     let mut possible = readings.into_iter().filter_map(Result::ok);
     let ambiguous = Err(("it is not clear where a list or an object ends", unclear));
     let Some(first) = possible.next() else { return ambiguous };
@@ -223,8 +230,13 @@ fn rejection(stop: Stop, text: &str) -> Rejection {
     }
 }
 
-fn read_once(text: &str, start: usize, mixed: bool, bracket: Option<BracketRepair>) -> Result<RepairedText, Stop> {
-    let mut parser = Parser::new(text, start, mixed, bracket);
+fn read_once(
+    text: &str,
+    start: usize,
+    quotes: QuoteReading,
+    bracket: Option<BracketRepair>,
+) -> Result<RepairedText, Stop> {
+    let mut parser = Parser::new(text, start, quotes, bracket);
     let object = parser.object()?;
     let end = parser.at;
     let rest = parser.rest();
@@ -255,6 +267,10 @@ fn read_once(text: &str, start: usize, mixed: bool, bracket: Option<BracketRepai
 fn comma_bytes(rest: &str) -> usize {
     let after = rest.trim_start_matches(|c| is_space(c) || plain(c) == ',');
     rest.len() - after.len()
+}
+
+fn drops_field(repaired: &RepairedText) -> bool {
+    repaired.repairs.iter().any(|repair| repair.kind == RepairKind::CutField)
 }
 
 fn is_cut(repaired: &RepairedText) -> bool {

@@ -5,9 +5,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::reply::repair::characters::{closing, is_json_space, is_space, is_word, plain};
+use crate::reply::repair::characters::{closing, is_json_space, is_quote, is_space, is_word, plain};
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::items::{AfterBracket, BracketRepair};
+use crate::reply::repair::quote_error::{QuoteError, QuoteReading};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 
 /// The maximum nesting depth, as for the other strategies.
@@ -32,8 +33,10 @@ pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
     pub(super) repairs: Vec<RepairRecord>,
-    /// Whether a typographic quote may end a string that starts with a plain quote.
-    pub(super) mixed: bool,
+    pub(super) quotes: QuoteReading,
+    pub(super) quote_error: QuoteError,
+    /// Whether every quote is doubled, as in CSV.
+    pub(super) doubled: bool,
     /// Whether full-width punctuation was used as syntax.
     pub(super) wide: bool,
     /// Whether the end of a string was determined from the text after it; then no quotes may follow the object.
@@ -51,12 +54,14 @@ pub(super) struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    pub(super) const fn new(text: &'t str, at: usize, mixed: bool, bracket: Option<BracketRepair>) -> Self {
+    pub(super) const fn new(text: &'t str, at: usize, quotes: QuoteReading, bracket: Option<BracketRepair>) -> Self {
         Self {
             text,
             at,
             repairs: Vec::new(),
-            mixed,
+            quotes,
+            quote_error: QuoteError { found: false, no_comma: false, is_key: false },
+            doubled: false,
             wide: false,
             guessed: false,
             bare_text: false,
@@ -98,10 +103,23 @@ impl<'t> Parser<'t> {
             )
         };
         let starts_inside = self.repairs.iter().any(|repair| repair.kind == RepairKind::MissingBrace);
-        let is_unlikely = self.unlikely_key && (self.guessed || starts_inside);
+        let has = |kind: RepairKind| self.repairs.iter().any(|repair| repair.kind == kind);
+        let no_opening_quote = has(RepairKind::MissingQuote) && !self.quote_error.found;
+        let is_unlikely = (self.unlikely_key && (self.guessed || starts_inside || no_opening_quote))
+            || (has(RepairKind::MissingQuote)
+                && [
+                    RepairKind::DoubleEncoded,
+                    RepairKind::FullWidth,
+                    RepairKind::OtherSpace,
+                    RepairKind::WrongBracket,
+                    RepairKind::ExtraBracket,
+                ]
+                .into_iter()
+                .any(has));
         if is_unlikely || (self.guessed && self.repairs.iter().any(ambiguous)) {
             return Err(Stop::Rejected("too much is missing to determine where its strings end", start));
         }
+        self.check_quote_error(start)?;
         Ok(object)
     }
 
@@ -125,6 +143,14 @@ impl<'t> Parser<'t> {
             let start = self.at;
             if self.ellipsis(start, comma.is_some(), members.is_empty())? {
                 comma = None;
+                continue;
+            }
+            // After a comma, or at the end of a field.
+            if !members.is_empty()
+                && self.look_ahead(start, |lookahead| lookahead.strictly().extra_word(comma.is_some()))
+            {
+                self.add_repair(RepairKind::ExtraWord, start)?;
+                self.skip_word();
                 continue;
             }
             match plain(c) {
@@ -202,6 +228,10 @@ impl<'t> Parser<'t> {
         let key = self.key()?;
         let after_key = self.at;
         let colon = self.token()?.ok_or(Stop::Cut)?;
+        let is_colon = colon == ':' || (self.wide && plain(colon) == ':');
+        if was_quoted && key.ends_with(':') && !(is_colon && self.at == after_key) {
+            return Err(Stop::Rejected("it is not clear where a key ends", after_key));
+        }
         match plain(colon) {
             ':' => self.punctuation(colon)?,
             '=' => {
@@ -230,7 +260,11 @@ impl<'t> Parser<'t> {
     fn key(&mut self) -> Result<String, Stop> {
         let start = self.at;
         if self.peek().and_then(closing).is_some() {
-            let key = self.quoted(RepairLocation::Key)?;
+            let quoted = self.quoted(RepairLocation::Key);
+            if let Some(key) = self.unclosed_key(start)? {
+                return Ok(key);
+            }
+            let key = self.without_line_ends(quoted?, start);
             self.unlikely_key |= key.contains(['{', '}', '[', ']', ',', ':', '\n']);
             return Ok(key);
         }
@@ -248,7 +282,7 @@ impl<'t> Parser<'t> {
             return Err(Stop::Rejected("a key was expected", start));
         }
         // `content": …`: only the opening quote is missing.
-        if self.peek() == Some('"') {
+        if matches!(self.peek(), Some('"' | '\'')) {
             self.bump();
         }
         self.add_repair(RepairKind::UnquotedKey, start)?;
@@ -283,6 +317,19 @@ impl<'t> Parser<'t> {
             '\\' => self.escaped_quoted(location).map(Value::String),
             _ => self.bare(depth, location),
         }
+    }
+
+    /// `key`, whose opening quote is at `start`, without unescaped line ends next to its quotes, if it is a name.
+    fn without_line_ends(&self, key: String, start: usize) -> String {
+        let raw = self.text.get(start..self.at).unwrap_or_default().trim_matches(is_quote);
+        let name = raw.trim_matches(is_json_space);
+        let is_name = !name.is_empty() && name.chars().all(is_word);
+        if is_name && raw.contains('\n') { name.to_owned() } else { key }
+    }
+
+    fn skip_word(&mut self) {
+        let rest = self.rest();
+        self.at += rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
     }
 
     fn brace(&mut self) -> Result<bool, Stop> {
@@ -361,6 +408,7 @@ impl<'t> Parser<'t> {
     pub(super) fn look_ahead<T>(&mut self, at: usize, mut check: impl FnMut(&mut Lookahead<'t>) -> T) -> T {
         let mut lookahead = Lookahead::new(self.text, at, self.wide);
         lookahead.in_tuple = self.tuples > 0;
+        lookahead.doubled = self.doubled;
         let answer = check(&mut lookahead);
         self.lookahead += lookahead.looked();
         answer

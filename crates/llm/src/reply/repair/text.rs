@@ -8,25 +8,31 @@
 use crate::reply::repair::characters::{closing, is_quote, is_space, is_word, plain};
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::parser::{Parser, Stop};
+use crate::reply::repair::quote_error::QuoteReading;
 use crate::reply::repair::record::RepairKind;
 
-struct Quoted {
-    location: RepairLocation,
-    start: usize,
+pub(super) struct Quoted {
+    pub(super) location: RepairLocation,
+    pub(super) start: usize,
     open: char,
-    close: char,
-    text: String,
+    pub(super) close: char,
+    pub(super) text: String,
     /// The number of unescaped quotes of its own kind inside it.
     raw_quotes: usize,
     /// The number of unescaped quotes inside it that stand for inches.
     inches: usize,
     /// The number of escaped quotes of its own kind inside it.
-    escaped_quotes: usize,
+    pub(super) escaped_quotes: usize,
     /// The number of open pairs of typographic quotes inside it.
     nested: usize,
     /// The number of typographic opening quotes inside a string with plain quotes that nothing has closed yet.
-    unclosed: usize,
+    pub(super) unclosed: usize,
     control: bool,
+    /// The length of the text before its first unescaped quote.
+    before_quotes: usize,
+    /// Whether it ends without a closing quote.
+    pub(super) unclosed_end: bool,
+    doubled_open: bool,
 }
 
 impl Parser<'_> {
@@ -56,7 +62,16 @@ impl Parser<'_> {
             nested: 0,
             unclosed: 0,
             control: false,
+            before_quotes: usize::MAX,
+            unclosed_end: false,
+            doubled_open: false,
         };
+        if self.starts_doubled(open, location)? {
+            self.bump();
+            self.add_repair(RepairKind::DoubleEncoded, start)?;
+            return self.repeated_quotes(quoted, 2);
+        }
+        quoted.doubled_open = self.skip_doubled_open(open, start, location)?;
         if matches!(open, '"' | '\'') && location != RepairLocation::Key && self.rest().starts_with(doubled(open)) {
             self.bump();
             self.bump();
@@ -64,16 +79,22 @@ impl Parser<'_> {
             if self.look_ahead(self.at, |lookahead| lookahead.continues(location)) {
                 return Err(Stop::Rejected("three quotes in a row: it is not clear which one ends the string", start));
             }
-            return self.triple_quoted(quoted);
+            return self.repeated_quotes(quoted, 3);
         }
         loop {
             self.take_plain_text(&mut quoted);
-            let Some(c) = self.peek() else { return Err(quoted.cut()) };
+            let Some(c) = self.peek() else { return Err(quoted.cut(self.wide)) };
             match c {
                 '\\' => self.take_escape(&mut quoted)?,
                 '\0'..='\u{1f}' => self.take_control(&mut quoted, c)?,
                 _ if self.ends(&mut quoted, c)? => {
-                    self.bump();
+                    if !quoted.unclosed_end {
+                        // In a list, the quote may start the item of this line.
+                        if quoted.location == RepairLocation::Item && self.starts_line() && quoted.control {
+                            return Err(Stop::Rejected("it is not clear where the string ends", quoted.start));
+                        }
+                        self.bump();
+                    }
                     return quoted.finish();
                 }
                 _ => self.take_char(&mut quoted, c),
@@ -81,25 +102,43 @@ impl Parser<'_> {
         }
     }
 
-    fn triple_quoted(&mut self, mut quoted: Quoted) -> Result<String, Stop> {
+    /// The rest of a string enclosed by two or three quotes on each side.
+    fn repeated_quotes(&mut self, mut quoted: Quoted, count: usize) -> Result<String, Stop> {
         loop {
             self.take_plain_text(&mut quoted);
             let Some(c) = self.peek() else { return Err(Stop::Rejected("triple quotes are not closed", quoted.start)) };
             match c {
-                '\\' => self.take_escape(&mut quoted)?,
+                '\\' => {
+                    self.take_escape(&mut quoted)?;
+                    // The escaped quote is doubled as well.
+                    if count == 2 && quoted.text.ends_with(quoted.open) && self.peek() == Some(quoted.open) {
+                        self.bump();
+                    }
+                }
                 '\0'..='\u{1f}' => self.take_control(&mut quoted, c)?,
-                _ if c == quoted.open && self.ends_triple_quoted(c, quoted.location) => {
-                    (0..3).for_each(|_| self.bump());
+                _ if c == quoted.open && self.ends_repeated(c, count, quoted.location) => {
+                    (0..count).for_each(|_| self.bump());
                     return Ok(quoted.text);
+                }
+                _ if c == quoted.open && count == 2 => {
+                    return Err(Stop::Rejected("it is not clear where the string ends", quoted.start));
                 }
                 _ => self.take_char(&mut quoted, c),
             }
         }
     }
 
-    fn ends_triple_quoted(&mut self, quote: char, location: RepairLocation) -> bool {
-        let triple = self.rest().get(1..).is_some_and(|rest| rest.starts_with(doubled(quote)));
-        triple && self.look_ahead(self.at + 3, |lookahead| lookahead.continues(location))
+    fn ends_repeated(&mut self, quote: char, count: usize, location: RepairLocation) -> bool {
+        let is_repeated = self.rest().chars().take(count).filter(|&c| c == quote).count() == count;
+        is_repeated && self.ends_string(self.at + count * quote.len_utf8(), location)
+    }
+
+    /// Whether the text at `after`, after a quote, may follow a key or value.
+    pub(super) fn ends_string(&mut self, after: usize, location: RepairLocation) -> bool {
+        match location {
+            RepairLocation::Key => self.look_ahead(after, Lookahead::after_space).map(plain) == Some(':'),
+            _ => self.look_ahead(after, |lookahead| lookahead.continues(location)),
+        }
     }
 
     /// Consumes characters without special meaning in one step.
@@ -134,12 +173,13 @@ impl Parser<'_> {
         let is_closing = c == quoted.close;
         if quoted.open == quoted.close {
             return match c {
+                _ if is_closing && self.ends_doubled_key(c, &quoted.text, quoted.location)? => Ok(true),
                 _ if is_closing && quoted.location == RepairLocation::Key && self.is_inside_a_word(c) => {
                     quoted.raw_quotes += 1;
                     self.guessed = true;
                     self.add_repair(RepairKind::RawQuote, self.at).map(|()| false)
                 }
-                _ if is_closing && (quoted.location == RepairLocation::Key || self.continues(c, quoted.location)) => {
+                _ if is_closing && (quoted.location == RepairLocation::Key || self.continues_after(c, quoted)) => {
                     Ok(true)
                 }
                 _ if is_closing && quoted.unclosed > 0 => {
@@ -147,23 +187,24 @@ impl Parser<'_> {
                     self.guessed = true;
                     self.add_repair(RepairKind::RawQuote, self.at).map(|()| false)
                 }
+                _ if is_closing && self.quotes == QuoteReading::OneError => self.repair_quote_error(quoted, c),
                 _ if is_closing => self.take_inner_quote(quoted, c).map(|()| false),
-                '„' | '“' if !self.mixed && quoted.open == '"' => {
+                '„' | '“' if self.quotes != QuoteReading::Mixed && quoted.open == '"' => {
                     // In German, `“` closes.
                     quoted.unclosed =
                         if c == '“' && quoted.unclosed > 0 { quoted.unclosed - 1 } else { quoted.unclosed + 1 };
                     Ok(false)
                 }
-                '”' if !self.mixed && quoted.open == '"' => {
+                '”' if self.quotes != QuoteReading::Mixed && quoted.open == '"' => {
                     quoted.unclosed = quoted.unclosed.saturating_sub(1);
                     Ok(false)
                 }
                 '´' | '\'' if quoted.open == '`' => self.ends_with_other_quote(quoted, c),
-                '“' if self.mixed && quoted.open == '"' => {
+                '“' if self.quotes == QuoteReading::Mixed && quoted.open == '"' => {
                     quoted.nested += 1;
                     Ok(false)
                 }
-                '”' if self.mixed && quoted.open == '"' && quoted.nested > 0 => {
+                '”' if self.quotes == QuoteReading::Mixed && quoted.open == '"' && quoted.nested > 0 => {
                     if quoted.location != RepairLocation::Key && self.continues(c, quoted.location) {
                         return Err(Stop::Rejected("it is not clear which quote ends the string", self.at));
                     }
@@ -171,7 +212,10 @@ impl Parser<'_> {
                     Ok(false)
                 }
                 // Not in a list, where the text after a comma is too ambiguous.
-                '”' if self.mixed && quoted.open == '"' && quoted.location != RepairLocation::Item => {
+                '”' if self.quotes == QuoteReading::Mixed
+                    && quoted.open == '"'
+                    && quoted.location != RepairLocation::Item =>
+                {
                     self.ends_with_other_quote(quoted, c)
                 }
                 _ => Ok(false),
@@ -198,6 +242,7 @@ impl Parser<'_> {
             // `“content“` and `“content"` are common typing errors.
             '“' | '”' | '"'
                 if matches!(quoted.open, '“' | '„')
+                    && !(c == '"' && self.has_escaped_quote(quoted.start))
                     && quoted.nested == 0
                     && self.ends_with_other_quote(quoted, c)? =>
             {
@@ -212,6 +257,11 @@ impl Parser<'_> {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Whether an escaped plain quote is between `start` and the current position, so that plain quotes may enclose the string.
+    fn has_escaped_quote(&self, start: usize) -> bool {
+        self.text.get(start..self.at).is_some_and(|text| text.contains("\\\""))
     }
 
     /// Whether `c`, a quote of another kind than the opening one, ends the string.
@@ -235,6 +285,15 @@ impl Parser<'_> {
         self.look_ahead(self.at + c.len_utf8(), |lookahead| lookahead.continues(location))
     }
 
+    /// As [`Self::continues`]; also a word before the next key may follow, unless quotes inside the string make it uncertain.
+    fn continues_after(&mut self, c: char, quoted: &Quoted) -> bool {
+        let is_certain = quoted.raw_quotes == 0 && quoted.unclosed == 0;
+        self.look_ahead(self.at + c.len_utf8(), |lookahead| {
+            lookahead.may_have_extra_word = is_certain;
+            lookahead.continues(quoted.location)
+        })
+    }
+
     /// Whether a colon that may be syntax follows `c`, the current character, so that a key ends there.
     fn is_before_colon(&mut self, c: char) -> bool {
         let after = self.look_ahead(self.at + c.len_utf8(), Lookahead::after_space);
@@ -249,7 +308,9 @@ impl Parser<'_> {
             let next = self.text.get(after_quote..).and_then(|rest| rest.chars().next());
             let after = self.look_ahead(after_quote, Lookahead::after_space);
             let colon = self.is_before_colon(c);
-            let reason = if quoted.location == RepairLocation::Item && !quoted.encloses_words(next, after) {
+            let is_before_end = after == Some(c) && next != after && self.ends_after_space(c, quoted);
+            let after_words = after.filter(|_| !is_before_end);
+            let reason = if quoted.location == RepairLocation::Item && !quoted.encloses_words(next, after_words) {
                 Some("a string in a list contains a quote that is not escaped")
             } else if quoted.is_inch_mark(next) && !colon {
                 None
@@ -257,7 +318,7 @@ impl Parser<'_> {
                 Some("a quote inside a string is not escaped and does not enclose anything")
             } else if colon {
                 Some("a string seems to continue past the next key")
-            } else if after == Some(c) {
+            } else if after == Some(c) && !(is_before_end && quoted.location == RepairLocation::Item) {
                 let location = quoted.location;
                 let last = next == Some(c)
                     && self.look_ahead(after_quote + c.len_utf8(), |lookahead| lookahead.continues(location));
@@ -266,9 +327,15 @@ impl Parser<'_> {
                 None
             };
             if let Some(reason) = reason {
+                // The last quote of the text: the string is only incomplete.
+                if quoted.raw_quotes > 0 && !self.text.get(after_quote..).is_some_and(|rest| rest.contains(is_syntax)) {
+                    self.at = self.text.len();
+                    return Err(quoted.cut(self.wide));
+                }
                 return Err(Stop::Rejected(reason, self.at));
             }
             self.check_lookahead_limit()?;
+            quoted.before_quotes = quoted.before_quotes.min(quoted.text.len());
             if quoted.is_inch_mark(next) {
                 quoted.inches += 1;
             } else {
@@ -277,6 +344,19 @@ impl Parser<'_> {
             self.guessed = true;
         }
         self.add_repair(RepairKind::RawQuote, self.at)
+    }
+
+    /// Whether only spaces are before the current position on its line.
+    fn starts_line(&self) -> bool {
+        self.text.get(..self.at).is_some_and(|before| before.trim_end_matches([' ', '\t']).ends_with('\n'))
+    }
+
+    /// Whether another quote `c` follows the current one after spaces, and ends the string.
+    fn ends_after_space(&mut self, c: char, quoted: &Quoted) -> bool {
+        let inside = self.rest().get(c.len_utf8()..).unwrap_or_default();
+        let space = inside.len() - inside.trim_start_matches(' ').len();
+        let end = self.at + c.len_utf8() + space;
+        space > 0 && self.look_ahead(end + c.len_utf8(), |lookahead| lookahead.strictly().continues(quoted.location))
     }
 
     /// Whether `c`, the current character, is between two characters of words.
@@ -291,80 +371,6 @@ impl Parser<'_> {
         let letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
         letter(self.text.get(..self.at).and_then(|before| before.chars().next_back()))
             && letter(self.rest().chars().nth(1))
-    }
-
-    /// Decodes an escape. Unknown escapes are unchanged, except for escaped quotes.
-    fn take_escape(&mut self, quoted: &mut Quoted) -> Result<(), Stop> {
-        let at = self.at;
-        self.bump();
-        let Some(c) = self.peek() else { return Err(quoted.cut()) };
-        let known = match c {
-            '"' | '\\' | '/' => Some(c),
-            'b' => Some('\u{8}'),
-            'f' => Some('\u{c}'),
-            'n' => Some('\n'),
-            'r' => Some('\r'),
-            't' => Some('\t'),
-            'u' => return self.take_code_point(quoted, at),
-            _ => None,
-        };
-        if c == quoted.close {
-            quoted.escaped_quotes += 1;
-        }
-        match known {
-            Some(meant) => quoted.text.push(meant),
-            None => {
-                self.add_repair(RepairKind::OtherEscape, at)?;
-                if !matches!(c, '\'' | '`' | '“' | '”' | '‘' | '’' | '「' | '」' | '『' | '』' | '＂') {
-                    quoted.text.push('\\');
-                }
-                if c < ' ' {
-                    return Ok(());
-                }
-                quoted.text.push(c);
-            }
-        }
-        self.bump();
-        Ok(())
-    }
-
-    /// Decodes `\uXXXX` and the second half of a surrogate pair, starting at the `u`.
-    fn take_code_point(&mut self, quoted: &mut Quoted, at: usize) -> Result<(), Stop> {
-        let rest = self.rest();
-        let Some(hex_unit) = hex_unit(rest) else {
-            let digits = rest.chars().skip(1).take_while(char::is_ascii_hexdigit).take(4).count();
-            if 1 + digits == rest.len() {
-                return Err(quoted.cut());
-            }
-            self.add_repair(RepairKind::OtherEscape, at)?;
-            quoted.text.push_str("\\u");
-            self.bump();
-            return Ok(());
-        };
-        let low = || escaped_hex_unit(rest.get(5..)?).filter(|low| (0xDC00..0xE000).contains(low));
-        if (0xD800..0xDC00).contains(&hex_unit)
-            && rest.len() < 11
-            && may_start_escape(rest.get(5..).unwrap_or_default())
-        {
-            return Err(quoted.cut());
-        }
-        match (char::from_u32(hex_unit), low()) {
-            (Some(c), _) => {
-                quoted.text.push(c);
-                self.at += 5;
-            }
-            (None, Some(low)) if hex_unit < 0xDC00 => {
-                let c = char::from_u32(0x10000 + ((hex_unit - 0xD800) << 10) + (low - 0xDC00));
-                quoted.text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
-                self.at += 11;
-            }
-            (None, _) => {
-                self.add_repair(RepairKind::LoneSurrogate, at)?;
-                quoted.text.push(char::REPLACEMENT_CHARACTER);
-                self.at += 5;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -394,49 +400,50 @@ impl Quoted {
         let before = self.text.chars().next_back();
         let is_second = (self.raw_quotes + self.escaped_quotes) % 2 == 1;
         let beside = if is_second { before } else { next };
-        beside.is_some_and(is_word)
-            && !after.is_some_and(separates)
-            && !self.text.trim_end().chars().next_back().is_some_and(separates)
+        let mut last = self.text.trim_end().chars().rev();
+        let is_after_separator = match last.next() {
+            // Items would be separated by a comma between two quotes.
+            Some(',') if !is_second && self.escaped_quotes == 0 => last.find(|&c| !is_space(c)).is_none_or(separates),
+            last => last.is_some_and(separates),
+        };
+        beside.is_some_and(is_word) && !after.is_some_and(separates) && !is_after_separator
     }
 
     /// The error for a string that is incomplete at the end of the raw text.
-    fn cut(&self) -> Stop {
+    pub(super) fn cut(&self, wide: bool) -> Stop {
+        // With unescaped quotes, it may contain other fields, unless there is no colon after them.
+        let colon = |c: char| c == ':' || (wide && plain(c) == ':');
+        let may_contain_fields =
+            self.raw_quotes > 0 && self.text.get(self.before_quotes..).is_none_or(|text| text.contains(colon));
         // A string that ends like an object probably contains the end of the object.
         let closed = self.text.trim_end_matches(|c| is_space(c) || c == '`').ends_with(['}', '｝']);
         let swallowed = match self.location {
-            _ if closed && (self.raw_quotes > 0 || self.open != '"') => true,
+            _ if closed && (may_contain_fields || self.open != '"') => true,
             RepairLocation::Key => !self.text.chars().all(|c| is_word(c) || is_space(c)),
-            _ => self.raw_quotes > 0 || (self.open != '"' && self.nested > 0),
+            _ => may_contain_fields || (self.open != '"' && self.nested > 0),
         };
         if swallowed { Stop::Rejected("it is not clear where the string ends", self.start) } else { Stop::Cut }
     }
 
     fn finish(self) -> Result<String, Stop> {
-        if self.raw_quotes > 0 && (self.raw_quotes + self.escaped_quotes) % 2 == 1 {
+        if self.doubled_open && self.text.contains(['"', '“', '”', '„', '«', '»']) {
+            return Err(Stop::Rejected("two quotes in a row: it is not clear which one starts the string", self.start));
+        }
+        // An escaped quote does not match one that could be a doubled quote, or that could separate items.
+        let at_edge =
+            self.before_quotes == 0 || self.text.ends_with(self.close) || self.location == RepairLocation::Item;
+        if self.raw_quotes % 2 == 1 && (self.escaped_quotes.is_multiple_of(2) || at_edge) {
             return Err(Stop::Rejected("a quote inside a string is not escaped and has no matching quote", self.start));
         }
         Ok(self.text)
     }
 }
 
-const fn doubled(quote: char) -> &'static str {
+pub(super) const fn doubled(quote: char) -> &'static str {
     if quote == '"' { "\"\"" } else { "''" }
 }
 
-fn hex_unit(text: &str) -> Option<u32> {
-    let digits = text.get(1..5)?;
-    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
-}
-
-fn escaped_hex_unit(text: &str) -> Option<u32> {
-    hex_unit(text.strip_prefix('\\').filter(|rest| rest.starts_with('u'))?)
-}
-
-/// Whether `text`, which extends to the end, may be the start of `\uXXXX`; true if it is empty.
-fn may_start_escape(text: &str) -> bool {
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match text.strip_prefix('\\') {
-        Some(rest) => rest.is_empty() || rest.strip_prefix('u').is_some_and(digits),
-        None => text.is_empty(),
-    }
+/// Whether `c` may belong to another field.
+const fn is_syntax(c: char) -> bool {
+    is_quote(c) || matches!(c, ':' | '：')
 }
