@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_masked_reply_is_parsed_as_before() {
-        let masker = Masker::new([&json!("YES"), &json!("小林"), &json!(4711)]);
+        let masker = Masker::new(&[json!("YES").into(), json!("小林").into(), json!(4711).into()]);
         for (text, own, masked) in [
             (r#"{"content":"小林 YES","EXIT":"YES"}"#, "EXIT", r#"{"content":"*** ***","EXIT":"YES"}"#),
             (r#"小林: {"EXIT":"YES","n":4711}"#, "EXIT", r#"{"EXIT":"YES","n":"***"}"#),

@@ -190,7 +190,7 @@ fn values(index: usize) -> Value {
 fn names(index: usize) -> TemplateNames {
     let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
     for (name, value) in values(index).as_object().unwrap() {
-        let (value, source) = (value.clone(), "test".to_owned());
+        let (value, source) = (value.clone().into(), "test".to_owned());
         layer.put(name, Stored { value, source, round: None, at: String::new() });
     }
     let mut scopes = Scopes::default();

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use crate::source::core_schema;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
+use crate::value::digits::Digits;
+use crate::value::exact::ExactValue;
 
 /// The maximum nesting depth of lists and mappings, with aliases followed. Functions that walk a tree may recurse.
 pub const MAX_DEPTH: usize = 128;
@@ -85,6 +87,21 @@ impl YamlNode {
             NodeKind::Mapping(entries) => Value::Object(
                 entries.iter().map(|entry| (entry.key.value.clone(), entry.value.to_json())).collect::<Map<_, _>>(),
             ),
+        }
+    }
+
+    /// The tree as JSON, with the digits of its plain numbers.
+    pub fn to_exact(&self) -> ExactValue {
+        ExactValue::new(self.to_json(), self.digits())
+    }
+
+    fn digits(&self) -> Option<Digits> {
+        match &self.kind {
+            NodeKind::Scalar(scalar) => Digits::of_number(&scalar.text).filter(|_| scalar.value().is_number()),
+            NodeKind::Sequence(items) => Digits::of_items(items.iter().map(|item| item.digits())),
+            NodeKind::Mapping(entries) => {
+                Digits::of_fields(entries.iter().map(|entry| (entry.key.value.clone(), entry.value.digits())))
+            }
         }
     }
 

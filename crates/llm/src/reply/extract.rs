@@ -6,6 +6,7 @@
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::value::digits::Digits;
 use memchr::memchr;
 use serde_json::{Map, Value};
 
@@ -24,7 +25,7 @@ const MAX_UNCLOSED_BRACES: usize = 4;
 /// # Errors
 /// There is none; there are two that differ; it is part of something larger; an object that may be the reply does not parse (with its
 /// error and byte position, never its text).
-pub fn object(text: &str, own: &[&str]) -> Result<Map<String, Value>, Message> {
+pub fn object(text: &str, own: &[&str]) -> Result<(Map<String, Value>, Option<Digits>), Message> {
     let reply = after_reasoning(text);
     // Positions are relative to the complete text.
     let skipped = text.len() - reply.len();
@@ -46,7 +47,7 @@ struct Search<'a> {
     own: &'a [&'a str],
     /// The text outside the objects, with [`surroundings::OBJECT`] in place of each object that parses.
     prose: String,
-    found: Option<Map<String, Value>>,
+    found: Option<(Map<String, Value>, Option<Digits>)>,
     /// Whether a draft before the object was given up.
     abandoned: bool,
 }
@@ -61,7 +62,7 @@ impl Search<'_> {
             let quoted = inside.starts_with(['"', '}']);
             match object_at(text, start) {
                 Ok((object, end)) => {
-                    self.take(object)?;
+                    self.take(object, text.get(start..end).unwrap_or_default())?;
                     at = end;
                     continue;
                 }
@@ -125,16 +126,16 @@ impl Search<'_> {
         }
     }
 
-    fn take(&mut self, object: Map<String, Value>) -> Result<(), Message> {
+    fn take(&mut self, object: Map<String, Value>, json: &str) -> Result<(), Message> {
         self.prose.push(surroundings::OBJECT);
         if !is_reply(&object, self.own) {
             return Ok(());
         }
         match &self.found {
-            Some(found) if *found != object => Err(Message::word("there are several objects, and their values differ")),
+            Some((found, _)) if *found != object => Err(Message::word("there are several objects, and their values differ")),
             Some(_) => Ok(()),
             None => {
-                self.found = Some(object);
+                self.found = Some((object, Digits::of_json(json)));
                 Ok(())
             }
         }
@@ -248,7 +249,7 @@ mod tests {
     const OWN: &[&str] = &["a", "content"];
 
     fn found(text: &str) -> Value {
-        object(text, OWN).map_or(Value::Null, Value::Object)
+        object(text, OWN).map_or(Value::Null, |(object, _)| Value::Object(object))
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Gives the yes/no fields of a reply and its empty outputs their meaning before it is coerced to its schema (docs/replies.md).
 
 use bcc_lang::value::declared::DeclaredType;
-use serde_json::{Map, Number, Value, json};
+use bcc_lang::value::digits::Digits;
+use serde_json::{Map, Value, json};
 
 use crate::reply::coerce::{Coercion, CoercionRecord, pointer};
 use crate::reply::exit::{is_no_value, is_reported, yes_or_no};
@@ -12,9 +13,13 @@ const SAFETY: &str = "safety_risk";
 const DETECTED: &str = "detected";
 
 /// Sets `EXIT`, `safety_risk.detected` and `metadata.crisis_signal` to what they mean, if `shape` has them, and outputs that say that
-/// there is no value to null. A number in `raw` whose digits a number cannot keep becomes text if the output may be text. Returns a
-/// record of each value that was changed or is unknown.
-pub(crate) fn resolve(object: &mut Map<String, Value>, raw: &str, shape: &ReplyShape) -> Vec<CoercionRecord> {
+/// there is no value to null. A number becomes text with its `digits` if the output is text, or has no type and is longer than a number.
+/// Returns a record of each value that was changed or is unknown.
+pub(crate) fn resolve(
+    object: &mut Map<String, Value>,
+    digits: Option<&Digits>,
+    shape: &ReplyShape,
+) -> Vec<CoercionRecord> {
     let mut records = Vec::new();
     let has = |name: &str| shape.reserved().any(|reserved| reserved == name);
     if has("EXIT")
@@ -36,7 +41,7 @@ pub(crate) fn resolve(object: &mut Map<String, Value>, raw: &str, shape: &ReplyS
     }
     for output in shape.outputs() {
         if let Some(Value::Number(number)) = object.get(&output.name)
-            && let Some(digits) = spelling(raw, &output.name, number)
+            && let Some(digits) = digits.and_then(|digits| digits.field(&output.name)).and_then(Digits::number)
             && output.choices.is_empty()
         {
             // An integer that does not fit is an identifier; a decimal is a number unless a text was requested.
@@ -60,20 +65,6 @@ pub(crate) fn resolve(object: &mut Map<String, Value>, raw: &str, shape: &ReplyS
         }
     }
     records
-}
-
-/// How `raw` writes `number`, the value of the field `name`, if that differs from how it would be written again, and if there is only
-/// one such field.
-fn spelling<'r>(raw: &'r str, name: &str, number: &Number) -> Option<&'r str> {
-    let key = Value::from(name).to_string();
-    let mut spellings = raw.match_indices(&key).filter_map(|(at, _)| {
-        let value = raw.get(at + key.len()..)?.trim_start().strip_prefix(':')?.trim_start();
-        let end = value.find(|c: char| !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E')));
-        value.get(..end?).filter(|digits| !digits.is_empty())
-    });
-    let only = spellings.next().filter(|_| spellings.next().is_none())?;
-    let is_same = serde_json::from_str::<Number>(only).is_ok_and(|read| read == *number);
-    (is_same && only != number.to_string()).then_some(only)
 }
 
 /// `safety_risk` may be an object, or only what its `detected` should be.

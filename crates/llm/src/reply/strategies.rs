@@ -4,6 +4,7 @@
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::value::digits::Digits;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,8 @@ pub struct ParseFailure {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedReply {
     pub object: Map<String, Value>,
+    /// How the numbers of the object were written.
+    pub digits: Option<Digits>,
     pub strategy: ParseStrategy,
     pub failures: Vec<ParseFailure>,
     /// The repairs of the fourth strategy; empty for the others.
@@ -85,11 +88,11 @@ pub fn parse(raw: &str, own: &[&str], repair: bool) -> Result<ParsedReply, Vec<P
     let mut failures = Vec::new();
     for strategy in ParseStrategy::tried(repair) {
         match apply(strategy, raw, own, &failures) {
-            Ok((object, repairs)) => {
+            Ok((object, digits, repairs)) => {
                 if !failures.is_empty() {
                     warn!(%strategy, parse_retry_count = strategy.number(), "the reply was read by a later strategy");
                 }
-                return Ok(ParsedReply { object, strategy, failures, repairs });
+                return Ok(ParsedReply { object, digits, strategy, failures, repairs });
             }
             Err(error) => {
                 warn!(%strategy, %error, "a strategy could not read the reply");
@@ -108,8 +111,8 @@ fn apply(
     raw: &str,
     own: &[&str],
     failures: &[ParseFailure],
-) -> Result<(Map<String, Value>, Vec<RepairRecord>), Message> {
-    let object = match strategy {
+) -> Result<(Map<String, Value>, Option<Digits>, Vec<RepairRecord>), Message> {
+    let (object, digits) = match strategy {
         ParseStrategy::DirectParse => parse_object(raw),
         ParseStrategy::TrimAndParse => {
             let trimmed = raw.trim_matches(is_padding);
@@ -120,16 +123,19 @@ fn apply(
             }
         }
         ParseStrategy::ExtractJsonBlock => extract::object(raw, own),
-        ParseStrategy::RepairJson => return repair::object(raw, own),
+        ParseStrategy::RepairJson => {
+            let repaired = repair::repaired(raw, own)?;
+            return Ok((repaired.object, repaired.digits, repaired.repairs));
+        }
     }?;
-    Ok((object, Vec::new()))
+    Ok((object, digits, Vec::new()))
 }
 
 fn is_padding(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
-fn parse_object(text: &str) -> Result<Map<String, Value>, Message> {
+fn parse_object(text: &str) -> Result<(Map<String, Value>, Option<Digits>), Message> {
     if text.starts_with(is_padding) {
         return Err(Message::word("whitespace or a byte order mark precedes the JSON value"));
     }
@@ -137,7 +143,8 @@ fn parse_object(text: &str) -> Result<Map<String, Value>, Message> {
         return Err(Message::word("whitespace or a byte order mark follows the JSON value"));
     }
     if text.starts_with('{') {
-        return serde_json::from_str(text).map_err(|error| error.to_message());
+        let object = serde_json::from_str(text).map_err(|error| error.to_message())?;
+        return Ok((object, Digits::of_json(text)));
     }
     // Not an object: report its type. (Deserializing a map would give an error that quotes the text.)
     match serde_json::from_str::<Value>(text) {

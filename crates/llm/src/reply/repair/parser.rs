@@ -32,6 +32,8 @@ pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
     pub(super) repairs: Vec<RepairRecord>,
+    /// The numbers that were read, as written.
+    pub(super) numbers: Vec<&'t str>,
     /// Whether a typographic quote may end a string that starts with a plain quote.
     pub(super) mixed: bool,
     /// Whether full-width punctuation was used as syntax.
@@ -56,6 +58,7 @@ impl<'t> Parser<'t> {
             text,
             at,
             repairs: Vec::new(),
+            numbers: Vec::new(),
             mixed,
             wide: false,
             guessed: false,
