@@ -172,6 +172,13 @@ mod tests {
     }
 
     #[test]
+    fn plain_numbers_keep_their_digits() {
+        let parsed = read("a: 1.10\nb: ['1.10', 1.0, +2.50, .50, 5., 007, 0x10, !!str 1.0]\nc: &c { d: 1e3 }\ne: *c\n");
+        let expected = r#"{"a":1.10,"b":["1.10",1.0,2.50,0.50,5.0,7,16,"1.0"],"c":{"d":1e3},"e":{"d":1e3}}"#;
+        assert_eq!(parsed.root.unwrap().to_exact().to_string(), expected);
+    }
+
+    #[test]
     fn a_document_becomes_json() {
         let parsed = read(
             "# a script\n姓名: 张三\n1: one\ntrue: yes\nnull: ~\nempty:\nlist: [1, 2.5, 0x10, '3', no, {a: b}]\n\

@@ -96,6 +96,25 @@ pub(crate) fn for_filter(name: &str, arguments: &mut [Value]) {
     if COUNTING_FILTERS.contains(&name) {
         arguments.iter_mut().skip(1).for_each(|argument| *argument = plain(argument));
     }
+    if name == "format"
+        && let Some((format, formatted)) = arguments.split_first_mut()
+    {
+        let conversions = conversions(format.as_str().unwrap_or_default());
+        let of = |position: usize| conversions.get(position);
+        let numbers = formatted.iter_mut().enumerate().filter(|(position, _)| of(*position) != Some(&'s'));
+        numbers.for_each(|(_, argument)| *argument = plain(argument));
+    }
+}
+
+/// The letters of the conversions in a format: of `%s costs %.2f`, `s` and `f`.
+fn conversions(format: &str) -> Vec<char> {
+    let mut characters = format.chars();
+    let mut letters = Vec::new();
+    while characters.any(|character| character == '%') {
+        letters.extend(characters.find(|character| character.is_alphabetic() || *character == '%'));
+    }
+    letters.retain(|letter| *letter != '%');
+    letters
 }
 
 fn contains_exact(value: &Value, depth: usize) -> bool {
@@ -238,4 +257,86 @@ fn to_json(value: &Value, indent: Option<Value>, named: Kwargs) -> Result<Value,
     let json = filters::tojson(&with_numbers(value, &marked, MAX_DEPTH), indent, named)?;
     let text = json.as_str().unwrap_or_default();
     Ok(Value::from_safe_string(text.replace(&format!("\"{mark}"), "").replace(&format!("{mark}\""), "")))
+}
+
+#[cfg(test)]
+mod own_tests {
+    use super::*;
+    use crate::expr::parse::Expr;
+    use crate::template::names::{TemplateNames, session_names};
+    use crate::template::text::AuthorTexts;
+
+    fn names() -> TemplateNames {
+        let values = r#"{
+            "price": 1.10, "free": 0.00, "three": 3.0, "order": 20241018220014123456789012, "plain": 1.5,
+            "prices": [2, 1.10, 0.50], "item": { "cost": 2.50, "n": 3, "name": "tea", "<": 1.0 },
+            "items": [{ "cost": 2.50 }, { "cost": 0.5 }], "ratio": 0.12345678901234567890
+        }"#;
+        session_names(ExactValue::parse(values).unwrap())
+    }
+
+    #[test]
+    fn a_number_is_shown_with_its_digits_and_counts_as_a_number() {
+        let table = [
+            ("{{ price }} {{ order }} {{ ratio }} {{ free }}", "1.10 20241018220014123456789012 0.12345678901234567890 0.00"),
+            ("{{ item.cost }} {{ item['cost'] }} {{ prices[1] }} {{ prices | last }}", "2.50 2.50 1.10 0.50"),
+            ("{{ item }} {{ prices }}", r#"{"cost":2.50,"n":3,"name":"tea","<":1.0} [2,1.10,0.50]"#),
+            ("{% for p in prices %}{{ p }};{% endfor %}", "2;1.10;0.50;"),
+            ("{{ [price, order] }} {{ {'a': price} }}", r#"[1.10,20241018220014123456789012] {"a":1.10}"#),
+            ("{{ prices | join('、') }} {{ price ~ '元' }} {{ price | string }}", "2、1.10、0.50 1.10元 1.10"),
+            ("{{ price | tojson }} {{ prices | tojson }}", "1.10 [2, 1.10, 0.50]"),
+            ("{{ item | tojson }}", r#"{"cost": 2.50, "n": 3, "name": "tea", "\u003c": 1.0}"#),
+            ("{{ price + 1 }} {{ price * 2 }} {{ -price }} {{ price - 0.1 }}", "2.1 2.2 -1.1 1.0"),
+            ("{{ price == 1.1 }} {{ price > 1 }} {{ price in [1.1] }} {{ 1.1 in prices }} {{ order > 1 }}", "true true true true true"),
+            ("{{ prices == [2, 1.1, 0.5] }} {{ item.cost is eq(2.5) }} {{ prices | select('gt', 1) }}", "true true [2,1.10]"),
+            ("{{ prices | sort }} {{ prices | max }} {{ prices | min }} {{ [price, 1.1, 2] | unique }}", "[0.50,1.10,2] 2 0.50 [1.10,2]"),
+            ("{{ items | sort(attribute='cost') | map(attribute='cost') | join(' ') }}", "0.5 2.50"),
+            ("{{ prices | sum }} {{ items | sum(attribute='cost') }} {{ price | round }} {{ price | round(1) }}", "3.6 3.0 1.0 1.1"),
+            ("{{ price | int }} {{ price | float }} {{ free | abs }} {{ prices | map('round') }}", "1 1.1 0.0 [2,1.0,1.0]"),
+            ("{{ '%.1f %s 5%% %d' | format(price, price, three) }}", "1.1 1.10 5% 3"),
+            ("{{ price is number }} {{ price is float }} {{ price is integer }} {{ price is string }}", "true true false false"),
+            ("{{ three is odd }} {{ three is divisibleby 3 }} {{ prices | select('number') | length }}", "true true 3"),
+            ("{% for i in range(three) %}{{ i }}{% endfor %} {{ 'abcdef' | truncate(three) }}", "012 ..."),
+            ("{% if price %}some{% endif %}{% if not free %}none{% endif %}{{ free or 'free' }}", "somenonefree"),
+            ("{{ price | default('x') }} {{ prices | reverse | first }} {{ prices | length }}", "1.10 0.50 3"),
+            ("{% macro m(p) %}{{ p }}/{{ p + 1 }}{% endmacro %}{{ m(price) }}", "1.10/2.1"),
+            ("{{ order == 20241018220014123456789012.0 }} {{ plain }} {{ 1.50 }}", "true 1.5 1.5"),
+        ];
+        let mut texts = AuthorTexts::new();
+        for (source, expected) in table {
+            let text = texts.add(source).unwrap();
+            assert_eq!(texts.render(&text, &names()).unwrap(), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn an_expression_that_is_a_name_or_a_path_keeps_the_digits_of_its_value() {
+        let table = [
+            ("price", "1.10"),
+            ("item", r#"{"cost":2.50,"n":3,"name":"tea","<":1.0}"#),
+            ("item.cost", "2.50"),
+            ("prices[1:]", "[1.10,0.50]"),
+            ("prices + [price]", "[2,1.10,0.50,1.10]"),
+            ("{'a': [price, 2]}", r#"{"a":[1.10,2]}"#),
+            ("price if price > 1 else 0", "1.10"),
+            ("prices | sort | first", "0.50"),
+            ("price * 1", "1.1"),
+            ("price | string", r#""1.10""#),
+            ("order", "20241018220014123456789012"),
+            ("dict(a=price)", r#"{"a":1.10}"#),
+        ];
+        for (source, expected) in table {
+            let value = Expr::parse(source).unwrap().eval(&names()).unwrap();
+            assert_eq!(value.to_string(), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn the_quotes_of_texts_that_look_like_a_mark_stay() {
+        let values = "{\"v\":[\"\u{fdd0}1.10\u{fdd0}\",\"\u{fdd0}\",1.10]}";
+        let mut texts = AuthorTexts::new();
+        let text = texts.add("{{ v | tojson }}").unwrap();
+        let shown = texts.render(&text, &session_names(ExactValue::parse(values).unwrap())).unwrap();
+        assert_eq!(shown, "[\"\u{fdd0}1.10\u{fdd0}\", \"\u{fdd0}\", 1.10]");
+    }
 }

@@ -244,11 +244,11 @@ fn fits(value: &Json, digits: Option<&Digits>) -> bool {
 
 /// Names for the tests of this crate: variables of one session scope.
 #[cfg(test)]
-pub(crate) fn session_names(values: Json) -> TemplateNames {
+pub(crate) fn session_names(values: impl Into<ExactValue>) -> TemplateNames {
     use crate::value::scopes::{DeclarationMap, Scope, ScopeLayer, Stored};
     let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
-    for (name, value) in values.as_object().unwrap() {
-        let stored = Stored { value: value.clone().into(), source: "test".to_owned(), round: None, at: String::new() };
+    for (name, value) in values.into().fields() {
+        let stored = Stored { value, source: "test".to_owned(), round: None, at: String::new() };
         layer.put(name, stored);
     }
     let mut scopes = Scopes::default();

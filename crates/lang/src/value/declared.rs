@@ -191,4 +191,26 @@ mod tests {
         }
         assert_eq!(DeclaredType::parse("text"), None);
     }
+
+    #[test]
+    fn coercion_keeps_the_digits_of_numbers() {
+        let table = [
+            (DeclaredType::Number, "1.10", Some("1.10")),
+            (DeclaredType::Number, r#"" 1.10 ""#, Some("1.10")),
+            (DeclaredType::Number, r#""12345678901234567890123""#, Some("12345678901234567890123")),
+            (DeclaredType::String, "1.10", Some(r#""1.10""#)),
+            (DeclaredType::String, "20241018220014123456789012", Some(r#""20241018220014123456789012""#)),
+            (DeclaredType::Integer, "20241018220014123456789012", Some("20241018220014123456789012")),
+            (DeclaredType::Integer, r#""20241018220014123456789012""#, Some("20241018220014123456789012")),
+            (DeclaredType::Integer, "20241018220014123.5", None),
+            (DeclaredType::Integer, "5.00", Some("5")),
+            (DeclaredType::Integer, "1.10", None),
+            (DeclaredType::List, "[1.10]", Some("[1.10]")),
+            (DeclaredType::Boolean, "1.10", None),
+        ];
+        for (declared, json, expected) in table {
+            let coerced = declared.coerce_exact(&ExactValue::parse(json).unwrap());
+            assert_eq!(coerced.map(|value| value.to_string()).as_deref(), expected, "{declared:?} {json}");
+        }
+    }
 }

@@ -185,6 +185,17 @@ mod tests {
     }
 
     #[test]
+    fn a_sensitive_number_is_masked_as_it_was_written_and_as_it_is_computed_with() {
+        let exact = |json: &str| ExactValue::parse(json).unwrap();
+        let masker = Masker::new(&[exact(r#"{"price":[1.10,20241018220014123456789012]}"#)]);
+        let shown = masker.text(r#"{"a":1.10,"b":1.1,"c":20241018220014123456789012}"#);
+        assert_eq!(shown, r#"{"a":***,"b":***,"c":***}"#);
+        let mut value = exact(r#"{"a":1.10,"b":1.100,"c":2.50}"#);
+        masker.exact(&mut value, &[]);
+        assert_eq!(value.to_string(), r#"{"a":"***","b":"***","c":2.50}"#);
+    }
+
+    #[test]
     fn values_of_excluded_keys_are_not_masked() {
         let masker = Masker::new(&[json!("it").into(), json!(1200).into()]);
         let mut value = json!({ "exit_reason": "exit_criteria_met", "tokens_in": 1200, "said": "it costs 1200" });

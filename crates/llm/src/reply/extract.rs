@@ -10,6 +10,7 @@ use bcc_lang::value::digits::Digits;
 use memchr::memchr;
 use serde_json::{Map, Value};
 
+use crate::reply::out_of_range::quoted;
 use crate::reply::reasoning::{Marker, after_reasoning, find_ignoring_case, first_marker};
 use crate::reply::surroundings::{self, is_mark};
 
@@ -176,6 +177,12 @@ fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), Ob
     match stream.next() {
         Some(Ok(object)) => Ok((object, start + stream.byte_offset())),
         Some(Err(error)) => {
+            let complete = closing_brace(text, start).and_then(|end| Some((quoted(text.get(start..end)?)?, end)));
+            if let Some((json, end)) = complete
+                && let Ok(object) = serde_json::from_str(&json)
+            {
+                return Ok((object, end));
+            }
             let line_start = match error.line().checked_sub(2) {
                 Some(line) => memchr::memchr_iter(b'\n', text_of_object.as_bytes()).nth(line).map(|end| end + 1),
                 None => Some(0),

@@ -13,6 +13,7 @@ use tracing::{error, warn};
 
 use crate::reply::extract;
 use crate::reply::field::type_name;
+use crate::reply::out_of_range::quoted;
 use crate::reply::repair;
 use crate::reply::repair::record::RepairRecord;
 
@@ -143,7 +144,10 @@ fn parse_object(text: &str) -> Result<(Map<String, Value>, Option<Digits>), Mess
         return Err(Message::word("whitespace or a byte order mark follows the JSON value"));
     }
     if text.starts_with('{') {
-        let object = serde_json::from_str(text).map_err(|error| error.to_message())?;
+        let object = serde_json::from_str(text).or_else(|error| {
+            let quoted = quoted(text).and_then(|text| serde_json::from_str(&text).ok());
+            quoted.ok_or_else(|| error.to_message())
+        })?;
         return Ok((object, Digits::of_json(text)));
     }
     // Not an object: report its type. (Deserializing a map would give an error that quotes the text.)
