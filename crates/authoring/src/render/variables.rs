@@ -26,7 +26,7 @@ pub fn scopes(
     pairs: &[String],
 ) -> Result<Scopes, EngineError> {
     let mut scopes = initial_scopes(program, found);
-    let mut given: Vec<(String, Value, bool)> = Vec::new();
+    let mut given: Vec<(String, ExactValue, bool)> = Vec::new();
     if let Some(path) = file {
         given.extend(read_variables_file(path)?.into_iter().map(|(name, value)| (name, value, false)));
     }
