@@ -98,11 +98,7 @@ fn declaration<'p>(program: &'p Program, name: &str) -> Result<&'p Declaration, 
 }
 
 /// Converts `value` to its declared type. A `typed` value is text; if a list or an object is declared, it is parsed as JSON.
-pub fn coerce_value(
-    declaration: &Declaration,
-    value: ExactValue,
-    typed: bool,
-) -> Result<ExactValue, EngineError> {
+pub fn coerce_value(declaration: &Declaration, value: ExactValue, typed: bool) -> Result<ExactValue, EngineError> {
     let name = &declaration.name;
     let mut value = value;
     if let Some(declared) = declaration.declared.filter(|_| !value.is_null()) {

@@ -37,8 +37,7 @@ impl Expr {
         if let Some(cause) = evaluation.cause.take() {
             names.warn(null_warning(self.source(), evaluation.text(&cause)));
         }
-        to_exact(&value)
-            .map_err(|_| ExprError::at(&root.range, "the result is not a value that can be stored"))
+        to_exact(&value).map_err(|_| ExprError::at(&root.range, "the result is not a value that can be stored"))
     }
 
     /// Evaluates the expression as a condition.

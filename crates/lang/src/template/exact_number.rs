@@ -121,7 +121,9 @@ fn contains_exact(value: &Value, depth: usize) -> bool {
     match value.kind() {
         _ if depth == 0 => false,
         ValueKind::Plain => is_exact_number(value),
-        ValueKind::Seq | ValueKind::Iterable => value.try_iter().is_ok_and(|mut items| items.any(|item| contains_exact(&item, depth - 1))),
+        ValueKind::Seq | ValueKind::Iterable => {
+            value.try_iter().is_ok_and(|mut items| items.any(|item| contains_exact(&item, depth - 1)))
+        }
         ValueKind::Map => fields(value).any(|(_, field)| contains_exact(&field, depth - 1)),
         _ => false,
     }
@@ -190,7 +192,9 @@ fn digits_of(value: &Value, depth: usize) -> Option<Digits> {
     match value.kind() {
         _ if depth == 0 => None,
         ValueKind::Plain => ExactNumber::of(value).map(|exact| Digits::Number(exact.text.clone())),
-        ValueKind::Seq | ValueKind::Iterable => Digits::of_items(value.try_iter().ok()?.map(|item| digits_of(&item, depth - 1))),
+        ValueKind::Seq | ValueKind::Iterable => {
+            Digits::of_items(value.try_iter().ok()?.map(|item| digits_of(&item, depth - 1)))
+        }
         ValueKind::Map => {
             let digits = |(key, field): (Value, Value)| Some((key.as_str()?.to_owned(), digits_of(&field, depth - 1)));
             Digits::of_fields(fields(value).filter_map(digits))
@@ -202,24 +206,18 @@ fn digits_of(value: &Value, depth: usize) -> Option<Digits> {
 /// Replaces the filters and tests of minijinja that need a number.
 pub(crate) fn accept_exact_numbers(environment: &mut Environment<'static>) {
     environment.add_filter("abs", |value: &Value| filters::abs(plain(value)));
-    environment.add_filter(
-        "round",
-        |value: &Value, precision: Option<i32>, method: Option<&str>, named: Kwargs| {
-            filters::round(plain(value), precision, method, named)
-        },
-    );
+    environment.add_filter("round", |value: &Value, precision: Option<i32>, method: Option<&str>, named: Kwargs| {
+        filters::round(plain(value), precision, method, named)
+    });
     environment.add_filter(
         "int",
         |state: &State<'_, '_>, value: &Value, default: Option<Value>, base: Option<u32>, named: Kwargs| {
             filters::int(state, &plain(value), default, base, named)
         },
     );
-    environment.add_filter(
-        "float",
-        |state: &State<'_, '_>, value: &Value, default: Option<Value>, named: Kwargs| {
-            filters::float(state, &plain(value), default, named)
-        },
-    );
+    environment.add_filter("float", |state: &State<'_, '_>, value: &Value, default: Option<Value>, named: Kwargs| {
+        filters::float(state, &plain(value), default, named)
+    });
     environment.add_filter(
         "sum",
         |state: &State<'_, '_>, values: &Value, attribute: Option<&str>, start: Option<Value>, named: Kwargs| {
@@ -278,7 +276,10 @@ mod own_tests {
     #[test]
     fn a_number_is_shown_with_its_digits_and_counts_as_a_number() {
         let table = [
-            ("{{ price }} {{ order }} {{ ratio }} {{ free }}", "1.10 20241018220014123456789012 0.12345678901234567890 0.00"),
+            (
+                "{{ price }} {{ order }} {{ ratio }} {{ free }}",
+                "1.10 20241018220014123456789012 0.12345678901234567890 0.00",
+            ),
             ("{{ item.cost }} {{ item['cost'] }} {{ prices[1] }} {{ prices | last }}", "2.50 2.50 1.10 0.50"),
             ("{{ item }} {{ prices }}", r#"{"cost":2.50,"n":3,"name":"tea","<":1.0} [2,1.10,0.50]"#),
             ("{% for p in prices %}{{ p }};{% endfor %}", "2;1.10;0.50;"),
@@ -287,14 +288,32 @@ mod own_tests {
             ("{{ price | tojson }} {{ prices | tojson }}", "1.10 [2, 1.10, 0.50]"),
             ("{{ item | tojson }}", r#"{"cost": 2.50, "n": 3, "name": "tea", "\u003c": 1.0}"#),
             ("{{ price + 1 }} {{ price * 2 }} {{ -price }} {{ price - 0.1 }}", "2.1 2.2 -1.1 1.0"),
-            ("{{ price == 1.1 }} {{ price > 1 }} {{ price in [1.1] }} {{ 1.1 in prices }} {{ order > 1 }}", "true true true true true"),
-            ("{{ prices == [2, 1.1, 0.5] }} {{ item.cost is eq(2.5) }} {{ prices | select('gt', 1) }}", "true true [2,1.10]"),
-            ("{{ prices | sort }} {{ prices | max }} {{ prices | min }} {{ [price, 1.1, 2] | unique }}", "[0.50,1.10,2] 2 0.50 [1.10,2]"),
+            (
+                "{{ price == 1.1 }} {{ price > 1 }} {{ price in [1.1] }} {{ 1.1 in prices }} {{ order > 1 }}",
+                "true true true true true",
+            ),
+            (
+                "{{ prices == [2, 1.1, 0.5] }} {{ item.cost is eq(2.5) }} {{ prices | select('gt', 1) }}",
+                "true true [2,1.10]",
+            ),
+            (
+                "{{ prices | sort }} {{ prices | max }} {{ prices | min }} {{ [price, 1.1, 2] | unique }}",
+                "[0.50,1.10,2] 2 0.50 [1.10,2]",
+            ),
             ("{{ items | sort(attribute='cost') | map(attribute='cost') | join(' ') }}", "0.5 2.50"),
-            ("{{ prices | sum }} {{ items | sum(attribute='cost') }} {{ price | round }} {{ price | round(1) }}", "3.6 3.0 1.0 1.1"),
-            ("{{ price | int }} {{ price | float }} {{ free | abs }} {{ prices | map('round') }}", "1 1.1 0.0 [2,1.0,1.0]"),
+            (
+                "{{ prices | sum }} {{ items | sum(attribute='cost') }} {{ price | round }} {{ price | round(1) }}",
+                "3.6 3.0 1.0 1.1",
+            ),
+            (
+                "{{ price | int }} {{ price | float }} {{ free | abs }} {{ prices | map('round') }}",
+                "1 1.1 0.0 [2,1.0,0.0]",
+            ),
             ("{{ '%.1f %s 5%% %d' | format(price, price, three) }}", "1.1 1.10 5% 3"),
-            ("{{ price is number }} {{ price is float }} {{ price is integer }} {{ price is string }}", "true true false false"),
+            (
+                "{{ price is number }} {{ price is float }} {{ price is integer }} {{ price is string }}",
+                "true true false false",
+            ),
             ("{{ three is odd }} {{ three is divisibleby 3 }} {{ prices | select('number') | length }}", "true true 3"),
             ("{% for i in range(three) %}{{ i }}{% endfor %} {{ 'abcdef' | truncate(three) }}", "012 ..."),
             ("{% if price %}some{% endif %}{% if not free %}none{% endif %}{{ free or 'free' }}", "somenonefree"),

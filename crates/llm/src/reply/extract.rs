@@ -133,7 +133,9 @@ impl Search<'_> {
             return Ok(());
         }
         match &self.found {
-            Some((found, _)) if *found != object => Err(Message::word("there are several objects, and their values differ")),
+            Some((found, _)) if *found != object => {
+                Err(Message::word("there are several objects, and their values differ"))
+            }
             Some(_) => Ok(()),
             None => {
                 self.found = Some((object, Digits::of_json(json)));

@@ -183,7 +183,11 @@ mod tests {
         let output = OutputField { name: "n".into(), declared: Some(DeclaredType::Number), ..OutputField::default() };
         let base = serde_json::from_str(embedded::reply("ai_think").unwrap()).unwrap();
         let shape = ReplyShape::new(&base, &[output]).unwrap();
-        for raw in ["{\"BRIEF\": \"b\", \"n\": 1e400}", " {\"BRIEF\": \"b\", \"n\": 1e400}", "n: {\"BRIEF\": \"b\", \"n\": -1e400}."] {
+        for raw in [
+            "{\"BRIEF\": \"b\", \"n\": 1e400}",
+            " {\"BRIEF\": \"b\", \"n\": 1e400}",
+            "Reply: {\"BRIEF\": \"b\", \"n\": -1e400}.",
+        ] {
             let reply = read(raw, &shape, false).unwrap();
             assert_eq!((&reply.object["n"], &reply.object["BRIEF"]), (&Value::Null, &json!("b")), "{raw}");
             let records: Vec<_> = reply.coercions.iter().map(|record| (record.path.as_str(), record.kind)).collect();

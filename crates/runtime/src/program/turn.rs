@@ -319,11 +319,7 @@ pub fn base_names(
 
 /// Converts `value` to what the variable `name` of `layer` can hold.
 /// Errors: The value does not fit the declared type or the declared choices.
-pub(crate) fn fitting(
-    layer: Option<&ScopeLayer>,
-    name: &str,
-    value: ExactValue,
-) -> Result<ExactValue, ActionError> {
+pub(crate) fn fitting(layer: Option<&ScopeLayer>, name: &str, value: ExactValue) -> Result<ExactValue, ActionError> {
     let declaration = layer.and_then(|layer| layer.declaration(name));
     let Some(declaration) = declaration.filter(|_| !value.is_null()) else { return Ok(value) };
     let value = match declaration.declared {

@@ -23,8 +23,8 @@ use crate::run::notebook::state_of;
 use crate::run::orchestrate::replanned;
 use crate::run::session::Session;
 use crate::run::start::SessionParts;
-use bcc_lang::value::mask::Masker;
 use bcc_lang::value::exact::ExactValue;
+use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
 use bcc_store::contract::Store;
 use bcc_store::rows::{FrameRow, SessionRow, VariableRow};
@@ -260,8 +260,7 @@ fn layer<'r>(
 }
 
 fn sensitive_values(rows: &[VariableRow], user_rows: &[VariableRow]) -> Vec<ExactValue> {
-    rows
-        .iter()
+    rows.iter()
         .chain(user_rows)
         .filter(|row| row.sensitive)
         .filter_map(|row| ExactValue::parse(&row.value).ok())

@@ -5,7 +5,6 @@ use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use crate::program::limits::Budget;

@@ -264,7 +264,8 @@ fn digits_of(object: &Map<String, Value>, written: &[&str]) -> Option<Digits> {
             Value::Number(number) => {
                 let text = written.next().ok_or(Disagreement)?;
                 let digits = Digits::of_json(text);
-                let is_same = digits.is_none() || serde_json::from_str::<Number>(text).is_ok_and(|read| read == *number);
+                let is_same =
+                    digits.is_none() || serde_json::from_str::<Number>(text).is_ok_and(|read| read == *number);
                 if is_same { digits } else { return Err(Disagreement) }
             }
             Value::Array(items) => {

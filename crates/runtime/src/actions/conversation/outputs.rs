@@ -202,11 +202,7 @@ fn is_equivalent(output: &YamlNode, target: &YamlEntry, define: Option<&YamlEntr
 ///
 /// A value that does not fit the declaration of its variable is omitted with a warning: a mistake of the model does not stop
 /// the session.
-pub(crate) fn write_outputs(
-    turn: &Turn<'_>,
-    outputs: &[OutputVariable],
-    reply: &Reply,
-) -> ExactValues {
+pub(crate) fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Reply) -> ExactValues {
     let mut extracted = ExactValues::new();
     for output in outputs {
         let Some(value) = reply.field(&output.get).filter(|value| !value.is_null()) else { continue };

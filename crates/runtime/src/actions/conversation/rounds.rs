@@ -171,7 +171,14 @@ impl Conversation {
         let reason = UnusableReply::of(&exchange, true);
         let text = self.substitute(turn, reason, &rounds.asked, rounds.substitutes)?;
         turn.send_message(Some(exchange.message_id.clone()), &text);
-        turn.report_outcome(outcome(exchange, (1, turn.last_round(self.max_rounds)), None, false, None, ExactValues::new()));
+        turn.report_outcome(outcome(
+            exchange,
+            (1, turn.last_round(self.max_rounds)),
+            None,
+            false,
+            None,
+            ExactValues::new(),
+        ));
         turn.store_state(&Rounds { unusable_openings, substitutes: rounds.substitutes + 1, ..rounds })?;
         Ok(Flow::Wait(WaitReason::Input))
     }
