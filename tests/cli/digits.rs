@@ -31,6 +31,8 @@ session:
 const REPLY: &str = r#"{"safety_risk": {"detected": false}, "content": "Good.", "EXIT": "YES", "BRIEF": "",
 "price": 1.10, "item": {"cost": 20241018220014123456789012, "list": [1.0]}, "salary": 8100.50}"#;
 
+const SURE: &str = r#"{"safety_risk": {"detected": false}, "content": "", "EXIT": "YES", "BRIEF": ""}"#;
+
 /// The lines of a process up to the `n`th that contains `part`.
 fn lines_up_to(running: &crate::process::Running, part: &str, mut n: usize) -> String {
     let mut lines = String::new();
@@ -51,7 +53,7 @@ fn lines_up_to(running: &crate::process::Running, part: &str, mut n: usize) -> S
 fn numbers_keep_their_digits_after_a_kill_and_in_every_output() {
     let home = Home::new();
     let script = home.file("shop.yaml", SCRIPT);
-    let model = home.file("replies.json", &json!({ "replies": { "ask": [REPLY] } }).to_string());
+    let model = home.file("replies.json", &json!({ "replies": { "ask": [REPLY], "sure": [SURE] } }).to_string());
     let given = home.file("given.yaml", "sizes: [1.0, { low: 2.250 }]\n");
     let model = format!("replay:{}", model.display());
     let arguments = ["run", script.to_str().unwrap(), "--session", "one", "--json", "--model", &model];
