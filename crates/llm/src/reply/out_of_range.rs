@@ -12,8 +12,9 @@ pub(crate) fn quoted(json: &str) -> Option<String> {
         match byte {
             b'"' => {
                 at += 1;
-                while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..)?) {
-                    at += found + 1;
+                loop {
+                    // A string that does not end: this is not JSON.
+                    at += memchr2(b'"', b'\\', bytes.get(at..)?)? + 1;
                     if bytes.get(at - 1) == Some(&b'"') {
                         break;
                     }
