@@ -89,11 +89,11 @@ pub fn parse(raw: &str, own: &[&str], repair: bool) -> Result<ParsedReply, Vec<P
     let mut failures = Vec::new();
     for strategy in ParseStrategy::tried(repair) {
         match apply(strategy, raw, own, &failures) {
-            Ok((object, digits, repairs)) => {
+            Ok(parsed) => {
                 if !failures.is_empty() {
                     warn!(%strategy, parse_retry_count = strategy.number(), "the reply was read by a later strategy");
                 }
-                return Ok(ParsedReply { object, digits, strategy, failures, repairs });
+                return Ok(ParsedReply { failures, ..parsed });
             }
             Err(error) => {
                 warn!(%strategy, %error, "a strategy could not read the reply");
@@ -107,12 +107,9 @@ pub fn parse(raw: &str, own: &[&str], repair: bool) -> Result<ParsedReply, Vec<P
     Err(failures)
 }
 
-fn apply(
-    strategy: ParseStrategy,
-    raw: &str,
-    own: &[&str],
-    failures: &[ParseFailure],
-) -> Result<(Map<String, Value>, Option<Digits>, Vec<RepairRecord>), Message> {
+/// The object that one strategy finds, without the failures of those before it.
+fn apply(strategy: ParseStrategy, raw: &str, own: &[&str], failures: &[ParseFailure]) -> Result<ParsedReply, Message> {
+    let found = |object, digits, repairs| ParsedReply { object, digits, strategy, failures: Vec::new(), repairs };
     let (object, digits) = match strategy {
         ParseStrategy::DirectParse => parse_object(raw),
         ParseStrategy::TrimAndParse => {
@@ -126,10 +123,10 @@ fn apply(
         ParseStrategy::ExtractJsonBlock => extract::object(raw, own),
         ParseStrategy::RepairJson => {
             let repaired = repair::repaired(raw, own)?;
-            return Ok((repaired.object, repaired.digits, repaired.repairs));
+            return Ok(found(repaired.object, repaired.digits, repaired.repairs));
         }
     }?;
-    Ok((object, digits, Vec::new()))
+    Ok(found(object, digits, Vec::new()))
 }
 
 fn is_padding(c: char) -> bool {
