@@ -111,7 +111,7 @@ async fn document(store: &dyn Store, id: &str, format: ExportFormat, calls: bool
     let mut document = bcc_engine::export::document(store, id, calls).await?;
     match format {
         ExportFormat::Json => {
-            make_document_public(&mut document);
+            document.change(make_document_public);
             serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_message()))
         }
         ExportFormat::Html => {

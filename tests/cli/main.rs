@@ -8,6 +8,7 @@ mod behaviors;
 mod crash;
 mod custom_kinds;
 mod demonstration;
+mod digits;
 mod doctor;
 mod earlier_release;
 mod embedding;

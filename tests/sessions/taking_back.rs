@@ -9,6 +9,7 @@ use bcc_engine::handle::SessionEvent;
 use bcc_engine::markdown::{DocumentDetails, markdown};
 use bcc_engine::project::Project;
 use bcc_lang::message::language::Language;
+use bcc_lang::value::exact::ExactValue;
 use bcc_runtime::program::event::{Event, NoObserver};
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_runtime::run::take_back::TakenBack;
@@ -93,7 +94,7 @@ impl World {
         session
     }
 
-    async fn export(&self) -> Value {
+    async fn export(&self) -> ExactValue {
         export(self.store.as_ref(), ID, false).await.unwrap()
     }
 

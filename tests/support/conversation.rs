@@ -412,8 +412,10 @@ async fn record(store: &CrashingStore, directory: &Path) -> Record {
         .map(|row| serde_json::from_str(&public_line(&row.body).replace(&*directory, "")).unwrap())
         .collect();
     events.retain(|event| !OF_RESUMING.contains(&event["type"].as_str().unwrap()) && event["code"] != "answer-taken");
-    let mut exported = export(store, SESSION, true).await.unwrap();
+    let exported = export(store, SESSION, true).await.unwrap();
+    // With the digits of numbers.
     let mut records = exported.to_string();
+    let mut exported = exported.into_value();
     for event in events.iter().filter(|event| event["type"] != "message" && event["type"] != "waiting") {
         records.push_str(&event.to_string());
     }

@@ -20,7 +20,7 @@ impl SessionOutput {
     pub fn of(home: &Home) -> Self {
         let store = open_read_only(&home.store()).unwrap();
         let export = runtime().block_on(export(&store, SESSION, true)).unwrap();
-        Self { journal: journal(home, SESSION), export }
+        Self { journal: journal(home, SESSION), export: export.into_value() }
     }
 
     /// The messages of the person, in order. (The export masks sensitive values.)

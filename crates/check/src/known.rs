@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
 
 /// The names of one open scope.
@@ -53,7 +54,7 @@ impl Known {
             if open.declared.contains_key(name) {
                 return scope;
             }
-            let null = serde_json::Value::Null;
+            let null = ExactValue::default();
             let learned = match existing {
                 Some(existing) => Declaration { value: null, implied: true, ..existing },
                 None => Declaration {

@@ -7,6 +7,7 @@ use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::script::route_parser::{OnExit, WrittenTrigger};
 use bcc_lang::source::span::Spanned;
 use bcc_lang::value::declared::DeclaredType;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
 use bcc_runtime::program::assignments::read_values;
 use bcc_runtime::program::kind::KindChecker;
@@ -39,7 +40,7 @@ impl Checker<'_> {
     pub fn triggers(&mut self, triggers: &[WrittenTrigger]) -> Vec<Trigger> {
         let metadata = Declaration {
             name: "metadata".into(),
-            value: serde_json::Value::Null,
+            value: ExactValue::default(),
             declared: Some(DeclaredType::Object),
             choices: vec![],
             define: None,

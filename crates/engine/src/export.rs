@@ -7,7 +7,8 @@ use bcc_runtime::program::stored_event::{make_public, message_at};
 use bcc_runtime::run::head::SessionStatus;
 use std::collections::HashMap;
 
-use serde_json::{Map, Value, json};
+use indexmap::IndexMap;
+use serde_json::{Value, json};
 
 use crate::calls::usage;
 use crate::error::EngineError;
@@ -15,6 +16,8 @@ use crate::exported_notebook::{mask_notebook, notebook, open_effects};
 use crate::history;
 use crate::taken_back::TakenBackEvents;
 use crate::usage::used;
+use bcc_lang::value::digits::Digits;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_runtime::program::event::{OWN_FIELDS, mask as mask_event};
 use bcc_store::contract::Store;
@@ -27,9 +30,9 @@ const PAGE: usize = 64;
 const CALL_FIELDS: [&str; 3] = ["llm_prompt", "llm_response", "raw_response"];
 
 /// A session in its public form, for programs.
-pub async fn export(store: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
+pub async fn export(store: &dyn Store, id: &str, calls: bool) -> Result<ExactValue, EngineError> {
     let mut export = document(store, id, calls).await?;
-    make_document_public(&mut export);
+    export.change(make_document_public);
     Ok(export)
 }
 
@@ -42,7 +45,7 @@ pub fn make_document_public(document: &mut Value) {
 }
 
 /// A session with the data of the messages of its plans and open effects, so that they can be translated.
-pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
+pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<ExactValue, EngineError> {
     let row = stored_session(store, id).await?;
     let variables = store.variables(id).await?;
     let user_variables = store.user_variables(&row.user).await?;
@@ -50,33 +53,45 @@ pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<Value,
     let mut metrics = Vec::new();
     let mut suggestions = Vec::new();
     let taken_back = TakenBackEvents::of(events_of(store, id, "taken_back").await?);
-    for event in taken_back.others(events_of(store, id, "outcome").await?) {
+    for mut event in taken_back.others(stored_events(store, id, "outcome").await?) {
         if let Some((metric, suggestion)) = history::metrics(&event) {
             metrics.push(metric);
             suggestions.push(suggestion);
         }
-        outcomes.push(if calls { event } else { without_calls(event) });
+        event.change(|event| {
+            make_public(event);
+            if !calls {
+                without_calls(event);
+            }
+        });
+        outcomes.push(event);
     }
+    let outcomes = ExactValue::from_iter(outcomes);
+    let scopes = scopes(&variables, &user_variables)?;
     let mut feedback = history::feedback(&taken_back.others(events_of(store, id, "monitor_feedback").await?));
     let orchestrated = taken_back.others(stored_events(store, id, "orchestrated").await?);
-    let mut plans: Vec<Value> = orchestrated.iter().map(history::plan).collect();
+    let mut plans: Vec<Value> = orchestrated.iter().map(|event| history::plan(event)).collect();
     if !calls {
-        feedback.iter_mut().chain(&mut plans).for_each(|row| *row = without_calls(std::mem::take(row)));
+        feedback.iter_mut().chain(&mut plans).for_each(without_calls);
     }
     let mut model_calls = events_of(store, id, "model_call").await?;
     taken_back.mark(&mut model_calls);
+    let usage = usage(&model_calls);
+    if !calls {
+        model_calls.iter_mut().for_each(without_calls);
+    }
     let mut export = json!({
         "version": 1,
         "session": session(&row, end_reason(store, &row).await?.as_ref()),
         "transcript": transcript(store, id).await?,
-        "variables": scopes(&variables, &user_variables)?,
+        "variables": *scopes,
         "action_metrics_history": metrics,
         "progress_suggestion_history": suggestions,
         "monitor_feedback": feedback,
         "plans": plans,
-        "outcomes": outcomes,
-        "usage": usage(&model_calls),
-        "model_calls": if calls { model_calls } else { model_calls.into_iter().map(without_calls).collect() },
+        "outcomes": *outcomes,
+        "usage": usage,
+        "model_calls": model_calls,
     });
     if let (Some(fields), Some(notebook)) = (export.as_object_mut(), notebook(store, id, &variables).await?) {
         fields.insert("notebook".to_owned(), notebook);
@@ -89,7 +104,9 @@ pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<Value,
         session.insert("open_effects".to_owned(), Value::Array(open));
     }
     mask(&mut export, &variables, &user_variables)?;
-    Ok(export)
+    let parts = [("variables", scopes), ("outcomes", outcomes)];
+    let digits = Digits::of_fields(parts.map(|(name, part)| (name.to_owned(), part.digits().cloned())));
+    Ok(ExactValue::new(export, digits))
 }
 
 pub async fn stored_session(store: &dyn Store, id: &str) -> Result<SessionRow, EngineError> {
@@ -101,13 +118,14 @@ pub async fn stored_session(store: &dyn Store, id: &str) -> Result<SessionRow, E
 
 /// All events of one kind, in their public form.
 pub async fn events_of(store: &dyn Store, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
-    let mut events = stored_events(store, id, kind).await?;
+    let mut events: Vec<Value> =
+        stored_events(store, id, kind).await?.into_iter().map(ExactValue::into_value).collect();
     events.iter_mut().for_each(make_public);
     Ok(events)
 }
 
 /// All events of one kind, as they are stored.
-async fn stored_events(store: &dyn Store, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
+async fn stored_events(store: &dyn Store, id: &str, kind: &str) -> Result<Vec<ExactValue>, EngineError> {
     let mut events = Vec::new();
     let mut after = 0;
     loop {
@@ -115,7 +133,7 @@ async fn stored_events(store: &dyn Store, id: &str, kind: &str) -> Result<Vec<Va
         let Some(last) = rows.last() else { return Ok(events) };
         after = last.seq;
         for row in &rows {
-            events.push(parse(&row.body, "event")?);
+            events.push(parse_exact(&row.body, "event")?);
         }
     }
 }
@@ -170,28 +188,33 @@ async fn transcript(store: &dyn Store, id: &str) -> Result<Vec<Value>, EngineErr
     }
 }
 
-fn scopes(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Value, EngineError> {
-    let mut scopes: Map<String, Value> =
-        ["global", "session", "phase", "topic"].into_iter().map(|scope| (scope.to_owned(), json!({}))).collect();
+fn scopes(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<ExactValue, EngineError> {
+    let mut scopes: IndexMap<&str, ExactValues> =
+        ["global", "session", "phase", "topic"].into_iter().map(|scope| (scope, ExactValues::new())).collect();
+    let mut visits: IndexMap<(&str, &str), ExactValues> = IndexMap::new();
     for row in user_rows.iter().chain(rows) {
-        let value = if row.sensitive { Value::from(MASK) } else { parse(&row.value, "variable")? };
-        let shown = json!({ "value": value, "source": row.source, "round": row.round, "at": row.at });
-        let Some(mut into) = scopes.get_mut(&row.scope).and_then(Value::as_object_mut) else { continue };
+        let value = if row.sensitive { Value::from(MASK).into() } else { parse_exact(&row.value, "variable")? };
+        let origin = [("source", json!(row.source)), ("round", json!(row.round)), ("at", json!(row.at))];
+        let origin = origin.map(|(name, part)| (name.to_owned(), ExactValue::from(part)));
+        let shown = [("value".to_owned(), value)].into_iter().chain(origin).collect();
+        let Some(scope) = scopes.get_mut(row.scope.as_str()) else { continue };
         if matches!(row.scope.as_str(), "phase" | "topic") {
-            let path = into.entry(row.path.clone()).or_insert_with(|| json!({}));
-            let Some(inner) = path.as_object_mut() else { continue };
-            into = inner;
+            visits.entry((&row.scope, &row.path)).or_default().insert(row.name.clone(), shown);
+        } else {
+            scope.insert(row.name.clone(), shown);
         }
-        into.insert(row.name.clone(), shown);
     }
-    Ok(Value::Object(scopes))
+    for ((scope, path), values) in visits {
+        scopes.entry(scope).or_default().insert(path.to_owned(), values.into_iter().collect());
+    }
+    Ok(scopes.into_iter().map(|(scope, values)| (scope.to_owned(), values.into_iter().collect())).collect())
 }
 
 /// The masker for the sensitive values of these variables.
 pub fn masker(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Masker, EngineError> {
     let mut values = Vec::new();
     for row in rows.iter().chain(user_rows).filter(|row| row.sensitive) {
-        values.push(parse(&row.value, "variable")?);
+        values.push(parse_exact(&row.value, "variable")?);
     }
     Ok(Masker::new(&values))
 }
@@ -210,16 +233,24 @@ fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> 
     Ok(())
 }
 
-fn without_calls(mut event: Value) -> Value {
+fn without_calls(event: &mut Value) {
     for part in ["debug_info", "metadata"] {
         if let Some(fields) = event.get_mut(part).and_then(Value::as_object_mut) {
             fields.retain(|name, _| !CALL_FIELDS.contains(&name.as_str()));
         }
     }
-    event
+}
+
+/// As [`parse`], with the digits of numbers.
+fn parse_exact(text: &str, what: &str) -> Result<ExactValue, EngineError> {
+    ExactValue::parse(text).map_err(|error| unreadable(what, &error))
+}
+
+fn unreadable(what: &str, error: &serde_json::Error) -> EngineError {
+    EngineError::failed(msg!("a stored {what} cannot be read: {error}"))
 }
 
 /// Parses a stored text. `what` describes it in the error message.
 pub fn parse(text: &str, what: &str) -> Result<Value, EngineError> {
-    serde_json::from_str(text).map_err(|error| EngineError::failed(msg!("a stored {what} cannot be read: {error}")))
+    serde_json::from_str(text).map_err(|error| unreadable(what, &error))
 }

@@ -15,6 +15,7 @@ use crate::script_names::ScriptNames;
 use crate::usage::usage_summary;
 use bcc_lang::message::language::Language;
 use bcc_lang::message::message::Message;
+use bcc_lang::value::exact::ExactValue;
 use bcc_store::contract::Store;
 
 /// What a document shows of a session in addition to its export.
@@ -50,7 +51,7 @@ impl DocumentDetails {
 }
 
 /// The document of an export. Its fixed texts are in `language`; names, values and messages are not translated.
-pub fn markdown(export: &Value, details: &DocumentDetails, language: Language) -> String {
+pub fn markdown(export: &ExactValue, details: &DocumentDetails, language: Language) -> String {
     let mut document = String::new();
     head(&mut document, export, details, language);
     let _ = writeln!(document, "\n## {}\n", language.translate("Conversation"));
@@ -58,15 +59,15 @@ pub fn markdown(export: &Value, details: &DocumentDetails, language: Language) -
     advice(&mut document, export, language);
     plans(&mut document, export, language);
     let _ = writeln!(document, "\n## {}\n", language.translate("Variables"));
-    for (scope, values) in export.pointer("/variables").and_then(Value::as_object).into_iter().flatten() {
-        let nested = matches!(scope.as_str(), "phase" | "topic");
-        for (name, value) in values.as_object().into_iter().flatten() {
+    for (scope, values) in export.field("variables").iter().flat_map(ExactValue::fields) {
+        let nested = matches!(scope, "phase" | "topic");
+        for (name, value) in values.fields() {
             if !nested {
-                line(&mut document, scope, name, value, language);
+                line(&mut document, scope, name, &value, language);
                 continue;
             }
-            for (inner, value) in value.as_object().into_iter().flatten() {
-                line(&mut document, &format!("{scope} {name}"), inner, value, language);
+            for (inner, value) in value.fields() {
+                line(&mut document, &format!("{scope} {name}"), inner, &value, language);
             }
         }
     }
@@ -203,8 +204,9 @@ fn list<'e>(export: &'e Value, name: &str) -> impl Iterator<Item = &'e Value> {
     export.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn line(document: &mut String, scope: &str, name: &str, variable: &Value, language: Language) {
-    let value = variable.get("value").map(shown).unwrap_or_default().replace('\n', " ");
+fn line(document: &mut String, scope: &str, name: &str, variable: &ExactValue, language: Language) {
+    let value = variable.field("value").unwrap_or_default();
+    let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned).replace('\n', " ");
     let source = variable.get("source").map(shown).unwrap_or_default();
     let set_by = language.format("(set by {source})", &[("source", &source)]);
     let _ = writeln!(document, "- {scope}: `{name}` = {value} {set_by}");

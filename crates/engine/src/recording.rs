@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::error::EngineError;
 use crate::files::read_bounded;
 use crate::project::absolute;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_llm::providers::replay::recording::HEADER_KEY;
 use bcc_llm::reply::extract::object;
@@ -303,10 +304,10 @@ fn mask(line: &mut Value, masker: &Masker) {
 
 /// A raw reply with masked values. It can still be parsed if it could be before: values under the keys `excluded` stay.
 fn masked_reply(text: &str, masker: &Masker, excluded: &[&str]) -> String {
-    let Ok(object) = object(text, &[]) else { return masker.text(text) };
-    let received = Value::Object(object);
+    let Ok((object, digits)) = object(text, &[]) else { return masker.text(text) };
+    let received = ExactValue::new(Value::Object(object), digits);
     let mut value = received.clone();
-    masker.value(&mut value, excluded);
+    masker.exact(&mut value, excluded);
     // Sensitive values may also be in the text around the object, or in its keys.
     let outside_object = serde_json::from_str::<Value>(text).is_err() && masker.text(text) != text;
     if value == received && !outside_object { text.to_owned() } else { value.to_string() }
@@ -388,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_masked_reply_is_parsed_as_before() {
-        let masker = Masker::new([&json!("YES"), &json!("小林"), &json!(4711)]);
+        let masker = Masker::new(&[json!("YES").into(), json!("小林").into(), json!(4711).into()]);
         for (text, own, masked) in [
             (r#"{"content":"小林 YES","EXIT":"YES"}"#, "EXIT", r#"{"content":"*** ***","EXIT":"YES"}"#),
             (r#"小林: {"EXIT":"YES","n":4711}"#, "EXIT", r#"{"EXIT":"YES","n":"***"}"#),

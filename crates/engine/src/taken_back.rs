@@ -1,5 +1,7 @@
 //! The events of a journal that no longer count, because the answer before them was taken back (docs/sessions.md).
 
+use std::borrow::Borrow;
+
 use serde_json::{Value, json};
 
 /// What was taken back in a session.
@@ -32,8 +34,8 @@ impl TakenBackEvents {
     }
 
     /// The events that still count.
-    pub fn others(&self, mut events: Vec<Value>) -> Vec<Value> {
-        events.retain(|event| !self.contains_event(event));
+    pub fn others<E: Borrow<Value>>(&self, mut events: Vec<E>) -> Vec<E> {
+        events.retain(|event| !self.contains_event(event.borrow()));
         events
     }
 

@@ -4,13 +4,18 @@ use bcc_lang::message::library::library;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::error::EngineError;
 use crate::files::read_bounded;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::near::near_miss;
+use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::declared::DeclaredType;
+use bcc_lang::value::digits::Digits;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::scopes::Declaration;
 use bcc_runtime::program::program::Program;
 
@@ -24,8 +29,8 @@ pub(crate) fn variable_values(
     program: &Program,
     file: Option<&Path>,
     pairs: &[String],
-) -> Result<Vec<(String, Value)>, EngineError> {
-    let mut values: Vec<(String, Value)> = Vec::new();
+) -> Result<Vec<(String, ExactValue)>, EngineError> {
+    let mut values = Vec::new();
     if let Some(path) = file {
         for (name, value) in read_variables_file(path)? {
             let declaration = declaration(program, &name)?;
@@ -35,7 +40,7 @@ pub(crate) fn variable_values(
     for pair in pairs {
         let (name, text) = parse_pair(pair)?;
         let declaration = declaration(program, name)?;
-        values.push((name.to_owned(), coerce_value(declaration, Value::from(text), true)?));
+        values.push((name.to_owned(), coerce_value(declaration, Value::from(text).into(), true)?));
     }
     Ok(values)
 }
@@ -48,12 +53,12 @@ pub fn parse_pair(pair: &str) -> Result<(&str, &str), EngineError> {
 }
 
 /// Converts a value for a variable of `program` to its declared type.
-pub fn convert_value(program: &Program, name: &str, value: Value) -> Result<Value, EngineError> {
+pub fn convert_value(program: &Program, name: &str, value: ExactValue) -> Result<ExactValue, EngineError> {
     coerce_value(declaration(program, name)?, value, false)
 }
 
 /// Reads a `--vars` file: a mapping of names to values, in JSON or YAML.
-pub fn read_variables_file(path: &Path) -> Result<serde_json::Map<String, Value>, EngineError> {
+pub fn read_variables_file(path: &Path) -> Result<ExactValues, EngineError> {
     let shown = path.display();
     let bytes = read_bounded(path, MAX_BYTES)
         .map_err(|error| EngineError::usage(msg!("the variables file {shown} cannot be read: {error}")))?;
@@ -62,13 +67,23 @@ pub fn read_variables_file(path: &Path) -> Result<serde_json::Map<String, Value>
         return Err(EngineError::usage(message));
     }
     match serde_yaml::from_slice::<Value>(&bytes) {
-        Ok(Value::Object(values)) => Ok(values),
+        Ok(value @ Value::Object(_)) => {
+            let value = ExactValue::new(value, written_digits(&bytes));
+            Ok(value.fields().map(|(name, value)| (name.to_owned(), value)).collect())
+        }
         Ok(_) => Err(EngineError::usage(msg!("{shown} must be a mapping of names to values"))),
         Err(error) => Err(EngineError::usage(msg!(
             "{shown} is neither JSON nor YAML: {error}",
             error = library(&error.to_string())
         ))),
     }
+}
+
+/// The digits of the numbers in a file in JSON or YAML.
+fn written_digits(bytes: &[u8]) -> Option<Digits> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let file = Arc::new(SourceFile::new("variables", text));
+    parse(&file).root?.to_exact().digits().cloned()
 }
 
 fn declaration<'p>(program: &'p Program, name: &str) -> Result<&'p Declaration, EngineError> {
@@ -83,17 +98,17 @@ fn declaration<'p>(program: &'p Program, name: &str) -> Result<&'p Declaration, 
 }
 
 /// Converts `value` to its declared type. A `typed` value is text; if a list or an object is declared, it is parsed as JSON.
-pub fn coerce_value(declaration: &Declaration, value: Value, typed: bool) -> Result<Value, EngineError> {
+pub fn coerce_value(declaration: &Declaration, value: ExactValue, typed: bool) -> Result<ExactValue, EngineError> {
     let name = &declaration.name;
     let mut value = value;
     if let Some(declared) = declaration.declared.filter(|_| !value.is_null()) {
         if typed
             && matches!(declared, DeclaredType::List | DeclaredType::Object)
-            && let Some(parsed) = value.as_str().and_then(|text| serde_json::from_str(text).ok())
+            && let Some(parsed) = value.as_str().and_then(|text| ExactValue::parse(text).ok())
         {
             value = parsed;
         }
-        value = declared.coerce(&value).ok_or_else(|| {
+        value = declared.coerce_exact(&value).ok_or_else(|| {
             EngineError::usage(msg!("the value given for `{name}` is not of type {}", declared.name()))
         })?;
     }

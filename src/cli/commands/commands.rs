@@ -42,5 +42,5 @@ pub async fn command(line: &str, session: &mut Session, store: &dyn Store) -> Re
 
 async fn last(store: &dyn Store, id: &str, kind: &str) -> Result<Value, EngineError> {
     let Some(row) = store.last_by_kind(id, kind).await? else { return Ok(Value::Null) };
-    why::parse(&row.body)
+    Ok(why::parse(&row.body)?.into_value())
 }

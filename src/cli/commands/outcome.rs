@@ -5,11 +5,12 @@ use serde_json::Value;
 use crate::cli::commands::trace::{by_name, label, message, short, text, times};
 use crate::cli::language::{chosen, filled, translated};
 use bcc_lang::message::message::{Joint, Message};
+use bcc_lang::value::exact::ExactValue;
 use bcc_llm::reply::strategies::ParseStrategy;
 use bcc_runtime::program::stored_event::message_at;
 
 /// The lines about `outcome`. `call` is the model call with its reply, or null.
-pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
+pub fn outcome(outcome: &ExactValue, call: &Value, raw: bool) -> Vec<String> {
     let at = |pointer: &str| text(outcome.pointer(pointer));
     let path = at("/location/path");
     // Only conversations have rounds.
@@ -45,8 +46,8 @@ pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
     for (name, metric) in fields(outcome, "metrics") {
         lines.push(label("metric", &format!("{name}: {}", metric.as_str().unwrap_or_default())));
     }
-    for (name, value) in fields(outcome, "extracted_variables") {
-        lines.push(label("extracted", &format!("{name} = {}", short(value))));
+    for (name, value) in outcome.field("extracted_variables").iter().flat_map(ExactValue::fields) {
+        lines.push(label("extracted", &format!("{name} = {}", short(&value))));
     }
     lines.extend(parsing(outcome, call));
     if raw && outcome.pointer("/debug_info/llm_response").is_some() {

@@ -1,6 +1,7 @@
 //! The trace of `/why`: the events of a session as text for the script author.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 
 use serde_json::Value;
 
@@ -9,14 +10,15 @@ use crate::cli::language::{chosen, filled, translated};
 use crate::cli::table::padded;
 use bcc_engine::history::used_feedback;
 use bcc_lang::message::message::{Joint, Message};
+use bcc_lang::value::exact::ExactValue;
 use bcc_runtime::program::stored_event::message_at;
 
 /// The limit on the characters of a value.
 const MAX_CHARACTERS: usize = 200;
 
 /// The lines about the decisions in these events, in order. With `raw`, turns include the raw reply.
-pub fn trace(events: &[Value], raw: bool) -> Vec<String> {
-    let trace = Trace { events, raw, used: events.iter().filter_map(used_feedback).collect() };
+pub fn trace(events: &[ExactValue], raw: bool) -> Vec<String> {
+    let trace = Trace { events, raw, used: events.iter().filter_map(|event| used_feedback(event)).collect() };
     let mut lines = Vec::new();
     for (number, event) in events.iter().enumerate() {
         let event_lines = trace.lines(number, event);
@@ -30,14 +32,14 @@ pub fn trace(events: &[Value], raw: bool) -> Vec<String> {
 }
 
 struct Trace<'e> {
-    events: &'e [Value],
+    events: &'e [ExactValue],
     raw: bool,
     /// The seqs of the feedback that was used by a turn.
     used: HashSet<u64>,
 }
 
 impl Trace<'_> {
-    fn lines(&self, number: usize, event: &Value) -> Vec<String> {
+    fn lines(&self, number: usize, event: &ExactValue) -> Vec<String> {
         let get = |name: &str| field(event, name);
         let location = || place(event);
         let one = |name: &str, text: &str| vec![label(name, text)];
@@ -59,7 +61,7 @@ impl Trace<'_> {
             "skipped" => one("skipped", &with_reason(get("name"), &message(event, "/why"))),
             "message_discarded" => one("discarded", &translated("the text that was already shown")),
             "variable_set" if !self.is_extracted(event) => {
-                let value = short(event.get("value").unwrap_or(&Value::Null));
+                let value = short(&event.field("value").unwrap_or_default());
                 let values =
                     [("name", get("name")), ("value", &value), ("scope", get("scope")), ("source", get("source"))];
                 one("set", &filled("{name} = {value} ({scope}, by {source})", &values))
@@ -96,7 +98,7 @@ impl Trace<'_> {
     }
 
     fn before(&self, number: usize) -> Option<&Value> {
-        self.events.get(number.checked_sub(1)?)
+        self.events.get(number.checked_sub(1)?).map(|event| &**event)
     }
 
     /// The call with the reply of an outcome: the last call of its action before it.
@@ -109,7 +111,8 @@ impl Trace<'_> {
                 && field(event, "purpose") == "action"
                 && event.pointer("/location/path") == path
         };
-        self.events.iter().take(number).rev().find(is_its_call).unwrap_or(&Value::Null)
+        let mut earlier = self.events.iter().take(number).rev().map(|event| &**event);
+        earlier.find(is_its_call).unwrap_or(&Value::Null)
     }
 
     /// Whether the outcome of the same turn already contains this variable.
@@ -330,7 +333,7 @@ pub fn times(count: u64) -> String {
 }
 
 /// A value as JSON on one line, cut at the limit.
-pub fn short(value: &Value) -> String {
+pub fn short(value: &impl Display) -> String {
     let text = value.to_string();
     if text.chars().count() <= MAX_CHARACTERS {
         return text;

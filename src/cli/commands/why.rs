@@ -1,6 +1,7 @@
 //! `/why`: the decisions since an answer of the person, from the journal.
 
 use bcc_lang::message::msg;
+use bcc_lang::value::exact::ExactValue;
 use serde_json::Value;
 
 use crate::cli::commands::trace::trace;
@@ -51,7 +52,7 @@ pub async fn why(session: &Session, store: &dyn Store, request: WhyRequest) -> R
         after = last.seq;
         for row in &rows {
             let mut event = parse(&row.body)?;
-            session.mask(&mut event);
+            event.change(|event| session.mask(event));
             events.push(event);
         }
     }
@@ -97,8 +98,8 @@ async fn taken_back(id: &str, store: &dyn Store) -> Result<TakenBackEvents, Engi
     Ok(TakenBackEvents::of(events_of(store, id, "taken_back").await?))
 }
 
-pub fn parse(line: &str) -> Result<Value, EngineError> {
-    serde_json::from_str(line).map_err(|error| EngineError::failed(msg!("a stored event cannot be read: {error}")))
+pub fn parse(line: &str) -> Result<ExactValue, EngineError> {
+    ExactValue::parse(line).map_err(|error| EngineError::failed(msg!("a stored event cannot be read: {error}")))
 }
 
 #[cfg(test)]

@@ -258,7 +258,7 @@ fn names() -> TemplateNames {
     });
     let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
     for (name, value) in values.as_object().unwrap() {
-        layer.put(name, Stored { value: value.clone(), source: "test".into(), round: None, at: String::new() });
+        layer.put(name, Stored { value: value.clone().into(), source: "test".into(), round: None, at: String::new() });
     }
     let mut scopes = Scopes::default();
     scopes.push(layer);

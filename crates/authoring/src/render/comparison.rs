@@ -23,6 +23,7 @@ use bcc_engine::settings::RunSettings;
 use bcc_lang::template::layers::collect;
 use bcc_lang::template::missing::Marks;
 use bcc_lang::template::templates::Templates;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_llm::model::message::ChatMessage;
 use bcc_store::contract::Store;
@@ -206,8 +207,8 @@ fn templates(project: &Project, request: &SentRequest, settings: &RunSettings) -
 
 async fn masker(store: &dyn Store, id: &str, user: &str) -> Result<Masker, EngineError> {
     let rows = store.variables(id).await?.into_iter().chain(store.user_variables(user).await?);
-    let values: Vec<Value> =
-        rows.filter(|row| row.sensitive).filter_map(|row| serde_json::from_str(&row.value).ok()).collect();
+    let values: Vec<ExactValue> =
+        rows.filter(|row| row.sensitive).filter_map(|row| ExactValue::parse(&row.value).ok()).collect();
     Ok(Masker::new(&values))
 }
 

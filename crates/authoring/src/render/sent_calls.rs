@@ -2,9 +2,10 @@
 //! answers of the person, the used advice of monitors, and the accepted plans.
 
 use bcc_lang::message::msg;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use bcc_engine::error::EngineError;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::mask::MASK;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::reply::extract::object;
@@ -91,32 +92,34 @@ pub(crate) fn unmask(steps: &mut [SentStep], variables: &[VariableRow]) {
         let SentStep::Turn(SentTurn { path, action, round, calls, message, .. }) = step else { continue };
         for call in calls {
             let masked = call.reply.as_deref().filter(|text| text.contains(MASK));
-            let Some(Ok(mut reply)) = masked.map(|text| object(text, &[])) else { continue };
+            let Some(Ok((object, digits))) = masked.map(|text| object(text, &[])) else { continue };
+            let object = ExactValue::new(Value::Object(object), digits);
+            let mut reply: ExactValues = object.fields().map(|(name, field)| (name.to_owned(), field)).collect();
             let content =
                 reply.get_mut("content").filter(|content| content.as_str().is_some_and(|text| text.contains(MASK)));
             if let (Some(content), Some(message)) = (content, message.as_deref()) {
-                *content = Value::from(message);
+                *content = Value::from(message).into();
             }
             replies.push(Masked { path, action, round: *round, reply, into: &mut call.reply });
         }
     }
     for row in variables.iter().filter(|row| row.sensitive) {
-        let Ok(value) = serde_json::from_str::<Value>(&row.value) else { continue };
+        let Ok(value) = ExactValue::parse(&row.value) else { continue };
         let holds = |masked: &&mut Masked<'_>| masked.reply.get(&row.name).is_some_and(|value| !value.is_null());
         let holding: Vec<&mut Masked<'_>> = replies.iter_mut().filter(holds).collect();
-        match value {
+        match value.as_array() {
             // If there are as many elements as replies with this field, each reply appended its own (`append`).
-            Value::Array(items) if items.len() > 1 && items.len() == holding.len() => {
-                holding.into_iter().zip(items).for_each(|(masked, item)| masked.put(&row.name, item));
+            Some(items) if items.len() > 1 && items.len() == holding.len() => {
+                holding.into_iter().zip(value.items()).for_each(|(masked, item)| masked.put(&row.name, item));
             }
-            value => {
+            _ => {
                 let set_here = |masked: &&mut Masked<'_>| masked.is_of(row);
                 holding.into_iter().filter(set_here).for_each(|masked| masked.put(&row.name, value.clone()));
             }
         }
     }
     for Masked { reply, into, .. } in replies {
-        *into = Some(Value::Object(reply).to_string());
+        *into = Some(ExactValue::from_iter(reply).to_string());
     }
 }
 
@@ -124,7 +127,7 @@ struct Masked<'a> {
     path: &'a str,
     action: &'a str,
     round: u32,
-    reply: Map<String, Value>,
+    reply: ExactValues,
     into: &'a mut Option<String>,
 }
 
@@ -135,7 +138,7 @@ impl Masked<'_> {
         row.source == self.action && row.round == Some(self.round) && visit
     }
 
-    fn put(&mut self, name: &str, value: Value) {
+    fn put(&mut self, name: &str, value: ExactValue) {
         self.reply.insert(name.to_owned(), value);
     }
 }

@@ -10,6 +10,7 @@ use crate::render::find_action::FoundAction;
 use bcc_engine::error::EngineError;
 use bcc_engine::variables::{coerce_value, parse_pair, read_variables_file};
 use bcc_lang::source::near::near_miss;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
 use bcc_runtime::program::program::Program;
@@ -25,13 +26,13 @@ pub fn scopes(
     pairs: &[String],
 ) -> Result<Scopes, EngineError> {
     let mut scopes = initial_scopes(program, found);
-    let mut given: Vec<(String, Value, bool)> = Vec::new();
+    let mut given: Vec<(String, ExactValue, bool)> = Vec::new();
     if let Some(path) = file {
         given.extend(read_variables_file(path)?.into_iter().map(|(name, value)| (name, value, false)));
     }
     for pair in pairs {
         let (name, text) = parse_pair(pair)?;
-        given.push((name.to_owned(), Value::from(text), true));
+        given.push((name.to_owned(), Value::from(text).into(), true));
     }
     // The list is evaluated when its topic starts; a given value of the element itself takes precedence.
     let element = found.topic.for_each.as_ref().filter(|_| found.skill.is_none());
@@ -46,14 +47,14 @@ pub fn scopes(
         let names =
             base_names(program, Some(found.phase), Some(found.topic), &RecentTranscript::new(0, 0), scopes.clone());
         let first = match each.list.eval(&names) {
-            Ok(Value::Array(items)) => items.into_iter().next().unwrap_or_default(),
-            _ => Value::Null,
+            Ok(list) => list.items().next().unwrap_or_default(),
+            Err(_) => ExactValue::default(),
         };
         let own = own.into_iter().next_back();
         let value = match (own, scopes.declaration(&each.element)) {
             (Some((_, value, typed)), Some(declaration)) => coerce_value(declaration, value, typed)?,
             (Some((_, value, typed)), None) => {
-                let parsed = value.as_str().filter(|_| typed).and_then(|text| serde_json::from_str(text).ok());
+                let parsed = value.as_str().filter(|_| typed).and_then(|text| ExactValue::parse(text).ok());
                 parsed.unwrap_or(value)
             }
             (None, _) => first,
@@ -68,8 +69,7 @@ pub(crate) fn is_empty_list(program: &Program, found: &FoundAction<'_>, scopes: 
     let Some(each) = found.topic.for_each.as_ref().filter(|_| found.skill.is_none()) else { return false };
     let names = base_names(program, Some(found.phase), Some(found.topic), &RecentTranscript::new(0, 0), scopes.clone());
     match each.list.eval(&names) {
-        Ok(Value::Array(items)) => items.is_empty(),
-        Ok(value) => value.is_null(),
+        Ok(list) => list.as_array().map_or_else(|| list.is_null(), Vec::is_empty),
         Err(_) => false,
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn only_given(file: Option<&Path>, pairs: &[String]) -> Result<Scopes
     }
     for pair in pairs {
         let (name, text) = parse_pair(pair)?;
-        layer.put(name, stored(Value::from(text)));
+        layer.put(name, stored(Value::from(text).into()));
     }
     let mut scopes = Scopes::default();
     scopes.push(layer);
@@ -116,12 +116,12 @@ fn initial_scopes(program: &Program, found: &FoundAction<'_>) -> Scopes {
     scopes
 }
 
-fn write(scopes: &mut Scopes, name: &str, value: Value, scope: Option<Scope>) {
+fn write(scopes: &mut Scopes, name: &str, value: ExactValue, scope: Option<Scope>) {
     // All scopes that are visible to the action are open here.
     let _ = scopes.write(name, stored(value), scope);
 }
 
-fn stored(value: Value) -> Stored {
+fn stored(value: ExactValue) -> Stored {
     Stored { value, source: "command_line".into(), round: None, at: String::new() }
 }
 

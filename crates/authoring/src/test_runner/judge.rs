@@ -93,7 +93,7 @@ impl Judge<'_> {
                     layer.get(own)
                 }),
             };
-            let value = found.map(|stored| &stored.value);
+            let value = found.map(|stored| &*stored.value);
             if !wanted.matches_optional(value) {
                 let message = absent_or_other("variable", "has no value", &name.value, value);
                 let mut failure = self.compared(wanted, message, value.unwrap_or(&Value::Null));

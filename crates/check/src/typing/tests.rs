@@ -190,7 +190,7 @@ fn values(index: usize) -> Value {
 fn names(index: usize) -> TemplateNames {
     let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
     for (name, value) in values(index).as_object().unwrap() {
-        let (value, source) = (value.clone(), "test".to_owned());
+        let (value, source) = (value.clone().into(), "test".to_owned());
         layer.put(name, Stored { value, source, round: None, at: String::new() });
     }
     let mut scopes = Scopes::default();
@@ -226,12 +226,12 @@ proptest! {
                 let null = expression.names().iter().any(|used| values.get(&used.name).is_some_and(Value::is_null));
                 match found.mistake {
                     TypeMistake::Mismatch => {
-                        let null = null || value.as_ref().is_ok_and(Value::is_null);
+                        let null = null || value.as_ref().is_ok_and(|value| value.is_null());
                         prop_assert!(value.is_err() || null, "{} gives {:?}", source, value);
                     }
                     TypeMistake::Constant(always) => prop_assert!(truth.is_err() || truth == Ok(always), "{} gives {:?}", source, truth),
                     TypeMistake::NotBoolean => {
-                        let null = null || value.as_ref().is_ok_and(Value::is_null);
+                        let null = null || value.as_ref().is_ok_and(|value| value.is_null());
                         prop_assert!(truth.is_err() || null, "{} gives {:?}", source, truth);
                     }
                     TypeMistake::NeverEqual => {

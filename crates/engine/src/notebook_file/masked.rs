@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn sensitive_values_are_masked_in_all_parts_of_a_cell_except_images() {
-        let masker = Masker::new(&[json!("me"), json!("张三\n李四"), json!(1234)]);
+        let masker = Masker::new(&[json!("me").into(), json!("张三\n李四").into(), json!(1234).into()]);
         let cell = Cell {
             id: "me".into(),
             content: "print('张三')".into(),

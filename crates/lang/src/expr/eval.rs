@@ -20,6 +20,7 @@ use crate::expr::reach::{is_default_filter, is_defined_test};
 use crate::expr::tree::{Argument, ExprKind, ExprNode};
 use crate::template::environment::comparing_test;
 use crate::template::error::render_error;
+use crate::template::exact_number::{for_filter, plain};
 use crate::template::missing::is_unknown;
 use crate::template::names::MAX_VALUE_BYTES;
 use crate::value::compare::ValueShape;
@@ -250,6 +251,7 @@ impl<'a> Evaluation<'a> {
         }
         let mut all = vec![value];
         let null = self.arguments(arguments, &mut all)?;
+        for_filter(name, &mut all);
         let result = self.bindings.apply_filter(name, &all);
         let subject = || msg!("the filter `{name}`");
         let result = self.result(result, null, &node.range, subject)?;
@@ -414,7 +416,7 @@ impl<'a> Evaluation<'a> {
 
     fn index(&mut self, part: Option<&ExprNode>) -> Result<Option<i64>, EvaluationError> {
         let Some(part) = part else { return Ok(None) };
-        let value = self.value(part)?;
+        let value = plain(&self.value(part)?);
         self.cause = None;
         if value.is_none() {
             return Ok(None);

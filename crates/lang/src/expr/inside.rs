@@ -3,10 +3,12 @@
 use minijinja::value::Value;
 
 use crate::expr::operators::shape;
+use crate::template::exact_number::plain;
 use crate::value::compare::ValueShape;
 
 /// The item of an object, list or text under a key; `None` if there is none.
 pub fn lookup(value: &Value, key: &Value) -> Option<Value> {
+    let key = &plain(key);
     match shape(value) {
         ValueShape::Object if key.as_str().is_some() => value.get_item(key).ok().filter(|item| !item.is_undefined()),
         ValueShape::List | ValueShape::String if key.is_integer() => {

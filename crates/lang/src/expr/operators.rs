@@ -4,6 +4,7 @@
 use crate::message::ToMessage;
 use minijinja::value::{Value, ValueKind};
 
+use crate::template::exact_number::{is_exact_number, plain};
 use crate::template::missing::is_unknown;
 use crate::template::names::MAX_VALUE_BYTES;
 use crate::value::compare::{ComparisonError, Family, ValueShape, check_operands};
@@ -95,6 +96,7 @@ pub fn shape(value: &Value) -> ValueShape {
         ValueKind::Undefined | ValueKind::None => ValueShape::Null,
         ValueKind::Bool => ValueShape::Boolean,
         ValueKind::Number => ValueShape::Number,
+        ValueKind::Plain if is_exact_number(value) => ValueShape::Number,
         ValueKind::String => ValueShape::String,
         ValueKind::Seq | ValueKind::Iterable => ValueShape::List,
         ValueKind::Map => ValueShape::Object,
@@ -252,8 +254,10 @@ impl Number {
 }
 
 fn number(value: &Value) -> Option<Number> {
-    if value.kind() != ValueKind::Number {
-        return None;
+    match value.kind() {
+        ValueKind::Number => {}
+        ValueKind::Plain if is_exact_number(value) => return number(&plain(value)),
+        _ => return None,
     }
     if value.is_integer() {
         return i128::try_from(value.clone()).ok().map(Number::Integer);

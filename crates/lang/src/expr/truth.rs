@@ -3,13 +3,13 @@
 use crate::message::message::Message;
 use crate::message::msg;
 
-use serde_json::Value as Json;
-
 use crate::expr::bindings::ExpressionBindings;
 use crate::expr::eval::Evaluation;
 use crate::expr::failure::{EvaluationError, ExpressionDialect};
 use crate::expr::parse::{Expr, ExprError};
+use crate::template::exact_number::to_exact;
 use crate::template::names::TemplateNames;
+use crate::value::exact::ExactValue;
 
 /// The result of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Truth {
 impl Expr {
     /// Evaluates the expression with these names. If an operation in it makes the result null, `names` gets a warning.
     /// Errors: [`ExprError`]: an unknown name, incompatible operands, an overflow.
-    pub fn eval(&self, names: &TemplateNames) -> Result<Json, ExprError> {
+    pub fn eval(&self, names: &TemplateNames) -> Result<ExactValue, ExprError> {
         let root = self.root();
         let mut bindings = ExpressionBindings::new(names);
         let mut evaluation = Evaluation::new(self.source(), ExpressionDialect::Expression, &mut bindings);
@@ -37,8 +37,7 @@ impl Expr {
         if let Some(cause) = evaluation.cause.take() {
             names.warn(null_warning(self.source(), evaluation.text(&cause)));
         }
-        serde_json::to_value(&value)
-            .map_err(|_| ExprError::at(&root.range, "the result is not a value that can be stored"))
+        to_exact(&value).map_err(|_| ExprError::at(&root.range, "the result is not a value that can be stored"))
     }
 
     /// Evaluates the expression as a condition.

@@ -9,6 +9,7 @@ use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::value::declared::DeclaredType;
+use crate::value::exact::ExactValue;
 use crate::value::scopes::{Declaration, Scope};
 
 #[derive(Clone, Debug)]
@@ -73,11 +74,11 @@ fn read_item(fields: &Fields<'_>) -> Option<Declared> {
     let scope = fields.choice("scope", &["global", "session", "phase", "topic"]).and_then(Scope::parse);
     let var = var?;
     let name = variable_name(&Spanned { value: var.text, span: var.node.span }, fields)?;
-    let mut value = value_node.map_or(Value::Null, |node| node.to_json());
+    let mut value = value_node.map_or_else(ExactValue::default, |node| node.to_exact());
     if let (Some(declared), Some(node)) = (declared, value_node)
         && !value.is_null()
     {
-        match declared.coerce(&value) {
+        match declared.coerce_exact(&value) {
             Some(coerced) => value = coerced,
             None => {
                 let written = match node.as_scalar() {

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use crate::source::core_schema;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
+use crate::value::digits::Digits;
+use crate::value::exact::ExactValue;
 
 /// The maximum nesting depth of lists and mappings, with aliases followed. Functions that walk a tree may recurse.
 pub const MAX_DEPTH: usize = 128;
@@ -88,6 +90,21 @@ impl YamlNode {
         }
     }
 
+    /// The tree as JSON, with the digits of its plain numbers.
+    pub fn to_exact(&self) -> ExactValue {
+        ExactValue::new(self.to_json(), self.digits())
+    }
+
+    fn digits(&self) -> Option<Digits> {
+        match &self.kind {
+            NodeKind::Scalar(scalar) => Digits::of_number(&scalar.text).filter(|_| scalar.value().is_number()),
+            NodeKind::Sequence(items) => Digits::of_items(items.iter().map(|item| item.digits())),
+            NodeKind::Mapping(entries) => {
+                Digits::of_fields(entries.iter().map(|entry| (entry.key.value.clone(), entry.value.digits())))
+            }
+        }
+    }
+
     pub fn as_mapping(&self) -> Option<&[YamlEntry]> {
         match &self.kind {
             NodeKind::Mapping(entries) => Some(entries),
@@ -152,6 +169,13 @@ mod tests {
 
     fn rules(parsed: &ParsedYaml) -> Vec<&'static str> {
         parsed.diagnostics.iter().map(|diagnostic| diagnostic.rule).collect()
+    }
+
+    #[test]
+    fn plain_numbers_keep_their_digits() {
+        let parsed = read("a: 1.10\nb: ['1.10', 1.0, +2.50, .50, 5., 007, 0x10, !!str 1.0]\nc: &c { d: 1e3 }\ne: *c\n");
+        let expected = r#"{"a":1.10,"b":["1.10",1.0,2.50,0.50,5.0,7,16,"1.0"],"c":{"d":1e3},"e":{"d":1e3}}"#;
+        assert_eq!(parsed.root.unwrap().to_exact().to_string(), expected);
     }
 
     #[test]

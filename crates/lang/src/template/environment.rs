@@ -13,6 +13,7 @@ use crate::message::ToMessage;
 use crate::message::message::Message;
 use crate::message::msg;
 use crate::template::error::error_with_message;
+use crate::template::exact_number::{WithDigits, accept_exact_numbers, plain};
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -64,6 +65,7 @@ pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
     // is dropped with the error of minijinja, which never leaves this crate.
     environment.set_debug(true);
     environment.remove_global("debug");
+    accept_exact_numbers(&mut environment);
     environment.add_function("range", range);
     environment.add_filter("default", default);
     environment.add_filter("d", default);
@@ -85,7 +87,11 @@ pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
 }
 
 /// Like `range` of minijinja, with a smaller limit.
-fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Value, Error> {
+fn range(lower: &Value, upper: Option<Value>, step: Option<Value>) -> Result<Value, Error> {
+    let integer = |value: &Value| isize::try_from(plain(value));
+    let lower = integer(lower)?;
+    let upper = upper.as_ref().map(integer).transpose()?;
+    let step = step.as_ref().map(integer).transpose()?;
     let reject = |message: Message| Err(error_with_message(ErrorKind::InvalidOperation, message));
     let (start, end) = upper.map_or((0, lower), |upper| (lower, upper));
     let step = step.unwrap_or(1);
@@ -107,8 +113,8 @@ fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Valu
 
 /// Like `divisibleby` of minijinja, which panics if the divisor is 0 or the quotient overflows.
 fn divisible(value: &Value, divisor: &Value) -> bool {
-    let integer = |value: &Value| i128::try_from(value.clone()).ok();
-    let number = |value: &Value| f64::try_from(value.clone()).ok();
+    let integer = |value: &Value| i128::try_from(plain(value)).ok();
+    let number = |value: &Value| f64::try_from(plain(value)).ok();
     match (integer(value), integer(divisor)) {
         // Every integer is divisible by -1, including the minimum, whose quotient overflows.
         (Some(value), Some(divisor)) => divisor != 0 && value.checked_rem(divisor).unwrap_or(0) == 0,
@@ -159,7 +165,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
                 return Ok(());
             }
             let mut bounded = Bounded::new(available);
-            if serde_json::to_writer(&mut bounded, value).is_err() {
+            if serde_json::to_writer(&mut bounded, &WithDigits(value.clone())).is_err() {
                 if bounded.overflowed() {
                     return Err(write_limit_error());
                 }

@@ -3,6 +3,7 @@
 pub mod builtin;
 pub mod environment;
 pub mod error;
+pub(crate) mod exact_number;
 pub mod features;
 pub mod front_matter;
 pub mod language;

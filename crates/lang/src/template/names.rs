@@ -11,6 +11,9 @@ use minijinja::value::{Enumerator, Object, Serde, Value};
 use minijinja::{Error, ErrorKind};
 use serde_json::Value as Json;
 
+use crate::template::exact_number::ExactNumber;
+use crate::value::digits::Digits;
+use crate::value::exact::ExactValue;
 use crate::value::quoting::quote_further_lines;
 use crate::value::scopes::Scopes;
 
@@ -98,7 +101,7 @@ impl TemplateNames {
                 Given::Text(text) => Ok(Value::from(Arc::clone(text))),
                 Given::Json(entry) => match entry.1.get() {
                     Some(value) => Ok(value.clone()),
-                    None if !fits(&entry.0) => Err(oversize()),
+                    None if !fits(&entry.0, None) => Err(oversize()),
                     None => Ok(entry.1.get_or_init(|| convert(&entry.0)).clone()),
                 },
             });
@@ -106,22 +109,23 @@ impl TemplateNames {
         let Some(stored) = self.scopes.get(name) else {
             return self.scopes.declaration(name).map(|_| Ok(Value::from(())));
         };
-        match &stored.value {
-            value @ (Json::Array(_) | Json::Object(_)) => {
+        match &*stored.value {
+            Json::Array(_) | Json::Object(_) => {
                 let mut converted = self.converted.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(value) = converted.get(name) {
                     return Some(Ok(value.clone()));
                 }
-                if !fits(value) {
+                if !fits(&stored.value, stored.value.digits()) {
                     return Some(Err(oversize()));
                 }
-                let value = convert(value);
+                let value = convert_exact(&stored.value);
                 converted.insert(name.to_owned(), value.clone());
                 Some(Ok(value))
             }
             Json::String(text) if text.len() > MAX_VALUE_BYTES => Some(Err(oversize())),
             Json::String(text) if self.quotes => Some(Ok(Value::from(quote_further_lines(text).as_ref()))),
-            scalar => Some(Ok(convert(scalar))),
+            _ if !fits(&stored.value, stored.value.digits()) => Some(Err(oversize())),
+            _ => Some(Ok(convert_exact(&stored.value))),
         }
     }
 
@@ -195,8 +199,25 @@ pub fn convert(value: &Json) -> Value {
     }
 }
 
-/// Whether the texts and keys inside `value` are within [`MAX_VALUE_BYTES`].
-fn fits(value: &Json) -> bool {
+/// As [`convert`]; numbers with digits are shown with them.
+fn convert_exact(value: &ExactValue) -> Value {
+    fn with_digits(value: &Json, digits: Option<&Digits>) -> Value {
+        match (value, digits) {
+            (Json::Array(items), Some(digits)) => {
+                items.iter().enumerate().map(|(index, item)| with_digits(item, digits.item(index))).collect()
+            }
+            (Json::Object(fields), Some(digits)) => Value::from_pairs(
+                fields.iter().map(|(key, field)| (key.as_str(), with_digits(field, digits.field(key)))),
+            ),
+            (Json::Number(_), Some(Digits::Number(text))) => ExactNumber::value(convert(value), text),
+            _ => convert(value),
+        }
+    }
+    with_digits(value, value.digits())
+}
+
+/// Whether the texts, keys and digits inside `value` are within [`MAX_VALUE_BYTES`].
+fn fits(value: &Json, digits: Option<&Digits>) -> bool {
     fn spend(value: &Json, left: &mut usize) -> bool {
         let cost = match value {
             Json::String(text) => text.len(),
@@ -217,17 +238,17 @@ fn fits(value: &Json) -> bool {
             _ => true,
         }
     }
-    let mut left = MAX_VALUE_BYTES;
+    let Some(mut left) = MAX_VALUE_BYTES.checked_sub(digits.map_or(0, Digits::length)) else { return false };
     spend(value, &mut left)
 }
 
 /// Names for the tests of this crate: variables of one session scope.
 #[cfg(test)]
-pub(crate) fn session_names(values: Json) -> TemplateNames {
+pub(crate) fn session_names(values: impl Into<ExactValue>) -> TemplateNames {
     use crate::value::scopes::{DeclarationMap, Scope, ScopeLayer, Stored};
     let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
-    for (name, value) in values.as_object().unwrap() {
-        let stored = Stored { value: value.clone(), source: "test".to_owned(), round: None, at: String::new() };
+    for (name, value) in values.into().fields() {
+        let stored = Stored { value, source: "test".to_owned(), round: None, at: String::new() };
         layer.put(name, stored);
     }
     let mut scopes = Scopes::default();
@@ -274,7 +295,7 @@ mod tests {
         use crate::value::scopes::{Declaration, Scope, ScopeLayer};
         let declaration = Declaration {
             name: "mood".into(),
-            value: Json::Null,
+            value: ExactValue::default(),
             declared: None,
             choices: vec![],
             define: None,

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
 
+use crate::value::digits::is_whole;
+use crate::value::exact::ExactValue;
+
 /// A type that `declare` and `output` may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -84,6 +87,20 @@ impl DeclaredType {
         }
     }
 
+    /// As [`coerce`](Self::coerce); numbers keep their digits, also as text and from text, so that a number of any length has a
+    /// lossless conversion.
+    pub fn coerce_exact(self, value: &ExactValue) -> Option<ExactValue> {
+        match (self, value.number_text(), &**value) {
+            (Self::String, Some(text), _) => Some(Value::from(text).into()),
+            (Self::Integer, Some(text), Value::Number(_)) if !is_whole(text) && !is_exact(text) => None,
+            (Self::Number | Self::Integer, _, Value::String(text)) => {
+                let read = ExactValue::parse(text.trim()).ok().filter(|read| self.fits(read))?;
+                self.coerce_exact(&read)
+            }
+            _ => Some(ExactValue::new(self.coerce(value)?, value.digits().cloned())),
+        }
+    }
+
     /// The JSON Schema (draft 2020-12) of a value of this type; it does not allow null.
     pub fn json_schema(self) -> Value {
         match self {
@@ -97,29 +114,32 @@ impl DeclaredType {
 /// Parses the complete text as a JSON number, with optional surrounding white space. Returns `None` for a number with more digits
 /// than a float can represent.
 fn number_in(text: &str) -> Option<Number> {
-    const EXACT_DIGITS: usize = 15;
     match serde_json::from_str(text.trim()) {
-        Ok(Value::Number(number)) => {
-            let exact = !number.is_f64() || text.bytes().filter(u8::is_ascii_digit).count() <= EXACT_DIGITS;
-            exact.then_some(number)
-        }
+        Ok(Value::Number(number)) => (!number.is_f64() || is_exact(text)).then_some(number),
         _ => None,
     }
 }
 
+/// Whether a float represents a number with these digits.
+fn is_exact(text: &str) -> bool {
+    const EXACT_DIGITS: usize = 15;
+    text.bytes().filter(u8::is_ascii_digit).count() <= EXACT_DIGITS
+}
+
+/// The limit of floats that are safely converted to an integer.
+const MAX_EXACT: f64 = 9e15;
+
+/// A float beyond the limit has no fraction: it is an integer that is too long for 64 bits.
 fn is_integral(number: &Number) -> bool {
-    number.is_i64()
-        || number.is_u64()
-        || number.as_f64().is_some_and(|float| float.fract() == 0.0 && float.abs() < 9e15)
+    number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
 }
 
 fn integer_spelling(value: &Value) -> Value {
     match value.as_number() {
         Some(number) if !number.is_i64() && !number.is_u64() => match number.as_f64() {
-            // `is_integral` limits floats to ±9e15, where the cast is exact.
-            #[allow(clippy::cast_possible_truncation)]
-            Some(float) => json!(float as i64),
-            None => value.clone(),
+            #[allow(clippy::cast_possible_truncation)] // Exact within the limit.
+            Some(float) if float.abs() < MAX_EXACT => json!(float as i64),
+            _ => value.clone(),
         },
         _ => value.clone(),
     }
@@ -170,5 +190,27 @@ mod tests {
             assert_eq!(DeclaredType::parse(declared.name()), Some(declared));
         }
         assert_eq!(DeclaredType::parse("text"), None);
+    }
+
+    #[test]
+    fn coercion_keeps_the_digits_of_numbers() {
+        let table = [
+            (DeclaredType::Number, "1.10", Some("1.10")),
+            (DeclaredType::Number, r#"" 1.10 ""#, Some("1.10")),
+            (DeclaredType::Number, r#""12345678901234567890123""#, Some("12345678901234567890123")),
+            (DeclaredType::String, "1.10", Some(r#""1.10""#)),
+            (DeclaredType::String, "20241018220014123456789012", Some(r#""20241018220014123456789012""#)),
+            (DeclaredType::Integer, "20241018220014123456789012", Some("20241018220014123456789012")),
+            (DeclaredType::Integer, r#""20241018220014123456789012""#, Some("20241018220014123456789012")),
+            (DeclaredType::Integer, "20241018220014123.5", None),
+            (DeclaredType::Integer, "5.00", Some("5")),
+            (DeclaredType::Integer, "1.10", None),
+            (DeclaredType::List, "[1.10]", Some("[1.10]")),
+            (DeclaredType::Boolean, "1.10", None),
+        ];
+        for (declared, json, expected) in table {
+            let coerced = declared.coerce_exact(&ExactValue::parse(json).unwrap());
+            assert_eq!(coerced.map(|value| value.to_string()).as_deref(), expected, "{declared:?} {json}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 
+use crate::value::exact::ExactValue;
 use crate::value::quoting::lines;
 
 /// The replacement for a sensitive value.
@@ -23,11 +24,11 @@ pub struct Masker {
 
 impl Masker {
     /// A masker for the texts and numbers inside `values`.
-    pub fn new<'a>(values: impl IntoIterator<Item = &'a Value>) -> Self {
+    pub fn new<'a>(values: impl IntoIterator<Item = &'a ExactValue>) -> Self {
         let mut masker = Self::default();
         let before = masker.needles.len();
         for value in values {
-            masker.collect(value);
+            masker.collect_exact(value);
         }
         if masker.needles.len() != before {
             masker.build();
@@ -36,14 +37,26 @@ impl Masker {
     }
 
     /// Adds the texts and numbers inside `value`. Returns whether any of them is new.
-    pub fn add(&mut self, value: &Value) -> bool {
+    pub fn add(&mut self, value: &ExactValue) -> bool {
         let before = self.needles.len();
-        self.collect(value);
+        self.collect_exact(value);
         let new = self.needles.len() != before;
         if new {
             self.build();
         }
         new
+    }
+
+    /// Numbers are searched for as they were written, too.
+    fn collect_exact(&mut self, value: &ExactValue) {
+        self.collect(value);
+        if let Some(digits) = value.digits() {
+            digits.each(&mut |text| {
+                if text.len() > MIN_LENGTH {
+                    self.needles.insert(text.to_owned());
+                }
+            });
+        }
     }
 
     fn collect(&mut self, value: &Value) {
@@ -110,6 +123,13 @@ impl Masker {
         }
     }
 
+    /// As [`value`](Self::value), for a value with digits.
+    pub fn exact(&self, value: &mut ExactValue, excluded: &[&str]) {
+        if !self.is_empty() {
+            value.change(|value| self.value(value, excluded));
+        }
+    }
+
     /// Masks every text and number inside `value`, in place. Keys are not changed, and neither are the values of the keys in `excluded`.
     pub fn value(&self, value: &mut Value, excluded: &[&str]) {
         if self.is_empty() {
@@ -158,15 +178,26 @@ mod tests {
 
     #[test]
     fn sensitive_texts_are_masked_in_nested_values() {
-        let masker = Masker::new([&json!("小林"), &json!({ "phone": "13800001111" }), &json!(4711)]);
+        let masker = Masker::new(&[json!("小林").into(), json!({ "phone": "13800001111" }).into(), json!(4711).into()]);
         let mut value = json!({ "text": "我叫小林，电话13800001111", "list": ["小林林", 4711, 47], "小林": true });
         masker.value(&mut value, &[]);
         assert_eq!(value, json!({ "text": "我叫***，电话***", "list": ["***林", "***", 47], "小林": true }));
     }
 
     #[test]
+    fn a_sensitive_number_is_masked_as_it_was_written_and_as_it_is_computed_with() {
+        let exact = |json: &str| ExactValue::parse(json).unwrap();
+        let masker = Masker::new(&[exact(r#"{"price":[1.10,20241018220014123456789012]}"#)]);
+        let shown = masker.text(r#"{"a":1.10,"b":1.1,"c":20241018220014123456789012}"#);
+        assert_eq!(shown, r#"{"a":***,"b":***,"c":***}"#);
+        let mut value = exact(r#"{"a":1.10,"b":1.100,"c":2.50}"#);
+        masker.exact(&mut value, &[]);
+        assert_eq!(value.to_string(), r#"{"a":"***","b":"***","c":2.50}"#);
+    }
+
+    #[test]
     fn values_of_excluded_keys_are_not_masked() {
-        let masker = Masker::new([&json!("it"), &json!(1200)]);
+        let masker = Masker::new(&[json!("it").into(), json!(1200).into()]);
         let mut value = json!({ "exit_reason": "exit_criteria_met", "tokens_in": 1200, "said": "it costs 1200" });
         masker.value(&mut value, &["exit_reason", "tokens_in"]);
         assert_eq!(value, json!({ "exit_reason": "exit_criteria_met", "tokens_in": 1200, "said": "*** costs ***" }));
@@ -174,7 +205,7 @@ mod tests {
 
     #[test]
     fn escaped_values_and_indented_lines_are_masked() {
-        let masker = Masker::new([&json!("他说\"滚\"😀\n我走了")]);
+        let masker = Masker::new(&[json!("他说\"滚\"😀\n我走了").into()]);
         let raw = json!({ "x": "他说\"滚\"😀\n我走了" }).to_string();
         let lower = r#"{"x":"\u4ed6\u8bf4\"\u6eda\"\ud83d\ude00\n\u6211\u8d70\u4e86"}"#;
         let upper = r#"{"x":"\u4ED6\u8BF4\"\u6EDA\"\uD83D\uDE00\n\u6211\u8D70\u4E86"}"#;
@@ -182,21 +213,21 @@ mod tests {
             assert_eq!(masker.text(raw), r#"{"x":"***"}"#);
         }
         assert_eq!(masker.text("来访者:\n> 他说\"滚\"😀\n> 我走了"), "来访者:\n> ***\n> ***");
-        assert_eq!(Masker::new([&json!("他走了\u{2028}我也走")]).text("> 他走了\n> 我也走"), "> ***\n> ***");
+        assert_eq!(Masker::new(&[json!("他走了\u{2028}我也走").into()]).text("> 他走了\n> 我也走"), "> ***\n> ***");
     }
 
     #[test]
     fn short_values_are_not_masked() {
-        let masker = Masker::new([&json!("我"), &json!(7), &json!(true), &Value::Null]);
+        let masker = Masker::new(&[json!("我").into(), json!(7).into(), json!(true).into(), Value::Null.into()]);
         assert!(masker.is_empty());
         assert_eq!(masker.text("我"), "我");
     }
 
     #[test]
     fn a_value_that_contains_another_is_masked_completely() {
-        let mut masker = Masker::new([&json!("Lin")]);
-        assert!(masker.add(&json!("Linda Lin")));
-        assert!(!masker.add(&json!("Lin")));
+        let mut masker = Masker::new(&[json!("Lin").into()]);
+        assert!(masker.add(&json!("Linda Lin").into()));
+        assert!(!masker.add(&json!("Lin").into()));
         assert_eq!(masker.text("Linda Lin and Lin"), "*** and ***");
     }
 }

@@ -3,6 +3,8 @@
 pub mod compare;
 pub mod declared;
 pub mod depth;
+pub mod digits;
+pub mod exact;
 pub mod mask;
 pub mod quoting;
 pub mod scopes;

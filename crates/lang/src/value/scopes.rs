@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::value::declared::DeclaredType;
+use crate::value::exact::ExactValue;
 
 /// The scope of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,7 +53,7 @@ impl fmt::Display for Scope {
 pub struct Declaration {
     pub name: String,
     /// The initial value; null if the author gave none.
-    pub value: Value,
+    pub value: ExactValue,
     /// Its type, if the author gave one.
     pub declared: Option<DeclaredType>,
     /// The allowed values, if the author listed them.
@@ -70,7 +71,7 @@ pub type DeclarationMap = IndexMap<String, Declaration>;
 /// A value and its origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
-    pub value: Value,
+    pub value: ExactValue,
     /// The action that set it, or `declare`, or `command_line`.
     pub source: String,
     /// The round of that action.
@@ -232,7 +233,7 @@ mod tests {
     use serde_json::json;
 
     fn stored(value: Value) -> Stored {
-        Stored { value, source: "test".into(), round: None, at: "2026-11-21T00:00:00Z".into() }
+        Stored { value: value.into(), source: "test".into(), round: None, at: "2026-11-21T00:00:00Z".into() }
     }
 
     fn layer(scope: Scope, path: &str, declared: &[&str]) -> ScopeLayer {
@@ -241,7 +242,7 @@ mod tests {
             .map(|name| {
                 let declaration = Declaration {
                     name: (*name).into(),
-                    value: Value::Null,
+                    value: ExactValue::default(),
                     declared: None,
                     choices: vec![],
                     define: None,

@@ -6,9 +6,11 @@
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::value::digits::Digits;
 use memchr::memchr;
 use serde_json::{Map, Value};
 
+use crate::reply::out_of_range::quoted;
 use crate::reply::reasoning::{Marker, after_reasoning, find_ignoring_case, first_marker};
 use crate::reply::surroundings::{self, is_mark};
 
@@ -24,7 +26,7 @@ const MAX_UNCLOSED_BRACES: usize = 4;
 /// # Errors
 /// There is none; there are two that differ; it is part of something larger; an object that may be the reply does not parse (with its
 /// error and byte position, never its text).
-pub fn object(text: &str, own: &[&str]) -> Result<Map<String, Value>, Message> {
+pub fn object(text: &str, own: &[&str]) -> Result<(Map<String, Value>, Option<Digits>), Message> {
     let reply = after_reasoning(text);
     // Positions are relative to the complete text.
     let skipped = text.len() - reply.len();
@@ -46,7 +48,7 @@ struct Search<'a> {
     own: &'a [&'a str],
     /// The text outside the objects, with [`surroundings::OBJECT`] in place of each object that parses.
     prose: String,
-    found: Option<Map<String, Value>>,
+    found: Option<(Map<String, Value>, Option<Digits>)>,
     /// Whether a draft before the object was given up.
     abandoned: bool,
 }
@@ -61,7 +63,7 @@ impl Search<'_> {
             let quoted = inside.starts_with(['"', '}']);
             match object_at(text, start) {
                 Ok((object, end)) => {
-                    self.take(object)?;
+                    self.take(object, text.get(start..end).unwrap_or_default())?;
                     at = end;
                     continue;
                 }
@@ -125,16 +127,18 @@ impl Search<'_> {
         }
     }
 
-    fn take(&mut self, object: Map<String, Value>) -> Result<(), Message> {
+    fn take(&mut self, object: Map<String, Value>, json: &str) -> Result<(), Message> {
         self.prose.push(surroundings::OBJECT);
         if !is_reply(&object, self.own) {
             return Ok(());
         }
         match &self.found {
-            Some(found) if *found != object => Err(Message::word("there are several objects, and their values differ")),
+            Some((found, _)) if *found != object => {
+                Err(Message::word("there are several objects, and their values differ"))
+            }
             Some(_) => Ok(()),
             None => {
-                self.found = Some(object);
+                self.found = Some((object, Digits::of_json(json)));
                 Ok(())
             }
         }
@@ -175,6 +179,12 @@ fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), Ob
     match stream.next() {
         Some(Ok(object)) => Ok((object, start + stream.byte_offset())),
         Some(Err(error)) => {
+            let complete = closing_brace(text, start).and_then(|end| Some((quoted(text.get(start..end)?)?, end)));
+            if let Some((json, end)) = complete
+                && let Ok(object) = serde_json::from_str(&json)
+            {
+                return Ok((object, end));
+            }
             let line_start = match error.line().checked_sub(2) {
                 Some(line) => memchr::memchr_iter(b'\n', text_of_object.as_bytes()).nth(line).map(|end| end + 1),
                 None => Some(0),
@@ -248,7 +258,7 @@ mod tests {
     const OWN: &[&str] = &["a", "content"];
 
     fn found(text: &str) -> Value {
-        object(text, OWN).map_or(Value::Null, Value::Object)
+        object(text, OWN).map_or(Value::Null, |(object, _)| Value::Object(object))
     }
 
     #[test]

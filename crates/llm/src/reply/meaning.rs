@@ -1,7 +1,8 @@
 //! Gives the yes/no fields of a reply and its empty outputs their meaning before it is coerced to its schema (docs/replies.md).
 
 use bcc_lang::value::declared::DeclaredType;
-use serde_json::{Map, Number, Value, json};
+use bcc_lang::value::digits::Digits;
+use serde_json::{Map, Value, json};
 
 use crate::reply::coerce::{Coercion, CoercionRecord, pointer};
 use crate::reply::exit::{is_no_value, is_reported, yes_or_no};
@@ -12,9 +13,13 @@ const SAFETY: &str = "safety_risk";
 const DETECTED: &str = "detected";
 
 /// Sets `EXIT`, `safety_risk.detected` and `metadata.crisis_signal` to what they mean, if `shape` has them, and outputs that say that
-/// there is no value to null. A number in `raw` whose digits a number cannot keep becomes text if the output may be text. Returns a
-/// record of each value that was changed or is unknown.
-pub(crate) fn resolve(object: &mut Map<String, Value>, raw: &str, shape: &ReplyShape) -> Vec<CoercionRecord> {
+/// there is no value to null. A number becomes text with its `digits` if the output is text, or has no type and is longer than a number.
+/// Returns a record of each value that was changed or is unknown.
+pub(crate) fn resolve(
+    object: &mut Map<String, Value>,
+    digits: Option<&Digits>,
+    shape: &ReplyShape,
+) -> Vec<CoercionRecord> {
     let mut records = Vec::new();
     let has = |name: &str| shape.reserved().any(|reserved| reserved == name);
     if has("EXIT")
@@ -36,7 +41,7 @@ pub(crate) fn resolve(object: &mut Map<String, Value>, raw: &str, shape: &ReplyS
     }
     for output in shape.outputs() {
         if let Some(Value::Number(number)) = object.get(&output.name)
-            && let Some(digits) = spelling(raw, &output.name, number)
+            && let Some(digits) = digits.and_then(|digits| digits.field(&output.name)).and_then(Digits::number)
             && output.choices.is_empty()
         {
             // An integer that does not fit is an identifier; a decimal is a number unless a text was requested.
@@ -60,20 +65,6 @@ pub(crate) fn resolve(object: &mut Map<String, Value>, raw: &str, shape: &ReplyS
         }
     }
     records
-}
-
-/// How `raw` writes `number`, the value of the field `name`, if that differs from how it would be written again, and if there is only
-/// one such field.
-fn spelling<'r>(raw: &'r str, name: &str, number: &Number) -> Option<&'r str> {
-    let key = Value::from(name).to_string();
-    let mut spellings = raw.match_indices(&key).filter_map(|(at, _)| {
-        let value = raw.get(at + key.len()..)?.trim_start().strip_prefix(':')?.trim_start();
-        let end = value.find(|c: char| !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E')));
-        value.get(..end?).filter(|digits| !digits.is_empty())
-    });
-    let only = spellings.next().filter(|_| spellings.next().is_none())?;
-    let is_same = serde_json::from_str::<Number>(only).is_ok_and(|read| read == *number);
-    (is_same && only != number.to_string()).then_some(only)
 }
 
 /// `safety_risk` may be an object, or only what its `detected` should be.
@@ -155,22 +146,74 @@ mod tests {
     }
 
     #[test]
-    fn the_digits_of_an_identifier_stay() {
+    fn the_digits_of_numbers_stay() {
         let shape = |declared| {
             let output = OutputField { name: "id".into(), declared, ..OutputField::default() };
             let base = serde_json::from_str(embedded::reply("ai_think").unwrap()).unwrap();
             ReplyShape::new(&base, &[output]).unwrap()
         };
         let id = |digits: &str, declared| {
-            let raw = format!("{{\"BRIEF\": \"\", \"id\": {digits}}}");
-            read(&raw, &shape(declared), false).unwrap().object["id"].clone()
+            // The same name in another object, with other digits.
+            let raw = format!("{{\"BRIEF\": \"\", \"more\": {{\"id\": 9.90}}, \"id\": {digits}}}");
+            read(&raw, &shape(declared), false).unwrap().field("id").unwrap()
         };
         let long = "20241018220014123456789012";
-        assert_eq!(id(long, None), json!(long));
-        assert_eq!(id(long, Some(DeclaredType::String)), json!(long));
-        assert_eq!(id("1.10", Some(DeclaredType::String)), json!("1.10"));
+        let table = [
+            (long, None, "\"20241018220014123456789012\""),
+            (long, Some(DeclaredType::String), "\"20241018220014123456789012\""),
+            (long, Some(DeclaredType::Number), long),
+            (long, Some(DeclaredType::Integer), long),
+            ("1.10", Some(DeclaredType::String), "\"1.10\""),
+            ("1.10", Some(DeclaredType::Number), "1.10"),
+            ("1.10", None, "1.10"),
+            ("\"1.10\"", Some(DeclaredType::Number), "1.10"),
+            ("5.0", Some(DeclaredType::Integer), "5"),
+            ("0.12345678901234567890", None, "0.12345678901234567890"),
+            ("18446744073709551615", None, "18446744073709551615"),
+            ("[1.10, {\"a\": 2.0}]", Some(DeclaredType::List), "[1.10,{\"a\":2.0}]"),
+        ];
+        for (digits, declared, expected) in table {
+            assert_eq!(id(digits, declared).to_string(), expected, "{digits} {declared:?}");
+        }
         assert_eq!(id("1.10", None), json!(1.1), "computing with it stays possible");
-        assert_eq!(id("18446744073709551615", None), json!(u64::MAX));
+    }
+
+    #[test]
+    fn a_number_that_is_out_of_range_is_mistyped_and_the_rest_of_the_reply_is_read() {
+        let output = OutputField { name: "n".into(), declared: Some(DeclaredType::Number), ..OutputField::default() };
+        let base = serde_json::from_str(embedded::reply("ai_think").unwrap()).unwrap();
+        let shape = ReplyShape::new(&base, &[output]).unwrap();
+        for raw in [
+            "{\"BRIEF\": \"b\", \"n\": 1e400}",
+            " {\"BRIEF\": \"b\", \"n\": 1e400}",
+            "Reply: {\"BRIEF\": \"b\", \"n\": -1e400}.",
+        ] {
+            let reply = read(raw, &shape, false).unwrap();
+            assert_eq!((&reply.object["n"], &reply.object["BRIEF"]), (&Value::Null, &json!("b")), "{raw}");
+            let records: Vec<_> = reply.coercions.iter().map(|record| (record.path.as_str(), record.kind)).collect();
+            assert_eq!(records, [("/n", Coercion::Mistyped)], "{raw}");
+        }
+    }
+
+    #[test]
+    fn every_strategy_keeps_the_digits_of_numbers() {
+        let output = OutputField { name: "price".into(), ..OutputField::default() };
+        let base = serde_json::from_str(embedded::reply("ai_think").unwrap()).unwrap();
+        let shape = ReplyShape::new(&base, &[output]).unwrap();
+        let table = [
+            (r#"{"BRIEF": "1.00", "price": {"a": [1.10, 2]}}"#, 1),
+            (" {\"BRIEF\": \"\", \"price\": {\"a\": [1.10, 2]}}\n", 2),
+            ("The price is 9.90:\n```json\n{\"BRIEF\": \"\", \"price\": {\"a\": [1.10, 2]}}\n```", 3),
+            ("{'BRIEF': '3.00', 'more': 4.0, 'price': {a: [1.10, 2,]}, 'last': 0x10}", 4),
+            (r#"{"BRIEF": "", "price": {"a": [1.10, 2]}, "next": 5.0, "cut": "#, 4),
+        ];
+        for (raw, strategy) in table {
+            let reply = read(raw, &shape, true).unwrap();
+            assert_eq!(reply.parse_retry_count, strategy, "{raw}");
+            assert_eq!(reply.field("price").unwrap().to_string(), r#"{"a":[1.10,2]}"#, "{raw}");
+        }
+        let repeated = "{'price': 9.90, 'price': 1.10, 'BRIEF': ''}";
+        assert_eq!(read(repeated, &shape, true).unwrap().field("price").unwrap(), json!(1.1), "no wrong digits");
     }
 
     #[test]

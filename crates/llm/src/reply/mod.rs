@@ -9,6 +9,7 @@ pub mod field;
 pub mod live;
 mod meaning;
 pub mod object_start;
+mod out_of_range;
 pub mod read;
 mod reasoning;
 pub mod repair;

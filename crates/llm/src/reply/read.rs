@@ -1,8 +1,12 @@
 //! Reads the text of a model as a reply of an action (docs/replies.md).
 
+use std::collections::BTreeMap;
+
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::value::digits::Digits;
+use bcc_lang::value::exact::ExactValue;
 use serde_json::{Map, Value};
 use tracing::warn;
 
@@ -19,6 +23,8 @@ pub struct Reply {
     pub object: Map<String, Value>,
     /// The same fields before coercion.
     pub received: Map<String, Value>,
+    /// How the numbers of the reply were written. May contain numbers that coercion has replaced.
+    digits: Option<Digits>,
     /// The number of the successful strategy, starting at 1.
     pub parse_retry_count: u8,
     pub failures: Vec<ParseFailure>,
@@ -29,6 +35,17 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// A field with the digits of its numbers.
+    pub fn field(&self, name: &str) -> Option<ExactValue> {
+        let digits = self.digits.as_ref().and_then(|digits| digits.field(name)).cloned();
+        Some(ExactValue::new(self.object.get(name)?.clone(), digits))
+    }
+
+    /// `object`, which has the same or other fields than the reply, with the digits of the numbers that are the same.
+    pub fn with_digits(&self, object: Map<String, Value>) -> ExactValue {
+        ExactValue::new(Value::Object(object), self.digits.clone())
+    }
+
     /// Whether the raw text was truncated, so that fields may be missing. Each field that is present is complete.
     pub fn cut_off(&self) -> bool {
         is_cut(&self.repairs)
@@ -93,8 +110,9 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
         warn!(%kind, at, "the text of the reply was repaired");
     }
     let original = parsed.object.clone();
-    let mut records = meaning::resolve(&mut parsed.object, raw, shape);
+    let mut records = meaning::resolve(&mut parsed.object, parsed.digits.as_ref(), shape);
     let (object, coerced) = coerce_object(parsed.object, shape);
+    let digits = with_numbers_from_texts(parsed.digits, &original, &object, shape);
     records.extend(coerced);
     if !records.is_empty() {
         // One line per reply; the events of the call contain what was expected for each field.
@@ -104,7 +122,27 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
     }
     let parse_retry_count = parsed.strategy.number();
     let (failures, repairs) = (parsed.failures, parsed.repairs);
-    Ok(Reply { object, received: original, parse_retry_count, failures, coercions: records, repairs })
+    Ok(Reply { object, received: original, digits, parse_retry_count, failures, coercions: records, repairs })
+}
+
+/// Adds the digits of outputs that were texts and became numbers.
+fn with_numbers_from_texts(
+    digits: Option<Digits>,
+    received: &Map<String, Value>,
+    object: &Map<String, Value>,
+    shape: &ReplyShape,
+) -> Option<Digits> {
+    let from_text = |name: &String| match (received.get(name)?, object.get(name)?) {
+        (Value::String(text), Value::Number(_)) => Some((name.clone(), Digits::of_json(text.trim())?)),
+        _ => None,
+    };
+    let mut added = shape.outputs().iter().filter_map(|output| from_text(&output.name)).peekable();
+    if added.peek().is_none() {
+        return digits;
+    }
+    let mut fields = if let Some(Digits::Fields(fields)) = digits { fields } else { BTreeMap::new() };
+    fields.extend(added);
+    Some(Digits::Fields(fields))
 }
 
 fn is_cut(repairs: &[RepairRecord]) -> bool {

@@ -4,6 +4,7 @@
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::value::digits::Digits;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use tracing::{error, warn};
 
 use crate::reply::extract;
 use crate::reply::field::type_name;
+use crate::reply::out_of_range::quoted;
 use crate::reply::repair;
 use crate::reply::repair::record::RepairRecord;
 
@@ -69,6 +71,8 @@ pub struct ParseFailure {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedReply {
     pub object: Map<String, Value>,
+    /// How the numbers of the object were written.
+    pub digits: Option<Digits>,
     pub strategy: ParseStrategy,
     pub failures: Vec<ParseFailure>,
     /// The repairs of the fourth strategy; empty for the others.
@@ -85,11 +89,11 @@ pub fn parse(raw: &str, own: &[&str], repair: bool) -> Result<ParsedReply, Vec<P
     let mut failures = Vec::new();
     for strategy in ParseStrategy::tried(repair) {
         match apply(strategy, raw, own, &failures) {
-            Ok((object, repairs)) => {
+            Ok(parsed) => {
                 if !failures.is_empty() {
                     warn!(%strategy, parse_retry_count = strategy.number(), "the reply was read by a later strategy");
                 }
-                return Ok(ParsedReply { object, strategy, failures, repairs });
+                return Ok(ParsedReply { failures, ..parsed });
             }
             Err(error) => {
                 warn!(%strategy, %error, "a strategy could not read the reply");
@@ -103,13 +107,10 @@ pub fn parse(raw: &str, own: &[&str], repair: bool) -> Result<ParsedReply, Vec<P
     Err(failures)
 }
 
-fn apply(
-    strategy: ParseStrategy,
-    raw: &str,
-    own: &[&str],
-    failures: &[ParseFailure],
-) -> Result<(Map<String, Value>, Vec<RepairRecord>), Message> {
-    let object = match strategy {
+/// The object that one strategy finds, without the failures of those before it.
+fn apply(strategy: ParseStrategy, raw: &str, own: &[&str], failures: &[ParseFailure]) -> Result<ParsedReply, Message> {
+    let found = |object, digits, repairs| ParsedReply { object, digits, strategy, failures: Vec::new(), repairs };
+    let (object, digits) = match strategy {
         ParseStrategy::DirectParse => parse_object(raw),
         ParseStrategy::TrimAndParse => {
             let trimmed = raw.trim_matches(is_padding);
@@ -120,16 +121,19 @@ fn apply(
             }
         }
         ParseStrategy::ExtractJsonBlock => extract::object(raw, own),
-        ParseStrategy::RepairJson => return repair::object(raw, own),
+        ParseStrategy::RepairJson => {
+            let repaired = repair::repaired(raw, own)?;
+            return Ok(found(repaired.object, repaired.digits, repaired.repairs));
+        }
     }?;
-    Ok((object, Vec::new()))
+    Ok(found(object, digits, Vec::new()))
 }
 
 fn is_padding(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
-fn parse_object(text: &str) -> Result<Map<String, Value>, Message> {
+fn parse_object(text: &str) -> Result<(Map<String, Value>, Option<Digits>), Message> {
     if text.starts_with(is_padding) {
         return Err(Message::word("whitespace or a byte order mark precedes the JSON value"));
     }
@@ -137,7 +141,11 @@ fn parse_object(text: &str) -> Result<Map<String, Value>, Message> {
         return Err(Message::word("whitespace or a byte order mark follows the JSON value"));
     }
     if text.starts_with('{') {
-        return serde_json::from_str(text).map_err(|error| error.to_message());
+        let object = serde_json::from_str(text).or_else(|error| {
+            let quoted = quoted(text).and_then(|text| serde_json::from_str(&text).ok());
+            quoted.ok_or_else(|| error.to_message())
+        })?;
+        return Ok((object, Digits::of_json(text)));
     }
     // Not an object: report its type. (Deserializing a map would give an error that quotes the text.)
     match serde_json::from_str::<Value>(text) {

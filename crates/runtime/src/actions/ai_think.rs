@@ -19,6 +19,7 @@ use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::template::text::Text;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::quoting::quote_after_label;
 
 const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &["goal", "inputs"], outputs: true };
@@ -72,8 +73,8 @@ impl Action for Think {
         let mut names = turn.names(1);
         let content = turn.text(&self.content, &names.for_prompt())?;
         let goal = self.goal.as_ref().map(|goal| turn.text(goal, &names.for_prompt())).transpose()?;
-        let inputs: Vec<(String, Value)> =
-            self.inputs.iter().map(|name| (name.clone(), turn.variable(name).unwrap_or(Value::Null))).collect();
+        let inputs: Vec<(String, ExactValue)> =
+            self.inputs.iter().map(|name| (name.clone(), turn.variable(name).unwrap_or_default())).collect();
         names.set_text("goal", goal.unwrap_or_default());
         names.set_text("tone", "");
         names.set_text("exit", "");
@@ -81,13 +82,14 @@ impl Action for Think {
         let shown =
             inputs.iter().map(|(name, value)| json!({ "name": name, "value": quote_after_label(&as_text(value)) }));
         names.set("inputs", shown.collect());
+        let inputs = inputs.into_iter().map(|(name, value)| (name, value.into_value())).collect();
         let mut exchange = turn.exchange(Ask { inputs, ..self.model.ask(&content, names) }).await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
         // There is no next round and no message to the person, so an unreadable reply ends the action with an error.
         let reason = if exchange.reading.is_ok() { ExitReason::ExitCriteriaMet } else { ExitReason::Error };
         let extracted = match &exchange.reading {
-            Ok(reply) => write_outputs(turn, &self.model.outputs, &reply.object),
-            Err(_) => serde_json::Map::new(),
+            Ok(reply) => write_outputs(turn, &self.model.outputs, reply),
+            Err(_) => ExactValues::new(),
         };
         Ok(Flow::done(outcome(exchange, (1, 1), Some(reason), true, None, extracted)))
     }
@@ -97,10 +99,10 @@ impl Action for Think {
     }
 }
 
-fn as_text(value: &Value) -> String {
-    match value {
+fn as_text(value: &ExactValue) -> String {
+    match &**value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        other => other.to_string(),
+        _ => value.to_string(),
     }
 }

@@ -4,8 +4,6 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::program::flow::ActionError;
 use crate::program::kind::SkillArgument;
 use crate::program::outcome::{ExitReason, Outcome};
@@ -15,6 +13,7 @@ use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
+use bcc_lang::value::exact::ExactValues;
 
 /// The entries of a mapping as skill arguments, as written.
 pub(crate) fn skill_arguments<'e>(entries: impl IntoIterator<Item = &'e YamlEntry>) -> Vec<SkillArgument> {
@@ -52,13 +51,13 @@ pub fn outputs(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Vec<(Spanned<String
 pub(crate) fn set_outputs(
     turn: &Turn<'_>,
     outputs: &[(String, String)],
-    values: &Map<String, Value>,
-) -> Result<Map<String, Value>, ActionError> {
-    let mut set = Map::new();
+    values: &ExactValues,
+) -> Result<ExactValues, ActionError> {
+    let mut set = ExactValues::new();
     for (ours, theirs) in outputs {
         // As with the outputs of a model, null overwrites nothing.
         let Some(value) = values.get(theirs).filter(|value| !value.is_null()) else { continue };
-        let shown = turn.set(ours, Value::clone(value), None)?;
+        let shown = turn.set(ours, value.clone(), None)?;
         set.insert(ours.clone(), shown);
     }
     Ok(set)

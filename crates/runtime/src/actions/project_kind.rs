@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::actions::PROJECT_SCHEMA;
 use crate::actions::calling::{outputs, set_outputs, skill_arguments};
@@ -21,6 +20,7 @@ use crate::program::outcome::Outcome;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 
 /// The field of `config` that is not an input.
 const OUTPUT: &str = "output";
@@ -113,7 +113,7 @@ impl InputTemplate {
     }
 
     /// The input with its leaves replaced by their values, in the same order.
-    fn fill(&self, values: &mut impl Iterator<Item = Value>) -> Value {
+    fn fill(&self, values: &mut impl Iterator<Item = ExactValue>) -> ExactValue {
         match self {
             Self::Value(_) => values.next().unwrap_or_default(),
             Self::List(items) => items.iter().map(|item| item.fill(values)).collect(),
@@ -132,12 +132,12 @@ struct ProjectAction {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct StoredState {
     /// The inputs, once the action has started.
-    inputs: Option<Map<String, Value>>,
+    inputs: Option<ExactValues>,
     progress: Progress,
 }
 
 impl ProjectAction {
-    fn inputs(&self, turn: &Turn<'_>) -> Result<Map<String, Value>, ActionError> {
+    fn inputs(&self, turn: &Turn<'_>) -> Result<ExactValues, ActionError> {
         let mut leaves = Vec::new();
         self.inputs.iter().for_each(|(_, input)| input.leaves(&mut leaves));
         let values = evaluate(turn, leaves.into_iter().map(|leaf| ("", leaf)))?;

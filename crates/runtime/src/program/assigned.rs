@@ -1,9 +1,8 @@
 //! Variables and the values that a program assigns to them.
 
-use serde_json::Value;
-
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::template::text::Text;
+use bcc_lang::value::exact::ExactValue;
 
 pub struct Assignment {
     pub name: String,
@@ -15,5 +14,5 @@ pub enum Assigned {
     Expression(Expr),
     /// Another string with placeholders.
     Text(Text),
-    Literal(Value),
+    Literal(ExactValue),
 }

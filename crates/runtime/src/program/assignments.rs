@@ -3,7 +3,7 @@
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::program::assigned::{Assigned, Assignment};
 use crate::program::flow::ActionError;
@@ -14,6 +14,7 @@ use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{NodeKind, YamlNode};
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 
 /// Reads a mapping of names to values. Expressions see the variables as they were before the first assignment.
 pub fn read_values(
@@ -41,7 +42,7 @@ pub fn read_values(
         let Some(variable) = variable_name(&name, fields) else { continue };
         if let Some(value) = read_value(&entry.value, checker) {
             let constant = match &value {
-                Assigned::Literal(value) => Some(value.clone()),
+                Assigned::Literal(value) => Some(Value::clone(value)),
                 Assigned::Text(text) if text.is_plain() => Some(Value::from(text.source())),
                 Assigned::Text(_) | Assigned::Expression(_) => None,
             };
@@ -66,7 +67,7 @@ pub(crate) fn read_value(node: &Arc<YamlNode>, checker: &mut dyn KindChecker) ->
                 None => checker.text(&field).map(Assigned::Text),
             }
         }
-        _ => Some(Assigned::Literal(node.to_json())),
+        _ => Some(Assigned::Literal(node.to_exact())),
     }
 }
 
@@ -90,11 +91,11 @@ fn expression_in(text: &str) -> Option<std::ops::Range<usize>> {
 pub fn evaluate<'v>(
     turn: &Turn<'_>,
     values: impl Iterator<Item = (&'v str, &'v Assigned)>,
-) -> Result<Vec<(String, Value)>, ActionError> {
+) -> Result<Vec<(String, ExactValue)>, ActionError> {
     let names = turn.names(1);
     let value = |value: &Assigned| match value {
         Assigned::Expression(expression) => turn.value(expression),
-        Assigned::Text(text) => Ok(Value::from(turn.text(text, &names)?)),
+        Assigned::Text(text) => Ok(Value::from(turn.text(text, &names)?).into()),
         Assigned::Literal(value) => Ok(value.clone()),
     };
     values.map(|(name, written)| Ok((name.to_owned(), value(written)?))).collect()
@@ -102,9 +103,9 @@ pub fn evaluate<'v>(
 
 /// Sets all variables after all values were evaluated. Returns the assigned values, with sensitive values masked.
 /// Errors: An expression fails, or a value does not fit the declaration of its variable.
-pub fn assign(turn: &Turn<'_>, assignments: &[Assignment]) -> Result<Map<String, Value>, ActionError> {
+pub fn assign(turn: &Turn<'_>, assignments: &[Assignment]) -> Result<ExactValues, ActionError> {
     let values = evaluate(turn, assignments.iter().map(|assignment| (assignment.name.as_str(), &assignment.value)))?;
-    let mut shown = Map::new();
+    let mut shown = ExactValues::new();
     for (name, value) in values {
         let value = turn.set(&name, value, None)?;
         shown.insert(name, value);

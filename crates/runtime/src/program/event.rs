@@ -12,6 +12,7 @@ use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
 use crate::program::recorder::RecordedExchange;
 use crate::program::shown_cell::ShownCell;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_llm::model::reply::SkippedModel;
 
@@ -54,7 +55,7 @@ pub enum Event {
     VariableSet {
         name: String,
         scope: &'static str,
-        value: Value,
+        value: ExactValue,
         source: String,
     },
     ModelCall(Box<ModelCall>),

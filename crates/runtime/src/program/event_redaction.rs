@@ -17,20 +17,21 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
     let message = |message: &mut Message| message.change_texts(&mut |text| *text = masker.text(text));
     let optional_message = |messages: &mut Option<Message>| messages.iter_mut().for_each(message);
     let value = |value: &mut Value| masker.value(value, &OWN_FIELDS);
+    let own = |name: &str| OWN_FIELDS.contains(&name);
     let fields = |fields: &mut Map<String, Value>| {
-        let own = |name: &str| OWN_FIELDS.contains(&name);
         fields.iter_mut().filter(|(name, _)| !own(name)).for_each(|(_, value)| masker.value(value, &OWN_FIELDS));
     };
     match event {
         Event::Outcome { outcome, .. } => {
             optional(&mut outcome.ai_message);
-            fields(&mut outcome.extracted_variables);
+            let variables = outcome.extracted_variables.iter_mut();
+            variables.filter(|(name, _)| !own(name)).for_each(|(_, variable)| masker.exact(variable, &OWN_FIELDS));
             fields(&mut outcome.metrics);
             fields(&mut outcome.metadata);
             fields(&mut outcome.debug_info);
             outcome.messages.values_mut().for_each(|stored| message(&mut stored.0));
         }
-        Event::VariableSet { value: set, .. } => value(set),
+        Event::VariableSet { value: set, .. } => masker.exact(set, &OWN_FIELDS),
         Event::MonitorFeedback { analysis, .. } => value(analysis),
         Event::Orchestrated { reason, from, why, plan, original, now, .. } => {
             [reason, from].into_iter().for_each(text);
@@ -113,7 +114,7 @@ mod tests {
         let (ai_message, any) = (Some(text()), Value::Object(map()));
         let outcome = Outcome {
             ai_message,
-            extracted_variables: map(),
+            extracted_variables: map().into_iter().map(|(name, value)| (name, value.into())).collect(),
             metrics: map(),
             metadata: map(),
             debug_info: map(),
@@ -138,7 +139,7 @@ mod tests {
         };
         vec![
             Event::Outcome { action_type: "ai_ask", outcome: Box::new(outcome) },
-            Event::VariableSet { name: "x".into(), scope: "session", value: any.clone(), source: "ask".into() },
+            Event::VariableSet { name: "x".into(), scope: "session", value: any.clone().into(), source: "ask".into() },
             Event::MonitorFeedback {
                 action_id: "ask".into(),
                 action_type: "ai_ask".into(),
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_typed_event_is_masked_like_its_line() {
-        let masker = Masker::new([&json!(SECRET), &json!(13_800_001_111_u64)]);
+        let masker = Masker::new(&[json!(SECRET).into(), json!(13_800_001_111_u64).into()]);
         for mut event in events() {
             let mut line = json!(event);
             mask(&mut line, &masker);
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn conversation_messages_are_not_masked() {
-        let masker = Masker::new([&json!(SECRET)]);
+        let masker = Masker::new(&[json!(SECRET).into()]);
         let mut event = Event::Message { message_id: "m".into(), role: Speaker::User, text: text() };
         redact(&mut event, &masker);
         assert!(matches!(event, Event::Message { text: message, .. } if message == text()));

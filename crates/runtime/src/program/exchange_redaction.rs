@@ -78,6 +78,6 @@ impl Turn<'_> {
                 *value = with(output, value, reply);
             }
         }
-        Value::Object(object).to_string()
+        reply.with_digits(object).to_string()
     }
 }

@@ -3,8 +3,8 @@
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::stored;
+use bcc_lang::value::exact::ExactValues;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::effects::behaviors::ServerError;
 use crate::notebook::kernel::contract::KernelError;
@@ -91,7 +91,7 @@ pub struct StepBlock(pub String);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub skill: String,
-    pub inputs: Map<String, Value>,
+    pub inputs: ExactValues,
 }
 
 /// Why a turn returned no flow.

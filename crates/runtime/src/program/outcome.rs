@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::stored::StoredMessage;
+use bcc_lang::value::exact::ExactValues;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -115,7 +116,7 @@ pub struct Outcome {
     /// The message of the reply, whether or not it was sent.
     pub ai_message: Option<String>,
     /// The author's variables that this turn set. Never a metric.
-    pub extracted_variables: Map<String, Value>,
+    pub extracted_variables: ExactValues,
     /// The model's assessment of the state of the action. Never a variable. Empty on an opening turn.
     pub metrics: Map<String, Value>,
     pub progress_suggestion: ProgressSuggestion,

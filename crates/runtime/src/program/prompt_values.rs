@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::program::output::OutputVariable;
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
+use bcc_lang::value::exact::ExactValue;
 
 /// The maximum number of shown characters of a known value, so that a prompt does not grow with a list.
 const MAX_VALUE_CHARS: usize = 100;
@@ -23,14 +24,14 @@ pub(crate) fn known(turn: &Turn<'_>, outputs: &[OutputVariable]) -> Value {
 
 /// A value as JSON, shortened. Of a sensitive one, only elements of a list are left out: part of a text could no longer be masked in
 /// what is stored, and a replay, which has masks instead of the texts, must send the same prompt.
-fn shortened(value: &Value, is_sensitive: bool) -> String {
-    match value {
+fn shortened(value: &ExactValue, is_sensitive: bool) -> String {
+    match &**value {
         _ if !is_sensitive => cut_in_the_middle(&value.to_string(), MAX_VALUE_CHARS),
         Value::Array(items) if items.len() > MAX_SENSITIVE_ITEMS => {
-            let last = items.iter().skip(items.len() - MAX_SENSITIVE_ITEMS).map(Value::to_string);
+            let last = value.items().skip(items.len() - MAX_SENSITIVE_ITEMS).map(|item| item.to_string());
             format!("[…,{}]", last.collect::<Vec<_>>().join(","))
         }
-        value => value.to_string(),
+        _ => value.to_string(),
     }
 }
 
@@ -51,9 +52,9 @@ mod tests {
     #[test]
     fn no_text_of_a_sensitive_value_is_cut() {
         let text = "一".repeat(MAX_VALUE_CHARS);
-        assert!(shortened(&json!(text), false).contains("[…]"));
-        assert_eq!(shortened(&json!(text), true), format!("\"{text}\""));
-        assert_eq!(shortened(&json!([1, 2, text]), true), format!("[1,2,\"{text}\"]"));
-        assert_eq!(shortened(&json!(["a", "b", "c", text]), true), format!("[…,\"b\",\"c\",\"{text}\"]"));
+        assert!(shortened(&json!(text).into(), false).contains("[…]"));
+        assert_eq!(shortened(&json!(text).into(), true), format!("\"{text}\""));
+        assert_eq!(shortened(&json!([1, 2, text]).into(), true), format!("[1,2,\"{text}\"]"));
+        assert_eq!(shortened(&json!(["a", "b", "c", text]).into(), true), format!("[…,\"b\",\"c\",\"{text}\"]"));
     }
 }

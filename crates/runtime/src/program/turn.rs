@@ -25,6 +25,7 @@ use bcc_lang::expr::truth::Truth;
 use bcc_lang::script::interrupted::OnInterrupted;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_lang::value::quoting::lines;
 use bcc_lang::value::scopes::{Scope, ScopeLayer, Scopes, Stored};
@@ -199,7 +200,7 @@ impl<'a> Turn<'a> {
         Ok(truth.holds())
     }
 
-    pub fn value(&self, expression: &Expr) -> Result<Value, ActionError> {
+    pub fn value(&self, expression: &Expr) -> Result<ExactValue, ActionError> {
         let names = self.names(1);
         let value = expression.eval(&names).map_err(|error| expression_failed(expression, &error));
         self.report_warnings(&names);
@@ -207,12 +208,12 @@ impl<'a> Turn<'a> {
     }
 
     /// The value of a variable, with the changes of this turn.
-    pub fn variable(&self, name: &str) -> Option<Value> {
+    pub fn variable(&self, name: &str) -> Option<ExactValue> {
         self.work().scopes.get(name).map(|stored| stored.value.clone())
     }
 
     /// The value of a variable in the layer that a write would go to.
-    pub(crate) fn written_variable(&self, name: &str, scope: Option<Scope>) -> Option<Value> {
+    pub(crate) fn written_variable(&self, name: &str, scope: Option<Scope>) -> Option<ExactValue> {
         let work = self.work();
         Some(work.scopes.target(name, scope)?.get(name)?.value.clone())
     }
@@ -227,10 +228,15 @@ impl<'a> Turn<'a> {
     /// Errors: The value does not fit the declared type or `enum`, or the scope is not open.
     ///
     /// Returns the value for display: masked if the variable is sensitive.
-    pub fn set(&self, name: &str, value: Value, scope: Option<Scope>) -> Result<Value, ActionError> {
+    pub fn set(
+        &self,
+        name: &str,
+        value: impl Into<ExactValue>,
+        scope: Option<Scope>,
+    ) -> Result<ExactValue, ActionError> {
         let at = self.services.clock.at(self.last_seq + 1);
         let mut work = self.work();
-        let value = fitting(work.scopes.target(name, scope), name, value)?;
+        let value = fitting(work.scopes.target(name, scope), name, value.into())?;
         let source = self.place.action_id.clone().unwrap_or_default();
         let stored = Stored { value, source: source.clone(), round: work.round, at };
         let Some(written) = work.scopes.write(name, stored.clone(), scope) else {
@@ -239,7 +245,7 @@ impl<'a> Turn<'a> {
                 msg!("`{name}` cannot be set: its scope is not open here"),
             ));
         };
-        let shown = if written.sensitive { Value::from(MASK) } else { stored.value.clone() };
+        let shown = if written.sensitive { Value::from(MASK).into() } else { stored.value.clone() };
         let event =
             Event::VariableSet { name: name.to_owned(), scope: written.scope.name(), value: shown.clone(), source };
         let round = work.round;
@@ -313,11 +319,11 @@ pub fn base_names(
 
 /// Converts `value` to what the variable `name` of `layer` can hold.
 /// Errors: The value does not fit the declared type or the declared choices.
-pub(crate) fn fitting(layer: Option<&ScopeLayer>, name: &str, value: Value) -> Result<Value, ActionError> {
+pub(crate) fn fitting(layer: Option<&ScopeLayer>, name: &str, value: ExactValue) -> Result<ExactValue, ActionError> {
     let declaration = layer.and_then(|layer| layer.declaration(name));
     let Some(declaration) = declaration.filter(|_| !value.is_null()) else { return Ok(value) };
     let value = match declaration.declared {
-        Some(declared) => declared.coerce(&value).ok_or_else(|| {
+        Some(declared) => declared.coerce_exact(&value).ok_or_else(|| {
             let message = msg!("`{name}` is declared as {} and cannot hold the given value", declared.name());
             ActionError::failed("type-misfit", message)
         })?,

@@ -16,6 +16,7 @@ use crate::run::frames::element_component;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::template::names::TemplateNames;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::{Scope, Stored};
 
@@ -82,7 +83,7 @@ impl Session {
         &mut self,
         key: &str,
         each: &ForEach,
-        (element, from_sensitive): (Value, bool),
+        (element, from_sensitive): (ExactValue, bool),
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let at = self.services.clock.at(self.last_seq + 1);
@@ -96,7 +97,7 @@ impl Session {
             self.hide(&stored.value, draft).map_err(unwritable)?;
         }
         draft.variable(written.scope, &written.path, &each.element, &stored, sensitive).map_err(unwritable)?;
-        let value = if sensitive { Value::from(MASK) } else { stored.value };
+        let value = if sensitive { Value::from(MASK).into() } else { stored.value };
         let event = Event::VariableSet {
             name: each.element.clone(),
             scope: written.scope.name(),
@@ -109,14 +110,14 @@ impl Session {
 }
 
 /// The elements of the list; none if it is null.
-fn items_of(topic: &Topic, each: &ForEach, names: &TemplateNames) -> Result<Vec<Value>, SessionFailure> {
+fn items_of(topic: &Topic, each: &ForEach, names: &TemplateNames) -> Result<Vec<ExactValue>, SessionFailure> {
     let list = each.list.eval(names).map_err(|error| SessionFailure {
         code: EXPRESSION_FAILED,
         message: msg!("the list of `{}`, `{}`, cannot be evaluated: {}", topic.id, each.list.source(), error.message),
         help: error.help,
     })?;
-    match list {
-        Value::Array(items) => Ok(items),
+    match &*list {
+        Value::Array(_) => Ok(list.items().collect()),
         Value::Null => Ok(vec![]),
         _ => {
             let message = msg!("`for_each` of `{}` needs a list, but `{}` is not a list", topic.id, each.list.source());

@@ -14,6 +14,7 @@ use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::script::route_parser::RouteTarget;
+use bcc_lang::value::exact::ExactValues;
 
 /// The code of a `for_each` whose value is not a list.
 pub(crate) const NOT_A_LIST: &str = "for-each-not-a-list";
@@ -62,7 +63,7 @@ impl Session {
                 then: Some(then),
                 failure: Some(message),
             };
-            return self.insert(program, &container, inserted, insertion, serde_json::Map::new(), draft);
+            return self.insert(program, &container, inserted, insertion, ExactValues::new(), draft);
         }
         draft.event(place, taken(then.to_string(), found.table(), Some(found.level.name())));
         self.go_past(program, &container, &then, draft)

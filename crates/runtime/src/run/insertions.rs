@@ -5,7 +5,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::program::event::Event;
 use crate::program::outcome::{ExitReason, Outcome};
@@ -16,6 +16,7 @@ use crate::run::frames::{Frame, FrameTarget, Insertion, child, inserted_componen
 use crate::run::position::single;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::{Scope, ScopeLayer, Scopes, Stored};
 
@@ -30,7 +31,7 @@ impl Session {
         key: &str,
         id: &str,
         insertion: Insertion,
-        inputs: Map<String, Value>,
+        inputs: ExactValues,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let inserted = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.insertion.is_some());
@@ -71,7 +72,7 @@ impl Session {
         &mut self,
         skill: &Skill,
         key: &str,
-        inputs: Map<String, Value>,
+        inputs: ExactValues,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let mut layer = self.fresh_layer(Scope::Topic, skill_path(key), &skill.inputs, draft)?;
@@ -84,7 +85,7 @@ impl Session {
             if sensitive {
                 self.hide(&value, draft).map_err(unwritable)?;
             }
-            let shown = if sensitive { Value::from(MASK) } else { value.clone() };
+            let shown = if sensitive { Value::from(MASK).into() } else { value.clone() };
             let stored = Stored { value, source: source.clone(), round: None, at: at.clone() };
             draft.variable(Scope::Topic, &layer.path, &name, &stored, sensitive).map_err(unwritable)?;
             let source = source.clone();
@@ -203,16 +204,16 @@ impl Session {
     }
 
     /// The outputs of a skill for its caller.
-    fn outputs(&self, skill: &Skill) -> Map<String, Value> {
+    fn outputs(&self, skill: &Skill) -> ExactValues {
         let output = |name: &String| Some((name.clone(), self.scopes.get(name)?.value.clone()));
         skill.outputs.iter().filter_map(output).collect()
     }
 }
 
 /// The inputs of a skill, converted to their declared types.
-fn fitting_inputs(skill: &Skill, inputs: Map<String, Value>) -> Result<Map<String, Value>, SessionFailure> {
+fn fitting_inputs(skill: &Skill, inputs: ExactValues) -> Result<ExactValues, SessionFailure> {
     let layer = ScopeLayer::new(Scope::Topic, "", Arc::clone(&skill.inputs));
-    let fits = |(name, value): (String, Value)| match fitting(Some(&layer), &name, value) {
+    let fits = |(name, value): (String, ExactValue)| match fitting(Some(&layer), &name, value) {
         Ok(value) => Ok((name, value)),
         Err(error) => Err(SessionFailure {
             code: "type-misfit",

@@ -23,6 +23,7 @@ use crate::run::notebook::state_of;
 use crate::run::orchestrate::replanned;
 use crate::run::session::Session;
 use crate::run::start::SessionParts;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
 use bcc_store::contract::Store;
@@ -251,20 +252,17 @@ fn layer<'r>(
 ) -> Result<ScopeLayer, Message> {
     let mut layer = ScopeLayer::new(scope, path, Arc::clone(declarations));
     for row in rows {
-        let value = serde_json::from_str(&row.value).map_err(|error| msg!("variable `{}`: {error}", row.name))?;
+        let value = ExactValue::parse(&row.value).map_err(|error| msg!("variable `{}`: {error}", row.name))?;
         let stored = Stored { value, source: row.source.clone(), round: row.round, at: row.at.clone() };
         layer.put(row.name.clone(), stored);
     }
     Ok(layer)
 }
 
-fn sensitive_values(rows: &[VariableRow], user_rows: &[VariableRow]) -> Vec<serde_json::Value> {
-    let mut values: Vec<serde_json::Value> = rows
-        .iter()
+fn sensitive_values(rows: &[VariableRow], user_rows: &[VariableRow]) -> Vec<ExactValue> {
+    rows.iter()
         .chain(user_rows)
         .filter(|row| row.sensitive)
-        .filter_map(|row| serde_json::from_str(&row.value).ok())
-        .collect();
-    values.dedup();
-    values
+        .filter_map(|row| ExactValue::parse(&row.value).ok())
+        .collect()
 }

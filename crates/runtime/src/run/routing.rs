@@ -15,6 +15,7 @@ use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::script::route_parser::RouteTarget;
+use bcc_lang::value::exact::ExactValues;
 
 /// The maximum number of possibly circular routes that are followed without an answer of the person.
 pub(crate) const MAX_HOPS: u32 = 100;
@@ -121,7 +122,7 @@ impl Session {
             }
             let failure = error.map(|error| error.message);
             let insertion = Insertion::ByRoute { reason, completed, then: written, failure };
-            return self.insert(program, key, &id, insertion, serde_json::Map::new(), draft);
+            return self.insert(program, key, &id, insertion, ExactValues::new(), draft);
         }
         let then = match then {
             RouteTarget::Retry => {

@@ -21,6 +21,7 @@ use crate::run::mailbox::{Job, Mailbox, PendingAnalysis};
 use crate::run::notebook::StoredCells;
 use crate::run::planner::{Planner, RequestedPlan};
 use bcc_lang::template::names::MAX_VALUE_BYTES;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
 use bcc_store::contract::{SessionLock, Store};
@@ -242,7 +243,7 @@ impl Session {
 
     /// Masks `value` in all output from now on, also after a resume and after its variable changes: prompts still contain the
     /// conversation with it.
-    pub(crate) fn hide(&mut self, value: &Value, draft: &mut CommitDraft) -> Result<(), serde_json::Error> {
+    pub(crate) fn hide(&mut self, value: &ExactValue, draft: &mut CommitDraft) -> Result<(), serde_json::Error> {
         if !self.masker.add(value) {
             return Ok(());
         }

@@ -5,8 +5,6 @@ use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
-
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use crate::program::limits::Budget;
@@ -23,6 +21,7 @@ use crate::run::notebook::StoredCells;
 use crate::run::planner::Planner;
 use crate::run::resume::user_layer;
 use crate::run::session::Session;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::{Scope, Scopes, Stored};
 use bcc_store::contract::{SessionLock, Store};
@@ -54,7 +53,7 @@ pub struct NewSession {
     pub manifest: String,
     pub documents: Vec<DocumentRow>,
     /// Initial values of variables, for the scopes that declare them.
-    pub given: Vec<(String, Value)>,
+    pub given: Vec<(String, ExactValue)>,
 }
 
 impl Session {
@@ -151,7 +150,7 @@ impl Session {
         for row in rows.iter().filter(|row| {
             row.sensitive || program.globals.get(&row.name).is_some_and(|declaration| declaration.sensitive)
         }) {
-            let value = serde_json::from_str(&row.value).map_err(unwritable)?;
+            let value = ExactValue::parse(&row.value).map_err(unwritable)?;
             self.hide(&value, draft).map_err(unwritable)?;
         }
         self.scopes.push(global);
@@ -162,7 +161,7 @@ impl Session {
         Ok(())
     }
 
-    fn set_given(&mut self, given: Vec<(String, Value)>, draft: &mut CommitDraft) -> Result<(), RunError> {
+    fn set_given(&mut self, given: Vec<(String, ExactValue)>, draft: &mut CommitDraft) -> Result<(), RunError> {
         let at = self.services.clock.at(1);
         for (name, value) in given {
             let stored = Stored { value, source: "command_line".into(), round: None, at: at.clone() };

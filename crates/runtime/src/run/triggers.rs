@@ -16,6 +16,7 @@ use crate::run::transitions::SessionFailure;
 use bcc_lang::expr::fields::fields_of;
 use bcc_lang::expr::truth::Truth;
 use bcc_lang::script::route_parser::RouteTarget;
+use bcc_lang::value::exact::ExactValues;
 use bcc_lang::value::scopes::Scopes;
 
 #[derive(Clone, Copy)]
@@ -166,7 +167,7 @@ impl Session {
         let outside = self.scopes.is_isolated();
         let failure = check.failure.cloned();
         let insertion = Insertion::Triggered { trigger: trigger.id.clone(), ends: trigger.ends, outside, failure };
-        self.insert(program, key, &trigger.insert, insertion, Map::new(), draft)
+        self.insert(program, key, &trigger.insert, insertion, ExactValues::new(), draft)
     }
 }
 

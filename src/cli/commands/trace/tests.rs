@@ -3,9 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::cli::commands::trace::{times, trace};
+use bcc_lang::value::exact::ExactValue;
+
+fn exact(events: &[Value]) -> Vec<ExactValue> {
+    events.iter().map(|event| event.clone().into()).collect()
+}
 
 fn told(events: &[Value]) -> String {
-    trace(events, false).join("\n")
+    trace(&exact(events), false).join("\n")
 }
 
 #[test]
@@ -63,7 +68,7 @@ fn a_reply_that_could_not_be_read_is_told_with_what_was_tried_and_raw_only_when_
         "location": { "path": "t/ask" },
     })];
     insta::assert_snapshot!(told(&events));
-    assert!(trace(&events, true).join("\n").ends_with("raw reply:\n<<secret>>"));
+    assert!(trace(&exact(&events), true).join("\n").ends_with("raw reply:\n<<secret>>"));
 }
 
 #[test]

@@ -71,7 +71,7 @@ pub fn variables(session: &Session) -> Value {
         let scope = scopes.entry(layer.scope.name()).or_insert_with(|| json!({}));
         for (name, stored) in layer.values().filter(|(_, stored)| !stored.value.is_null()) {
             let sensitive = layer.declaration(name).is_some_and(|declaration| declaration.sensitive);
-            let value = if sensitive { Value::from(MASK) } else { stored.value.clone() };
+            let value = if sensitive { Value::from(MASK) } else { Value::clone(&stored.value) };
             // The innermost variable hides the others.
             if let Some(scope) = scope.as_object_mut() {
                 scope.entry(name.to_owned()).or_insert(value);

@@ -3,6 +3,7 @@
 use crate::expr::parse::{Expr, ExprError};
 use crate::expr::truth::Truth;
 use crate::template::names::{TemplateNames, session_names};
+use crate::value::exact::ExactValue;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -29,7 +30,7 @@ fn condition() -> impl Strategy<Value = String> {
 }
 
 fn eval(source: &str) -> Result<Json, ExprError> {
-    Expr::parse(source)?.eval(&names())
+    Expr::parse(source)?.eval(&names()).map(ExactValue::into_value)
 }
 
 #[test]

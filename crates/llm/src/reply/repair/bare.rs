@@ -55,6 +55,9 @@ impl Parser<'_> {
             self.add_repair(repair, at)?;
             self.bare_text |= repair == RepairKind::UnquotedText;
         }
+        if value.is_number() {
+            self.numbers.push(word);
+        }
         Ok(value)
     }
 

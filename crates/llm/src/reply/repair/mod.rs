@@ -20,7 +20,8 @@ mod text;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use serde_json::{Map, Value};
+use bcc_lang::value::digits::Digits;
+use serde_json::{Map, Number, Value};
 
 use crate::reply::extract::{closing_brace, is_reply};
 use crate::reply::reasoning::after_reasoning;
@@ -44,9 +45,11 @@ const MAX_OBJECTS: usize = 16;
 const BRACKETS: [char; 8] = ['{', '}', '[', ']', '｛', '｝', '［', '］'];
 
 #[derive(Clone, Debug, PartialEq)]
-struct RepairedText {
-    object: Map<String, Value>,
-    repairs: Vec<RepairRecord>,
+pub(super) struct RepairedText {
+    pub object: Map<String, Value>,
+    /// How the numbers of the object were written, where this is certain.
+    pub digits: Option<Digits>,
+    pub repairs: Vec<RepairRecord>,
     end: usize,
 }
 
@@ -57,7 +60,7 @@ type Rejection = (&'static str, usize);
 ///
 /// # Errors
 /// Why and where it cannot be repaired without guessing; never quotes the text.
-pub fn object(text: &str, own: &[&str]) -> Result<(Map<String, Value>, Vec<RepairRecord>), Message> {
+pub(super) fn repaired(text: &str, own: &[&str]) -> Result<RepairedText, Message> {
     let reply = after_reasoning(text);
     let rejected = |(reason, at): Rejection| msg!("cannot be repaired at byte {at}: {reason}");
     let mut prose = String::new();
@@ -85,7 +88,7 @@ pub fn object(text: &str, own: &[&str]) -> Result<(Map<String, Value>, Vec<Repai
             Some(_) => return Err(rejected(("another object with other values follows", start))),
         }
     }
-    let Some(RepairedText { object, mut repairs, end }) = found else {
+    let Some(RepairedText { object, digits, mut repairs, end }) = found else {
         return Err(Message::word("there is no object that can be repaired"));
     };
     let rest = text.get(at..).unwrap_or_default();
@@ -109,7 +112,7 @@ pub fn object(text: &str, own: &[&str]) -> Result<(Map<String, Value>, Vec<Repai
         return Err(rejected(("a key is repeated, so that another object may have started", end)));
     }
     repairs.sort_by_key(|repair| repair.at);
-    Ok((object, repairs))
+    Ok(RepairedText { object, digits, repairs, end })
 }
 
 /// Whether one of the objects in `value` has a field of the reply.
@@ -179,7 +182,7 @@ fn starts_object(text: &str, start: usize) -> bool {
 fn object_at(text: &str, start: usize) -> Result<RepairedText, Rejection> {
     if let Some(object) = encoded::object(text.get(start..).unwrap_or_default()) {
         let repairs = vec![RepairRecord { kind: RepairKind::DoubleEncoded, at: start }];
-        return Ok(RepairedText { object, repairs, end: text.len() });
+        return Ok(RepairedText { object, digits: None, repairs, end: text.len() });
     }
     match read(text, start, QuoteReading::Matching) {
         Ok(repaired) if !is_cut(&repaired) => Ok(repaired),
@@ -261,8 +264,47 @@ fn read_once(
     if next == Some(',') && Lookahead::new(text, end + comma_bytes(rest), true).strictly().key_and_colon() {
         return reject("more fields follow its closing brace", end);
     }
-    Ok(RepairedText { object, repairs: parser.repairs, end })
+    let digits = digits_of(&object, &parser.numbers);
+    Ok(RepairedText { object, digits, repairs: parser.repairs, end })
 }
+
+/// The digits of the numbers in `object`, which were read from `written` in this order; `None` if they do not agree, for example
+/// because a key was repeated.
+fn digits_of(object: &Map<String, Value>, written: &[&str]) -> Option<Digits> {
+    fn take<'w>(value: &Value, written: &mut impl Iterator<Item = &'w str>) -> Result<Option<Digits>, Disagreement> {
+        Ok(match value {
+            Value::Number(number) => {
+                let text = written.next().ok_or(Disagreement)?;
+                let digits = Digits::of_json(text);
+                let is_same =
+                    digits.is_none() || serde_json::from_str::<Number>(text).is_ok_and(|read| read == *number);
+                if is_same { digits } else { return Err(Disagreement) }
+            }
+            Value::Array(items) => {
+                let items = items.iter().map(|item| take(item, written)).collect::<Result<Vec<_>, _>>()?;
+                Digits::of_items(items)
+            }
+            Value::Object(fields) => take_fields(fields, written)?,
+            _ => None,
+        })
+    }
+    fn take_fields<'w>(
+        fields: &Map<String, Value>,
+        written: &mut impl Iterator<Item = &'w str>,
+    ) -> Result<Option<Digits>, Disagreement> {
+        let fields = fields.iter().map(|(key, field)| Ok((key.clone(), take(field, written)?)));
+        Ok(Digits::of_fields(fields.collect::<Result<Vec<_>, _>>()?))
+    }
+    if written.iter().all(|text| Digits::of_json(text).is_none()) {
+        return None;
+    }
+    let mut written = written.iter().copied();
+    let digits = take_fields(object, &mut written).ok()?;
+    if written.next().is_none() { digits } else { None }
+}
+
+/// The numbers of a value are not those that were read.
+struct Disagreement;
 
 fn comma_bytes(rest: &str) -> usize {
     let after = rest.trim_start_matches(|c| is_space(c) || plain(c) == ',');

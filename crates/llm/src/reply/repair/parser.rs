@@ -37,6 +37,8 @@ pub(super) struct Parser<'t> {
     pub(super) quote_error: QuoteError,
     /// Whether every quote is doubled, as in CSV.
     pub(super) doubled: bool,
+    /// The numbers that were read, as written.
+    pub(super) numbers: Vec<&'t str>,
     /// Whether full-width punctuation was used as syntax.
     pub(super) wide: bool,
     /// Whether the end of a string was determined from the text after it; then no quotes may follow the object.
@@ -62,6 +64,7 @@ impl<'t> Parser<'t> {
             quotes,
             quote_error: QuoteError { found: false, no_comma: false, is_key: false },
             doubled: false,
+            numbers: Vec::new(),
             wide: false,
             guessed: false,
             bare_text: false,

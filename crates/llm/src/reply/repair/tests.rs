@@ -1,11 +1,17 @@
 //! Property tests: a damaged object is restored exactly or rejected.
 
+use bcc_lang::message::message::Message;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Map, Value, json};
 
-use crate::reply::repair::record::RepairKind;
+use crate::reply::repair::record::{RepairKind, RepairRecord};
+use crate::reply::repair::repaired;
 use crate::reply::strategies::{ParseStrategy, parse};
+
+fn repair(text: &str, own: &[&str]) -> Result<(Map<String, Value>, Vec<RepairRecord>), Message> {
+    repaired(text, own).map(|repaired| (repaired.object, repaired.repairs))
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
@@ -264,7 +270,7 @@ proptest! {
         let value = Value::Object(object.clone());
         let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
         let cut: String = text.chars().take(at.index(text.chars().count())).collect();
-        if let Ok((repaired, repairs)) = super::object(&cut, &[]) {
+        if let Ok((repaired, repairs)) = repair(&cut, &[]) {
             prop_assert!(repairs.iter().any(|repair| repair.kind == RepairKind::CutOff), "{}", cut);
             for (key, value) in &repaired {
                 prop_assert_eq!(Some(value), object.get(key), "{}", cut);
@@ -281,14 +287,14 @@ proptest! {
         let parsed = parse(&text, &[], true).unwrap();
         prop_assert_eq!(parsed.strategy, ParseStrategy::DirectParse);
         // The fourth strategy parses it without repairs.
-        prop_assert_eq!(super::object(&text, &[]), Ok((object, vec![])));
+        prop_assert_eq!(repair(&text, &[]), Ok((object, vec![])));
     }
 
     #[test]
     fn repairing_twice_changes_nothing(object in any_object(), damage in prop::sample::select(&DAMAGES[..])) {
-        if let Ok((object, _)) = super::object(&damage_object(&object, damage), &[]) {
+        if let Ok((object, _)) = repair(&damage_object(&object, damage), &[]) {
             let again = Value::Object(object.clone()).to_string();
-            prop_assert_eq!(super::object(&again, &[]), Ok((object, vec![])));
+            prop_assert_eq!(repair(&again, &[]), Ok((object, vec![])));
         }
     }
 
@@ -305,11 +311,11 @@ proptest! {
             raw.splice(at..end, piece.chars());
         }
         let raw: String = raw.into_iter().collect();
-        if let Ok((object, repairs)) = super::object(&raw, &[]) {
+        if let Ok((object, repairs)) = repair(&raw, &[]) {
             let may_be_empty = !repairs.is_empty() || raw.contains('{');
             prop_assert!(!object.is_empty() || may_be_empty);
             prop_assert!(repairs.is_sorted_by_key(|repair| repair.at) && repairs.iter().all(|repair| raw.is_char_boundary(repair.at)));
-            prop_assert_eq!(super::object(&raw, &[]), Ok((object, repairs)), "the same text is read the same way");
+            prop_assert_eq!(repair(&raw, &[]), Ok((object, repairs)), "the same text is read the same way");
         }
     }
 }
@@ -324,7 +330,7 @@ fn hostile_texts_are_rejected_in_linear_time_without_deep_recursion() {
         for unit in UNITS.split('|') {
             for before in ["", "{\"a\":\"", "{\"a\":[\"b\",", "{\"a\":"] {
                 let text = format!("{before}{}", unit.repeat(bytes / unit.len()));
-                if let Ok((object, repairs)) = super::object(&text, &[]) {
+                if let Ok((object, repairs)) = repair(&text, &[]) {
                     assert!(object.len() <= bytes && repairs.len() <= 1_000, "{unit}");
                 }
             }
@@ -336,7 +342,7 @@ fn hostile_texts_are_rejected_in_linear_time_without_deep_recursion() {
 fn a_string_of_64_kilobytes_with_raw_line_ends_has_one_repair() {
     let content = "第一行，“引用”，说\n".repeat(2_000);
     let raw = format!("{{\"content\":\"{content}\",\"EXIT\":\"NO\",}}");
-    let (object, repairs) = super::object(&raw, &[]).unwrap();
+    let (object, repairs) = repair(&raw, &[]).unwrap();
     assert_eq!(object["content"], content.as_str());
     assert_eq!(
         repairs.iter().map(|repair| repair.kind).collect::<Vec<_>>(),
@@ -372,7 +378,7 @@ fn other_cases_are_read_or_rejected() {
             continue;
         }
         for attempt in attempts {
-            let (object, repairs) = match super::object(&attempt, &[]) {
+            let (object, repairs) = match repair(&attempt, &[]) {
                 Ok(read) => read,
                 Err(error) if verdict.1.is_empty() => {
                     verdict.1 = error.to_string();

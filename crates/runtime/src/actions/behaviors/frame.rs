@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::actions::behaviors::plan::PlanTarget;
 use crate::actions::notebook::custom::Progress;
 use crate::actions::notebook::perform::RunningAction;
 use crate::notebook::protocol::feedback::Feedback;
+use bcc_lang::value::exact::ExactValues;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -83,7 +84,7 @@ pub enum ActionInProgress {
     /// An action kind of the project.
     Custom {
         name: String,
-        inputs: Box<Map<String, Value>>,
+        inputs: Box<ExactValues>,
         progress: Progress,
         /// When it started, on the clock of the session.
         began: u64,

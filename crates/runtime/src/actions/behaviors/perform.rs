@@ -2,7 +2,7 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
 use crate::actions::behaviors::frame::{ActionInProgress, Current, LoopFrame};
@@ -18,6 +18,7 @@ use crate::program::interrupted_effects::interrupted_error;
 use crate::program::outcome::Outcome;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::shortened;
+use bcc_lang::value::exact::ExactValues;
 
 /// `last_action_result` after a successful action.
 pub(crate) const SUCCESS: &str = "success";
@@ -127,8 +128,8 @@ impl LoopConfig {
             }
             Ok(Read::Unknown { name, fields }) if turn.program.custom.contains_key(&name) => {
                 let began = turn.services.clock.elapsed_ms();
-                let in_progress =
-                    ActionInProgress::Custom { name, inputs: Box::new(fields), progress: Progress::default(), began };
+                let inputs = Box::new(fields.into_iter().map(|(name, value)| (name, value.into())).collect());
+                let in_progress = ActionInProgress::Custom { name, inputs, progress: Progress::default(), began };
                 self.continue_action(turn, current, in_progress).await
             }
             Ok(Read::Unknown { name, .. }) => {
@@ -170,7 +171,7 @@ impl LoopConfig {
         &self,
         turn: &Turn<'_>,
         current: &mut Current,
-        (name, inputs): (String, Map<String, Value>),
+        (name, inputs): (String, ExactValues),
         mut progress: Progress,
         began: u64,
     ) -> Result<Option<Flow>, ActionError> {

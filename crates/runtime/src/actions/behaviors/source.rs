@@ -205,7 +205,7 @@ impl LoopConfig {
                 continue;
             }
             remaining_bytes -= bytes;
-            shown.insert(name, value);
+            shown.insert(name, value.into_value());
         }
         shown
     }

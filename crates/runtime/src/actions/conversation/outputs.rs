@@ -3,7 +3,7 @@
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::program::exchange::Exchange;
 use crate::program::kind::KindChecker;
@@ -17,8 +17,10 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{Scalar, ScalarStyle, YamlEntry, YamlNode};
 use bcc_lang::value::declared::DeclaredType;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::Scope;
+use bcc_llm::reply::read::Reply;
 
 /// The maximum number of elements that `append` collects in a list, the same as for `for_each` (docs/actions/).
 const MAX_ELEMENTS: usize = 1000;
@@ -200,44 +202,33 @@ fn is_equivalent(output: &YamlNode, target: &YamlEntry, define: Option<&YamlEntr
 ///
 /// A value that does not fit the declaration of its variable is omitted with a warning: a mistake of the model does not stop
 /// the session.
-pub(crate) fn write_outputs(
-    turn: &Turn<'_>,
-    outputs: &[OutputVariable],
-    reply: &Map<String, Value>,
-) -> Map<String, Value> {
-    let mut extracted = Map::new();
+pub(crate) fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Reply) -> ExactValues {
+    let mut extracted = ExactValues::new();
     for output in outputs {
-        let Some(value) = reply.get(&output.get).filter(|value| !value.is_null()) else { continue };
+        let Some(value) = reply.field(&output.get).filter(|value| !value.is_null()) else { continue };
         let value = if output.append {
             // A list is added element by element, if the output itself is a list.
-            let added = match value {
-                Value::Array(elements) if output.declared == Some(DeclaredType::List) => elements.clone(),
-                element => vec![element.clone()],
+            let added: Vec<ExactValue> = match value.as_array() {
+                Some(_) if output.declared == Some(DeclaredType::List) => value.items().collect(),
+                _ => vec![value],
             };
-            match turn.written_variable(&output.get, output.scope).unwrap_or(Value::Null) {
-                Value::Null if added.len() <= MAX_ELEMENTS => Value::Array(added),
-                Value::Null => {
+            let before = turn.written_variable(&output.get, output.scope).filter(|before| !before.is_null());
+            let items = before.as_deref().map_or(Some(0), |before| Some(before.as_array()?.len()));
+            match items {
+                Some(items) if items.saturating_add(added.len()) > MAX_ELEMENTS => {
                     let message = msg!("`{}` already has {MAX_ELEMENTS} elements; no more are added", output.get);
                     turn.warn("output-not-written", message, None);
                     continue;
                 }
-                Value::Array(items) if items.len().saturating_add(added.len()) > MAX_ELEMENTS => {
-                    let message = msg!("`{}` already has {MAX_ELEMENTS} elements; no more are added", output.get);
-                    turn.warn("output-not-written", message, None);
-                    continue;
-                }
-                Value::Array(mut items) => {
-                    items.extend(added);
-                    Value::Array(items)
-                }
-                _ => {
+                Some(_) => before.iter().flat_map(ExactValue::items).chain(added).collect(),
+                None => {
                     let message = msg!("`{}` is not a list, so nothing can be added to it", output.get);
                     turn.warn("output-not-written", message, Some(Message::word("declare it with `type: list`")));
                     continue;
                 }
             }
         } else {
-            value.clone()
+            value
         };
         match turn.set(&output.get, value, output.scope) {
             Ok(shown) => {
@@ -265,7 +256,7 @@ pub(crate) fn hide_sensitive(turn: &Turn<'_>, outputs: &[OutputVariable], exchan
             {
                 *value = Value::from(MASK);
             }
-            Value::Object(object).to_string()
+            reply.with_digits(object).to_string()
         }
         Err(_) => MASK.to_owned(),
     };

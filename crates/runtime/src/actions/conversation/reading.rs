@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::program::exchange::Exchange;
 use crate::program::outcome::{ExitReason, Outcome, ProgressSuggestion};
 use bcc_lang::template::language::PromptLanguage;
+use bcc_lang::value::exact::ExactValues;
 use bcc_llm::reply::read::Reply;
 use bcc_llm::reply::shape::ReplyShape;
 
@@ -101,7 +102,7 @@ pub fn outcome(
     reason: Option<ExitReason>,
     completed: bool,
     judged: Option<Judged>,
-    extracted: Map<String, Value>,
+    extracted: ExactValues,
 ) -> Outcome {
     let metadata = metadata(Some(&mut exchange), rounds, reason);
     let ai_message = content(&exchange).map(str::to_owned);

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::actions::conversation::config::ModelConfig;
 use crate::actions::conversation::decision::LastDecision;
@@ -21,6 +21,7 @@ use crate::program::prompt_values::missing;
 use crate::program::turn::Turn;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
+use bcc_lang::value::exact::ExactValues;
 use bcc_llm::reply::exit::is_yes;
 
 /// How a conversation ends, apart from its maximum number of rounds.
@@ -145,7 +146,7 @@ impl Conversation {
             return self.not_opened(turn, exchange, rounds);
         };
         turn.send_message(Some(exchange.message_id.clone()), &message);
-        let outcome = outcome(exchange, (1, turn.last_round(self.max_rounds)), reason, done, None, Map::new());
+        let outcome = outcome(exchange, (1, turn.last_round(self.max_rounds)), reason, done, None, ExactValues::new());
         self.opened(turn, outcome, message, rounds)
     }
 
@@ -170,7 +171,14 @@ impl Conversation {
         let reason = UnusableReply::of(&exchange, true);
         let text = self.substitute(turn, reason, &rounds.asked, rounds.substitutes)?;
         turn.send_message(Some(exchange.message_id.clone()), &text);
-        turn.report_outcome(outcome(exchange, (1, turn.last_round(self.max_rounds)), None, false, None, Map::new()));
+        turn.report_outcome(outcome(
+            exchange,
+            (1, turn.last_round(self.max_rounds)),
+            None,
+            false,
+            None,
+            ExactValues::new(),
+        ));
         turn.store_state(&Rounds { unusable_openings, substitutes: rounds.substitutes + 1, ..rounds })?;
         Ok(Flow::Wait(WaitReason::Input))
     }
@@ -190,11 +198,10 @@ impl Conversation {
         ask.names.set_text("last_decision", rounds.decision.text(self.model.language));
         let mut exchange = turn.exchange(ask).await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
-        let empty = Map::new();
-        let reply = exchange.reading.as_ref().map_or(&empty, |reply| &reply.object);
-        let extracted = write_outputs(turn, &self.model.outputs, reply);
+        let reply = exchange.reading.as_ref().ok();
+        let extracted = reply.map(|reply| write_outputs(turn, &self.model.outputs, reply)).unwrap_or_default();
         // The message of a held-back reply is not sent, so its EXIT would leave the person without an answer.
-        let wants_exit = reply.get("EXIT").is_some_and(is_yes);
+        let wants_exit = reply.and_then(|reply| reply.object.get("EXIT")).is_some_and(is_yes);
         let crisis = exchange.reading.as_ref().is_ok_and(reports_crisis);
         // A held-back reply does not count, and neither does its EXIT.
         let requested = wants_exit && exchange.held_back.is_none();

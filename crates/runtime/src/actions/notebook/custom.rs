@@ -16,6 +16,7 @@ use crate::program::flow::{ActionError, Call, EffectAnnouncement, Flow};
 use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::{Turn, fitting};
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::scopes::{Scope, ScopeLayer};
 
 /// The maximum size of the stored output of a command, in bytes: it becomes part of the session.
@@ -34,7 +35,7 @@ pub struct Progress {
     called: bool,
     /// The result of the action itself, once it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    result: Option<Map<String, Value>>,
+    result: Option<ExactValues>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     /// Whether the author or a person decided to skip its interrupted command.
@@ -82,7 +83,7 @@ impl Part {
 pub async fn advance(
     turn: &Turn<'_>,
     kind: &CustomKind,
-    inputs: &Map<String, Value>,
+    inputs: &ExactValues,
     progress: &mut Progress,
 ) -> Result<CustomOutcome, ActionError> {
     let mut entered = turn.entered;
@@ -114,7 +115,7 @@ pub async fn advance(
                     Decision::Run => run_command(turn, kind, (part, command), inputs, progress).await,
                     Decision::Skip => {
                         progress.skipped |= part == Part::Main;
-                        progress.done(part, Map::new());
+                        progress.done(part, ExactValues::new());
                     }
                     Decision::Fail => {
                         progress.given_up = true;
@@ -148,7 +149,7 @@ impl Progress {
         }
     }
 
-    fn done(&mut self, part: Part, result: Map<String, Value>) {
+    fn done(&mut self, part: Part, result: ExactValues) {
         if part == Part::Main {
             self.result = Some(result);
         }
@@ -164,18 +165,19 @@ impl Progress {
 
     /// The inputs of a part. A hook gets the action that it belongs to, and an `after` hook also gets the result. A hook that
     /// is a skill gets the inputs that it declares, and may also take the fields of the action directly.
-    fn inputs_of(&self, part: Part, kind: &CustomKind, inputs: &Map<String, Value>, flat: bool) -> Map<String, Value> {
+    fn inputs_of(&self, part: Part, kind: &CustomKind, inputs: &ExactValues, flat: bool) -> ExactValues {
         if part == Part::Main {
             return inputs.clone();
         }
-        let mut given = if flat { inputs.clone() } else { Map::new() };
-        given.insert("hook".into(), part.word().into());
-        given.insert("kind".into(), kind.name.as_str().into());
-        given.insert("inputs".into(), Value::Object(inputs.clone()));
+        let mut given = if flat { inputs.clone() } else { ExactValues::new() };
+        given.insert("hook".into(), Value::from(part.word()).into());
+        given.insert("kind".into(), Value::from(kind.name.as_str()).into());
+        given.insert("inputs".into(), inputs.clone().into_iter().collect());
         if part == Part::After {
-            given.insert("success".into(), self.failure.is_none().into());
-            given.insert("result".into(), self.result.clone().map_or(Value::Null, Value::Object));
-            given.insert("error".into(), json!(self.failure));
+            given.insert("success".into(), Value::from(self.failure.is_none()).into());
+            let result = self.result.clone().map(|result| result.into_iter().collect());
+            given.insert("result".into(), result.unwrap_or_default());
+            given.insert("error".into(), json!(self.failure).into());
         }
         given
     }
@@ -212,11 +214,11 @@ fn permission_error(turn: &Turn<'_>) -> Option<Message> {
 
 /// The call of a skill with those values of `given` that it accepts. Values that a model sent are checked here: invalid ones
 /// end the action, not the session.
-fn call(turn: &Turn<'_>, skill: &str, given: Map<String, Value>, part: Part) -> Result<Call, Message> {
+fn call(turn: &Turn<'_>, skill: &str, given: ExactValues, part: Part) -> Result<Call, Message> {
     let found = turn.program.skills.get(skill);
     let found = found.ok_or_else(|| msg!("the skill `{skill}` is not one of those that the session started with"))?;
     let layer = ScopeLayer::new(Scope::Topic, "", Arc::clone(&found.inputs));
-    let (mut inputs, mut ignored) = (Map::new(), 0_usize);
+    let (mut inputs, mut ignored) = (ExactValues::new(), 0_usize);
     for (name, value) in given {
         if !found.input_names.contains(&name) {
             ignored += 1;
@@ -236,7 +238,7 @@ fn call(turn: &Turn<'_>, skill: &str, given: Map<String, Value>, part: Part) -> 
     }
     let is_missing = |name: &&String| {
         let needed = found.inputs.get(*name).is_none_or(|input| input.value.is_null());
-        needed && inputs.get(*name).is_none_or(Value::is_null)
+        needed && inputs.get(*name).is_none_or(|value| value.is_null())
     };
     match found.input_names.iter().find(is_missing) {
         Some(missing) => Err(msg!("the skill `{skill}` requires the input `{missing}`, which is missing")),
@@ -249,7 +251,7 @@ async fn run_command(
     turn: &Turn<'_>,
     kind: &CustomKind,
     (part, command): (Part, &[String]),
-    inputs: &Map<String, Value>,
+    inputs: &ExactValues,
     progress: &mut Progress,
 ) {
     if let Some(error) = permission_error(turn) {
@@ -258,7 +260,7 @@ async fn run_command(
         return;
     }
     let permissions = &turn.services.host.permissions;
-    let input = Value::Object(progress.inputs_of(part, kind, inputs, false)).to_string();
+    let input = ExactValue::from_iter(progress.inputs_of(part, kind, inputs, false)).to_string();
     let timeout = kind.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let directory = permissions.directory.as_path();
     let result =
@@ -299,18 +301,18 @@ async fn run_command(
 }
 
 /// The result of a command: the JSON object that it printed, or its output as text.
-fn result_of(stdout: &ProcessOutput) -> Map<String, Value> {
+fn result_of(stdout: &ProcessOutput) -> ExactValues {
     let is_complete = stdout.dropped == 0 && stdout.bytes.len() <= MAX_RESULT_BYTES;
-    if is_complete && let Ok(Value::Object(object)) = serde_json::from_slice(&stdout.bytes) {
+    if is_complete && let Ok(object) = serde_json::from_slice::<ExactValues>(&stdout.bytes) {
         return object;
     }
     let bytes = stdout.bytes.get(..MAX_RESULT_BYTES).unwrap_or(&stdout.bytes);
     let text = String::from_utf8_lossy(bytes);
-    let mut result = Map::new();
+    let mut result = ExactValues::new();
     // Trailing line ends are removed, as shells do in command substitution.
-    result.insert("stdout".into(), text.trim_end_matches(['\n', '\r']).into());
+    result.insert("stdout".into(), Value::from(text.trim_end_matches(['\n', '\r'])).into());
     if !is_complete {
-        result.insert("truncated".into(), true.into());
+        result.insert("truncated".into(), Value::from(true).into());
     }
     result
 }
@@ -330,10 +332,10 @@ mod tests {
             (printed("{\"a\": 1}", 5), json!({ "stdout": "{\"a\": 1}", "truncated": true })),
         ];
         for (stdout, result) in table {
-            assert_eq!(Value::Object(result_of(&stdout)), result);
+            assert_eq!(ExactValue::from_iter(result_of(&stdout)), result);
         }
         let long = result_of(&printed(&"长".repeat(MAX_RESULT_BYTES), 0));
-        assert!(long["stdout"].as_str().unwrap().len() <= MAX_RESULT_BYTES + 6 && long["truncated"] == true);
+        assert!(long["stdout"].as_str().unwrap().len() <= MAX_RESULT_BYTES + 6 && long["truncated"] == json!(true));
         let deep = format!("{}{}", "{\"a\":".repeat(1_000), "}".repeat(1_000));
         assert!(result_of(&printed(&deep, 0)).contains_key("stdout"));
     }
