@@ -14,6 +14,7 @@ pub(crate) mod memory;
 pub mod mentions;
 pub mod missing;
 pub mod names;
+pub(crate) mod native_calls;
 pub(crate) mod operations;
 pub mod pattern;
 pub mod pattern_marks;

@@ -13,7 +13,8 @@ use crate::expr::parse::parse_in_template;
 use crate::expr::reach::free_names;
 use crate::expr::tree::{ExprKind, ExprNode};
 use crate::template::features::FUNCTIONS;
-use crate::template::limits::bytes;
+use crate::template::limits::{RejectedSyntax, bytes};
+use crate::template::native_calls::{calls_if_needed, has_unbounded_operator, rejected};
 
 /// The filter that evaluates an expression, by its number. Authors cannot write it.
 pub(crate) const EVALUATE: &str = "evaluate_operation";
@@ -58,10 +59,19 @@ type Piece<'s> = (Token<'s>, Range<usize>);
 
 /// The expressions of a template to which our rules apply, in source order; none if it has a lexical error.
 pub(crate) fn find_expressions(source: &str) -> Vec<FoundExpression> {
-    let mut finder = Finder { source, found: Vec::new(), macro_depth: 0 };
+    find(source).map(|finder| finder.found).unwrap_or_default()
+}
+
+/// The expressions that cannot be evaluated by our rules, nor by those of minijinja in bounded memory.
+pub(crate) fn rejected_expressions(source: &str) -> Vec<RejectedSyntax> {
+    find(source).map(|finder| finder.rejected).unwrap_or_default()
+}
+
+fn find(source: &str) -> Option<Finder<'_>> {
+    let mut finder = Finder { source, found: Vec::new(), rejected: Vec::new(), macro_depth: 0 };
     let mut inside: Option<Vec<Piece<'_>>> = None;
     for token in tokenize(source, false, SyntaxConfig::default()) {
-        let Ok((token, span)) = token else { return Vec::new() };
+        let (token, span) = token.ok()?;
         match token {
             Token::VariableStart | Token::BlockStart => inside = Some(Vec::new()),
             Token::VariableEnd => finder.expression(&inside.take().unwrap_or_default(), ValueUse::Any),
@@ -73,7 +83,7 @@ pub(crate) fn find_expressions(source: &str) -> Vec<FoundExpression> {
             }
         }
     }
-    finder.found
+    Some(finder)
 }
 
 /// The template with the expressions replaced; the `n`th becomes number `first + n`. The lines stay the same.
@@ -182,6 +192,7 @@ pub(crate) fn original_range(replacements: &[Replacement], range: &Range<usize>)
 struct Finder<'s> {
     source: &'s str,
     found: Vec<FoundExpression>,
+    rejected: Vec<RejectedSyntax>,
     /// The number of macros and call blocks around the current position.
     macro_depth: usize,
 }
@@ -245,7 +256,14 @@ impl<'s> Finder<'s> {
         let (Some((_, first)), Some((_, last))) = (pieces.first(), pieces.last()) else { return };
         let range = first.start..last.end;
         match self.source.get(range.clone()).and_then(parse_in_template) {
-            Some((root, calls)) if !calls.is_empty() && calls_if_needed(&root) => self.branches(pieces),
+            Some((root, calls)) if !calls.is_empty() && calls_if_needed(&root) => {
+                if !self.branches(pieces) {
+                    if has_unbounded_operator(&root) {
+                        self.rejected.push(rejected(range));
+                    }
+                    self.groups(pieces);
+                }
+            }
             Some((root, calls))
                 if has_rules(&root)
                     || used_for == ValueUse::Stored
@@ -271,8 +289,9 @@ impl<'s> Finder<'s> {
         }
     }
 
-    /// Replaces the operands of `and`, `or`, `not` and `if`, which minijinja evaluates only if they are needed.
-    fn branches(&mut self, pieces: &[Piece<'s>]) {
+    /// Replaces the operands of `and`, `or`, `not` and `if`, which minijinja evaluates only if they are needed. Returns false if the
+    /// expression has none of these operators outside brackets.
+    fn branches(&mut self, pieces: &[Piece<'s>]) -> bool {
         let is_keyword = |(token, _): &Piece<'s>| matches!(token, Token::Ident("and" | "or" | "if" | "else"));
         let mut depth = 0_usize;
         let mut start = 0;
@@ -287,7 +306,10 @@ impl<'s> Finder<'s> {
                 start = at + 1;
             }
         }
-        if start == 0 { self.groups(pieces) } else { self.operand(pieces.get(start..).unwrap_or_default()) }
+        if start > 0 {
+            self.operand(pieces.get(start..).unwrap_or_default());
+        }
+        start > 0
     }
 
     fn operand(&mut self, pieces: &[Piece<'s>]) {
@@ -388,21 +410,6 @@ fn is_constant(node: &ExprNode) -> bool {
 
 fn is_call(root: &ExprNode) -> bool {
     matches!(root.kind, ExprKind::Call(..) | ExprKind::NativeCall(_))
-}
-
-/// Whether a native call is an operand that is not always evaluated: a recursive loop ends with such a call.
-fn calls_if_needed(node: &ExprNode) -> bool {
-    fn has_call(node: &ExprNode) -> bool {
-        let mut found = matches!(node.kind, ExprKind::NativeCall(_));
-        node.each_part(&mut |part| found |= has_call(part));
-        found
-    }
-    if matches!(node.kind, ExprKind::And(..) | ExprKind::Or(..) | ExprKind::Choice { .. } | ExprKind::Chain(..)) {
-        return has_call(node);
-    }
-    let mut found = false;
-    node.each_part(&mut |part| found |= calls_if_needed(part));
-    found
 }
 
 /// The names and macros that an expression uses.
