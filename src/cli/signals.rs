@@ -68,7 +68,7 @@ impl Signals {
                 }
             })
             .map_err(failed)?;
-        result.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended"))).map_err(failed)?;
+        result.recv().unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())).map_err(failed)?;
         Ok(Self { received, announced })
     }
 

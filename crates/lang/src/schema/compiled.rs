@@ -10,7 +10,7 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-use crate::schema::cost::{Cost, MAX_PATTERN_BYTES};
+use crate::schema::cost::{CheckCost, MAX_PATTERN_BYTES};
 
 /// The maximum number of reported violations of one value: a value with a million wrong items must not produce a million messages.
 pub(crate) const MAX_VIOLATIONS: usize = 100;
@@ -28,7 +28,7 @@ pub type FormatCheck = fn(&str) -> bool;
 #[derive(Clone)]
 pub struct Compiled {
     validator: Arc<Validator>,
-    cost: Arc<Cost>,
+    cost: Arc<CheckCost>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
@@ -61,7 +61,7 @@ impl Compiled {
     /// Like [`Compiled::new`], with custom checks that replace the standard ones for these formats.
     /// Errors: As for [`Compiled::new`].
     pub fn with_formats(schema: &Value, formats: &[(&'static str, FormatCheck)]) -> Result<Self, SchemaError> {
-        let cost = Cost::of(schema).map_err(|error| SchemaError { path: error.path, message: error.message })?;
+        let cost = CheckCost::of(schema).map_err(|error| SchemaError { path: error.path, message: error.message })?;
         let mut options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true).offline();
         for (name, check) in formats {
             options = options.with_format(*name, *check);

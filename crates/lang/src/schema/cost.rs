@@ -33,12 +33,12 @@ const SAME_NAMED: [&str; 1] = ["dependentSchemas"];
 /// most one checks the same part. Those without a name check any part.
 const PART_KEYWORDS: [(&str, &str); 9] = [
     ("items", "items"),
-    ("prefixItems", "first items"),
+    ("prefixItems", "first_items"),
     ("additionalItems", "items"),
     ("contains", "items"),
     ("unevaluatedItems", "items"),
-    ("additionalProperties", "other properties"),
-    ("unevaluatedProperties", "other properties"),
+    ("additionalProperties", "other_properties"),
+    ("unevaluatedProperties", "other_properties"),
     ("propertyNames", "names"),
     ("patternProperties", ""),
 ];
@@ -47,7 +47,7 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// How often one part of a value is checked, by its depth.
 #[derive(Clone, Debug)]
-pub(crate) struct Cost {
+pub(crate) struct CheckCost {
     /// The highest number up to each depth; deeper parts are checked as often as those of the last one.
     checks: Vec<u64>,
 }
@@ -79,7 +79,7 @@ struct Graph<'s> {
     named: HashMap<&'s str, &'s Value>,
 }
 
-impl Cost {
+impl CheckCost {
     /// Estimates the cost of `schema`.
     /// Errors: It checks a part of a value more than [`MAX_CHECKS`] times, refers to itself in a circle, or has too many subschemas or
     /// patterns.
@@ -334,10 +334,10 @@ mod tests {
     #[test]
     fn references_that_multiply_are_an_error_with_their_place() {
         for keyword in ["allOf", "anyOf", "oneOf"] {
-            let error = Cost::of(&doubled(40, keyword)).unwrap_err();
+            let error = CheckCost::of(&doubled(40, keyword)).unwrap_err();
             assert_eq!(error.path, "/$defs/d40");
             assert!(error.message.to_string().contains("more than 20000 subschemas"), "{}", error.message);
-            assert!(Cost::of(&doubled(10, keyword)).is_ok());
+            assert!(CheckCost::of(&doubled(10, keyword)).is_ok());
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
             json!({ "$ref": "#/$defs/a", "$defs": { "a": { "allOf": [{ "$ref": "#/$defs/a" }] } } }),
             json!({ "$anchor": "a", "not": { "$ref": "#a" } }),
         ] {
-            let error = Cost::of(&schema).unwrap_err();
+            let error = CheckCost::of(&schema).unwrap_err();
             assert!(error.message.to_string().contains("in a circle"), "{schema}");
         }
     }
@@ -357,7 +357,7 @@ mod tests {
     fn a_schema_may_describe_values_of_any_depth() {
         let tree = json!({ "type": "object", "properties": { "l": { "$ref": "#" }, "r": { "$ref": "#" } },
             "items": { "$ref": "#" }, "additionalProperties": { "$ref": "#" } });
-        let cost = Cost::of(&tree).unwrap();
+        let cost = CheckCost::of(&tree).unwrap();
         let mut value = json!({});
         for _ in 0..100 {
             value = json!({ "l": value, "r": [] });
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_deep_value_of_a_schema_that_refers_to_itself_twice_is_rejected() {
         let part = json!({ "properties": { "c": { "$ref": "#" } } });
-        let cost = Cost::of(&json!({ "allOf": [part, part] })).unwrap();
+        let cost = CheckCost::of(&json!({ "allOf": [part, part] })).unwrap();
         let deep = |levels| (0..levels).fold(json!({}), |value, _| json!({ "c": value }));
         assert!(cost.allows(&deep(8)));
         assert!(!cost.allows(&deep(60)));
@@ -377,8 +377,8 @@ mod tests {
     #[test]
     fn subschemas_and_patterns_are_limited() {
         let patterns: Vec<Value> = (0..=MAX_PATTERNS).map(|n| json!({ "pattern": format!("^{n}$") })).collect();
-        assert!(Cost::of(&json!({ "anyOf": patterns })).is_err());
+        assert!(CheckCost::of(&json!({ "anyOf": patterns })).is_err());
         let many: Vec<Value> = (0..=MAX_SUBSCHEMAS).map(|n| json!({ "const": n })).collect();
-        assert!(Cost::of(&json!({ "prefixItems": many })).is_err());
+        assert!(CheckCost::of(&json!({ "prefixItems": many })).is_err());
     }
 }

@@ -157,19 +157,6 @@ fn divisible(value: &Value, divisor: &Value) -> bool {
     }
 }
 
-/// `default`, which also replaces null: a variable that is declared but was never set is null, and
-/// `{{ 用户名 | default('朋友') }}` must apply to it.
-pub(crate) fn default(value: &Value, arguments: Rest<Value>) -> Result<Value, Error> {
-    if arguments.len() > 2 {
-        return Err(Error::from(ErrorKind::TooManyArguments));
-    }
-    let replace_falsy = arguments.get(1).is_some_and(Value::is_true);
-    if value.is_undefined() || value.is_none() || is_unknown(value) || (replace_falsy && !value.is_true()) {
-        return Ok(arguments.first().cloned().unwrap_or_else(|| Value::from("")));
-    }
-    Ok(value.clone())
-}
-
 /// The number of bytes that a rendering has written.
 #[derive(Default)]
 struct WrittenBytes(usize);

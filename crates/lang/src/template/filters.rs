@@ -9,9 +9,9 @@ use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Rest, Value, ValueK
 use minijinja::{Environment, Error, ErrorKind, State, filters as builtin};
 use minijinja_contrib::filters as contrib;
 
-use crate::template::environment::default;
 use crate::template::error::error_with_message;
 use crate::template::memory::{MAX_NODES, Size, count, evaluated, limit_error, size};
+use crate::template::missing::is_unknown;
 use crate::template::names::MAX_VALUE_BYTES;
 
 /// The maximum number of lists that `slice` returns, and of items in one list of `batch`.
@@ -240,6 +240,19 @@ fn number(arguments: &[Value], position: usize, name: &str, default: usize) -> u
 fn widths(format: &str) -> usize {
     let digits = format.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     digits.map(|digits| digits.parse().unwrap_or(usize::MAX)).fold(0, usize::saturating_add)
+}
+
+/// `default`, which also replaces null: a variable that is declared but was never set is null, and
+/// `{{ 用户名 | default('朋友') }}` must apply to it.
+fn default(value: &Value, arguments: Rest<Value>) -> Result<Value, Error> {
+    if arguments.len() > 2 {
+        return Err(Error::from(ErrorKind::TooManyArguments));
+    }
+    let replace_falsy = arguments.get(1).is_some_and(Value::is_true);
+    if value.is_undefined() || value.is_none() || is_unknown(value) || (replace_falsy && !value.is_true()) {
+        return Ok(arguments.first().cloned().unwrap_or_else(|| Value::from("")));
+    }
+    Ok(value.clone())
 }
 
 /// Like `sum` of minijinja, but lists are added without nesting, and texts are not added.
