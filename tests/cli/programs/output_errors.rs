@@ -34,8 +34,7 @@ fn start(home: &Home, arguments: &[&str]) -> Command {
 
 #[test]
 fn a_session_that_cannot_be_shown_takes_no_answer_and_waits() {
-    let outputs: [(fn() -> Stdio, &str); 2] = [(full_disk, "No space left"), (closed_pipe, "Broken pipe")];
-    for (output, error) in outputs {
+    for (output, error) in [(full_disk as fn() -> Stdio, "No space left"), (closed_pipe, "Broken pipe")] {
         for arguments in [&[][..], &["--json"]] {
             let home = Home::new();
             let (code, err) = ended(start(&home, arguments), output(), ANSWERS);
