@@ -4,7 +4,7 @@
 //! The limits of a rendering: `FUEL` for its steps, [`MAX_OUTPUT`](crate::template::features::MAX_OUTPUT) for its output,
 //! `MAX_WRITTEN` for all written text (including the text that `{% set %}…{% endset %}`, a macro or `{% filter %}` captures), and
 //! [`MAX_VALUE_BYTES`](crate::template::names::MAX_VALUE_BYTES) for each value, and
-//! [`MAX_TOTAL_BYTES`](crate::template::memory::MAX_TOTAL_BYTES) for all values that operators, filters, functions and captured
+//! `MAX_TOTAL_BYTES` of `memory.rs` for all values that operators, filters, functions and captured
 //! literals make together: steps alone do not limit memory.
 
 use crate::message::ToMessage;
