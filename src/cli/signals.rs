@@ -1,5 +1,5 @@
 //! Handles Ctrl-C, SIGTERM and SIGHUP on a thread of their own, so that no work and no blocked write delays them. The first signal ends
-//! the program in order, or after [`GRACE`]; the second ends it at once. Committed data stays, and the session can be resumed.
+//! the program in order, or after `GRACE`; the second ends it at once. Committed data stays, and the session can be resumed.
 
 use std::io;
 use std::sync::Arc;
