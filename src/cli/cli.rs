@@ -8,7 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::async_runtime::wait_for;
 use crate::cli::exit::{Exit, PROGRAM_CODES};
-use crate::cli::print::write;
+use crate::cli::print::write_out;
 use crate::cli::sessions::SessionsCommand;
 use crate::cli::terminal::color;
 use crate::cli::version::LONG;
@@ -89,10 +89,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => {
             // `--help` and `--version` are errors of clap too; they go to standard output with code 0.
             let to_stdout = !error.use_stderr();
-            match help::text(&error, language, to_stdout && color()) {
-                Some(text) if to_stdout => drop(write(text.as_bytes())),
-                Some(text) => report::note(text.trim_end()),
-                None => drop(error.print()),
+            let text = help::text(&error, language, to_stdout && color());
+            if to_stdout {
+                let rendered = error.render();
+                let in_english = || if color() { rendered.ansi().to_string() } else { rendered.to_string() };
+                if let Err(error) = write_out(text.unwrap_or_else(in_english).as_bytes()) {
+                    return report::failed(&error).code();
+                }
+            } else {
+                match text {
+                    Some(text) => report::note(text.trim_end()),
+                    None => drop(error.print()),
+                }
             }
             return if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() };
         }

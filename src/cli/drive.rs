@@ -9,6 +9,8 @@ use crate::cli::exit::Exit;
 use crate::cli::front_end::FrontEnd;
 use crate::cli::input::{InputLine, RejectedInput};
 use crate::cli::live_notebook::LiveNotebook;
+use crate::cli::output;
+use crate::cli::report;
 use crate::cli::signals::Signals;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
@@ -35,10 +37,9 @@ pub async fn drive(
     hint: &ResumeHint,
     mut notebook: LiveNotebook,
 ) -> Result<Exit, EngineError> {
-    let mut signals =
-        Signals::new().map_err(|error| EngineError::failed(msg!("cannot listen for signals: {error}")))?;
-    let mut source = front.source();
     let resume = hint.command(&session.id);
+    let mut signals = Signals::new(interrupted_notice(&resume))?;
+    let mut source = front.source();
     notebook.start(&session.id);
     loop {
         let pause = {
@@ -47,14 +48,22 @@ pub async fn drive(
                 tokio::select! {
                     biased;
                     () = signals.any() => break None,
+                    () = output::failed() => break None,
                     pause = &mut advance => break Some(pause),
                     () = notebook.due() => notebook.write(store, front).await,
                 }
             }
         };
         notebook.catch_up(store, front).await;
-        let Some(pause) = pause else { return Ok(interrupted(front, &resume)) };
-        match pause? {
+        let pause = match pause {
+            Some(pause) => pause?,
+            None if output::failure().is_some() => return Ok(not_shown(SessionPause::Waiting, hint, &session.id)),
+            None => return Ok(interrupted(front, &signals, &resume)),
+        };
+        if output::failure().is_some() {
+            return Ok(not_shown(pause, hint, &session.id));
+        }
+        match pause {
             SessionPause::Waiting => {}
             SessionPause::Completed => {
                 if front == FrontEnd::Terminal {
@@ -85,13 +94,18 @@ pub async fn drive(
             tokio::task::yield_now().await;
             let input = tokio::select! {
                 biased;
-                () = signals.any() => return Ok(interrupted(front, &resume)),
+                () = signals.any() => return Ok(interrupted(front, &signals, &resume)),
                 () = session.wait_for_result() => {
                     session.commit_results().await?;
                     continue;
                 }
                 input = source.next() => input,
             };
+            // Nobody would see what follows an answer.
+            let is_end = matches!(input, InputLine::End | InputLine::Interrupted);
+            if !is_end && output::failure_now().is_some() {
+                return Ok(not_shown(SessionPause::Waiting, hint, &session.id));
+            }
             match input {
                 InputLine::Answer { text, answer_id } => match session.answer(&text, answer_id.as_deref()).await? {
                     TakenAnswer::Yes => break,
@@ -109,25 +123,57 @@ pub async fn drive(
                     front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}"));
                     return Ok(Exit::Waiting);
                 }
-                InputLine::Interrupted => return Ok(interrupted(front, &resume)),
+                InputLine::Interrupted => return Ok(interrupted(front, &signals, &resume)),
             }
         }
     }
 }
 
-fn interrupted(front: FrontEnd, resume: &str) -> Exit {
-    front.note(&msg!("\ninterrupted; nothing is lost. Resume with: {resume}"));
+fn interrupted_notice(resume: &str) -> Message {
+    msg!("\ninterrupted; nothing is lost. Resume with: {resume}")
+}
+
+fn interrupted(front: FrontEnd, signals: &Signals, resume: &str) -> Exit {
+    signals.announce();
+    front.note(&interrupted_notice(resume));
     Exit::Interrupted
 }
 
+/// Reports that standard output cannot be written. Notes for a terminal would go there as well.
+fn not_shown(pause: SessionPause, hint: &ResumeHint, id: &str) -> Exit {
+    if let Some(failure) = output::failure() {
+        report::note(&msg!("error: {error}", error = failure.clone()));
+    }
+    let (show, resume) = (hint.show_command(id), hint.command(id));
+    match pause {
+        SessionPause::Waiting | SessionPause::Stopped => {
+            report::note(&msg!("saved; nothing is lost. Show the conversation with: {show}\nResume with: {resume}"));
+            Exit::Waiting
+        }
+        SessionPause::Completed | SessionPause::Failed => {
+            report::note(&msg!("the session has ended. Show the conversation with: {show}"));
+            Exit::Failed
+        }
+    }
+}
+
 impl ResumeHint {
-    /// The command that resumes the session `id`.
-    pub fn command(&self, id: &str) -> String {
-        let mut command = format!("bcc-script sessions resume {id}");
+    /// The command that shows the session `id`.
+    pub fn show_command(&self, id: &str) -> String {
+        self.with_store(format!("bcc-script sessions show {id}"))
+    }
+
+    fn with_store(&self, mut command: String) -> String {
         if let Some(store) = &self.store {
             command.push_str(" --store ");
             command.push_str(&quoted(store));
         }
+        command
+    }
+
+    /// The command that resumes the session `id`.
+    pub fn command(&self, id: &str) -> String {
+        let mut command = self.with_store(format!("bcc-script sessions resume {id}"));
         if self.trust {
             command.push_str(" --trust");
         }

@@ -1,10 +1,10 @@
 //! `--json`: writes each event as one JSON object per line to standard output.
 
-use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::json;
 
+use crate::cli::output;
 use bcc_lang::message::message::Message;
 use bcc_runtime::program::event::{Committed, Delta, Observer};
 
@@ -85,7 +85,5 @@ fn line_of(delta: &Delta<'_>) -> String {
 
 /// Writes one line with a single write, so that a reader does not see a partial line.
 pub fn write(line: &str) {
-    let mut output = std::io::stdout().lock();
-    let _ = output.write_all(format!("{line}\n").as_bytes());
-    let _ = output.flush();
+    output::write(&format!("{line}\n"));
 }

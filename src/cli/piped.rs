@@ -1,11 +1,12 @@
 //! The front end for pipes: only the messages of the AI and the cells of a notebook go to standard output.
 
 use bcc_lang::message::msg;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 
 use crate::cli::cells::CellView;
 use crate::cli::language::chosen;
+use crate::cli::output;
 use crate::cli::report;
 use crate::cli::terminal::plain;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
@@ -25,11 +26,7 @@ impl Observer for Piped {
             event @ (Event::Cell(_) | Event::NotebookAction { .. }) => {
                 let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(lines) = cells.lines(event, chosen()) else { return };
-                let mut output = std::io::stdout().lock();
-                for (_, line) in lines {
-                    let _ = output.write_all(format!("{}\n", plain(&line)).as_bytes());
-                }
-                let _ = output.flush();
+                output::write(&lines.iter().map(|(_, line)| format!("{}\n", plain(line))).collect::<String>());
             }
             Event::Error { message, help, .. } => {
                 report::note(&msg!("error: {message}", message = message.clone()));
@@ -45,9 +42,7 @@ impl Observer for Piped {
 }
 
 fn write(text: &str) {
-    let mut output = std::io::stdout().lock();
     // The output may be a terminal even if answers come from a pipe.
-    let text = if output.is_terminal() { plain(text) } else { text.to_owned() };
-    let _ = output.write_all(format!("{text}\n").as_bytes());
-    let _ = output.flush();
+    let text = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
+    output::write(&format!("{text}\n"));
 }

@@ -3,20 +3,20 @@
 use crate::cli::language::Translate;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::cli::language::translated;
+use crate::cli::output::write_bytes;
 use crate::cli::terminal::plain;
 use bcc_engine::error::EngineError;
 use bcc_engine::files::write::replace;
 
 /// Writes bytes unchanged. Returns whether standard output is still open: a closed pipe (`| head`) is not an error, a full disk is.
 pub fn write(bytes: &[u8]) -> io::Result<bool> {
-    let mut output = io::stdout().lock();
-    match output.write_all(bytes).and_then(|()| output.flush()) {
+    match write_bytes(bytes) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         written => written.map(|()| true),
     }

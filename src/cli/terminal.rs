@@ -1,13 +1,14 @@
 //! The front end for a terminal: prints messages as they are streamed, and a dimmed line when the phase or topic changes.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
 use crate::cli::cells::{CellView, LineStyle};
 use crate::cli::language::{chosen, filled, listed, translated};
+use crate::cli::output;
 use bcc_engine::last_exchanges::LastExchanges;
 use bcc_engine::script_names::with_element;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
@@ -248,9 +249,7 @@ pub fn plain(text: &str) -> String {
 }
 
 fn print(text: &str) {
-    let mut output = std::io::stdout().lock();
-    let _ = output.write_all(text.as_bytes());
-    let _ = output.flush();
+    output::write(text);
 }
 
 /// Prints a dimmed line.

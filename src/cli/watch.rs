@@ -2,7 +2,7 @@
 
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use crate::cli::exit::Exit;
 use crate::cli::findings::{FindingsFormat, Reporting};
 use crate::cli::language::filled;
+use crate::cli::print::write_out;
 use crate::cli::report;
 use crate::cli::signals::Signals;
 use bcc_authoring::validate::cache::CheckCache;
@@ -74,7 +75,7 @@ pub fn watch(reporting: &Reporting, request: &ValidateRequest, environment: &Env
         match found {
             Ok(found) => {
                 if !first {
-                    separate(reporting);
+                    separate(reporting)?;
                 }
                 if !reporting.write(&found)? {
                     return Ok(Exit::Done);
@@ -141,26 +142,16 @@ fn unwatchable(error: &notify::Error) -> EngineError {
 }
 
 /// Prints a line between two reports, in the format for people.
-fn separate(reporting: &Reporting) {
+fn separate(reporting: &Reporting) -> Result<(), EngineError> {
     if reporting.format != FindingsFormat::Human {
-        return;
+        return Ok(());
     }
     let time = jiff::Zoned::new(now(), jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string();
     let clear = if std::io::stdout().is_terminal() { "\u{1b}[2J\u{1b}[3J\u{1b}[H" } else { "" };
     let line = filled("── checked again at {time} ──", &[("time", &time)]);
-    let _ = write!(std::io::stdout().lock(), "{clear}{line}\n\n");
+    write_out(format!("{clear}{line}\n\n").as_bytes())
 }
 
 fn end_on_signals(messages: Sender<WatchMessage>) -> Result<(), EngineError> {
-    let failed = |error: std::io::Error| EngineError::failed(msg!("cannot wait for signals: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let mut signals = {
-        let _guard = runtime.enter();
-        Signals::new().map_err(failed)?
-    };
-    std::thread::spawn(move || {
-        runtime.block_on(signals.any());
-        let _ = messages.send(WatchMessage::End);
-    });
-    Ok(())
+    Signals::listen(None, move || _ = messages.send(WatchMessage::End)).map(drop)
 }

@@ -7,6 +7,8 @@ mod exit_codes;
 mod find_sessions;
 mod json_lines;
 mod kept_sessions;
+mod memory;
+mod output_errors;
 mod piped;
 mod stops;
 mod variables;

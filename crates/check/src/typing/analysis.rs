@@ -187,6 +187,7 @@ impl Analysis<'_> {
                 self.arguments(arguments);
                 TypeSet::of(&[if name == "range" { ValueShape::List } else { ValueShape::Object }])
             }
+            ExprKind::NativeCall(_) => TypeSet::unknown(),
             ExprKind::List(items) => {
                 items.iter().for_each(|item| drop(self.infer(item)));
                 TypeSet::of(&[ValueShape::List])

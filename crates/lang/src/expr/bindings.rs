@@ -9,6 +9,7 @@ use minijinja::{Environment, Error, State, UndefinedBehavior};
 
 use crate::template::environment::environment;
 use crate::template::features::FUNCTIONS;
+use crate::template::memory::{Memory, memory};
 use crate::template::names::TemplateNames;
 
 /// The filters, tests and functions of all expressions in the process.
@@ -28,6 +29,9 @@ pub(crate) trait Bindings {
 
     /// Calls a function or a macro; `None` if there is none of that name.
     fn call(&mut self, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>>;
+
+    /// What the values of this rendering or evaluation have taken.
+    fn memory(&mut self) -> &mut Memory;
 
     /// Whether [`call`](Self::call) calls a macro of the template.
     fn is_macro(&self, name: &str) -> bool;
@@ -72,6 +76,10 @@ impl Bindings for ExpressionBindings<'_> {
         Some(function.call(self.state(), arguments))
     }
 
+    fn memory(&mut self) -> &mut Memory {
+        memory(self.state())
+    }
+
     fn is_macro(&self, _name: &str) -> bool {
         false
     }
@@ -110,6 +118,10 @@ impl Bindings for StateBindings<'_, '_, '_> {
     fn call(&mut self, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
         let function = self.state.lookup(name).filter(|value| !value.is_undefined())?;
         Some(function.call(self.state, arguments))
+    }
+
+    fn memory(&mut self) -> &mut Memory {
+        memory(self.state)
     }
 
     fn is_macro(&self, name: &str) -> bool {

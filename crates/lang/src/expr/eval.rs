@@ -19,10 +19,9 @@ use crate::expr::parse::ExprError;
 use crate::expr::reach::{is_default_filter, is_defined_test};
 use crate::expr::tree::{Argument, ExprKind, ExprNode};
 use crate::template::environment::comparing_test;
-use crate::template::error::render_error;
-use crate::template::exact_number::{for_filter, plain};
+use crate::template::error::{own_message, render_error};
+use crate::template::exact_number::plain;
 use crate::template::missing::is_unknown;
-use crate::template::names::MAX_VALUE_BYTES;
 use crate::value::compare::ValueShape;
 
 /// The filters that take null as a value. Any other filter of null is null.
@@ -39,11 +38,13 @@ pub(crate) struct Evaluation<'a> {
     pub(crate) null_tests: Vec<Range<usize>>,
     /// The number of nodes that were evaluated.
     pub(crate) steps: u64,
+    /// The values of the calls that only minijinja can make.
+    pub(crate) native_calls: &'a [Value],
 }
 
 impl<'a> Evaluation<'a> {
     pub(crate) fn new(source: &'a str, dialect: ExpressionDialect, bindings: &'a mut dyn Bindings) -> Self {
-        Self { source, dialect, bindings, cause: None, null_tests: Vec::new(), steps: 0 }
+        Self { source, dialect, bindings, cause: None, null_tests: Vec::new(), steps: 0, native_calls: &[] }
     }
 
     /// Evaluates a node. Afterwards, `cause` is set if an operation made the value null.
@@ -111,14 +112,16 @@ impl<'a> Evaluation<'a> {
                 }
                 let start = self.index(start.as_deref())?;
                 let stop = self.index(stop.as_deref())?;
-                slice(&value, start, stop, *step)
-                    .ok_or_else(|| ExprError::at(&node.range, msg!("{} cannot be sliced", shape(&value))).into())
+                let part = slice(&value, start, stop, *step)
+                    .ok_or_else(|| ExprError::at(&node.range, msg!("{} cannot be sliced", shape(&value))))?;
+                self.counted(part, &node.range)
             }
             ExprKind::Call(name, arguments) => self.call(name, arguments, node),
+            ExprKind::NativeCall(number) => Ok(self.native_calls.get(*number).cloned().unwrap_or_default()),
             ExprKind::List(items) => {
                 let items = items.iter().map(|item| self.value(item)).collect::<Result<Vec<_>, _>>()?;
                 self.cause = None;
-                Ok(Value::from(items))
+                self.counted(Value::from(items), &node.range)
             }
             ExprKind::Map(pairs) => {
                 let mut map = Vec::with_capacity(pairs.len());
@@ -130,7 +133,7 @@ impl<'a> Evaluation<'a> {
                     map.push((name, self.value(value)?));
                 }
                 self.cause = None;
-                Ok(Value::from_pairs(map))
+                self.counted(Value::from_pairs(map), &node.range)
             }
         }
     }
@@ -173,12 +176,18 @@ impl<'a> Evaluation<'a> {
         (right, right_cause): (Value, Option<Range<usize>>),
         range: &Range<usize>,
     ) -> Result<Value, EvaluationError> {
-        let result = apply(operator, &left, &right).map_err(|error| self.operator_error(&error, range, false))?;
+        let result = apply(operator, &left, &right).map_err(|error| {
+            let failed = self.operator_error(&error, range, false);
+            match error {
+                OperatorError::TooLong(_) => EvaluationError::Limit(Box::new(failed)),
+                _ => failed.into(),
+            }
+        })?;
         if shape(&result) == ValueShape::Null {
             let null = if left_cause.is_some() { &left } else { &right };
             return Ok(self.null(left_cause.or(right_cause), null));
         }
-        Ok(result)
+        self.counted(result, range)
     }
 
     /// `and`, or `or` if `deciding` is true: one operand with that truth decides the result. In texts and templates the result is the
@@ -251,11 +260,9 @@ impl<'a> Evaluation<'a> {
         }
         let mut all = vec![value];
         let null = self.arguments(arguments, &mut all)?;
-        for_filter(name, &mut all);
         let result = self.bindings.apply_filter(name, &all);
         let subject = || msg!("the filter `{name}`");
-        let result = self.result(result, null, &node.range, subject)?;
-        self.check_length(result, &node.range)
+        self.result(result, null, &node.range, subject)
     }
 
     fn test(
@@ -297,7 +304,13 @@ impl<'a> Evaluation<'a> {
     ) -> Result<Value, EvaluationError> {
         match result {
             Ok(value) => Ok(value),
-            Err(error) if is_limit(&error) => Err(EvaluationError::Template(error)),
+            Err(error) if is_limit(&error) => Err(match own_message(&error) {
+                Some(message) => {
+                    let message = msg!("{subject}: {message}", subject = subject());
+                    EvaluationError::Limit(Box::new(ExprError::at(range, message)))
+                }
+                None => EvaluationError::Template(error),
+            }),
             Err(_) if null.is_some() => Ok(self.null(null, &Value::from(()))),
             Err(error) => {
                 let message = msg!("{subject}: {message}", subject = subject(), message = render_error(&error).message);
@@ -448,9 +461,12 @@ impl<'a> Evaluation<'a> {
         Ok(null)
     }
 
-    fn check_length(&self, value: Value, range: &Range<usize>) -> Result<Value, EvaluationError> {
-        if value.as_str().is_some_and(|text| text.len() > MAX_VALUE_BYTES) {
-            return Err(ExprError::at(range, msg!("the result is longer than {MAX_VALUE_BYTES} bytes")).into());
+    /// Counts a new text, list or object; the items of a list are not new.
+    fn counted(&mut self, value: Value, range: &Range<usize>) -> Result<Value, EvaluationError> {
+        let is_text = value.as_str().is_some();
+        if is_text || matches!(shape(&value), ValueShape::List | ValueShape::Object) {
+            let counted = self.bindings.memory().count(&value, is_text);
+            counted.map_err(|message| EvaluationError::Limit(Box::new(ExprError::at(range, message))))?;
         }
         Ok(value)
     }

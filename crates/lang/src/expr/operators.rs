@@ -48,6 +48,9 @@ pub enum OperatorError {
     /// The result is not a finite number, or an integer of more than 64 bits.
     #[error("the result of `{0}` is too large")]
     TooLarge(&'static str),
+    /// The text or list would exceed a limit.
+    #[error("the result of `{0}` is longer than {MAX_VALUE_BYTES} bytes or {MAX_LIST_ITEMS} items")]
+    TooLong(&'static str),
     /// A list that could not be read completely (a filter in it failed).
     #[error("`{0}` received a list that cannot be read")]
     Unreadable(&'static str),
@@ -149,7 +152,7 @@ pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, O
                     let mut items = list_items(symbol, left)?;
                     items.append(&mut list_items(symbol, right)?);
                     if items.len() > MAX_LIST_ITEMS {
-                        return Err(OperatorError::TooLarge(symbol));
+                        return Err(OperatorError::TooLong(symbol));
                     }
                     Ok(Value::from(items))
                 }
@@ -220,11 +223,11 @@ fn list_items(symbol: &'static str, list: &Value) -> Result<Vec<Value>, Operator
 }
 
 fn join(symbol: &'static str, left: &Value, right: &Value) -> Result<Value, OperatorError> {
-    let mut text = to_text(left);
-    text.push_str(&to_text(right));
-    if text.len() > MAX_VALUE_BYTES {
-        return Err(OperatorError::TooLarge(symbol));
+    let (mut text, right) = (to_text(left), to_text(right));
+    if text.len().saturating_add(right.len()) > MAX_VALUE_BYTES {
+        return Err(OperatorError::TooLong(symbol));
     }
+    text.push_str(&right);
     Ok(Value::from(text))
 }
 
@@ -399,6 +402,6 @@ mod tests {
     #[test]
     fn sums_of_lists_are_limited() {
         let half = Value::from(vec![0; MAX_LIST_ITEMS / 2 + 1]);
-        assert_eq!(apply(Operator::Add, &half, &half), Err(OperatorError::TooLarge("+")));
+        assert_eq!(apply(Operator::Add, &half, &half), Err(OperatorError::TooLong("+")));
     }
 }

@@ -3,6 +3,7 @@
 use crate::message::ToMessage;
 use crate::message::message::Message;
 use crate::message::msg;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -118,7 +119,8 @@ impl Expr {
             let error = render_error(&error).within(source);
             ExprError { message: error.message, range: error.range, help: None, unknown: None, repair: None }
         })?;
-        let root = Copier { source, max_depth: MAX_DEPTH, in_template: false }.node(&tree, 0)?;
+        let root = Copier { source, max_depth: MAX_DEPTH, in_template: false, native_calls: RefCell::default() }
+            .node(&tree, 0)?;
         let names = free_names(&root);
         Ok(Self(Arc::new(ParsedExpr { source: source.to_owned(), root, names })))
     }
@@ -143,11 +145,13 @@ fn is_expression(source: &str) -> bool {
 }
 
 /// Parses an expression of a text or template that minijinja has parsed and [`find`](crate::template::uses::find) has checked.
-/// `None` if it calls something other than a function or macro by its name: `loop()`, `super()`, a method.
-pub(crate) fn parse_in_template(source: &str) -> Option<ExprNode> {
+/// Also returns the byte ranges of the calls that only minijinja can make ([`ExprKind::NativeCall`]).
+pub(crate) fn parse_in_template(source: &str) -> Option<(ExprNode, Vec<Range<usize>>)> {
     check_limits(source, true).ok()?;
     let tree = parse_expr(source).ok()?;
-    Copier { source, max_depth: MAX_OPERATORS, in_template: true }.node(&tree, 0).ok()
+    let copier = Copier { source, max_depth: MAX_OPERATORS, in_template: true, native_calls: RefCell::default() };
+    let root = copier.node(&tree, 0).ok()?;
+    Some((root, copier.native_calls.into_inner()))
 }
 
 struct Copier<'s> {
@@ -155,6 +159,7 @@ struct Copier<'s> {
     max_depth: usize,
     /// Whether macros can be called.
     in_template: bool,
+    native_calls: RefCell<Vec<Range<usize>>>,
 }
 
 impl Copier<'_> {
@@ -259,6 +264,12 @@ impl Copier<'_> {
                 }
                 (ExprKind::Slice { of, start: part(&slice.start)?, stop: part(&slice.stop)?, step }, range)
             }
+            ast::Expr::Call(call) if self.in_template && !self.is_plain_call(call) => {
+                let range = leftmost(&call.expr)..own.end;
+                let mut calls = self.native_calls.borrow_mut();
+                calls.push(range.clone());
+                (ExprKind::NativeCall(calls.len() - 1), range)
+            }
             ast::Expr::Call(call) => (self.call(call, &own, depth)?, own),
             ast::Expr::List(list) => (ExprKind::List(self.nodes(&list.items, depth)?), own),
             ast::Expr::Tuple(tuple) => (ExprKind::List(self.nodes(&tuple.items, depth)?), own),
@@ -300,6 +311,10 @@ impl Copier<'_> {
     fn can_call(&self, name: &str) -> bool {
         // minijinja compiles calls of the other two, and of the blocks of `self`, to special instructions.
         if self.in_template { !matches!(name, "loop" | "super") } else { CALLABLE.contains(&name) }
+    }
+
+    fn is_plain_call(&self, call: &ast::Call<'_>) -> bool {
+        matches!(&call.expr, ast::Expr::Var(var) if self.can_call(var.id))
     }
 
     fn call(&self, call: &ast::Call<'_>, range: &Range<usize>, depth: usize) -> Result<ExprKind, ExprError> {

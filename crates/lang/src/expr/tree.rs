@@ -51,6 +51,9 @@ pub enum ExprKind {
     },
     /// `name(arguments)`
     Call(String, Vec<Argument>),
+    /// A call that only minijinja can make (`loop()`, `super()`, a method), by its position among those of the expression. Only in
+    /// texts and templates.
+    NativeCall(usize),
     List(Vec<ExprNode>),
     Map(Vec<(ExprNode, ExprNode)>),
 }
@@ -71,7 +74,7 @@ impl ExprNode {
             Argument::Plain(node) | Argument::Named(_, node) => node,
         };
         match &self.kind {
-            ExprKind::Name(_) | ExprKind::Constant(_) => {}
+            ExprKind::Name(_) | ExprKind::Constant(_) | ExprKind::NativeCall(_) => {}
             ExprKind::Not(of) | ExprKind::Negate(of) | ExprKind::Attribute(of, _) => callback(of),
             ExprKind::And(one, two)
             | ExprKind::Or(one, two)

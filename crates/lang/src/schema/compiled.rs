@@ -7,11 +7,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{Draft, ValidationError, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
+
+use crate::schema::cost::{CheckCost, MAX_PATTERN_BYTES};
 
 /// The maximum number of reported violations of one value: a value with a million wrong items must not produce a million messages.
 pub(crate) const MAX_VIOLATIONS: usize = 100;
+
+/// The maximum number of steps back of a pattern that needs them (look-around, references to groups).
+const MAX_BACKTRACKS: usize = 10_000;
 
 /// The text in messages that replaces the invalid value.
 const VALUE: &str = "the value";
@@ -23,6 +28,7 @@ pub type FormatCheck = fn(&str) -> bool;
 #[derive(Clone)]
 pub struct Compiled {
     validator: Arc<Validator>,
+    cost: Arc<CheckCost>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
@@ -46,7 +52,8 @@ pub struct Violation {
 
 impl Compiled {
     /// Compiles `schema`. Formats are checked. References can only refer to the schema itself.
-    /// Errors: [`SchemaError`] if it is not a valid schema of draft 2020-12, or refers to another document.
+    /// Errors: [`SchemaError`] if it is not a valid schema of draft 2020-12, refers to another document, or if checking a value would
+    /// take too long.
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
         Self::with_formats(schema, &[])
     }
@@ -54,23 +61,33 @@ impl Compiled {
     /// Like [`Compiled::new`], with custom checks that replace the standard ones for these formats.
     /// Errors: As for [`Compiled::new`].
     pub fn with_formats(schema: &Value, formats: &[(&'static str, FormatCheck)]) -> Result<Self, SchemaError> {
+        let cost = CheckCost::of(schema).map_err(|error| SchemaError { path: error.path, message: error.message })?;
         let mut options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true).offline();
         for (name, check) in formats {
             options = options.with_format(*name, *check);
         }
-        let validator = options.build(schema).map_err(|error| SchemaError {
+        // Patterns take linear time. Only a schema with patterns that this engine does not know gets the one that steps back.
+        let linear = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES);
+        let backtracking = PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS).size_limit(MAX_PATTERN_BYTES);
+        let validator = options.clone().with_pattern_options(linear).build(schema);
+        let validator = validator.or_else(|_| options.with_pattern_options(backtracking).build(schema));
+        let validator = validator.map_err(|error| SchemaError {
             path: error.instance_path().to_string(),
             message: Message::text(error.to_string()),
         })?;
-        Ok(Self { validator: Arc::new(validator) })
+        Ok(Self { validator: Arc::new(validator), cost: Arc::new(cost) })
     }
 
     pub fn is_valid(&self, value: &Value) -> bool {
-        self.validator.is_valid(value)
+        self.cost.allows(value) && self.validator.is_valid(value)
     }
 
     /// The violations of `value`, at most `MAX_VIOLATIONS`.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
+        if !self.cost.allows(value) {
+            let message = msg!("{VALUE} has too many or too deep parts for this schema", VALUE = Message::word(VALUE));
+            return vec![Violation { path: String::new(), keyword: "$ref".to_owned(), message }];
+        }
         let violation = |error: ValidationError<'_>| Violation {
             path: error.instance_path().to_string(),
             keyword: error.kind().keyword().to_owned(),
@@ -183,6 +200,29 @@ mod tests {
         }
         let inner = json!({ "$ref": "#/$defs/a", "$defs": { "a": { "type": "string" } } });
         assert!(Compiled::new(&inner).unwrap().is_valid(&json!("x")));
+    }
+
+    #[test]
+    fn patterns_take_bounded_time_and_memory() {
+        let text = json!("a".repeat(50_000));
+        assert!(!Compiled::new(&json!({ "pattern": "^(a+)+$b" })).unwrap().is_valid(&text));
+        // This one needs to step back; it is given up instead of tried on.
+        assert!(!Compiled::new(&json!({ "pattern": "^(?=a)(a+)+\\1b$" })).unwrap().is_valid(&text));
+        assert!(Compiled::new(&json!({ "pattern": "^(?!b)a" })).unwrap().is_valid(&text));
+        let large = Compiled::new(&json!({ "properties": { "a": { "pattern": "(\\w{1000}){1000}" } } })).unwrap_err();
+        assert!(large.path.starts_with("/properties/a"), "{large}");
+    }
+
+    #[test]
+    fn references_that_multiply_are_rejected_before_they_are_compiled() {
+        let mut definitions = serde_json::Map::new();
+        for level in 0..40 {
+            let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+            definitions.insert(format!("d{level}"), json!({ "anyOf": [next, next] }));
+        }
+        definitions.insert("d40".to_owned(), json!({ "const": 1 }));
+        let error = Compiled::new(&json!({ "$ref": "#/$defs/d0", "$defs": definitions })).unwrap_err();
+        assert!(error.message.to_string().contains("references multiply"), "{error}");
     }
 
     #[test]

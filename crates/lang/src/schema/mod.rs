@@ -2,6 +2,7 @@
 
 pub mod assemble;
 pub mod compiled;
+pub(crate) mod cost;
 pub mod embedded;
 pub mod legacy_names;
 pub mod parts;

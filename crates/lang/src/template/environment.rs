@@ -3,29 +3,31 @@
 //!
 //! The limits of a rendering: `FUEL` for its steps, [`MAX_OUTPUT`](crate::template::features::MAX_OUTPUT) for its output,
 //! `MAX_WRITTEN` for all written text (including the text that `{% set %}…{% endset %}`, a macro or `{% filter %}` captures), and
-//! [`MAX_VALUE_BYTES`](crate::template::names::MAX_VALUE_BYTES) for each input value.
-//!
-//! **Fuel does not limit memory.** The operators are ours (`operations.rs`) and their results are limited,
-//! but one step can still allocate much: a loop that captures a long literal many times can use all memory. No simple rule rejects exactly these templates, so there is none: templates and scripts are files of
-//! the project and as trusted as its commands. Input of a *person* or a *model* cannot cause this, because it is never parsed.
+//! [`MAX_VALUE_BYTES`](crate::template::names::MAX_VALUE_BYTES) for each value, and
+//! `MAX_TOTAL_BYTES` of `memory.rs` for all values that operators, filters, functions and captured
+//! literals make together: steps alone do not limit memory.
 
 use crate::message::ToMessage;
 use crate::message::message::Message;
 use crate::message::msg;
 use crate::template::error::error_with_message;
-use crate::template::exact_number::{WithDigits, accept_exact_numbers, plain};
+use crate::template::exact_number::{WithDigits, plain};
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
-use minijinja::value::{Rest, Value, ValueKind};
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior};
+use minijinja::functions::{dict, namespace};
+use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, tests as builtin};
+use minijinja_contrib::globals::{cycler, joiner};
 
 use crate::expr::operators::{Operator, compare};
 use crate::template::features::{FUEL, FeatureKind, MAX_NESTING, MAX_RANGE, MAX_WRITTEN};
+use crate::template::filters::add_filters;
+use crate::template::memory::{count, limit_error};
 use crate::template::missing::{is_unknown, marked, with_marks};
 use crate::template::pattern::Patterns;
-use crate::template::rewrite::EVALUATE;
+use crate::template::rewrite::{COUNT, EVALUATE};
 
 /// The tests that compare values, and their operators.
 const COMPARING_TESTS: &[(&str, Operator)] = &[
@@ -54,8 +56,7 @@ pub(crate) fn comparing_test(name: &str) -> Option<Operator> {
 
 /// Creates an environment without templates. `undefined` applies to unknown names.
 pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
-    let mut environment = Environment::new();
-    minijinja_contrib::add_to_environment(&mut environment);
+    let mut environment = Environment::empty();
     environment.set_undefined_behavior(undefined);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_formatter(write_value);
@@ -64,11 +65,51 @@ pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
     // Adds the undefined name and its position to errors, at no cost without an error. The other debug data (source, locals)
     // is dropped with the error of minijinja, which never leaves this crate.
     environment.set_debug(true);
-    environment.remove_global("debug");
-    accept_exact_numbers(&mut environment);
+    add_filters(&mut environment);
+    add_functions(&mut environment);
+    add_tests(&mut environment);
+    environment
+}
+
+/// Adds the functions. A new object is counted; a number, a text of `cycler` or a separator of `joiner` exists already.
+fn add_functions(environment: &mut Environment<'static>) {
     environment.add_function("range", range);
-    environment.add_filter("default", default);
-    environment.add_filter("d", default);
+    environment.add_function("cycler", cycler);
+    environment.add_function("joiner", joiner);
+    for (name, function) in [("dict", Value::from_function(dict)), ("namespace", Value::from_function(namespace))] {
+        environment.add_function(name, move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
+            let made = function.call(state, &arguments.into_values())?;
+            count(state, &made, false)?;
+            Ok::<_, Error>(made)
+        });
+    }
+}
+
+/// Adds the tests. Their results are booleans, and they allocate at most what their operands have.
+fn add_tests(environment: &mut Environment<'static>) {
+    environment.add_test("none", builtin::is_none);
+    environment.add_test("safe", builtin::is_safe);
+    environment.add_test("escaped", builtin::is_safe);
+    environment.add_test("boolean", builtin::is_boolean);
+    environment.add_test("odd", |value: &Value| builtin::is_odd(plain(value)));
+    environment.add_test("even", |value: &Value| builtin::is_even(plain(value)));
+    environment.add_test("number", |value: &Value| builtin::is_number(&plain(value)));
+    environment.add_test("integer", |value: &Value| builtin::is_integer(&plain(value)));
+    environment.add_test("int", |value: &Value| builtin::is_integer(&plain(value)));
+    environment.add_test("float", |value: &Value| builtin::is_float(&plain(value)));
+    environment.add_test("string", builtin::is_string);
+    environment.add_test("sequence", builtin::is_sequence);
+    environment.add_test("iterable", builtin::is_iterable);
+    environment.add_test("mapping", builtin::is_mapping);
+    environment.add_test("startingwith", builtin::is_startingwith);
+    environment.add_test("endingwith", builtin::is_endingwith);
+    environment.add_test("lower", builtin::is_lower);
+    environment.add_test("upper", builtin::is_upper);
+    environment.add_test("sameas", builtin::is_sameas);
+    environment.add_test("true", builtin::is_true);
+    environment.add_test("false", builtin::is_false);
+    environment.add_test("filter", builtin::is_filter);
+    environment.add_test("test", builtin::is_test);
     environment.add_test("divisibleby", divisible);
     // Like those of minijinja, but a marked unknown name also counts as undefined.
     environment.add_test("defined", |value: &Value| !value.is_undefined() && !is_unknown(value));
@@ -83,7 +124,6 @@ pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
                 .map_err(|error| error_with_message(ErrorKind::InvalidOperation, error.to_message()))
         });
     }
-    environment
 }
 
 /// Like `range` of minijinja, with a smaller limit.
@@ -102,7 +142,7 @@ fn range(lower: &Value, upper: Option<Value>, step: Option<Value>) -> Result<Val
     let mut next = start;
     while (step > 0 && next < end) || (step < 0 && next > end) {
         if numbers.len() >= MAX_RANGE {
-            return reject(msg!("`range` returns at most {MAX_RANGE} numbers"));
+            return Err(limit_error(msg!("`range` returns at most {MAX_RANGE} numbers")));
         }
         numbers.push(Value::from(next));
         let Some(following) = next.checked_add(step) else { break };
@@ -120,19 +160,6 @@ fn divisible(value: &Value, divisor: &Value) -> bool {
         (Some(value), Some(divisor)) => divisor != 0 && value.checked_rem(divisor).unwrap_or(0) == 0,
         _ => matches!((number(value), number(divisor)), (Some(value), Some(divisor)) if value % divisor == 0.0),
     }
-}
-
-/// `default`, which also replaces null: a variable that is declared but was never set is null, and
-/// `{{ 用户名 | default('朋友') }}` must apply to it.
-fn default(value: &Value, arguments: Rest<Value>) -> Result<Value, Error> {
-    if arguments.len() > 2 {
-        return Err(Error::from(ErrorKind::TooManyArguments));
-    }
-    let replace_falsy = arguments.get(1).is_some_and(Value::is_true);
-    if value.is_undefined() || value.is_none() || is_unknown(value) || (replace_falsy && !value.is_true()) {
-        return Ok(arguments.first().cloned().unwrap_or_else(|| Value::from("")));
-    }
-    Ok(value.clone())
 }
 
 /// The number of bytes that a rendering has written.
@@ -250,7 +277,7 @@ pub fn has(environment: &Environment<'_>, kind: FeatureKind, name: &str) -> bool
         FeatureKind::Test => "test",
         FeatureKind::Function => return environment.globals().any(|(known, _)| known == name),
     };
-    if name == EVALUATE {
+    if name == EVALUATE || name == COUNT {
         return false;
     }
     environment.empty_state().perform_test(test, &[Value::from(name)]).unwrap_or(false)

@@ -150,6 +150,11 @@ pub(crate) fn error_at(kind: ErrorKind, detail: String, message: Option<Message>
     Error::new(kind, detail).with_source(OwnDetails { message, range: Some(range) })
 }
 
+/// The message of this program in an error.
+pub(crate) fn own_message(error: &Error) -> Option<Message> {
+    own_details(error)?.message.clone()
+}
+
 fn own_details(error: &Error) -> Option<&OwnDetails> {
     error.source().and_then(|source| source.downcast_ref())
 }

@@ -1,16 +1,15 @@
 //! Numbers in texts, templates and expressions that are shown with the digits with which they were written.
 //!
 //! minijinja has no hook for how a number is shown, so such a number is an object of its own. `expr/operators.rs` computes with it as
-//! with any number; filters and tests of minijinja that need a number get it [`plain`].
+//! with any number; filters ([`for_filter`]) and tests of minijinja that need a number get it [`plain`].
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use minijinja::Error;
 use minijinja::filters;
-use minijinja::tests;
 use minijinja::value::{DynObject, Kwargs, Object, ObjectRepr, Value, ValueKind};
-use minijinja::{Environment, Error, State};
 use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -23,6 +22,9 @@ const MAX_DEPTH: usize = 200;
 
 /// The filters that compare the elements of a list. minijinja compares objects only with each other.
 const COMPARING_FILTERS: [&str; 6] = ["sort", "unique", "min", "max", "groupby", "dictsort"];
+
+/// The filters of one number.
+const NUMBER_FILTERS: [&str; 5] = ["abs", "round", "int", "float", "filesizeformat"];
 
 /// The filters whose arguments are counts or lengths.
 const COUNTING_FILTERS: [&str; 4] = ["batch", "slice", "indent", "round"];
@@ -69,6 +71,11 @@ pub(crate) fn is_exact_number(value: &Value) -> bool {
     ExactNumber::of(value).is_some()
 }
 
+/// The written form of a number with digits.
+pub(crate) fn digits(value: &Value) -> Option<&str> {
+    ExactNumber::of(value).map(|exact| exact.text.as_ref())
+}
+
 /// The value itself, or of a number with digits the number.
 pub(crate) fn plain(value: &Value) -> Value {
     ExactNumber::of(value).map_or_else(|| value.clone(), |exact| exact.number.clone())
@@ -93,7 +100,14 @@ pub(crate) fn for_filter(name: &str, arguments: &mut [Value]) {
             *list = with_numbers(list, &lifted, MAX_DEPTH);
         }
     }
-    if COUNTING_FILTERS.contains(&name) {
+    if let Some(value) = arguments.first_mut() {
+        if NUMBER_FILTERS.contains(&name) {
+            *value = plain(value);
+        } else if name == "sum" {
+            *value = plain_deep(value);
+        }
+    }
+    if COUNTING_FILTERS.contains(&name) || name == "sum" {
         arguments.iter_mut().skip(1).for_each(|argument| *argument = plain(argument));
     }
     if name == "format"
@@ -203,41 +217,8 @@ fn digits_of(value: &Value, depth: usize) -> Option<Digits> {
     }
 }
 
-/// Replaces the filters and tests of minijinja that need a number.
-pub(crate) fn accept_exact_numbers(environment: &mut Environment<'static>) {
-    environment.add_filter("abs", |value: &Value| filters::abs(plain(value)));
-    environment.add_filter("round", |value: &Value, precision: Option<i32>, method: Option<&str>, named: Kwargs| {
-        filters::round(plain(value), precision, method, named)
-    });
-    environment.add_filter(
-        "int",
-        |state: &State<'_, '_>, value: &Value, default: Option<Value>, base: Option<u32>, named: Kwargs| {
-            filters::int(state, &plain(value), default, base, named)
-        },
-    );
-    environment.add_filter("float", |state: &State<'_, '_>, value: &Value, default: Option<Value>, named: Kwargs| {
-        filters::float(state, &plain(value), default, named)
-    });
-    environment.add_filter(
-        "sum",
-        |state: &State<'_, '_>, values: &Value, attribute: Option<&str>, start: Option<Value>, named: Kwargs| {
-            filters::sum(state, plain_deep(values), attribute, start.map(|start| plain(&start)), named)
-        },
-    );
-    environment.add_filter("filesizeformat", |value: &Value, binary: Option<bool>| {
-        f64::try_from(plain(value)).map(|value| minijinja_contrib::filters::filesizeformat(value, binary))
-    });
-    environment.add_filter("tojson", to_json);
-    environment.add_test("number", |value: &Value| tests::is_number(&plain(value)));
-    environment.add_test("integer", |value: &Value| tests::is_integer(&plain(value)));
-    environment.add_test("int", |value: &Value| tests::is_integer(&plain(value)));
-    environment.add_test("float", |value: &Value| tests::is_float(&plain(value)));
-    environment.add_test("odd", |value: &Value| tests::is_odd(plain(value)));
-    environment.add_test("even", |value: &Value| tests::is_even(plain(value)));
-}
-
 /// Like `tojson` of minijinja, with the digits of numbers.
-fn to_json(value: &Value, indent: Option<Value>, named: Kwargs) -> Result<Value, Error> {
+pub(crate) fn to_json(value: &Value, indent: Option<Value>, named: Kwargs) -> Result<Value, Error> {
     let indent = indent.map(|indent| plain(&indent));
     if !contains_exact(value, MAX_DEPTH) {
         return filters::tojson(value, indent, named);

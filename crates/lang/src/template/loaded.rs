@@ -18,6 +18,7 @@ use crate::template::error::{Mistake, MistakeKind, TemplateError, render_error};
 use crate::template::front_matter::{SplitTemplate, split_all};
 use crate::template::layers::{TemplateFile, display_name};
 use crate::template::limits::{RejectedSyntax, check_limits};
+use crate::template::rewrite::rejected_expressions;
 use crate::template::roles::PromptRole;
 use crate::template::uses::{NameUse, Uses, find};
 
@@ -213,7 +214,8 @@ impl Loader<'_> {
             }
         };
         let mut uses = find(&tree, &VOCABULARY);
-        std::mem::take(&mut uses.rejected).into_iter().for_each(|rejected| self.rejected(rejected));
+        let rejected = std::mem::take(&mut uses.rejected).into_iter().chain(rejected_expressions(body));
+        rejected.for_each(|rejected| self.rejected(rejected));
         for target in &uses.targets {
             if let Some(name) = target.name.as_deref().filter(|name| is_outside(name)) {
                 let help = msg!("put the file next to the templates, and write its name without a folder");

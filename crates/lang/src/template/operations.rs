@@ -18,7 +18,8 @@ use crate::expr::tree::ExprNode;
 use crate::expr::truth::null_warning;
 use crate::template::error::error_at;
 use crate::template::features::FUEL;
-use crate::template::rewrite::{EVALUATE, Replacement, ValueUse, find_expressions, original_range, replace};
+use crate::template::memory::{limit_error, memory, size};
+use crate::template::rewrite::{COUNT, EVALUATE, Replacement, ValueUse, find_expressions, original_range, replace};
 use crate::value::compare::ValueShape;
 
 /// The maximum number of warnings of one rendering.
@@ -47,6 +48,8 @@ struct Operation {
     source: String,
     root: ExprNode,
     used_for: ValueUse,
+    /// The number of its calls that only minijinja can make.
+    native_calls: usize,
 }
 
 /// A warning about an operation, and where it stands.
@@ -71,9 +74,12 @@ impl Operations {
     pub(crate) fn install(environment: &mut Environment<'static>, dialect: ExpressionDialect) -> Arc<Self> {
         let operations = Arc::new(Self { dialect, compiled: Mutex::default() });
         let own = Arc::clone(&operations);
-        // The arguments only name what a macro must pass on to the operation.
-        environment.add_filter(EVALUATE, move |state: &mut State<'_, '_>, number: usize, _enclosed: Rest<Value>| {
-            own.evaluate(state, number)
+        // The first arguments only name what a macro must pass on to the operation; the last ones are the values of its native calls.
+        environment.add_filter(EVALUATE, move |state: &mut State<'_, '_>, number: usize, values: Rest<Value>| {
+            own.evaluate(state, number, &values)
+        });
+        environment.add_filter(COUNT, |state: &mut State<'_, '_>, length: usize| {
+            memory(state).take(length).map(|()| "").map_err(limit_error)
         });
         operations
     }
@@ -90,6 +96,7 @@ impl Operations {
                 source: source.get(expression.range.clone()).unwrap_or_default().to_owned(),
                 root: expression.root,
                 used_for: expression.used_for,
+                native_calls: expression.native_calls.len(),
             }));
         }
         compiled.replacements.insert(template.to_owned(), replacements);
@@ -113,12 +120,13 @@ impl Operations {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn evaluate(&self, state: &mut State<'_, '_>, number: usize) -> Result<Value, Error> {
+    fn evaluate(&self, state: &mut State<'_, '_>, number: usize, values: &[Value]) -> Result<Value, Error> {
         let operation = self.compiled().operations.get(number).map(Arc::clone);
         let operation =
             operation.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "there is no such operation"))?;
         let mut bindings = StateBindings { state: &mut *state };
         let mut evaluation = Evaluation::new(&operation.source, self.dialect, &mut bindings);
+        evaluation.native_calls = values.get(values.len().saturating_sub(operation.native_calls)..).unwrap_or_default();
         let result = evaluation.value(&operation.root);
         let (steps, cause) = (evaluation.steps, evaluation.cause.take());
         let mut nulls = std::mem::take(&mut evaluation.null_tests);
@@ -130,6 +138,12 @@ impl Operations {
         let value = match result {
             Ok(value) => {
                 nulls.extend(cause);
+                if operation.used_for == ValueUse::Stored && size(&value).is_ok_and(|size| size.has_namespace) {
+                    // It could contain itself, and would have no end when it is written.
+                    let message = msg!("a `namespace` cannot be stored in a `namespace`");
+                    let (detail, range) = (message.to_string(), operation.range(None));
+                    return Err(error_at(ErrorKind::InvalidOperation, detail, Some(message), range));
+                }
                 operation.check_use(value, rendered)
             }
             Err(EvaluationError::Operation(error)) => {
@@ -165,7 +179,7 @@ impl Operation {
     /// The value if its place in the template can use it, else null.
     fn check_use(&self, value: Value, rendered: &mut RenderedOperations) -> Value {
         let is_single = matches!(shape(&value), ValueShape::Boolean | ValueShape::Number);
-        if self.used_for == ValueUse::Any || !is_single {
+        if self.used_for != ValueUse::Items || !is_single {
             return value;
         }
         let message = msg!("`{}` has no items: it is {}", self.source, shape(&value));

@@ -2,6 +2,7 @@
 //! in them, too: `{{ n + 1 }}` becomes `{{ 7|evaluate_operation }}`.
 //!
 //! minijinja calculates the operators of a template itself and has no hook for them. Names alone and calls of macros stay as they are.
+//! A long literal text gets a call that counts it, because a loop can capture it many times.
 
 use std::ops::Range;
 
@@ -12,10 +13,17 @@ use crate::expr::parse::parse_in_template;
 use crate::expr::reach::free_names;
 use crate::expr::tree::{ExprKind, ExprNode};
 use crate::template::features::FUNCTIONS;
-use crate::template::limits::bytes;
+use crate::template::limits::{RejectedSyntax, bytes};
+use crate::template::native_calls::{calls_if_needed, has_unbounded_operator, rejected};
 
 /// The filter that evaluates an expression, by its number. Authors cannot write it.
 pub(crate) const EVALUATE: &str = "evaluate_operation";
+
+/// The filter that counts the length of a literal text and returns no text. Authors cannot write it.
+pub(crate) const COUNT: &str = "count_literal";
+
+/// The length from which a literal text is counted, in bytes. The number of steps limits what shorter ones take.
+const MIN_COUNTED: usize = 256;
 
 /// What the value of an expression is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +31,8 @@ pub(crate) enum ValueUse {
     Any,
     /// A loop iterates over it.
     Items,
+    /// It is stored in a `namespace`.
+    Stored,
 }
 
 /// An expression that is replaced.
@@ -34,6 +44,8 @@ pub(crate) struct FoundExpression {
     pub used_for: ValueUse,
     /// The names that a macro around it must pass on; empty outside of macros.
     enclosed: Vec<String>,
+    /// The byte ranges in the template of its calls that only minijinja can make.
+    pub native_calls: Vec<Range<usize>>,
 }
 
 /// The range of a replaced expression in the template, and of its replacement in the new text.
@@ -47,10 +59,19 @@ type Piece<'s> = (Token<'s>, Range<usize>);
 
 /// The expressions of a template to which our rules apply, in source order; none if it has a lexical error.
 pub(crate) fn find_expressions(source: &str) -> Vec<FoundExpression> {
-    let mut finder = Finder { source, found: Vec::new(), macro_depth: 0 };
+    find(source).map(|finder| finder.found).unwrap_or_default()
+}
+
+/// The expressions that cannot be evaluated by our rules, nor by those of minijinja in bounded memory.
+pub(crate) fn rejected_expressions(source: &str) -> Vec<RejectedSyntax> {
+    find(source).map(|finder| finder.rejected).unwrap_or_default()
+}
+
+fn find(source: &str) -> Option<Finder<'_>> {
+    let mut finder = Finder { source, found: Vec::new(), rejected: Vec::new(), macro_depth: 0 };
     let mut inside: Option<Vec<Piece<'_>>> = None;
     for token in tokenize(source, false, SyntaxConfig::default()) {
-        let Ok((token, span)) = token else { return Vec::new() };
+        let (token, span) = token.ok()?;
         match token {
             Token::VariableStart | Token::BlockStart => inside = Some(Vec::new()),
             Token::VariableEnd => finder.expression(&inside.take().unwrap_or_default(), ValueUse::Any),
@@ -62,29 +83,90 @@ pub(crate) fn find_expressions(source: &str) -> Vec<FoundExpression> {
             }
         }
     }
-    finder.found
+    Some(finder)
 }
 
 /// The template with the expressions replaced; the `n`th becomes number `first + n`. The lines stay the same.
 pub(crate) fn replace(source: &str, found: &[FoundExpression], first: usize) -> (String, Vec<Replacement>) {
-    let mut output = String::with_capacity(source.len());
-    let mut replacements = Vec::with_capacity(found.len());
-    let mut end = 0;
-    for (number, expression) in found.iter().enumerate() {
-        output.push_str(source.get(end..expression.range.start).unwrap_or_default());
+    let mut edits = count_calls(source);
+    edits.extend(evaluation_calls(source, found, first, &(0..source.len()), None));
+    apply(source, &(0..source.len()), edits)
+}
+
+/// The part of `source` with the edits, and their places in it.
+fn apply(source: &str, part: &Range<usize>, mut edits: Vec<(Range<usize>, String)>) -> (String, Vec<Replacement>) {
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut output = String::with_capacity(part.len());
+    let mut replacements = Vec::with_capacity(edits.len());
+    let mut end = part.start;
+    for (before, text) in edits {
+        output.push_str(source.get(end..before.start).unwrap_or_default());
         let start = output.len();
-        let names = match expression.enclosed.as_slice() {
-            [] => String::new(),
-            names => format!("({})", names.join(", ")),
-        };
-        output.push_str(&format!(" {}|{EVALUATE}{names} ", first + number));
-        let lines = source.get(expression.range.clone()).unwrap_or_default().matches('\n').count();
-        output.push_str(&"\n".repeat(lines));
-        replacements.push(Replacement { before: expression.range.clone(), after: start..output.len() });
-        end = expression.range.end;
+        output.push_str(&text);
+        end = before.end;
+        replacements.push(Replacement { before, after: start..output.len() });
     }
-    output.push_str(source.get(end..).unwrap_or_default());
+    output.push_str(source.get(end..part.end).unwrap_or_default());
     (output, replacements)
+}
+
+/// The calls that replace the outermost expressions in a part of the template. `within`: the number of the expression to which the part
+/// belongs.
+fn evaluation_calls(
+    source: &str,
+    found: &[FoundExpression],
+    first: usize,
+    part: &Range<usize>,
+    within: Option<usize>,
+) -> Vec<(Range<usize>, String)> {
+    let inside = |inner: &Range<usize>, outer: &Range<usize>| outer.start <= inner.start && inner.end <= outer.end;
+    let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+    // An expression stands before those in its calls.
+    for (number, expression) in found.iter().enumerate() {
+        let is_in_part = inside(&expression.range, part) && within != Some(number);
+        if !is_in_part || edits.last().is_some_and(|(last, _)| inside(&expression.range, last)) {
+            continue;
+        }
+        let mut arguments = expression.enclosed.clone();
+        for call in &expression.native_calls {
+            let edits = evaluation_calls(source, found, first, call, Some(number));
+            arguments.push(apply(source, call, edits).0);
+        }
+        let arguments = if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) };
+        let text = format!(" {}|{EVALUATE}{arguments} ", first + number);
+        let lines = source.get(expression.range.clone()).unwrap_or_default().matches('\n').count();
+        let missing = lines.saturating_sub(text.matches('\n').count());
+        edits.push((expression.range.clone(), text + &"\n".repeat(missing)));
+    }
+    edits
+}
+
+/// The calls that count the long literals of a template, with their positions. Each stands after the first visible character of its
+/// literal, so that tags which remove white space before or after them have the same effect.
+fn count_calls(source: &str) -> Vec<(Range<usize>, String)> {
+    let mut calls = Vec::new();
+    for token in tokenize(source, false, SyntaxConfig::default()) {
+        let Ok((token, span)) = token else { return Vec::new() };
+        let Token::TemplateData(text) = token else { continue };
+        if text.len() < MIN_COUNTED {
+            continue;
+        }
+        let span = bytes(span);
+        let literal = source.get(span.clone()).unwrap_or_default();
+        let visible = literal.char_indices().find(|(_, c)| !c.is_whitespace());
+        let at = span.start + visible.map_or(0, |(at, c)| at + c.len_utf8());
+        let call = format!("{{{{ {}|{COUNT} }}}}", text.len());
+        let call = if is_raw(source, span.start) { format!("{{% endraw %}}{call}{{% raw %}}") } else { call };
+        calls.push((at..at, call));
+    }
+    calls
+}
+
+/// Whether the literal at `start` is the content of a `{% raw %}` block.
+fn is_raw(source: &str, start: usize) -> bool {
+    let before = source.get(..start).and_then(|before| before.strip_suffix("%}"));
+    let tag = before.and_then(|before| before.rsplit_once("{%")).map(|(_, tag)| tag);
+    tag.is_some_and(|tag| tag.trim_matches(['-', '+']).trim() == "raw")
 }
 
 /// The range in the template for a range in the text that [`replace`] made of it.
@@ -110,6 +192,7 @@ pub(crate) fn original_range(replacements: &[Replacement], range: &Range<usize>)
 struct Finder<'s> {
     source: &'s str,
     found: Vec<FoundExpression>,
+    rejected: Vec<RejectedSyntax>,
     /// The number of macros and call blocks around the current position.
     macro_depth: usize,
 }
@@ -122,6 +205,10 @@ impl<'s> Finder<'s> {
             "for" => self.for_loop(rest),
             "set" => match position(rest, |token| matches!(token, Token::Assign)) {
                 Some(at) => {
+                    let target = rest.get(..at).unwrap_or_default();
+                    if target.iter().any(|(token, _)| matches!(token, Token::Dot)) {
+                        return self.expression(rest.get(at + 1..).unwrap_or_default(), ValueUse::Stored);
+                    }
                     for part in split(rest.get(at + 1..).unwrap_or_default()) {
                         self.expression(part, ValueUse::Any);
                     }
@@ -168,13 +255,67 @@ impl<'s> Finder<'s> {
     fn expression(&mut self, pieces: &[Piece<'s>], used_for: ValueUse) {
         let (Some((_, first)), Some((_, last))) = (pieces.first(), pieces.last()) else { return };
         let range = first.start..last.end;
-        let root = self.source.get(range.clone()).and_then(parse_in_template);
-        match root {
-            Some(root) if has_rules(&root) || (used_for == ValueUse::Items && !is_call(&root)) => {
+        match self.source.get(range.clone()).and_then(parse_in_template) {
+            Some((root, calls)) if !calls.is_empty() && calls_if_needed(&root) => {
+                if !self.branches(pieces) {
+                    if has_unbounded_operator(&root) {
+                        self.rejected.push(rejected(range));
+                    }
+                    self.groups(pieces);
+                }
+            }
+            Some((root, calls))
+                if has_rules(&root)
+                    || used_for == ValueUse::Stored
+                    || (used_for == ValueUse::Items && !is_call(&root)) =>
+            {
                 let enclosed = if self.macro_depth > 0 { names_in(&root) } else { Vec::new() };
-                self.found.push(FoundExpression { root, range, used_for, enclosed });
+                let native_calls: Vec<Range<usize>> =
+                    calls.iter().map(|call| range.start + call.start..range.start + call.end).collect();
+                self.found.push(FoundExpression {
+                    root,
+                    range,
+                    used_for,
+                    enclosed,
+                    native_calls: native_calls.clone(),
+                });
+                for call in native_calls {
+                    let from = pieces.partition_point(|(_, range)| range.start < call.start);
+                    let to = pieces.partition_point(|(_, range)| range.end <= call.end);
+                    self.groups(pieces.get(from..to).unwrap_or_default());
+                }
             }
             _ => self.groups(pieces),
+        }
+    }
+
+    /// Replaces the operands of `and`, `or`, `not` and `if`, which minijinja evaluates only if they are needed. Returns false if the
+    /// expression has none of these operators outside brackets.
+    fn branches(&mut self, pieces: &[Piece<'s>]) -> bool {
+        let is_keyword = |(token, _): &Piece<'s>| matches!(token, Token::Ident("and" | "or" | "if" | "else"));
+        let mut depth = 0_usize;
+        let mut start = 0;
+        for (at, piece) in pieces.iter().enumerate() {
+            match nesting(&piece.0) {
+                Some(true) => depth += 1,
+                Some(false) => depth = depth.saturating_sub(1),
+                None => {}
+            }
+            if depth == 0 && is_keyword(piece) {
+                self.operand(pieces.get(start..at).unwrap_or_default());
+                start = at + 1;
+            }
+        }
+        if start > 0 {
+            self.operand(pieces.get(start..).unwrap_or_default());
+        }
+        start > 0
+    }
+
+    fn operand(&mut self, pieces: &[Piece<'s>]) {
+        match pieces {
+            [(Token::Ident("not"), _), rest @ ..] => self.operand(rest),
+            pieces => self.expression(pieces, ValueUse::Any),
         }
     }
 
@@ -248,17 +389,27 @@ fn split<'p, 's>(pieces: &'p [Piece<'s>]) -> impl Iterator<Item = &'p [Piece<'s>
 /// Whether our rules concern the expression: it is more than a name or a call.
 fn has_rules(root: &ExprNode) -> bool {
     match &root.kind {
-        ExprKind::Name(_) | ExprKind::Constant(_) | ExprKind::Call(..) => false,
+        ExprKind::Name(_) | ExprKind::Constant(_) | ExprKind::Call(..) | ExprKind::NativeCall(_) => false,
         // The loop variable is never null.
         ExprKind::Attribute(of, _) => !matches!(&of.kind, ExprKind::Name(name) if name == "loop" || name == "self"),
-        ExprKind::List(items) => items.iter().any(has_rules),
-        ExprKind::Map(pairs) => pairs.iter().any(|(key, value)| has_rules(key) || has_rules(value)),
+        // A new list or object of values is counted.
+        ExprKind::List(items) => !items.iter().all(is_constant),
+        ExprKind::Map(pairs) => !pairs.iter().all(|(key, value)| is_constant(key) && is_constant(value)),
         _ => true,
     }
 }
 
+fn is_constant(node: &ExprNode) -> bool {
+    match &node.kind {
+        ExprKind::Constant(_) => true,
+        ExprKind::List(items) => items.iter().all(is_constant),
+        ExprKind::Map(pairs) => pairs.iter().all(|(key, value)| is_constant(key) && is_constant(value)),
+        _ => false,
+    }
+}
+
 fn is_call(root: &ExprNode) -> bool {
-    matches!(root.kind, ExprKind::Call(..))
+    matches!(root.kind, ExprKind::Call(..) | ExprKind::NativeCall(_))
 }
 
 /// The names and macros that an expression uses.
@@ -301,7 +452,8 @@ mod tests {
                 "{% set a, b = 1 + 1, x %}{% set y | upper %}t{% endset %}",
                 "{% set a, b =  0! , x %}{% set y | upper %}t{% endset %}",
             ),
-            ("{% with a = n + 1, b = [n, 2] %}{% endwith %}", "{% with a =  0! , b = [n, 2] %}{% endwith %}"),
+            ("{% with a = n + 1, b = [n, 2] %}{% endwith %}", "{% with a =  0! , b =  1!  %}{% endwith %}"),
+            ("{% set ns.a = n %}{% set ns.b = [1, 'a'] %}", "{% set ns.a =  0!  %}{% set ns.b =  1!  %}"),
             (
                 "{% macro m(a, b=n + 1) %}{{ a ~ b ~ other(a) }}{% endmacro %}{{ m(n * 2, b=n) }}",
                 "{% macro m(a, b= 0!(n) ) %}{{  1!(a, b, other)  }}{% endmacro %}{{ m( 2! , b=n) }}",
@@ -310,7 +462,9 @@ mod tests {
                 "{% include 'a.md' %}{% raw %}{{ n + 1 }}{% endraw %}{# {{ n + 1 }} #}",
                 "{% include 'a.md' %}{% raw %}{{ n + 1 }}{% endraw %}{# {{ n + 1 }} #}",
             ),
-            ("{{ super() ~ (n + 1) }}", "{{ super() ~ ( 0! ) }}"),
+            ("{{ super() ~ (n + 1) }}{{ super() }}", "{{  0!(super())  }}{{ super() }}"),
+            ("{{ m.a(n * 2, b(n + 1)) ~ self.c() }}", "{{  0!(m.a( 1! , b( 2! )), self.c())  }}"),
+            ("{{ 'x' ~ loop(n) if n > 1 else not n }}", "{{  0!(loop(n))  if  1!  else not n }}"),
             ("{{ n +\n 1 }}\n{{ m }}", "{{  0! \n }}\n{{ m }}"),
             ("{{ {'a': n}['a'] }} {{ x[n:] }}", "{{  0!  }} {{  1!  }}"),
         ];

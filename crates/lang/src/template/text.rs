@@ -21,7 +21,7 @@ use crate::template::limits::{RejectedSyntax, check_limits};
 use crate::template::missing::{Marks, Substitute, as_value};
 use crate::template::names::TemplateNames;
 use crate::template::operations::Operations;
-use crate::template::rewrite::find_expressions;
+use crate::template::rewrite::{find_expressions, rejected_expressions};
 use crate::template::unknown::SourceRepair;
 use crate::template::uses::{NameUse, TargetKind, find};
 
@@ -161,7 +161,7 @@ impl AuthorTexts {
             else_if(source).unwrap_or_else(|| render_failed(TextErrorKind::Syntax, render_error(&error).within(source)))
         })?;
         let uses = find(&tree, &self.environment);
-        if let Some(first) = uses.rejected.into_iter().next() {
+        if let Some(first) = uses.rejected.into_iter().chain(rejected_expressions(source)).next() {
             return Err(rejected(first));
         }
         if let Some(target) = uses.targets.first() {

@@ -145,10 +145,16 @@ fn warnings_and_errors_of_templates_have_their_position() {
 fn values_and_steps_stay_limited() {
     let doubling = "{% set ns = namespace(s='0123456789', l=[1]) %}{% for i in range(40) %}\
                     {% set ns.s = ns.s ~ ns.s %}{% set ns.l = ns.l + ns.l %}{% endfor %}[{{ ns.s }}{{ ns.l }}]";
-    let (rendered, warnings) = text(doubling);
-    assert_eq!(rendered, "[]");
-    assert!(warnings.iter().any(|warning| warning.contains("the result of `~` is too large")), "{warnings:?}");
-    assert!(warnings.iter().any(|warning| warning.contains("the result of `+` is too large")), "{warnings:?}");
+    for (source, error) in [
+        (doubling.replace("{% set ns.l = ns.l + ns.l %}", ""), "the result of `~` is longer than 2097152 bytes"),
+        (doubling.replace("{% set ns.s = ns.s ~ ns.s %}", ""), "the result of `+` is longer than"),
+    ] {
+        let mut texts = AuthorTexts::new();
+        let text = texts.add(&source).unwrap();
+        let found = texts.render(&text, &names()).unwrap_err();
+        assert!(found.message.to_string().contains(error), "{found}");
+        assert!(source.get(found.range.unwrap()).is_some_and(|place| place.starts_with("ns.") && place.len() == 11));
+    }
     let long = format!("{{{{ age{} }}}}", " + age".repeat(90));
     let loops = format!("{{% for a in range(10000) %}}{long}{{% endfor %}}");
     let mut texts = AuthorTexts::new();
@@ -158,7 +164,33 @@ fn values_and_steps_stay_limited() {
 }
 
 #[test]
+fn long_literals_are_counted_and_rendered_as_they_are() {
+    let long = "字 x".repeat(100);
+    let space = " \n".repeat(300);
+    let table = [
+        (format!("{{% raw %}}{long}{{{{ x }}}}{{% endraw %}}"), format!("{long}{{{{ x }}}}")),
+        (format!("[{{% raw -%}}{space}{long}{space}{{%- endraw %}}]"), format!("[{long}]")),
+        (format!("[{{% if yes -%}}{space}{long}{space}{{%- endif %}}]"), format!("[{long}]")),
+        (format!("[{{% if yes %}}{space}{long}{space}{{% endif %}}]"), format!("[{space}{long}{space}]")),
+        (format!("[{{{{ age -}}}}{space}{{{{ age }}}}]"), "[1818]".to_owned()),
+        (format!("[{{{{ age }}}}{space}{{{{ age }}}}]"), format!("[18{space}18]")),
+        (format!("{long}{{# {long} #}}{long}"), format!("{long}{long}")),
+        (format!("{{% macro m() %}}{long}{{% endmacro %}}{{{{ m() | length }}}}"), "300".to_owned()),
+    ];
+    for (source, expected) in table {
+        assert_eq!(text(&source), (expected, Vec::new()), "{source}");
+    }
+    let captured =
+        format!("{{% set t %}}{{% for i in range(10000) %}}{}{{% endfor %}}{{% endset %}}", long.repeat(100));
+    let mut texts = AuthorTexts::new();
+    let text = texts.add(&captured).unwrap();
+    let error = texts.render(&text, &names()).unwrap_err();
+    assert!(error.message.to_string().contains("in total were made"), "{error}");
+}
+
+#[test]
 fn authors_cannot_call_the_evaluation() {
+    assert!(AuthorTexts::new().add("{{ 0 | count_literal }}").is_err());
     assert!(AuthorTexts::new().add("{{ 0 | evaluate_operation }}").is_err());
     assert!(template("{{ 0 | evaluate_operation }}").is_err());
 }
