@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
+use crate::cli::async_runtime::start_thread;
 use crate::cli::exit::Exit;
 use crate::cli::findings::{FindingsFormat, Reporting};
 use crate::cli::language::filled;
@@ -158,9 +159,8 @@ fn end_on_signals(messages: Sender<WatchMessage>) -> Result<(), EngineError> {
         let _guard = runtime.enter();
         Signals::new().map_err(failed)?
     };
-    std::thread::spawn(move || {
+    start_thread("signals", move || {
         runtime.block_on(signals.any());
         let _ = messages.send(WatchMessage::End);
-    });
-    Ok(())
+    })
 }
