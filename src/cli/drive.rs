@@ -37,7 +37,7 @@ pub async fn drive(
 ) -> Result<Exit, EngineError> {
     let mut signals =
         Signals::new().map_err(|error| EngineError::failed(msg!("cannot listen for signals: {error}")))?;
-    let mut source = front.source();
+    let mut source = front.source()?;
     let resume = hint.command(&session.id);
     notebook.start(&session.id);
     loop {
@@ -53,7 +53,7 @@ pub async fn drive(
             }
         };
         notebook.catch_up(store, front).await;
-        let Some(pause) = pause else { return Ok(interrupted(front, &resume)) };
+        let Some(pause) = pause else { return interrupted(store, front, &resume).await };
         match pause? {
             SessionPause::Waiting => {}
             SessionPause::Completed => {
@@ -85,7 +85,7 @@ pub async fn drive(
             tokio::task::yield_now().await;
             let input = tokio::select! {
                 biased;
-                () = signals.any() => return Ok(interrupted(front, &resume)),
+                () = signals.any() => return interrupted(store, front, &resume).await,
                 () = session.wait_for_result() => {
                     session.commit_results().await?;
                     continue;
@@ -106,18 +106,21 @@ pub async fn drive(
                     session.report_rejected_input(code, message, help).await?;
                 }
                 InputLine::End => {
+                    store.check_files().await?;
                     front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}"));
                     return Ok(Exit::Waiting);
                 }
-                InputLine::Interrupted => return Ok(interrupted(front, &resume)),
+                InputLine::Interrupted => return interrupted(store, front, &resume).await,
             }
         }
     }
 }
 
-fn interrupted(front: FrontEnd, resume: &str) -> Exit {
+/// Errors: the store went away after the last commit, so that not everything is in it.
+async fn interrupted(store: &dyn Store, front: FrontEnd, resume: &str) -> Result<Exit, EngineError> {
+    store.check_files().await?;
     front.note(&msg!("\ninterrupted; nothing is lost. Resume with: {resume}"));
-    Exit::Interrupted
+    Ok(Exit::Interrupted)
 }
 
 impl ResumeHint {
