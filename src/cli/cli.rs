@@ -14,7 +14,7 @@ use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
     completions, doctor, explain, graph, help, init, language, man, migrate, models, new, report, run, schema,
-    sessions, templates, test, trust, validate,
+    sessions, store, templates, test, trust, validate,
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
@@ -42,6 +42,9 @@ pub enum Command {
     /// List, show, resume, export, delete and prune sessions
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// Check a session store, and recover a damaged one
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// List the models of a project, or check whether they answer
     #[command(subcommand)]
     Models(models::ModelsCommand),
@@ -119,6 +122,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Doctor(options) => wait_for(doctor::doctor(options, arguments.lang.is_some(), environment)),
         Command::Completions(options) => completions::completions(&options, localized_command(language)),
         Command::Man(options) => man::man(&options, Arguments::command()),
+        Command::Store(command) => store::store(&command, &environment),
         Command::Trust(options) => trust::trust(&options, &environment),
         Command::Models(command) => wait_for(models::models(command, environment)),
         Command::Run(options) => wait_for(run::run(options, environment)),

@@ -39,7 +39,7 @@ pub async fn drive(
 ) -> Result<Exit, EngineError> {
     let resume = hint.command(&session.id);
     let mut signals = Signals::new(interrupted_notice(&resume))?;
-    let mut source = front.source();
+    let mut source = front.source()?;
     notebook.start(&session.id);
     loop {
         let pause = {
@@ -57,11 +57,13 @@ pub async fn drive(
         notebook.catch_up(store, front).await;
         let pause = match pause {
             Some(pause) => pause?,
-            None if output::failure().is_some() => return Ok(not_shown(SessionPause::Waiting, hint, &session.id)),
-            None => return Ok(interrupted(front, &signals, &resume)),
+            None if output::failure().is_some() => {
+                return not_shown(store, SessionPause::Waiting, hint, &session.id).await;
+            }
+            None => return interrupted(store, front, &signals, &resume).await,
         };
         if output::failure().is_some() {
-            return Ok(not_shown(pause, hint, &session.id));
+            return not_shown(store, pause, hint, &session.id).await;
         }
         match pause {
             SessionPause::Waiting => {}
@@ -94,7 +96,7 @@ pub async fn drive(
             tokio::task::yield_now().await;
             let input = tokio::select! {
                 biased;
-                () = signals.any() => return Ok(interrupted(front, &signals, &resume)),
+                () = signals.any() => return interrupted(store, front, &signals, &resume).await,
                 () = session.wait_for_result() => {
                     session.commit_results().await?;
                     continue;
@@ -104,7 +106,7 @@ pub async fn drive(
             // Nobody would see what follows an answer.
             let is_end = matches!(input, InputLine::End | InputLine::Interrupted);
             if !is_end && output::failure_now().is_some() {
-                return Ok(not_shown(SessionPause::Waiting, hint, &session.id));
+                return not_shown(store, SessionPause::Waiting, hint, &session.id).await;
             }
             match input {
                 InputLine::Answer { text, answer_id } => match session.answer(&text, answer_id.as_deref()).await? {
@@ -120,10 +122,11 @@ pub async fn drive(
                     session.report_rejected_input(code, message, help).await?;
                 }
                 InputLine::End => {
+                    store.check_files().await?;
                     front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}"));
                     return Ok(Exit::Waiting);
                 }
-                InputLine::Interrupted => return Ok(interrupted(front, &signals, &resume)),
+                InputLine::Interrupted => return interrupted(store, front, &signals, &resume).await,
             }
         }
     }
@@ -133,14 +136,18 @@ fn interrupted_notice(resume: &str) -> Message {
     msg!("\ninterrupted; nothing is lost. Resume with: {resume}")
 }
 
-fn interrupted(front: FrontEnd, signals: &Signals, resume: &str) -> Exit {
+/// Errors: the store went away after the last commit, so that not everything is in it.
+async fn interrupted(store: &dyn Store, front: FrontEnd, signals: &Signals, resume: &str) -> Result<Exit, EngineError> {
     signals.announce();
+    store.check_files().await?;
     front.note(&interrupted_notice(resume));
-    Exit::Interrupted
+    Ok(Exit::Interrupted)
 }
 
 /// Reports that standard output cannot be written. Notes for a terminal would go there as well.
-fn not_shown(pause: SessionPause, hint: &ResumeHint, id: &str) -> Exit {
+/// Errors: the store went away after the last commit, so that not everything is in it.
+async fn not_shown(store: &dyn Store, pause: SessionPause, hint: &ResumeHint, id: &str) -> Result<Exit, EngineError> {
+    store.check_files().await?;
     if let Some(failure) = output::failure() {
         report::note(&msg!("error: {error}", error = failure.clone()));
     }
@@ -148,11 +155,11 @@ fn not_shown(pause: SessionPause, hint: &ResumeHint, id: &str) -> Exit {
     match pause {
         SessionPause::Waiting | SessionPause::Stopped => {
             report::note(&msg!("saved; nothing is lost. Show the conversation with: {show}\nResume with: {resume}"));
-            Exit::Waiting
+            Ok(Exit::Waiting)
         }
         SessionPause::Completed | SessionPause::Failed => {
             report::note(&msg!("the session has ended. Show the conversation with: {show}"));
-            Exit::Failed
+            Ok(Exit::Failed)
         }
     }
 }

@@ -62,6 +62,13 @@ Exit codes:
   1    a test failed, a file cannot be read, or the coverage is too low
   2    wrong usage, or nothing to test";
 
+/// Part of the help of `store`.
+pub const STORE_CODES: &str = "\
+Exit codes:
+  0    no damage was found, or everything was saved
+  1    the store is damaged, a session could not be saved completely, or another error occurred
+  2    wrong usage, or there is no store";
+
 /// Part of the help of `templates diff`.
 pub const DIFF_CODES: &str = "\
 Exit codes:

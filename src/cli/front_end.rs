@@ -76,21 +76,29 @@ impl FrontEnd {
     }
 
     /// The source of answers. If the line editor cannot be started, the terminal is read line by line.
-    pub fn source(self) -> Box<dyn InputSource> {
-        match self {
+    ///
+    /// # Errors
+    /// When the thread that reads cannot be started.
+    pub fn source(self) -> Result<Box<dyn InputSource>, EngineError> {
+        let format = match self {
             Self::Terminal => match LineEditor::new() {
-                Ok(editor) => Box::new(editor),
-                Err(_) => Box::new(InputLines::of_standard_input(InputFormat::Lines)),
+                Some(editor) => return Ok(Box::new(editor)),
+                None => InputFormat::Lines,
             },
-            Self::Piped => Box::new(InputLines::of_standard_input(InputFormat::Lines)),
-            Self::Json { objects: false } => Box::new(InputLines::of_standard_input(InputFormat::Json)),
-            Self::Json { objects: true } => Box::new(InputLines::of_standard_input(InputFormat::JsonObjects)),
-        }
+            Self::Piped => InputFormat::Lines,
+            Self::Json { objects: false } => InputFormat::Json,
+            Self::Json { objects: true } => InputFormat::JsonObjects,
+        };
+        Ok(Box::new(InputLines::of_standard_input(format)?))
     }
 
     /// Returns `result`. With `--json`, writes a failure as an event without a `seq`, because a failed store can commit no event.
     pub fn report_failure(self, result: Result<Exit, EngineError>) -> Result<Exit, EngineError> {
-        if let (Self::Json { .. }, Err(error @ EngineError::Failed { message, .. })) = (self, &result) {
+        if let (
+            Self::Json { .. },
+            Err(error @ (EngineError::Failed { message, .. } | EngineError::StoreGone { message })),
+        ) = (self, &result)
+        {
             JsonLines::uncommitted_error("store-failed", message, error.help());
         }
         result

@@ -10,6 +10,7 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use tokio::sync::mpsc;
 
+use crate::cli::async_runtime::start_thread;
 use crate::cli::input::{InputLine, InputSource};
 use crate::cli::lines::{MAX_ANSWER_BYTES, too_long};
 
@@ -30,14 +31,15 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 const DISABLE_BRACKETED_PASTE: &[u8] = b"\x1b[?2004l";
 
 impl LineEditor {
-    /// Creates an editor. Its history stays in memory, because conversations are private.
-    pub fn new() -> Result<Self, ReadlineError> {
+    /// Creates an editor; `None` if the terminal cannot be used, or no thread can be started. Its history stays in memory,
+    /// because conversations are private.
+    pub fn new() -> Option<Self> {
         let original = tcgetattr(std::io::stdin()).ok();
-        let editor = DefaultEditor::new()?;
+        let editor = DefaultEditor::new().ok()?;
         let (ask, requests) = channel();
         let (send, inputs) = mpsc::channel(1);
-        std::thread::spawn(move || serve(editor, &requests, &send));
-        Ok(Self { ask, inputs, requested: false, original })
+        start_thread("editor", move || serve(editor, &requests, &send)).ok()?;
+        Some(Self { ask, inputs, requested: false, original })
     }
 }
 

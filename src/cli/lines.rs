@@ -10,7 +10,9 @@ use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 
+use crate::cli::async_runtime::start_thread;
 use crate::cli::input::{InputLine, InputSource, RejectedInput, UnreadLines};
+use bcc_engine::error::EngineError;
 use bcc_lang::template::names::MAX_VALUE_BYTES;
 
 /// The limit on the size of an answer, in bytes: the same as for values of variables.
@@ -45,18 +47,21 @@ struct TooLong;
 
 impl InputLines {
     /// Starts to read.
-    pub fn of_standard_input(format: InputFormat) -> Self {
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn of_standard_input(format: InputFormat) -> Result<Self, EngineError> {
         // Only one line is read ahead; the others stay with the sender.
         let (send, lines) = channel(1);
-        std::thread::spawn(move || {
+        start_thread("input", move || {
             let mut reader = std::io::BufReader::new(std::io::stdin());
             while let Some(line) = read_line(&mut reader) {
                 if send.blocking_send(input(line, format)).is_err() {
                     return;
                 }
             }
-        });
-        Self { lines }
+        })?;
+        Ok(Self { lines })
     }
 }
 

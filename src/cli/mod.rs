@@ -37,6 +37,7 @@ pub mod run;
 pub mod schema;
 pub mod sessions;
 pub mod signals;
+pub mod store;
 pub mod table;
 pub mod templates;
 pub mod templates_diff;

@@ -67,6 +67,10 @@ pub fn failed(failure: &EngineError) -> Exit {
             error(failure);
             Exit::Failed
         }
+        EngineError::StoreGone { .. } => {
+            error(failure);
+            Exit::Waiting
+        }
     }
 }
 

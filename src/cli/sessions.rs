@@ -133,7 +133,7 @@ enum Access {
 }
 
 /// The path of the store. If it is set, the project is not read.
-fn path_of_store(store: &StoreArgs, environment: &Environment) -> Result<PathBuf, EngineError> {
+pub fn path_of_store(store: &StoreArgs, environment: &Environment) -> Result<PathBuf, EngineError> {
     if let Some(path) = &store.store {
         return Ok(absolute(path));
     }

@@ -252,6 +252,21 @@ fn resumed(home: &Home) -> Running {
 }
 
 #[test]
+fn a_command_has_its_whole_input_even_if_the_program_is_killed_before_it_reads() {
+    let home = counting_project("");
+    // More than a pipe takes.
+    let long = "长".repeat(10_000);
+    let fields: String = (0..10).map(|number| format!("text_{number}: {long}, ")).collect();
+    script(&home, &format!("- action_type: count\n  action_id: c\n  config: {{ {fields} output: [n] }}\n"));
+    let command = "echo line > count\nwhile [ ! -e go ]; do sleep 0.01; done\ncat > given\necho end > done\n";
+    home.file("count.sh", command);
+    kill_during_command(&home);
+    wait_for(&home.path().join("done"));
+    let given: Value = serde_json::from_str(&text(&home, "given")).unwrap();
+    assert_eq!(find(&given, "text_9"), Some(&json!(long)));
+}
+
+#[test]
 fn an_interrupted_command_is_never_repeated_without_confirmation() {
     let table = [("again", 2, "n is 5", 0), ("跳过", 1, "n is ", 0), ("fail", 1, "was interrupted", 1)];
     for (choice, lines, expected, code) in table {

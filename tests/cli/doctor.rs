@@ -284,13 +284,13 @@ fn sessions_are_counted_and_a_stale_lock_does_not_block() {
     report.has("store", &["ok: ", "sessions: 1 (1 waiting_input)"]);
     let locks = home.project().join(".bcc/sessions.db.locks");
     std::fs::create_dir_all(&locks).unwrap();
-    std::fs::write(locks.join("0.lock"), "process 4294967294 since 2026-01-01T00:00:00Z").unwrap();
-    std::fs::write(locks.join("1.lock"), format!("process {} since 2026-01-01T00:00:00Z", std::process::id())).unwrap();
+    std::fs::write(locks.join("0.lock"), "pid 4294967294 (2026-01-01T00:00:00Z)").unwrap();
+    std::fs::write(locks.join("1.lock"), format!("pid {} (2026-01-01T00:00:00Z)", std::process::id())).unwrap();
     let report = home.doctor(&[]);
     if Path::new("/proc/self").exists() {
-        report.has("store", &["note: process 4294967294 since 2026-01-01T00:00:00Z left a lock behind"]);
+        report.has("store", &["note: pid 4294967294 (2026-01-01T00:00:00Z) left a lock behind"]);
     }
-    report.has("store", &[&format!("note: a session is in use by process {}", std::process::id())]);
+    report.has("store", &[&format!("note: a session is in use by pid {}", std::process::id())]);
 }
 
 #[test]

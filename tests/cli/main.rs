@@ -7,6 +7,7 @@ mod behavior_server;
 mod behaviors;
 mod crash;
 mod custom_kinds;
+mod damaged_stores;
 mod demonstration;
 mod digits;
 mod doctor;

@@ -32,10 +32,11 @@ impl Usage {
         let number = |name: &str| call.get(name).and_then(Value::as_u64).unwrap_or(0);
         self.calls += 1;
         self.reasks += u64::from(number("reask") > 0);
-        self.attempts += number("attempts");
-        self.tokens_in += number("tokens_in");
-        self.tokens_out += number("tokens_out");
-        self.ms += number("ms");
+        let total = |total: u64, name| total.saturating_add(number(name));
+        self.attempts = total(self.attempts, "attempts");
+        self.tokens_in = total(self.tokens_in, "tokens_in");
+        self.tokens_out = total(self.tokens_out, "tokens_out");
+        self.ms = total(self.ms, "ms");
         let cost = call.get("cost").and_then(Value::as_f64);
         if let (Some(cost), Some(currency)) = (cost, call.get("currency").and_then(Value::as_str)) {
             *self.cost.entry(currency.to_owned()).or_default() += cost;
@@ -212,6 +213,15 @@ fn format_amount(amount: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_a_server_reports_do_not_overflow() {
+        let mut usage = Usage::default();
+        for _ in 0..2 {
+            usage.add(&json!({ "tokens_in": u64::MAX, "tokens_out": u64::MAX, "ms": u64::MAX, "attempts": u64::MAX }));
+        }
+        assert_eq!([usage.tokens_in, usage.tokens_out, usage.ms, usage.attempts], [u64::MAX; 4]);
+    }
 
     fn calls() -> Vec<Value> {
         let at = |action: &str, round: u64| json!({ "action_id": action, "round": round });

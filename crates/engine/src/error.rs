@@ -1,12 +1,15 @@
 //! Errors of the engine, by their exit code.
 
+use crate::shell::quoted;
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::template::error::TemplateError;
 use bcc_llm::model::error::ModelError;
 use bcc_runtime::run::error::RunError;
 use bcc_store::error::StoreError;
+use std::path::Path;
 
 /// An error with optional help.
 #[derive(Debug, thiserror::Error, ToMessage)]
@@ -23,6 +26,9 @@ pub enum EngineError {
     /// A failure: exit code 1.
     #[error("{message}")]
     Failed { message: Message, help: Option<Message> },
+    /// The store went away while a session ran, which can be resumed when it is back: exit code 3.
+    #[error("{message}")]
+    StoreGone { message: Message },
 }
 
 impl EngineError {
@@ -40,14 +46,14 @@ impl EngineError {
             Self::Usage { message, .. } => Self::Usage { message, help: Some(text.into()) },
             Self::Ended { message, .. } => Self::Ended { message, help: Some(text.into()) },
             Self::Failed { message, .. } => Self::Failed { message, help: Some(text.into()) },
-            invalid @ Self::Invalid(_) => invalid,
+            other @ (Self::Invalid(_) | Self::StoreGone { .. }) => other,
         }
     }
 
     pub fn help(&self) -> Option<&Message> {
         match self {
             Self::Usage { help, .. } | Self::Ended { help, .. } | Self::Failed { help, .. } => help.as_ref(),
-            Self::Invalid(_) => None,
+            Self::Invalid(_) | Self::StoreGone { .. } => None,
         }
     }
 }
@@ -78,7 +84,15 @@ impl From<RunError> for EngineError {
 
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
-        Self::failed(error.to_message())
+        let message = error.to_message();
+        match error {
+            StoreError::Gone { .. } => Self::StoreGone { message },
+            StoreError::Damaged { store, .. } => Self::failed(message).with_help(msg!(
+                "`bcc-script store recover --store {path}` saves what can be read in a new store",
+                path = quoted(Path::new(&store))
+            )),
+            _ => Self::failed(message),
+        }
     }
 }
 

@@ -106,9 +106,16 @@ pub trait Store: Send + Sync {
     async fn prune(&self, updated_before: &str) -> Result<Vec<String>, StoreError>;
 
     /// Locks a session, which need not exist yet, until the lock is dropped or its process dies. `holder` describes the
-    /// owner of the lock to others.
-    /// Errors: [`StoreError::Held`] immediately: this does not wait.
+    /// owner of the lock to others: if it starts with `pid` and the number of a process, the lock of a process that is ending
+    /// is waited for.
+    /// Errors: [`StoreError::Held`] immediately: this does not wait for a process that runs.
     async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError>;
+
+    /// Checks that what was stored can still be found by the next process.
+    /// Errors: [`StoreError::Gone`]. A store without files has none.
+    async fn check_files(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// The lock of a session. Dropping it releases the lock.

@@ -57,9 +57,19 @@ pub enum StoreError {
     Missing { store: String },
     /// The file is damaged or is not an SQLite file. It was left unchanged.
     #[error(
-        "the store {store} cannot be read ({reason}); it was left unchanged: restore it from a backup, or move it away to start a new one"
+        "the store {store} cannot be read ({reason}); it was left unchanged: save what can be read with `store recover`, restore it from a backup, or move it away to start a new one"
     )]
     Corrupt { store: String, reason: Message },
+    /// The last process did not close the store, and it is damaged. It was left unchanged, and copied.
+    #[error(
+        "the store {store} is damaged ({reason}); it was left unchanged and copied to {copy}: save what can be read with `store recover`, or restore it from a backup"
+    )]
+    Damaged { store: String, reason: Message, copy: String },
+    /// The files of the open store are no longer where they were.
+    #[error(
+        "the store {store} was removed, moved or replaced while it was in use; nothing has been saved since then: put it back, and resume the session"
+    )]
+    Gone { store: String },
     /// The file is a database of another program. It was left unchanged.
     #[error("{store} is a database of another program; it was left unchanged: name another store with `--store`")]
     ForeignDatabase { store: String },
@@ -86,6 +96,9 @@ pub enum StoreError {
     Denied { store: String },
     #[error("{store} is not a file; name the file of the store, such as {store}/sessions.db")]
     NotAFile { store: String },
+    /// The store is to be checked or recovered while another process has it open.
+    #[error("the store {store} is in use by another process; end all sessions in it, and try again")]
+    InUse { store: String },
     /// Another process kept the store locked for longer than the timeout.
     #[error(
         "the store {store} has been locked by another process for too long; check what else has it open, and try again"

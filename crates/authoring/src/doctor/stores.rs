@@ -91,7 +91,7 @@ fn describe(path: &Path, inspection: &StoreInspection) -> Vec<DoctorFinding> {
 
 /// Whether the process named by a lock is running; `None` if the system cannot tell.
 fn alive(holder: &str) -> Option<bool> {
-    let id: u32 = holder.strip_prefix("process ")?.split(' ').next()?.parse().ok()?;
+    let id: u32 = holder.strip_prefix("pid ")?.split(' ').next()?.parse().ok()?;
     let processes = Path::new("/proc");
     processes.join("self").exists().then(|| processes.join(id.to_string()).exists())
 }

@@ -114,8 +114,8 @@ pub(crate) struct PersonaCost {
 impl PersonaCost {
     fn add(&mut self, reply: &ModelReply) {
         self.calls += 1;
-        self.tokens_in += reply.tokens_in.unwrap_or(0);
-        self.tokens_out += reply.tokens_out.unwrap_or(0);
+        self.tokens_in = self.tokens_in.saturating_add(reply.tokens_in.unwrap_or(0));
+        self.tokens_out = self.tokens_out.saturating_add(reply.tokens_out.unwrap_or(0));
         if let Some(cost) = &reply.cost {
             *self.costs.entry(cost.currency.clone()).or_default() += cost.amount;
         }

@@ -3,6 +3,7 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::HeaderValue;
@@ -10,6 +11,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Proxy, Url};
 
 use crate::http::address::is_local;
+use crate::http::host_lookup::HostLookup;
 
 /// Builds a client for the server at `endpoint`. `proxy` is an address or `none`; by default the proxy of the environment is
 /// used. `connect_timeout` is an optional limit for connecting.
@@ -19,8 +21,10 @@ use crate::http::address::is_local;
 pub fn client(endpoint: &Url, proxy: Option<&str>, connect_timeout: Option<Duration>) -> Result<Client, Message> {
     // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut client =
-        Client::builder().redirect(Policy::none()).user_agent(concat!("bcc-script/", env!("CARGO_PKG_VERSION")));
+    let mut client = Client::builder()
+        .redirect(Policy::none())
+        .dns_resolver(Arc::new(HostLookup))
+        .user_agent(concat!("bcc-script/", env!("CARGO_PKG_VERSION")));
     if let Some(timeout) = connect_timeout {
         client = client.connect_timeout(timeout);
     }

@@ -3,6 +3,7 @@
 pub mod address;
 pub mod body;
 pub mod client;
+pub(crate) mod host_lookup;
 pub mod lines;
 pub mod retry;
 pub mod sse;

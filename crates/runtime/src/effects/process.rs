@@ -1,16 +1,17 @@
-//! Runs a program without a shell: passes JSON to its standard input, reads its output up to a limit, and kills its process
-//! group on timeout or when the caller stops waiting.
+//! Runs a program without a shell: its standard input is a file with the JSON, its output is read up to a limit, and its process
+//! group is killed on timeout or when the caller stops waiting.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
@@ -30,7 +31,7 @@ pub struct ProcessRequest<'a> {
     /// without `/` is looked up in `PATH`; a relative path starts at `directory`.
     pub command: &'a [String],
     pub directory: &'a Path,
-    /// Its standard input, which is then closed.
+    /// Its standard input.
     pub input: &'a [u8],
     /// The environment variables with secrets, which it does not receive.
     pub hidden: &'a BTreeSet<String>,
@@ -76,15 +77,9 @@ pub async fn run(request: &ProcessRequest<'_>) -> Result<ProcessResult, StartErr
     // From here on, dropping the guard kills the group in any case.
     let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
     let (mut stdout, mut stderr) = (ProcessOutput::default(), ProcessOutput::default());
-    let (input, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (out, err) = (child.stdout.take(), child.stderr.take());
     let ended = {
-        let feed = async {
-            if let Some(mut pipe) = input {
-                // A program may not read all of its input.
-                let _ = pipe.write_all(request.input).await;
-            }
-        };
-        let pipes = async { tokio::join!(feed, read_output(out, &mut stdout), read_output(err, &mut stderr)) };
+        let pipes = async { tokio::join!(read_output(out, &mut stdout), read_output(err, &mut stderr)) };
         let mut pipes = Pipes { work: Box::pin(async move { _ = pipes.await }), done: false };
         let ended = match pipes.run_while(timeout(request.timeout, child.wait())).await {
             Ok(status) => status.map_or(ProcessEnd::Signal(0), process_end),
@@ -116,7 +111,13 @@ fn spawn(request: &ProcessRequest<'_>) -> Result<Child, StartError> {
     let path = if program.contains('/') { request.directory.join(program) } else { PathBuf::from(program) };
     let mut command = Command::new(path);
     command.args(arguments).current_dir(request.directory).process_group(0).kill_on_drop(true);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let input = input_file(request.input).map_err(|error| {
+        start_error(
+            msg!("the input of the program `{program}` cannot be written to a temporary file: {error}"),
+            "make sure that the directory for temporary files (TMPDIR) can be written and has space left",
+        )
+    })?;
+    command.stdin(Stdio::from(input)).stdout(Stdio::piped()).stderr(Stdio::piped());
     request.hidden.iter().for_each(|name| _ = command.env_remove(name));
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => start_error(
@@ -132,6 +133,15 @@ fn spawn(request: &ProcessRequest<'_>) -> Result<Child, StartError> {
             "a text file of commands needs a first line such as `#!/bin/sh`",
         ),
     })
+}
+
+/// A file without a name that contains `input`. Through a pipe, a program would get only a part of its input, or none, and would
+/// take it for all of it, if this process died between the start and the last write.
+fn input_file(input: &[u8]) -> std::io::Result<std::fs::File> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(input)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file)
 }
 
 fn process_end(status: ExitStatus) -> ProcessEnd {
@@ -150,7 +160,7 @@ async fn read_output(pipe: Option<impl AsyncRead + Unpin>, printed: &mut Process
     }
 }
 
-/// Reads and writes the pipes while another future runs.
+/// Reads the pipes while another future runs.
 struct Pipes<'a> {
     work: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
     done: bool,

@@ -232,8 +232,8 @@ impl Turn<'_> {
         };
         {
             let mut work = self.work();
-            work.tokens_in += reply.tokens_in.unwrap_or(0);
-            work.tokens_out += reply.tokens_out.unwrap_or(0);
+            work.tokens_in = work.tokens_in.saturating_add(reply.tokens_in.unwrap_or(0));
+            work.tokens_out = work.tokens_out.saturating_add(reply.tokens_out.unwrap_or(0));
         }
         let reading = read_and_note(&reply, retry.ask.shape, retry.policy.repair, &mut call);
         if reading.is_err() {

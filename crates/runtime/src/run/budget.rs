@@ -129,6 +129,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tokens_that_a_server_reports_do_not_overflow() {
+        let mut head = Head { tokens_in: 70, tokens_out: 30, ..Head::default() };
+        head.count_tokens(u64::MAX, 1);
+        head.count_tokens(1, u64::MAX);
+        assert_eq!((head.tokens_in, head.tokens_out), (u64::MAX, u64::MAX));
+        let tokens = head.spent().into_iter().find(|spent| spent.resource == Resource::Tokens).unwrap();
+        assert_eq!(tokens.used, u64::MAX);
+    }
+
+    #[test]
     fn tokens_of_prompts_and_replies_count_together() {
         let head = Head { tokens_in: 70, tokens_out: 30, ms: 90_000, turns: 2, model_calls: 3, ..Head::default() };
         let usage = head.spent().map(|spent| spent.usage());

@@ -116,6 +116,12 @@ fn is_zero_u64(count: &u64) -> bool {
 }
 
 impl Head {
+    /// Adds the tokens of a call. They come from a server, which may report any number.
+    pub(crate) fn count_tokens(&mut self, tokens_in: u64, tokens_out: u64) {
+        self.tokens_in = self.tokens_in.saturating_add(tokens_in);
+        self.tokens_out = self.tokens_out.saturating_add(tokens_out);
+    }
+
     pub fn summary(&self, answers: u64, reason: Option<Message>) -> Summary {
         Summary {
             answers,

@@ -152,8 +152,7 @@ impl Session {
     pub(crate) fn record_calls(&mut self, place: &EventLocation, calls: Vec<ModelCall>, draft: &mut CommitDraft) {
         for call in calls {
             self.head.model_calls += 1;
-            self.head.tokens_in += call.tokens_in.unwrap_or(0);
-            self.head.tokens_out += call.tokens_out.unwrap_or(0);
+            self.head.count_tokens(call.tokens_in.unwrap_or(0), call.tokens_out.unwrap_or(0));
             let warnings = call.warnings();
             draft.event(place, Event::ModelCall(Box::new(call)));
             warnings.into_iter().for_each(|warning| draft.event(place, warning));

@@ -163,8 +163,7 @@ impl Session {
         let result = result.and_then(|flow| check_cell_limits(&work).map(|()| flow));
         self.head.turns += 1;
         self.head.model_calls += u64::from(work.calls);
-        self.head.tokens_in += work.tokens_in;
-        self.head.tokens_out += work.tokens_out;
+        self.head.count_tokens(work.tokens_in, work.tokens_out);
         let context = ActionContext {
             key: &key,
             visit_key: &position.visit_key,

@@ -2,7 +2,14 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The path of a file whose name is that of `file` and `end`, as in `sessions.db-wal`.
+pub(crate) fn sibling(file: &Path, end: &str) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(end);
+    path.into()
+}
 
 /// Creates one directory (0700), but none of its parents. An existing directory stays unchanged.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
@@ -35,18 +42,36 @@ fn private_options() -> OpenOptions {
     options
 }
 
-/// Whether `path` still refers to the open `file`.
-#[cfg(unix)]
-pub(crate) fn is_same_file(path: &Path, file: &File) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (std::fs::metadata(path), file.metadata()) {
-        (Ok(current), Ok(opened)) => current.dev() == opened.dev() && current.ino() == opened.ino(),
-        _ => false,
+/// Identifies a file, whatever its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    number: u64,
+}
+
+impl FileId {
+    #[cfg(unix)]
+    fn of(metadata: &std::fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self { device: metadata.dev(), number: metadata.ino() }
+    }
+
+    /// On other systems an open file cannot be removed or moved, so its path always refers to it.
+    #[cfg(not(unix))]
+    fn of(_metadata: &std::fs::Metadata) -> Self {
+        Self { device: 0, number: 0 }
+    }
+
+    /// Of the file at `path`.
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        std::fs::metadata(path).map(|metadata| Self::of(&metadata))
     }
 }
 
-/// On other systems an open file cannot be removed, so its path always refers to it.
-#[cfg(not(unix))]
-pub(crate) fn is_same_file(_path: &Path, _file: &File) -> bool {
-    true
+/// Whether `path` still refers to the open `file`.
+pub(crate) fn is_same_file(path: &Path, file: &File) -> bool {
+    match (FileId::at(path), file.metadata()) {
+        (Ok(current), Ok(opened)) => current == FileId::of(&opened),
+        _ => false,
+    }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::OpenFlags;
 
 use crate::error::StoreError;
+use crate::sqlite::disk::sibling;
 use crate::sqlite::lock;
 use crate::sqlite::open::{check_header, connect, existing, open_read_only};
 use crate::sqlite::schema::{self, MIGRATIONS};
@@ -39,12 +40,10 @@ pub fn inspect(path: &Path) -> Result<Option<StoreInspection>, StoreError> {
     let store = path.display().to_string();
     let Some(file) = existing(path, &store)? else { return Ok(None) };
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
     let mut inspection = StoreInspection {
         newest_layout: schema::newest_layout(MIGRATIONS),
         bytes: length(&file),
-        log_bytes: length(&PathBuf::from(log)),
+        log_bytes: length(&sibling(&file, "-wal")),
         holders: holders(&lock::directory(&file)),
         ..StoreInspection::default()
     };
@@ -72,12 +71,7 @@ pub fn inspect(path: &Path) -> Result<Option<StoreInspection>, StoreError> {
 pub fn open_immutable(path: &Path) -> Result<SqliteStore, StoreError> {
     let store = path.display().to_string();
     let Some(file) = existing(path, &store)? else { return Err(StoreError::Missing { store }) };
-    let sibling_exists = |end: &str| {
-        let mut name = file.as_os_str().to_owned();
-        name.push(end);
-        PathBuf::from(name).exists()
-    };
-    if ["-wal", "-journal"].into_iter().any(sibling_exists) {
+    if ["-wal", "-journal"].into_iter().any(|end| sibling(&file, end).exists()) {
         return open_read_only(path);
     }
     let opened = check_header(&file, &store, MIGRATIONS).and_then(|has_content| {
@@ -93,7 +87,7 @@ pub fn open_immutable(path: &Path) -> Result<SqliteStore, StoreError> {
         Ok(connection)
     });
     let connection = opened.map_err(|failure| failure.into_store_error(&store))?;
-    Ok(SqliteStore::new(connection, store, &file, true))
+    Ok(SqliteStore::new(connection, store, &file))
 }
 
 fn holders(directory: &Path) -> Vec<String> {

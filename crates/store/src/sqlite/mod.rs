@@ -2,17 +2,24 @@
 
 pub mod inspect;
 pub mod open;
+pub mod recover;
+pub mod salvage;
 pub mod store;
 
 pub(crate) mod blobs;
+pub(crate) mod damage;
 pub(crate) mod disk;
 pub(crate) mod error;
+pub(crate) mod image;
+pub(crate) mod in_use;
 pub(crate) mod lock;
+pub(crate) mod presence;
 pub(crate) mod read;
 pub(crate) mod remove;
 pub(crate) mod replaced;
 pub(crate) mod requests;
 pub(crate) mod schema;
+pub(crate) mod wal;
 pub(crate) mod write;
 
 /// The version of the bundled SQLite.
@@ -25,6 +32,10 @@ mod blobs_tests;
 #[cfg(test)]
 mod cells_tests;
 #[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
 mod migration_tests;
+#[cfg(test)]
+mod presence_tests;
 #[cfg(test)]
 mod tests;

@@ -11,8 +11,12 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::StoreError;
-use crate::sqlite::disk::{new_private_file, private_directory};
+use crate::sqlite::damage::{DAMAGED_FILE, LOG_WITHOUT_FILE, Unclean, copy_aside, quick_check};
+use crate::sqlite::disk::{new_private_file, private_directory, sibling};
 use crate::sqlite::error::{self, Failure};
+use crate::sqlite::in_use::OpeningStore;
+use crate::sqlite::lock;
+use crate::sqlite::presence::Presence;
 use crate::sqlite::schema::{self, APPLICATION_ID, MIGRATIONS};
 use crate::sqlite::store::SqliteStore;
 
@@ -35,7 +39,7 @@ const STATEMENT_CACHE_CAPACITY: usize = 128;
 /// Opens the store at `path` for reading and writing. Creates it (0600) and its directory (0700) if they do not exist,
 /// but no parent of that directory.
 /// Errors: [`StoreError::Corrupt`], [`StoreError::ForeignDatabase`], [`StoreError::Newer`], [`StoreError::NotAFile`]: the
-/// file is left byte for byte unchanged. [`StoreError::ReadOnly`], [`StoreError::Denied`], [`StoreError::Full`],
+/// file is left byte for byte unchanged. [`StoreError::Damaged`]: so it is, and copied. [`StoreError::ReadOnly`], [`StoreError::Denied`], [`StoreError::Full`],
 /// [`StoreError::Busy`], [`StoreError::Io`].
 pub fn open(path: &Path) -> Result<SqliteStore, StoreError> {
     open_with(path, MIGRATIONS)
@@ -50,8 +54,20 @@ pub fn open_read_only(path: &Path) -> Result<SqliteStore, StoreError> {
     if !check_header(&file, &store, MIGRATIONS).map_err(|failure| failure.into_store_error(&store))? {
         return Err(StoreError::Missing { store });
     }
+    let (opening, is_alone) = match OpeningStore::start_reading(&lock::directory(&file), &store) {
+        // Another user may read the file and not the locks, so it is unknown whether it is in use.
+        Err(StoreError::Denied { .. }) => (None, false),
+        opening => opening.map(|opening| {
+            let is_alone = opening.as_ref().is_none_or(|opening| opening.is_alone);
+            (opening, is_alone)
+        })?,
+    };
+    if is_alone && let Unclean { damage: Some(reason), .. } = Unclean::of(&file, &store)? {
+        return Err(StoreError::Corrupt { store, reason: Message::word(reason) });
+    }
+    drop(opening);
     let connection = reader(&file, &store).map_err(|failure| failure.into_store_error(&store))?;
-    Ok(SqliteStore::new(connection, store, &file, true))
+    Ok(SqliteStore::new(connection, store, &file))
 }
 
 /// [`open`] with these migrations.
@@ -59,12 +75,36 @@ pub(crate) fn open_with(path: &Path, migrations: &[&str]) -> Result<SqliteStore,
     let store = path.display().to_string();
     let file = match existing(path, &store)? {
         Some(file) => file,
-        None => create_file(path).map_err(|error| error::io(&store, &error))?,
+        None => create_file(path, &store)?,
     };
-    let connection = check_header(&file, &store, migrations)
-        .and_then(|_| writer(&file, &store, migrations))
+    check_header(&file, &store, migrations)
+        .and_then(|_| ensure_writable(&file, &store))
         .map_err(|failure| failure.into_store_error(&store))?;
-    Ok(SqliteStore::new(connection, store, &file, false))
+    let opening = OpeningStore::start(&lock::directory(&file), &store)?;
+    let unclean = if opening.is_alone { Unclean::of(&file, &store)? } else { Unclean::default() };
+    if let Some(reason) = unclean.damage {
+        return Err(copied_aside(&file, store, reason));
+    }
+    let connection = match writer(&file, &store, migrations, unclean.needs_check)
+        .map_err(|failure| failure.into_store_error(&store))
+    {
+        // Only the check that follows an unclean end reads so much that it finds damage before the first commit.
+        Err(StoreError::Corrupt { .. }) if unclean.needs_check => {
+            return Err(copied_aside(&file, store, DAMAGED_FILE));
+        }
+        opened => opened?,
+    };
+    let presence = Presence::of(path, &store, &file)?;
+    let in_use = opening.finish(&store)?;
+    Ok(SqliteStore::new(connection, store, &file).for_writing(presence, in_use))
+}
+
+/// The error for a damaged store, which is copied so that nothing that happens to it later loses more.
+fn copied_aside(file: &Path, store: String, reason: &'static str) -> StoreError {
+    match copy_aside(file) {
+        Ok(copy) => StoreError::Damaged { store, reason: Message::word(reason), copy: copy.display().to_string() },
+        Err(error) => error::io(&store, &error),
+    }
 }
 
 /// The canonical path of the file at `path`, so that every process uses the same lock files; `None` if it does not exist.
@@ -78,17 +118,27 @@ pub(crate) fn existing(path: &Path, store: &str) -> Result<Option<PathBuf>, Stor
 }
 
 /// Creates the file and its directory.
-fn create_file(path: &Path) -> io::Result<PathBuf> {
-    let path = std::path::absolute(path)?;
-    if let Some(directory) = path.parent() {
-        private_directory(directory)?;
+/// Errors: [`StoreError::Damaged`] if the log of a file that is gone is there: a new file would take over its content.
+fn create_file(path: &Path, store: &str) -> Result<PathBuf, StoreError> {
+    let created = || {
+        let path = std::path::absolute(path)?;
+        if let Some(directory) = path.parent() {
+            private_directory(directory)?;
+        }
+        if has_log(&path) {
+            return Ok(Err(path));
+        }
+        match new_private_file(&path) {
+            // Another process has created the file in the meantime.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => drop(created?),
+        }
+        fs::canonicalize(path).map(Ok)
+    };
+    match created().map_err(|error| error::io(store, &error))? {
+        Ok(path) => Ok(path),
+        Err(path) => Err(copied_aside(&path, store.to_owned(), LOG_WITHOUT_FILE)),
     }
-    match new_private_file(&path) {
-        // Another process has created the file in the meantime.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        created => drop(created?),
-    }
-    fs::canonicalize(path)
 }
 
 /// Checks the header of the main file only: without locks, logs or writes, so that nothing next to a file of another
@@ -121,15 +171,23 @@ pub(crate) fn check_header(file: &Path, store: &str, migrations: &[&str]) -> Res
     Ok(true)
 }
 
-/// A connection for writing to a store, which is migrated to the newest layout.
-fn writer(file: &Path, store: &str, migrations: &[&str]) -> Result<Connection, Failure> {
-    let mut connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE, "")?;
-    if connection.is_readonly("main")? {
+/// Errors: [`StoreError::ReadOnly`]. This reads and writes nothing.
+fn ensure_writable(file: &Path, store: &str) -> Result<(), Failure> {
+    if connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE, "")?.is_readonly("main")? {
         return Err(StoreError::ReadOnly { store: store.to_owned() }.into());
     }
+    Ok(())
+}
+
+/// A connection for writing to a store, which is migrated to the newest layout. `checked` first checks its structure.
+pub(crate) fn writer(file: &Path, store: &str, migrations: &[&str], checked: bool) -> Result<Connection, Failure> {
+    let mut connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE, "")?;
     // Until it is certain that this program may write the file, not even the log is checkpointed.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;")?;
+    if checked {
+        quick_check(&connection, store)?;
+    }
     // A new file has no log yet, so its application id is in the main file before a log exists.
     schema::migrate(&mut connection, store, migrations)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
@@ -139,6 +197,8 @@ fn writer(file: &Path, store: &str, migrations: &[&str]) -> Result<Connection, F
     connection.execute_batch(
         "PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 8388608; PRAGMA secure_delete = FAST;",
     )?;
+    // The first read creates the log, whose presence is then checked.
+    schema::layout(&connection)?;
     Ok(connection)
 }
 
@@ -191,10 +251,8 @@ fn needs_to_write(error: &rusqlite::Error) -> bool {
 }
 
 /// Whether there is a non-empty log next to the file.
-fn has_log(file: &Path) -> bool {
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    fs::metadata(PathBuf::from(log)).is_ok_and(|log| log.len() > 0)
+pub(crate) fn has_log(file: &Path) -> bool {
+    fs::metadata(sibling(file, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
 /// Opens an existing file. It may come from an untrusted source: its triggers and views do not run.

@@ -9,7 +9,7 @@ use crate::replaced::{ReplacedHead, ReplacedRow, RowKey, written_keys};
 use crate::rows::{Commit, CounterRow, EarlierState, FrameRow};
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
-use crate::sqlite::read::{all, cell_row, message_row, variable_row};
+use crate::sqlite::read::{all, cell_row, message_row, sql_limit, variable_row};
 use crate::sqlite::requests::REQUEST;
 use crate::sqlite::requests::request_row;
 use crate::sqlite::write::{Count, count, key};
@@ -107,6 +107,22 @@ pub(crate) fn revision_with(
         .prepare_cached("SELECT revision FROM replaced WHERE session = ? AND key = ? ORDER BY revision DESC LIMIT 1")?
         .query_row(params![session, head_key(status, answers)], |row| count(row, 0))
         .optional()
+}
+
+/// At most `limit` earlier revisions of a session whose journal has at most `last_seq` rows, newest first.
+pub(crate) fn revisions(
+    connection: &Connection,
+    session: i64,
+    limit: usize,
+    last_seq: u64,
+) -> rusqlite::Result<Vec<u64>> {
+    let sql = "SELECT revision FROM replaced
+               WHERE session = ?1 AND key >= ?2 AND key < ?2 || char(1114111) AND json_valid(row)
+               AND json_extract(row, '$.last_seq') <= ?3 ORDER BY revision DESC LIMIT ?4";
+    connection
+        .prepare_cached(sql)?
+        .query_map(params![session, HEAD, Count(last_seq), sql_limit(limit)], |row| count(row, 0))?
+        .collect()
 }
 
 pub(crate) fn earlier_state(

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params};
 
 use crate::contract::{SessionLock, Store};
@@ -14,7 +15,9 @@ use crate::rows::{
 };
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
+use crate::sqlite::in_use::InUse;
 use crate::sqlite::lock::{self, FileLock};
+use crate::sqlite::presence::Presence;
 use crate::sqlite::read::{
     CELL, CELLS, CELLS_TAIL, JOURNAL_OF, LAST_OF, SESSION, all, cell_row, journal_row, key_of, message_row,
     session_row, sql_limit, variable_row,
@@ -36,13 +39,26 @@ pub struct SqliteStore {
     connection: Mutex<Connection>,
     store: String,
     locks: PathBuf,
-    read_only: bool,
+    /// None for reading only.
+    open_files: Option<OpenFiles>,
+}
+
+/// The files of a store that is open for writing.
+struct OpenFiles {
+    presence: Presence,
+    _in_use: InUse,
 }
 
 impl SqliteStore {
-    /// A store on this connection. `store` is the path of `file` as the user wrote it.
-    pub(crate) fn new(connection: Connection, store: String, file: &Path, read_only: bool) -> Self {
-        Self { connection: Mutex::new(connection), store, locks: lock::directory(file), read_only }
+    /// A store for reading on this connection. `store` is the path of `file` as the user wrote it.
+    pub(crate) fn new(connection: Connection, store: String, file: &Path) -> Self {
+        Self { connection: Mutex::new(connection), store, locks: lock::directory(file), open_files: None }
+    }
+
+    /// The same store for writing.
+    pub(crate) fn for_writing(mut self, presence: Presence, in_use: InUse) -> Self {
+        self.open_files = Some(OpenFiles { presence, _in_use: in_use });
+        self
     }
 
     /// Ignores poisoning: a panic inside a transaction rolls it back, so the connection stays usable.
@@ -51,7 +67,17 @@ impl SqliteStore {
     }
 
     fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        query(&self.connection()).map_err(|error| Failure::from(error).into_store_error(&self.store))
+        let connection = self.connection();
+        query(&connection).map_err(|error| self.failed(&connection, error.into()))
+    }
+
+    /// The error for a failure.
+    fn failed(&self, connection: &Connection, failure: Failure) -> StoreError {
+        let error = failure.into_store_error(&self.store);
+        if matches!(error, StoreError::Corrupt { .. } | StoreError::Gone { .. }) {
+            keep_log(connection);
+        }
+        error
     }
 
     /// The row that `sql` returns, if any.
@@ -113,14 +139,21 @@ impl SqliteStore {
             // Takes the write lock immediately, so that the values read here are still valid when the transaction writes.
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let result = work(&transaction)?;
+            self.check_presence()?;
             transaction.commit()?;
+            // Only now is it certain that the commit is in the files that the next process finds.
+            self.check_presence()?;
             Ok(result)
         };
-        run().map_err(|failure: Failure| failure.into_store_error(&self.store))
+        run().map_err(|failure: Failure| self.failed(&connection, failure))
+    }
+
+    fn check_presence(&self) -> Result<(), StoreError> {
+        self.open_files.as_ref().map_or(Ok(()), |files| files.presence.check())
     }
 
     fn acquire_lock(&self, id: &str, holder: &str) -> Result<FileLock, StoreError> {
-        if self.read_only {
+        if self.open_files.is_none() {
             return Err(StoreError::ReadOnly { store: self.store.clone() });
         }
         lock::acquire(&self.store, &self.locks, id, holder)
@@ -137,6 +170,22 @@ impl SqliteStore {
         })
         .unwrap_or_else(|error| tracing::debug!(%error, "the log was not folded in after a deletion"));
         result
+    }
+}
+
+/// Keeps the log when the connection is closed: a damaged file must not get its content, and the path of the log may lead to
+/// the log of another store.
+fn keep_log(connection: &Connection) {
+    if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
+        tracing::warn!(%error, "the log of the store may be folded in when it is closed");
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        if self.check_presence().is_err() {
+            keep_log(&self.connection());
+        }
     }
 }
 
@@ -295,5 +344,9 @@ impl Store for SqliteStore {
 
     async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
         Ok(Box::new(self.acquire_lock(id, holder)?))
+    }
+
+    async fn check_files(&self) -> Result<(), StoreError> {
+        self.check_presence()
     }
 }

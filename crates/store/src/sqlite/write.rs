@@ -7,7 +7,7 @@ use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, Transaction, params};
 
 use crate::error::StoreError;
 use crate::replaced::ReplacedHead;
-use crate::rows::{Commit, DocumentRow, NewSessionRow, VariableRow};
+use crate::rows::{Commit, DocumentRow, EarlierState, NewSessionRow, VariableRow};
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
 use crate::sqlite::read::{LAST_CELL, number_of};
@@ -118,6 +118,56 @@ pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commi
     cells(transaction, store, key, id, commit)?;
     answers(transaction, store, key, id, commit)?;
     requests::write(transaction, key, commit)
+}
+
+/// Returns a session to an earlier state without a commit: what came later is gone, also of the journal.
+pub(crate) fn restore(
+    transaction: &Transaction<'_>,
+    store: &str,
+    (session, id, user): (i64, &str, &str),
+    state: &EarlierState,
+) -> Result<(), Failure> {
+    let sql = "DELETE FROM replaced WHERE session = ? AND revision >= ?";
+    transaction.prepare_cached(sql)?.execute(params![session, Count(state.revision)])?;
+    let later = params![key(session, state.last_seq)?, key(session, u64::MAX)?];
+    transaction.prepare_cached("DELETE FROM journal WHERE key > ? AND key <= ?")?.execute(later)?;
+    let changes = &state.changes;
+    variables(transaction, session, user, changes)?;
+    rows(transaction, session, changes)?;
+    cells(transaction, store, session, id, changes)?;
+    requests::write(transaction, session, changes)?;
+    let sql = "SELECT key FROM message WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1";
+    let last_message = transaction
+        .prepare_cached(sql)?
+        .query_row(params![key(session, 0)?, key(session, u64::MAX)?], |row| count(row, 0))
+        .optional()?
+        .map_or(0, number_of);
+    let updated_at = transaction
+        .prepare_cached("SELECT at FROM journal WHERE key = ?")?
+        .query_row([key(session, state.last_seq)?], |row| row.get::<_, String>(0))
+        .optional()?;
+    let updated_at = match updated_at {
+        Some(at) => at,
+        None => transaction.query_row("SELECT started_at FROM session WHERE key = ?", [session], |row| row.get(0))?,
+    };
+    let tail = Tail { revision: state.revision, last_seq: state.last_seq, last_message };
+    let restored = Commit {
+        answers: state.answers,
+        status: state.status.clone(),
+        updated_at,
+        location: state.location.clone(),
+        head: state.head.clone(),
+        ..Commit::default()
+    };
+    // The row may be one that was lost.
+    let sql = "INSERT OR REPLACE INTO head
+               (revision, last_seq, last_message, answers, status, updated_at, location, head, session)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    head(transaction, sql, session, tail, &restored)?;
+    // It is not stored when an answer was accepted. A client sends again only the answer that it is not sure of, and that one
+    // is among those that were lost.
+    transaction.prepare_cached("DELETE FROM answer WHERE session = ?")?.execute([session])?;
+    Ok(())
 }
 
 /// The unsigned number in this column of a row.

@@ -100,11 +100,12 @@ fn without_space(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use crate::reply::repair::object;
+    use crate::reply::repair::repaired;
 
     #[test]
     fn an_escaped_quote_of_an_object_whose_quotes_are_doubled_is_doubled_too() {
-        let (object, _) = object("{\"\"a\"\":\"\"b \\\"\"c\\\"\"\"\",\"\"d\"\":[\"\"\"\",\"\"e\"\"]}", &[]).unwrap();
+        let object =
+            repaired("{\"\"a\"\":\"\"b \\\"\"c\\\"\"\"\",\"\"d\"\":[\"\"\"\",\"\"e\"\"]}", &[]).unwrap().object;
         assert_eq!(serde_json::Value::Object(object), serde_json::json!({ "a": "b \"c\"", "d": ["", "e"] }));
     }
 }

@@ -29,6 +29,8 @@ struct Thread {
     requests: mpsc::UnboundedSender<Request>,
     /// Dropped to stop the kernel, even if it is busy.
     alive: oneshot::Sender<()>,
+    /// Ends when the thread does.
+    ended: oneshot::Receiver<()>,
     handle: JoinHandle<()>,
 }
 
@@ -55,21 +57,26 @@ impl JupyterKernel {
             None => request,
         };
         let (requests, receiver) = mpsc::unbounded_channel();
-        let (alive, ended) = oneshot::channel();
+        let (alive, must_end) = oneshot::channel();
+        let (running, ended) = oneshot::channel::<()>();
         let (location, ran) = (Arc::clone(&self.location), Arc::clone(&self.ran));
-        let body = move || run_thread(&location, &ran, receiver, ended);
+        let body = move || {
+            run_thread(&location, &ran, receiver, must_end);
+            drop(running);
+        };
         let handle = std::thread::Builder::new().name("kernel".to_owned()).spawn(body).map_err(|_| stopped_error())?;
         let _ = requests.send(request);
-        *thread = Some(Thread { requests, alive, handle });
+        *thread = Some(Thread { requests, alive, ended, handle });
         Ok(())
     }
 
-    fn end(&self) -> Option<JoinHandle<()>> {
+    /// Starts to stop the thread.
+    fn end(&self) -> Option<(oneshot::Receiver<()>, JoinHandle<()>)> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.ran.store(0, Ordering::Release);
-        thread.map(|Thread { alive, handle, .. }| {
+        thread.map(|Thread { alive, ended, handle, .. }| {
             drop(alive);
-            handle
+            (ended, handle)
         })
     }
 }
@@ -77,7 +84,7 @@ impl JupyterKernel {
 impl Drop for JupyterKernel {
     fn drop(&mut self) {
         // The process may exit right after this, so the kernel must be gone by then.
-        if let Some(handle) = self.end() {
+        if let Some((_, handle)) = self.end() {
             let _ = handle.join();
         }
     }
@@ -114,8 +121,10 @@ impl Kernel for JupyterKernel {
     }
 
     async fn stop(&self) {
-        if let Some(handle) = self.end() {
-            let _ = tokio::task::spawn_blocking(move || handle.join()).await;
+        if let Some((ended, handle)) = self.end() {
+            // The sender is dropped, so this is an error in any case.
+            let _ = ended.await;
+            let _ = handle.join();
         }
     }
 }

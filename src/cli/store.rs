@@ -1,0 +1,103 @@
+//! `store`: checks a session store, and saves what can be read of a damaged one.
+
+use std::path::Path;
+
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use clap::Subcommand;
+
+use crate::cli::exit::{Exit, STORE_CODES};
+use crate::cli::language::translated;
+use crate::cli::print::{print, print_translated};
+use crate::cli::sessions::{StoreArgs, path_of_store};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::shell::quoted;
+use bcc_store::error::StoreError;
+use bcc_store::sqlite::recover::{Recovery, RecoveryReport, check, recover};
+use bcc_store::sqlite::salvage::Saved;
+
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Check whether a store is damaged, and which sessions can be read; changes nothing
+    #[command(after_help = STORE_CODES)]
+    Check(StoreArgs),
+    /// Save what can be read of a damaged store in a new one next to it; the damaged one stays as it is
+    #[command(after_help = STORE_CODES)]
+    Recover {
+        /// Put the new store in the place of the damaged one, which is moved aside
+        #[arg(long)]
+        replace: bool,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+}
+
+pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, EngineError> {
+    match command {
+        StoreCommand::Check(store) => {
+            let path = path_of_store(store, environment)?;
+            let report = check(&path).map_err(|error| failed(error, &path))?;
+            print_report(&report)?;
+            let shown = path.display();
+            if report.is_sound() {
+                print_translated(&msg!("the store {shown} is sound; sessions: {}", report.sessions.len()))?;
+                return Ok(Exit::Done);
+            }
+            print_translated(&msg!(
+                "the store {shown} is damaged; `bcc-script store recover --store {path}` saves what can be read in a new store",
+                path = quoted(&path)
+            ))?;
+            Ok(Exit::Failed)
+        }
+        StoreCommand::Recover { replace, store } => {
+            let path = path_of_store(store, environment)?;
+            let Recovery { report, store, moved_to } =
+                recover(&path, *replace).map_err(|error| failed(error, &path))?;
+            print_report(&report)?;
+            let shown = path.display();
+            match (store, moved_to) {
+                (None, _) => print_translated(&msg!(
+                    "the store {shown} is sound, so there is nothing to recover; sessions: {}",
+                    report.sessions.len()
+                ))?,
+                (Some(_), Some(moved)) => print_translated(&msg!(
+                    "the recovered store is now {shown}; the damaged one was moved to {moved}",
+                    moved = moved.display()
+                ))?,
+                (Some(new), None) => print_translated(&msg!(
+                    "the recovered store is {new}; the damaged one was left unchanged. To continue with the recovered one, name it with `--store`, or run this command again with `--replace`",
+                    new = new.display()
+                ))?,
+            }
+            Ok(if report.is_complete() { Exit::Done } else { Exit::Failed })
+        }
+    }
+}
+
+fn failed(error: StoreError, path: &Path) -> EngineError {
+    match error {
+        StoreError::Missing { .. } => EngineError::usage(msg!("there is no store at {path}", path = path.display()))
+            .with_help("run a script first, or specify the store with `--store`"),
+        error => error.into(),
+    }
+}
+
+/// Prints what is damaged, and each session with what can be read of it.
+fn print_report(report: &RecoveryReport) -> Result<(), EngineError> {
+    for damage in &report.damage {
+        print_translated(&msg!("damage: {damage}", damage = damage.clone()))?;
+    }
+    for session in &report.sessions {
+        let answers = session.answers;
+        let state: Message = match (session.saved, session.all_answers) {
+            (Saved::Whole, _) => msg!("complete; answers: {answers}"),
+            (Saved::Earlier, Some(all)) if all != answers => msg!("up to answer {answers} of {all}"),
+            (Saved::Earlier, _) => msg!("as it was before its last changes; answers: {answers}"),
+            (Saved::Readable, _) => msg!("cannot be continued, but its conversation can be read; answers: {answers}"),
+            (Saved::Nothing, _) => Message::word("cannot be read"),
+        };
+        print(&format!("{}\t{}", session.id, translated(&state)))?;
+    }
+    Ok(())
+}
