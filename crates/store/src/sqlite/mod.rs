@@ -1,11 +1,11 @@
 //! The store in one SQLite file.
 
+pub mod disk;
 pub mod inspect;
 pub mod open;
 pub mod store;
 
 pub(crate) mod blobs;
-pub(crate) mod disk;
 pub(crate) mod error;
 pub(crate) mod lock;
 pub(crate) mod read;
