@@ -1,6 +1,7 @@
 //! Reads files with a size limit, reply schemas, and the template layers of a project.
 
 pub mod create;
+pub mod temporary;
 pub mod write;
 
 use bcc_lang::message::argument::ToMessage;
@@ -22,6 +23,10 @@ use bcc_lang::template::layers::{TemplateFolder, TemplateSource};
 /// The largest template or schema, in bytes.
 pub const MAX_TEMPLATE_BYTES: u64 = 1024 * 1024;
 
+pub(crate) fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
 /// Reads a regular file of at most `max_bytes` bytes. Of a larger file, one more byte is read, so that the caller can tell.
 ///
 /// # Errors
@@ -29,7 +34,7 @@ pub const MAX_TEMPLATE_BYTES: u64 = 1024 * 1024;
 pub fn read_bounded(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let regular = |metadata: &Metadata| match metadata.is_file() {
         true => Ok(()),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+        false => Err(not_regular()),
     };
     // Checked before it is opened, because opening some devices has effects, and again after that, because it may have been
     // replaced with a pipe. Without `NONBLOCK`, opening a pipe would block until there is a writer.
