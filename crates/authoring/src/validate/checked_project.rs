@@ -161,6 +161,7 @@ impl CheckedProject {
 
     fn load(&self, scheme: Option<&str>) -> Scheme {
         let folders = LenientFolders {
+            project: &self.directory,
             folders: TemplateFolders::of(&self.directory),
             names: &self.names,
             diagnostics: Mutex::default(),
@@ -190,6 +191,7 @@ impl CheckedProject {
 
 /// Template folders that skip unreadable files and collect findings for them.
 struct LenientFolders<'n> {
+    project: &'n Path,
     folders: TemplateFolders,
     names: &'n PathNames,
     diagnostics: Mutex<Vec<Diagnostic>>,
@@ -205,7 +207,7 @@ impl TemplateSource for LenientFolders<'_> {
     fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, Message> {
         Ok(self.folders.read(place, file).unwrap_or_else(|reason| {
             let path = self.folders.folder(place).join(file);
-            self.report(read_failure(&path, &self.names.display_name(&path), reason));
+            self.report(read_failure(self.project, &path, &self.names.display_name(&path), reason));
             None
         }))
     }
@@ -232,7 +234,7 @@ fn schemas(directory: &Path, names: &PathNames, diagnostics: &mut Vec<Diagnostic
         let text = match text {
             Ok(text) => text,
             Err(reason) => {
-                diagnostics.push(read_failure(&path, &shown, reason));
+                diagnostics.push(read_failure(directory, &path, &shown, reason));
                 continue;
             }
         };

@@ -24,15 +24,18 @@ pub fn resolve(written: &str, real: &Path) -> Result<PathBuf, DocumentPathError>
     Ok(normalize(&absolute(&real.parent().unwrap_or(real).join(written))))
 }
 
-/// The bytes of the file at `real`.
+/// The bytes of the file at `real`, a path that [`resolve`] returned.
 pub fn read(real: &Path) -> Result<Vec<u8>, DocumentPathError> {
     if real.is_dir() {
         return Err(DocumentPathError::Folder);
     }
-    match read_bounded(real, MAX_FILE_BYTES as u64) {
-        Ok(bytes) => Ok(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DocumentPathError::Absent),
-        Err(error) => Err(DocumentPathError::Unreadable(error.to_message())),
+    read_bounded(real, MAX_FILE_BYTES as u64).map_err(|error| unusable(&error))
+}
+
+pub(crate) fn unusable(error: &io::Error) -> DocumentPathError {
+    match error.kind() {
+        io::ErrorKind::NotFound => DocumentPathError::Absent,
+        _ => DocumentPathError::Unreadable(error.to_message()),
     }
 }
 

@@ -2,13 +2,14 @@
 //! are never overwritten.
 
 use bcc_lang::message::msg;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::error::EngineError;
+use crate::files::open_named;
 use bcc_runtime::notebook::export::form::ExportForm;
 use bcc_runtime::notebook::export::html::page::SESSION;
 use bcc_runtime::notebook::export::markdown::SESSION_COMMENT_START;
@@ -75,7 +76,7 @@ fn owner(path: &Path, form: ExportForm, metadata: &Metadata) -> Option<String> {
     if metadata.len() > MAX_BYTES {
         return None;
     }
-    let file = File::open(path).ok()?;
+    let file = open_named(path).ok()?;
     if form == ExportForm::Ipynb {
         let outline: Outline = serde_json::from_reader(BufReader::new(file)).ok()?;
         return Some(outline.metadata.bcc.session);
