@@ -18,9 +18,8 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
-use crate::discovery::written_path::normalize;
 use crate::error::EngineError;
-use crate::files::within::{read_within, resolve_within};
+use crate::files::within::{normalize, read_within, resolve_within};
 use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
 use bcc_lang::template::layers::{TemplateFolder, TemplateSource};
 

@@ -3,9 +3,10 @@
 
 use bcc_lang::message::ToMessage;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::files::read_bounded;
+use crate::files::within::normalize;
 use crate::project::absolute;
 use bcc_check::document_paths::DocumentPathError;
 use bcc_lang::source::text::MAX_FILE_BYTES;
@@ -37,19 +38,4 @@ pub(crate) fn unusable(error: &io::Error) -> DocumentPathError {
         io::ErrorKind::NotFound => DocumentPathError::Absent,
         _ => DocumentPathError::Unreadable(error.to_message()),
     }
-}
-
-/// The path without `.` and `..`. The system resolves them only for existing paths.
-pub fn normalize(path: &Path) -> PathBuf {
-    let mut normalized = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                normalized.pop();
-            }
-            other => normalized.push(other),
-        }
-    }
-    normalized
 }

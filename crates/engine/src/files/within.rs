@@ -19,9 +19,17 @@ const BELOW_LINK_OUT: &str =
 /// # Errors
 /// Errors of the operating system; `PermissionDenied` with the reason if a link leads out of `root`.
 pub fn resolve_within(root: &Path, path: &Path) -> io::Result<PathBuf> {
-    let real = fs::canonicalize(path)?;
-    if real.starts_with(fs::canonicalize(root)?) {
-        return Ok(real);
+    let (root, inside) = resolve(root, path)?;
+    // Joining nothing would add a separator.
+    Ok(if inside.as_os_str().is_empty() { root } else { root.join(inside) })
+}
+
+/// The real path of `root`, and that of `path` relative to it.
+fn resolve(root: &Path, path: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let (real, root) = (fs::canonicalize(path)?, fs::canonicalize(root)?);
+    if let Ok(inside) = real.strip_prefix(&root) {
+        let inside = inside.to_path_buf();
+        return Ok((root, inside));
     }
     let reason = if path.is_symlink() { LINK_OUT } else { BELOW_LINK_OUT };
     Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
@@ -33,7 +41,8 @@ pub fn resolve_within(root: &Path, path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// As [`resolve_within`]; `InvalidInput` for everything that is not a regular file.
 pub fn read_within(root: &Path, path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    read_file(open_without_links(&resolve_within(root, path)?)?, max_bytes)
+    let (root, inside) = resolve(root, path)?;
+    read_file(open_without_links(&root, &inside)?, max_bytes)
 }
 
 /// [`replace`] for a file of the project in `root`. Creates missing folders.
@@ -51,20 +60,37 @@ pub fn replace_within(root: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> 
     replace(&if existing == path { real } else { real.join(missing) }, bytes)
 }
 
-/// Opens a regular file at an absolute path without links, one folder after the other: a link that takes the place of a part of the
-/// path meanwhile is an error.
-fn open_without_links(real: &Path) -> io::Result<File> {
+/// The path without `.` and `..`. The system resolves them only for existing paths.
+pub fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normalized.pop();
+            }
+            other => normalized.push(other),
+        }
+    }
+    normalized
+}
+
+/// Opens the regular file `inside` the directory `root`, one folder after the other: a link that takes the place of a part of the path
+/// meanwhile is an error.
+fn open_without_links(root: &Path, inside: &Path) -> io::Result<File> {
     let folder_flags = OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // Reading a file needs no permission to list its folders.
     #[cfg(target_os = "linux")]
     let folder_flags = folder_flags | OFlags::PATH;
-    let mut folder = openat(CWD, "/", folder_flags, Mode::empty())?;
-    for part in folder_of(real).components() {
-        if let Component::Normal(name) = part {
-            folder = openat(&folder, name, folder_flags, Mode::empty())?;
+    let mut folder = openat(CWD, root, folder_flags, Mode::empty())?;
+    for part in folder_of(inside).components() {
+        match part {
+            Component::CurDir => {}
+            Component::Normal(name) => folder = openat(&folder, name, folder_flags, Mode::empty())?,
+            _ => return Err(not_regular()),
         }
     }
-    let name = real.file_name().ok_or_else(not_regular)?;
+    let name = inside.file_name().ok_or_else(not_regular)?;
     let regular = |mode| match FileType::from_raw_mode(mode) {
         FileType::RegularFile => Ok(()),
         _ => Err(not_regular()),
@@ -81,6 +107,7 @@ fn open_without_links(real: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::read_configured;
     use std::os::unix::fs::symlink;
 
     /// A project, and a folder next to it.
@@ -130,9 +157,24 @@ mod tests {
         let real = fs::canonicalize(&project).unwrap();
         symlink("../outside/secret", project.join("out")).unwrap();
         symlink(directory.path().join("outside"), project.join("outer")).unwrap();
-        assert!(open_without_links(&real.join("deep/file")).is_ok());
-        assert!(open_without_links(&real.join("out")).is_err());
-        assert!(open_without_links(&real.join("outer/secret")).is_err());
+        assert!(open_without_links(&real, Path::new("deep/file")).is_ok());
+        for name in ["out", "outer/secret", "../outside/secret"] {
+            assert!(open_without_links(&real, Path::new(name)).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_the_configuration_names_is_outside_only_if_its_path_says_so() {
+        let (directory, project) = folders();
+        let outside = directory.path().join("outside/secret");
+        symlink("../outside/secret", project.join("key")).unwrap();
+        for name in ["key", "deep/../key", "./key"] {
+            assert!(read_configured(&project, Path::new(name), 100).is_err(), "{name}");
+        }
+        for name in [Path::new("../outside/secret"), &outside] {
+            assert_eq!(read_configured(&project, name, 100).unwrap(), b"secret", "{}", name.display());
+        }
+        assert_eq!(read_configured(&project, Path::new("deep/file"), 100).unwrap(), b"inside");
     }
 
     #[test]
@@ -144,7 +186,7 @@ mod tests {
             assert!(error.to_string().contains("not a regular file"), "{name}: {error}");
             assert!(replace_within(&project, &project.join(name), b"new").is_err(), "{name}");
         }
-        assert!(open_without_links(Path::new("/dev/null")).is_err());
+        assert!(open_without_links(Path::new("/dev"), Path::new("null")).is_err());
     }
 
     #[test]

@@ -35,11 +35,11 @@ pub fn lock_file(path: &Path) -> io::Result<File> {
         Ok(found) if !found.is_file() => not_a_lock(),
         _ => error,
     })?;
-    let metadata = file.metadata()?;
-    match metadata.is_file() && metadata.len() <= MAX_LOCK_BYTES && names(&metadata) <= 1 {
-        true => Ok(file),
-        false => Err(not_a_lock()),
-    }
+    if is_lock(&file.metadata()?) { Ok(file) } else { Err(not_a_lock()) }
+}
+
+fn is_lock(metadata: &std::fs::Metadata) -> bool {
+    metadata.is_file() && metadata.len() <= MAX_LOCK_BYTES && names(metadata) <= 1
 }
 
 /// Reads the description of the holder from a lock file that may exist; `None` for anything else, such as a link.
@@ -47,8 +47,10 @@ pub(crate) fn read_lock_file(path: &Path) -> Option<String> {
     let mut options = OpenOptions::new();
     no_link(options.read(true));
     let file = options.open(path).ok()?;
-    let is_lock = file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_LOCK_BYTES);
-    is_lock.then(|| io::read_to_string(io::Read::take(file, MAX_LOCK_BYTES)).ok()).flatten()
+    file.metadata()
+        .is_ok_and(|metadata| is_lock(&metadata))
+        .then(|| io::read_to_string(io::Read::take(file, MAX_LOCK_BYTES)).ok())
+        .flatten()
 }
 
 /// Rejects links when the file is opened, and does not wait for the other end of a pipe.
