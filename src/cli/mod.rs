@@ -26,6 +26,7 @@ pub mod man;
 pub mod migrate;
 pub mod models;
 pub mod new;
+pub mod output;
 pub mod piped;
 pub mod print;
 pub mod render;

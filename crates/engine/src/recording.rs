@@ -388,7 +388,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("r.jsonl");
         let recorder = FileRecorder::create(&path).unwrap();
-        File::options().write(true).open(&path).unwrap().set_len(MAX_RECORDING_BYTES - 10).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(MAX_RECORDING_BYTES - 10).unwrap();
         let call = ModelCall { exchange: Some(Arc::new(RecordedExchange::default())), ..ModelCall::default() };
         let call =
             Recorded { seq: 1, at: String::new(), place: Arc::new(EventLocation::default()), call: Box::new(call) };

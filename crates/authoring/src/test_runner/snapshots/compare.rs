@@ -119,15 +119,16 @@ mod tests {
     fn a_snapshot_is_missing_then_the_same_then_different() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("snapshots/a/小林.yaml");
-        assert_eq!(compare(&file, "transcript: []\n"), SnapshotComparison::Missing);
-        assert_eq!(update(&file, "transcript:\n- ai: 您好\n"), Ok(SnapshotOutcome::New));
-        assert_eq!(compare(&file, "transcript:\n- ai: 您好\n"), SnapshotComparison::Same);
-        let SnapshotComparison::Differs(difference) = compare(&file, "transcript:\n- ai: 你好\n") else {
+        assert_eq!(compare(folder.path(), &file, "transcript: []\n"), SnapshotComparison::Missing);
+        assert_eq!(update(folder.path(), &file, "transcript:\n- ai: 您好\n"), Ok(SnapshotOutcome::New));
+        assert_eq!(compare(folder.path(), &file, "transcript:\n- ai: 您好\n"), SnapshotComparison::Same);
+        let SnapshotComparison::Differs(difference) = compare(folder.path(), &file, "transcript:\n- ai: 你好\n")
+        else {
             panic!("it differs")
         };
         assert!(difference.ends_with(" transcript:\n-- ai: 您好\n+- ai: 你好"), "{difference}");
-        assert_eq!(update(&file, "transcript:\n- ai: 你好\n"), Ok(SnapshotOutcome::Changed));
-        assert_eq!(compare(&file, "transcript:\n- ai: 你好\n"), SnapshotComparison::Same);
+        assert_eq!(update(folder.path(), &file, "transcript:\n- ai: 你好\n"), Ok(SnapshotOutcome::Changed));
+        assert_eq!(compare(folder.path(), &file, "transcript:\n- ai: 你好\n"), SnapshotComparison::Same);
         let left: Vec<_> = fs::read_dir(file.parent().unwrap()).unwrap().collect();
         assert_eq!(left.len(), 1, "nothing is left beside it");
     }
@@ -138,9 +139,9 @@ mod tests {
         let file = folder.path().join("a.yaml");
         let kept = "\u{feff}# somebody's remark\r\n# another\r\ntranscript:\r\n- ai: a\r\n";
         fs::write(&file, kept).unwrap();
-        assert_eq!(update(&file, "transcript:\n- ai: a\n"), Ok(SnapshotOutcome::Same));
+        assert_eq!(update(folder.path(), &file, "transcript:\n- ai: a\n"), Ok(SnapshotOutcome::Same));
         assert_eq!(fs::read_to_string(&file).unwrap(), kept);
-        assert_eq!(compare(&file, "transcript:\n- ai: a\n"), SnapshotComparison::Same);
+        assert_eq!(compare(folder.path(), &file, "transcript:\n- ai: a\n"), SnapshotComparison::Same);
     }
 
     #[test]
@@ -148,11 +149,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let of = |path: &str| folder.path().join("snapshots").join(path);
         for path in ["a.yaml", "a/one.yaml", "a/two.yaml", "a/notes.txt", "b.yaml", "ab.yaml", "b/one.yaml"] {
-            update(&of(path), "transcript: []\n").unwrap();
+            update(folder.path(), &of(path), "transcript: []\n").unwrap();
         }
         let used = BTreeSet::from([of("a/one.yaml")]);
-        assert_eq!(stale(&folder.path().join("a.yaml"), &used), [of("a/two.yaml"), of("a.yaml")]);
-        assert_eq!(stale(&folder.path().join("c.yaml"), &used), Vec::<PathBuf>::new());
+        assert_eq!(stale(folder.path(), &folder.path().join("a.yaml"), &used), [of("a/two.yaml"), of("a.yaml")]);
+        assert_eq!(stale(folder.path(), &folder.path().join("c.yaml"), &used), Vec::<PathBuf>::new());
     }
 
     #[test]
@@ -160,7 +161,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
         fs::write(&file, [0xff, 0xfe, 0xff]).unwrap();
-        assert!(matches!(compare(&file, "transcript: []\n"), SnapshotComparison::Unreadable(_)));
+        assert!(matches!(compare(folder.path(), &file, "transcript: []\n"), SnapshotComparison::Unreadable(_)));
     }
 
     #[test]
