@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
+use crate::cli::output_form::{OutputForm, check_output};
 use crate::cli::print::{print, save};
 use crate::cli::report;
 use bcc_engine::error::EngineError;
@@ -35,6 +36,7 @@ pub async fn export_as(
     format: Option<ExportFormat>,
     calls: bool,
     output: Option<&Path>,
+    force: bool,
 ) -> Result<Exit, EngineError> {
     if let Some(path) = output.filter(|path| path.is_dir()) {
         let path = path.display();
@@ -52,6 +54,15 @@ pub async fn export_as(
         ExportFormat::Html => Some(ExportForm::Html),
         ExportFormat::Ipynb => Some(ExportForm::Ipynb),
     };
+    if let Some(path) = output {
+        let written = match format {
+            ExportFormat::Json => OutputForm::Session,
+            ExportFormat::Md => OutputForm::Markdown,
+            ExportFormat::Html => OutputForm::Page,
+            ExportFormat::Ipynb => OutputForm::Notebook,
+        };
+        check_output(path, written, force)?;
+    }
     let cells = cell_count(store, id).await?;
     let Some(form) = form.filter(|form| cells > 0 || *form == ExportForm::Ipynb) else {
         return write_document(&document(store, id, format, calls).await?, output);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use crate::cli::exit::Exit;
+use crate::cli::output_form::{OutputForm, check_output};
 use crate::cli::print::{print, save};
 use crate::cli::report;
 use bcc_authoring::graph::fold::Depth;
@@ -31,6 +32,9 @@ pub struct GraphArgs {
     /// Write the graph to this file instead of standard output; missing directories are created
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Replace an existing file whatever it contains, not only a document of the same form
+    #[arg(long)]
+    pub force: bool,
     /// Project directory [default: BCC_PROJECT, otherwise the nearest parent of FILE
     /// with bcc-script.toml, _system/ or .bcc/]
     #[arg(long, value_name = "DIR")]
@@ -66,7 +70,9 @@ pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, Eng
         only: options.only.clone(),
     };
     if let Some(path) = &options.output {
-        check_output(path, &options.file)?;
+        check_not_script(path, &options.file)?;
+        let form = if format == GraphFormat::Dot { OutputForm::Dot } else { OutputForm::Mermaid };
+        check_output(path, form, options.force)?;
     }
     let drawn = draw(&request, environment)?;
     report::warnings(&drawn.diagnostics);
@@ -81,7 +87,7 @@ pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, Eng
 }
 
 /// Checks that the output is not the script itself, under any name, and not a directory.
-fn check_output(output: &Path, script: &Path) -> Result<(), EngineError> {
+fn check_not_script(output: &Path, script: &Path) -> Result<(), EngineError> {
     let shown = output.display();
     if is_same_file(output, script) {
         return Err(EngineError::usage(msg!("{shown} is the script itself, and the graph would overwrite it"))

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command};
 
 use crate::cli::exit::Exit;
+use crate::cli::output_form::{OutputForm, check_output};
 use crate::cli::print::{print_translated, save, write_out};
 use bcc_engine::error::EngineError;
 
@@ -14,6 +15,9 @@ pub struct ManArgs {
     /// Directory for the pages, one for each command; existing pages are overwritten [default: print the main page]
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
+    /// Replace existing files whatever they contain, not only pages of this program
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// `command`: the command line of the program.
@@ -33,17 +37,19 @@ pub fn man(options: &ManArgs, command: Command) -> Result<Exit, EngineError> {
             path = directory.display()
         )));
     }
-    let written = write_pages(&command, directory)?;
+    let written = write_pages(&command, directory, options.force)?;
     print_translated(&msg!("{written} pages written to {path}", path = directory.display()))?;
     Ok(Exit::Done)
 }
 
 /// Writes the pages of `command` and its subcommands. Returns their number.
-fn write_pages(command: &Command, directory: &Path) -> Result<usize, EngineError> {
+fn write_pages(command: &Command, directory: &Path, force: bool) -> Result<usize, EngineError> {
     let (name, page) = page(command.clone())?;
-    save(&directory.join(name), &page)?;
+    let path = directory.join(name);
+    check_output(&path, OutputForm::ManualPage, force)?;
+    save(&path, &page)?;
     let subcommands = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
-    subcommands.map(|subcommand| write_pages(subcommand, directory)).try_fold(1, |sum, count| Ok(sum + count?))
+    subcommands.map(|subcommand| write_pages(subcommand, directory, force)).try_fold(1, |sum, count| Ok(sum + count?))
 }
 
 /// The file name and the page of one command.

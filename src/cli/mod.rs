@@ -27,6 +27,7 @@ pub mod migrate;
 pub mod models;
 pub mod new;
 pub mod output;
+pub mod output_form;
 pub mod piped;
 pub mod print;
 pub mod render;

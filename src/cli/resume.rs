@@ -19,6 +19,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::{find_session, newest_unfinished};
 use bcc_engine::project::Project;
+use bcc_engine::store_access::notice;
 use bcc_runtime::program::event::Observer;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_store::contract::Store;
@@ -71,7 +72,10 @@ pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontE
             .with_help("specify the store with `--store`"));
     }
     let budget = parse_budget(&options.budget)?;
-    let engine = Engine::with_store(project, environment.clone(), Some(&path))?.with_budget(budget);
+    let engine = Engine::with_store(project, environment.clone(), options.store.store.as_deref())?.with_budget(budget);
+    if let Some(notice) = notice(&path) {
+        report::quiet(&msg!("note: {note}", note = notice));
+    }
     let sessions = engine.store().as_ref();
     let id = match &options.id {
         Some(given) => find_session(sessions, given).await?,

@@ -19,6 +19,7 @@ use bcc_engine::host_services::{check_permissions, host_services};
 use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
 use bcc_engine::replay::ReplayRequest;
+use bcc_engine::store_access::notice;
 use bcc_llm::providers::replay::recording::ReplayMatching;
 use bcc_runtime::program::limits::Budget;
 use bcc_store::contract::Store;
@@ -125,6 +126,9 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
         check_permissions(&loaded.program, &host_services(&project, &environment))?;
     }
     let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
+    if let Some(notice) = notice(&path) {
+        report::quiet(&msg!("note: {note}", note = notice));
+    }
     let store = engine.store().as_ref();
     let (observer, unfinished) = match &request.session {
         Some(id) => (front.resuming_observer(store, id).await?, None),

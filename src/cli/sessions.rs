@@ -27,6 +27,7 @@ use bcc_engine::find_session::find_session;
 use bcc_engine::markdown::{DocumentDetails, markdown};
 use bcc_engine::notebook_file::outline::outline;
 use bcc_engine::project::{Project, absolute};
+use bcc_engine::store_access::{check_store, is_named, notice};
 use bcc_engine::usage::{usage_summary, used};
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
@@ -62,6 +63,9 @@ pub enum SessionsCommand {
         /// Write to this file instead of standard output; missing directories are created
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Replace an existing file whatever it contains, not only a document of the same form
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         store: StoreArgs,
     },
@@ -108,10 +112,10 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
             let front = FrontEnd::of(&options.output);
             front.report_failure(resume(options, environment, front).await)
         }
-        SessionsCommand::Export { id, format, calls, output, store } => {
+        SessionsCommand::Export { id, format, calls, output, force, store } => {
             let store = open_existing(&store, &environment, Access::Read)?;
             let id = find_session(store.as_ref(), &id).await?;
-            export_as(store.as_ref(), &id, format, calls, output.as_deref()).await
+            export_as(store.as_ref(), &id, format, calls, output.as_deref(), force).await
         }
         SessionsCommand::Delete { id, store } => {
             let store = open_existing(&store, &environment, Access::Write)?;
@@ -138,7 +142,9 @@ pub fn path_of_store(store: &StoreArgs, environment: &Environment) -> Result<Pat
         return Ok(absolute(path));
     }
     let project = Project::of(Path::new("."), None, false, environment)?;
-    Ok(store_path(&project, environment, None))
+    let path = store_path(&project, environment, None);
+    check_store(&path, &project, is_named(None, environment))?;
+    Ok(path)
 }
 
 /// Opens the store, which must exist, so that reading sessions creates no files.
@@ -147,6 +153,9 @@ fn open_existing(store: &StoreArgs, environment: &Environment, access: Access) -
     if !path.exists() {
         return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
             .with_help("run a script first, or specify the store with `--store`"));
+    }
+    if let Some(notice) = notice(&path) {
+        report::quiet(&msg!("note: {note}", note = notice));
     }
     let store = match access {
         Access::Write => open(&path)?,

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::exit::{Exit, TEST_CODES};
 use crate::cli::language::{chosen, filled};
+use crate::cli::output_form::{OutputForm, check_output};
 use crate::cli::print::{self, save};
 use crate::cli::report;
 use crate::cli::terminal::color;
@@ -57,6 +58,9 @@ pub struct TestArgs {
     /// Write the coverage report to this file instead of standard output; missing directories are created
     #[arg(long, value_name = "FILE", requires = "coverage")]
     pub coverage_out: Option<PathBuf>,
+    /// Replace existing files whatever they contain, not only documents of the same form
+    #[arg(long)]
+    pub force: bool,
     /// Fail if the coverage is below this percentage
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
     pub coverage_min: Option<u64>,
@@ -108,6 +112,7 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
         trust: options.trust,
         update: options.update,
     };
+    check_outputs(options)?;
     let tests = find(&request, environment)?;
     let outcome = run(&tests, &request, environment)?;
     if outcome.results.is_empty() && !tests.files.is_empty() {
@@ -144,6 +149,19 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
     let is_enough = check_coverage(options, &outcome.results)?;
     let failed = outcome.results.iter().any(|ran| ran.failed()) || tests.unreadable() > 0 || !is_enough;
     Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+/// Checks what the reports would replace, before any test runs.
+fn check_outputs(options: &TestArgs) -> Result<(), EngineError> {
+    if let Some(file) = &options.junit {
+        check_output(file, OutputForm::Junit, options.force)?;
+    }
+    let form = match options.coverage {
+        Some(TestFormat::Json) => OutputForm::CoverageJson,
+        Some(TestFormat::Html) => OutputForm::CoveragePage,
+        Some(TestFormat::Table) | None => OutputForm::CoverageTable,
+    };
+    options.coverage_out.as_deref().map_or(Ok(()), |file| check_output(file, form, options.force))
 }
 
 /// Reports the coverage, if requested. Returns whether it reaches the required minimum.

@@ -25,7 +25,9 @@ mod models;
 mod notebook_export;
 #[cfg(feature = "jupyter")]
 mod notebook_run;
+mod outputs;
 mod programs;
+mod project_files;
 mod recording;
 mod render;
 mod scaffold;

@@ -325,3 +325,30 @@ fn wrapped_actions_of_a_model_run_against_a_real_kernel() {
     assert!(actions.iter().all(|event| event["success"] == true && event["by"] == "model"), "{actions:?}");
     assert_eq!(printed(&exported(&home, &python)), "File exists: True, rows: 3, columns: 3\n");
 }
+
+/// The directories of kernels, which contain their keys.
+fn kernel_directories(home: &Home) -> usize {
+    std::fs::read_dir(home.path().join("run/bcc-script")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn the_key_of_a_kernel_is_removed_with_it_and_that_of_a_killed_process_by_the_next_kernel() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    home.file("waits.yaml", &WAITS.replace("ON_RESUME", "fresh").replace("ON_INTERRUPTED", "ask"));
+    std::fs::create_dir(home.path().join("run")).unwrap();
+    let start = |session: &str| {
+        let mut command = command(&home, &python, &["run", "waits.yaml", "--session", session, "--json", "--trust"]);
+        command.env("XDG_RUNTIME_DIR", home.path().join("run"));
+        Running::start(command)
+    };
+    let mut running = start("killed");
+    wait_for(&home, 2);
+    running.kill();
+    assert_eq!(kernel_directories(&home), 1);
+    home.file("go", "");
+    let finished = start("next").finish();
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
+    assert_eq!(kernel_directories(&home), 0);
+}

@@ -349,11 +349,11 @@ fn a_failed_init_removes_the_files_that_it_created() {
     let home = Home::new();
     // So deep that the paths of the first files are just within the limit, and those of the templates are not.
     let mut deep = home.path().to_path_buf();
-    while deep.as_os_str().len() < 4036 {
-        let rest = 4036 - deep.as_os_str().len() - 1;
+    while deep.as_os_str().len() < 4050 {
+        let rest = 4050 - deep.as_os_str().len() - 1;
         deep.push("x".repeat(rest.min(if rest > 202 && rest < 404 { 202 } else { 200 })));
     }
-    assert_eq!(deep.as_os_str().len(), 4036);
+    assert_eq!(deep.as_os_str().len(), 4050);
     fs::create_dir_all(&deep).unwrap();
     let finished = home.finish(["init", deep.to_str().unwrap()], "");
     assert_eq!(finished.code, Some(1), "{}", finished.err);

@@ -180,7 +180,7 @@ fn every_error_is_reported_and_all_other_templates_are_listed() {
         (format!("{gentle}/ai_think_v1.md"), "it is a folder"),
         (format!("{gentle}/persona_v1.md"), "line 1: `persona_v1.md` is this template itself"),
         (format!("{gentle}/ai_ask_monitor_v1.md"), "line 1: `ai_ask_monitor_v1.md` extends itself"),
-        (format!("{gentle}/ai_ask_v2.md"), "a link to a file outside the project"),
+        (format!("{gentle}/ai_ask_v2.md"), "it is a link that leads out of the project"),
         (format!("{gentle}/ai_say_v2.md"), "a broken link"),
         ("_system/config/custom/default".to_owned(), "it is ignored"),
         ("_system/config/custom/a b".to_owned(), "this cannot be the name of a scheme"),

@@ -60,6 +60,29 @@ const HOST_PATHS: [&str; 23] = [
 const HOST_CALLS: [&str; 8] =
     ["exists", "try_exists", "is_file", "is_dir", "is_symlink", "canonicalize", "read_dir", "symlink_metadata"];
 
+/// Functions and types of the standard library that open files. `std::fs` as a whole may be imported.
+const OPENING: [&str; 6] = [
+    "std::fs::File",
+    "std::fs::OpenOptions",
+    "std::fs::read",
+    "std::fs::read_to_string",
+    "std::fs::write",
+    "std::fs::copy",
+];
+
+/// The files that open files. All others call them, so that no link leads out of a project, and no pipe blocks.
+const OPENING_FILES: [&str; 9] = [
+    "crates/engine/src/files.rs",
+    "crates/engine/src/files/",
+    "crates/engine/src/recording.rs",
+    "crates/engine/src/trust.rs",
+    "crates/runtime/src/notebook/kernel/directory.rs",
+    "crates/runtime/src/notebook/kernel/process.rs",
+    "crates/runtime/src/notebook/kernel/specs.rs",
+    "crates/store/src/sqlite/disk.rs",
+    "crates/store/src/sqlite/lock.rs",
+];
+
 const MAX_LINES: usize = 500;
 
 /// The maximum number of files in an import cycle.
@@ -140,6 +163,19 @@ fn host_access(file: &File, found: &mut Vec<String>) {
     for call in HOST_CALLS {
         for line in file.source.calls_of(call) {
             found.push(format!("{}:{line}: `.{call}()` asks the file system", file.path));
+        }
+    }
+}
+
+/// Finds files that open files themselves. Tests may do so.
+fn opening(file: &File, found: &mut Vec<String>) {
+    if file.only_tests || OPENING_FILES.iter().any(|place| file.path.starts_with(place)) {
+        return;
+    }
+    for named_path in file.source.paths().iter().filter(|named_path| !named_path.in_test) {
+        if OPENING.iter().any(|opening| is_inside(&named_path.path, opening)) {
+            let (path, line, used) = (&file.path, named_path.line, &named_path.path);
+            found.push(format!("{path}:{line}: `{used}`; use crates/engine/src/files/ instead"));
         }
     }
 }
@@ -259,6 +295,21 @@ fn paths_are_written_out_and_nothing_is_re_exported() {
 #[test]
 fn only_the_allowed_folders_access_the_host() {
     assert_none(each(host_access));
+}
+
+#[test]
+fn files_are_opened_in_one_way() {
+    assert_none(each(opening));
+    for text in [
+        "use std::fs; fn f() { fs::read(p) }",
+        "use std::fs::File; fn f() { File::open(p) }",
+        "fn f() { std::fs::write(p, b) }",
+    ] {
+        assert!(!violations(opening, "crates/authoring/src/a.rs", text).is_empty(), "{text}");
+    }
+    for text in ["use std::fs; fn f() { fs::read_dir(p) }", "#[cfg(test)]\nmod tests { fn f() { std::fs::read(p) } }"] {
+        assert_eq!(violations(opening, "crates/authoring/src/a.rs", text), Vec::<String>::new(), "{text}");
+    }
 }
 
 #[test]

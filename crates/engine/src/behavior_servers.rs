@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use crate::config::places::table_header;
 use crate::config::server_table::ServerTable;
 use crate::environment::Environment;
-use crate::files::read_bounded;
+use crate::files::read_configured;
 use crate::project::{CONFIG_FILE, Project};
 use crate::shell::quoted;
 use bcc_lang::source::near::near_miss;
@@ -75,7 +75,7 @@ impl ConfiguredServers {
             };
         }
         let Some(file) = &table.token_file else { return Ok(None) };
-        let bytes = read_bounded(&self.project.directory.join(file), MAX_TOKEN_BYTES)
+        let bytes = read_configured(&self.project.directory, file.as_ref(), MAX_TOKEN_BYTES)
             .map_err(|error| missing(msg!("{place}: the token file {file} cannot be read: {error}")))?;
         let is_complete = bytes.len() as u64 <= MAX_TOKEN_BYTES;
         let token = String::from_utf8(bytes).ok().filter(|_| is_complete);

@@ -20,6 +20,7 @@ use crate::recheck::PinnedScript;
 use crate::recording::{FileRecorder, Header};
 use crate::replay::ReplayRequest;
 use crate::settings::RunSettings;
+use crate::store_access::{check_store, is_named};
 use crate::variables::variable_values;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -123,6 +124,7 @@ impl Engine {
     /// An engine over the SQLite store at `store`, or at the default path of the project.
     pub fn with_store(project: Project, environment: Environment, store: Option<&Path>) -> Result<Self, EngineError> {
         let path = store_path(&project, &environment, store);
+        check_store(&path, &project, is_named(store, &environment))?;
         let store = open(&path)?;
         Ok(Self::new(project, environment, Arc::new(store)))
     }

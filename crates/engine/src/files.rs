@@ -1,13 +1,16 @@
-//! Reads files with a size limit, reply schemas, and the template layers of a project.
+//! Reads files with a size limit, reply schemas, and the template layers of a project. Every file is opened in this module: those that a
+//! person named here, and those of a project in `within.rs`.
 
 pub mod create;
+pub mod temporary;
+pub mod within;
 pub mod write;
 
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
-use std::fs::{Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -16,31 +19,58 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 
 use crate::error::EngineError;
+use crate::files::within::{normalize, read_within, resolve_within};
 use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
 use bcc_lang::template::layers::{TemplateFolder, TemplateSource};
 
 /// The largest template or schema, in bytes.
 pub const MAX_TEMPLATE_BYTES: u64 = 1024 * 1024;
 
-/// Reads a regular file of at most `max_bytes` bytes. Of a larger file, one more byte is read, so that the caller can tell.
+pub(crate) fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
+/// Opens a regular file that a person named. Links are followed.
 ///
 /// # Errors
 /// Errors of the operating system; `InvalidInput` for a directory or a device.
-pub fn read_bounded(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let regular = |metadata: &Metadata| match metadata.is_file() {
-        true => Ok(()),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
-    };
+pub(crate) fn open_named(path: &Path) -> io::Result<File> {
+    let regular = |metadata: &Metadata| if metadata.is_file() { Ok(()) } else { Err(not_regular()) };
     // Checked before it is opened, because opening some devices has effects, and again after that, because it may have been
     // replaced with a pipe. Without `NONBLOCK`, opening a pipe would block until there is a writer.
     regular(&std::fs::metadata(path)?)?;
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    let metadata = file.metadata()?;
-    regular(&metadata)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Reads a regular file that a person named, of at most `max_bytes` bytes. Of a larger file, one more byte is read, so that the caller can tell.
+///
+/// # Errors
+/// Errors of the operating system; `InvalidInput` for a directory or a device.
+pub fn read_bounded(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    read_file(open_named(path)?, max_bytes)
+}
+
+fn read_file(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len().min(max_bytes);
     // One allocation, with an extra byte to detect the end.
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(max_bytes)).unwrap_or(0).saturating_add(1));
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0).saturating_add(1));
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads a file that the configuration of a trusted project names. If the path as written is in the project, no link may lead out of
+/// it: what was trusted is the text of the configuration.
+///
+/// # Errors
+/// As [`read_bounded`] and [`read_within`].
+pub(crate) fn read_configured(project: &Path, written: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let path = project.join(written);
+    match normalize(&path).starts_with(project) {
+        true => read_within(project, &path, max_bytes),
+        false => read_bounded(&path, max_bytes),
+    }
 }
 
 /// Reads a script, with `path` as its name.
@@ -79,14 +109,14 @@ pub fn reply_schemas(project: &Path) -> Result<BTreeMap<String, String>, EngineE
 pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String, Message>)> {
     let folder = project.join("schemas").join("replies");
     let mut files = Vec::new();
-    let entries = match std::fs::read_dir(&folder) {
+    let entries = match folder_entries(project, &folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return files,
         Err(error) => return vec![(folder, String::new(), Err(error.to_message()))],
     };
     for entry in entries {
         let path = match entry {
-            Ok(entry) => entry.path(),
+            Ok(entry) => folder.join(entry.file_name()),
             Err(error) => {
                 files.push((folder, String::new(), Err(error.to_message())));
                 break;
@@ -101,16 +131,22 @@ pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String
             files.push((folder, String::new(), Err(message)));
             break;
         }
-        let text = read_text(&path, MAX_TEMPLATE_BYTES);
+        let text = read_text(project, &path);
         files.push((path, name, text));
     }
     files.sort_by(|(a, ..), (b, ..)| a.cmp(b));
     files
 }
 
-/// Reads a text of at most `max_bytes` bytes.
-fn read_text(path: &Path, max_bytes: u64) -> Result<String, Message> {
-    let bytes = read_bounded(path, max_bytes).map_err(|error| error.to_message())?;
+/// The entries of a folder of a project.
+fn folder_entries(project: &Path, folder: &Path) -> io::Result<std::fs::ReadDir> {
+    std::fs::read_dir(resolve_within(project, folder)?)
+}
+
+/// Reads a template or a schema of a project.
+fn read_text(project: &Path, path: &Path) -> Result<String, Message> {
+    let max_bytes = MAX_TEMPLATE_BYTES;
+    let bytes = read_within(project, path, max_bytes).map_err(|error| error.to_message())?;
     if bytes.len() as u64 > max_bytes {
         return Err(msg!("it is larger than {max_bytes} bytes"));
     }
@@ -120,13 +156,14 @@ fn read_text(path: &Path, max_bytes: u64) -> Result<String, Message> {
 /// The template layers of a project directory.
 #[derive(Clone, Debug)]
 pub struct TemplateFolders {
+    project: PathBuf,
     config: PathBuf,
 }
 
 impl TemplateFolders {
     /// The layers under `_system/config` of `project`.
     pub fn of(project: &Path) -> Self {
-        Self { config: project.join("_system").join("config") }
+        Self { project: project.to_path_buf(), config: project.join("_system").join("config") }
     }
 
     /// The folder of the files of `place`.
@@ -145,18 +182,18 @@ impl TemplateSource for TemplateFolders {
         if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
         }
-        read_text(&path, MAX_TEMPLATE_BYTES).map(Some)
+        read_text(&self.project, &path).map(Some)
     }
 
     fn schemes(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.config.join("custom")).into_iter().flatten();
+        let entries = folder_entries(&self.project, &self.config.join("custom")).into_iter().flatten();
         let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         names.sort();
         names
     }
 
     fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, Message> {
-        let entries = match std::fs::read_dir(self.folder(place)) {
+        let entries = match folder_entries(&self.project, &self.folder(place)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
             Err(error) => return Err(error.to_message()),

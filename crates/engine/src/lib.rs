@@ -37,6 +37,7 @@ pub mod replay;
 pub mod script_names;
 pub mod settings;
 pub mod shell;
+pub mod store_access;
 pub mod taken_back;
 pub mod trust;
 pub mod usage;

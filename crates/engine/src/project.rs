@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::config::config::{Config, parse};
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::files::read_bounded;
+use crate::files::within::read_within;
 use crate::trust::is_trusted;
 
 pub const CONFIG_FILE: &str = "bcc-script.toml";
@@ -76,7 +76,7 @@ pub fn given_directory(given: Option<&Path>, environment: &Environment) -> Resul
 /// The bytes of the configuration file of a directory; none if there is no file.
 pub fn config_bytes(directory: &Path) -> Result<Option<Vec<u8>>, EngineError> {
     let path = directory.join(CONFIG_FILE);
-    match read_bounded(&path, MAX_CONFIG_BYTES) {
+    match read_within(directory, &path, MAX_CONFIG_BYTES) {
         Ok(bytes) if bytes.len() as u64 > MAX_CONFIG_BYTES => {
             Err(EngineError::usage(msg!("{path} is larger than {MAX_CONFIG_BYTES} bytes", path = path.display())))
         }

@@ -3,7 +3,7 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::EngineError;
 use crate::files::read_bounded;
+use crate::files::write::replace;
 use crate::project::absolute;
 use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::{MASK, Masker};
@@ -356,24 +357,6 @@ fn check_size(bytes: u64) -> io::Result<()> {
     Err(io::Error::other(message))
 }
 
-/// Replaces a file atomically, and keeps its permissions.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let permissions = std::fs::metadata(path)?.permissions();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = (|| {
-        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-        file.set_permissions(permissions)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)
-    })();
-    if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written
-}
-
 fn unwritable(path: &Path, error: &io::Error) -> EngineError {
     EngineError::failed(msg!("the recording {path} cannot be written: {error}", path = path.display()))
         .with_help("choose a file in a writable folder, on a disk with enough free space")
@@ -406,7 +389,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("r.jsonl");
         let recorder = FileRecorder::create(&path).unwrap();
-        File::options().write(true).open(&path).unwrap().set_len(MAX_RECORDING_BYTES - 10).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(MAX_RECORDING_BYTES - 10).unwrap();
         let call = ModelCall { exchange: Some(Arc::new(RecordedExchange::default())), ..ModelCall::default() };
         let call =
             Recorded { seq: 1, at: String::new(), place: Arc::new(EventLocation::default()), call: Box::new(call) };

@@ -104,6 +104,9 @@ pub enum StoreError {
         "the store {store} has been locked by another process for too long; check what else has it open, and try again"
     )]
     Busy { store: String },
+    /// A planted link or another file is in the place of a lock. It was left unchanged.
+    #[error("{lock} is a link, or something else than a lock; it was left unchanged: remove it, and try again")]
+    NotALock { lock: String },
     /// A number that the store cannot hold. A bug in the program, not a mistake of the user.
     #[error("the store {store} cannot hold a number that large; please report it")]
     TooLarge { store: String },

@@ -93,7 +93,7 @@ fn every_command_has_a_manual_page_with_all_its_options() {
     assert!(run.contains("--session") && run.contains("--replay-by"), "{run}");
     assert_eq!(home.finish(["man"], "").out.as_bytes(), pages["bcc-script.1"]);
     // Existing pages are overwritten, and no other file is changed.
-    fs::write(home.path().join("pages/man1/bcc-script.1"), "old").unwrap();
+    fs::write(home.path().join("pages/man1/bcc-script.1"), "\n.TH bcc-script 1 old").unwrap();
     output_in(&home, home.path(), &["man", "pages/man1"]);
     assert_eq!(tree(&home.path().join("pages/man1")), pages);
     home.file("file", "");

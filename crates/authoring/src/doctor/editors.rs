@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::doctor::finding::DoctorFinding;
 use crate::schemas::{self, OwnKinds};
-use bcc_engine::files::read_bounded;
+use bcc_engine::files::within::read_within;
 
 /// The documents whose schemas editors map to files.
 const NAMES: [&str; 4] = ["script", "skill", "test", "config"];
@@ -21,7 +21,7 @@ pub fn editors(project: &Path, own_kinds: &OwnKinds) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
     for (name, _) in schemas::list() {
         let file = format!("schemas/{name}.schema.json");
-        let Ok(existing) = read_bounded(&project.join(&file), MAX_SCHEMA_BYTES) else { continue };
+        let Ok(existing) = read_within(project, &project.join(&file), MAX_SCHEMA_BYTES) else { continue };
         // A checkout may have converted the line endings.
         let same = schemas::text_in(name, own_kinds)
             .is_some_and(|text| String::from_utf8_lossy(&existing).replace("\r\n", "\n").trim_end() == text.trim_end());

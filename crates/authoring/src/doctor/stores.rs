@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::{Access, access, statvfs};
 
 use crate::doctor::finding::DoctorFinding;
+use bcc_engine::store_access::notice;
 use bcc_store::error::StoreError;
 use bcc_store::sqlite::inspect::{StoreInspection, inspect};
 
@@ -35,6 +36,10 @@ pub fn store(path: &Path) -> Vec<DoctorFinding> {
             };
             found.push(DoctorFinding::problem("store", error.to_message()).with_help(help));
         }
+    }
+    if let Some(notice) = notice(path) {
+        let help = "give it to yourself, and remove the permission of others to write there; or specify another store with `--store`";
+        found.push(DoctorFinding::note("store", notice).with_help(help));
     }
     found.extend(free_space(path));
     found

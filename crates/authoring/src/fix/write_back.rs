@@ -8,7 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bcc_engine::files::read_bounded;
-use bcc_engine::files::write::{TemporaryFile, is_writable};
+use bcc_engine::files::temporary::TemporaryFile;
+use bcc_engine::files::write::is_writable;
 use bcc_lang::source::text::MAX_FILE_BYTES;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]

@@ -7,6 +7,7 @@ use bcc_engine::engine::store_path;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{Project, absolute};
+use bcc_engine::store_access::{check_store, is_named};
 use bcc_store::sqlite::inspect::open_immutable;
 use bcc_store::sqlite::store::SqliteStore;
 
@@ -15,7 +16,11 @@ use bcc_store::sqlite::store::SqliteStore;
 pub fn store(given: Option<&Path>, project: &Project, environment: &Environment) -> Result<SqliteStore, EngineError> {
     let path = match given {
         Some(path) => absolute(path),
-        None => store_path(project, environment, None),
+        None => {
+            let path = store_path(project, environment, None);
+            check_store(&path, project, is_named(None, environment))?;
+            path
+        }
     };
     if !path.exists() {
         return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bcc_engine::error::EngineError;
 use bcc_engine::files::create::create;
-use bcc_engine::files::write::temporary_name;
+use bcc_engine::files::temporary::temporary_name;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDraft {

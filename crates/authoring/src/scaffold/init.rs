@@ -11,7 +11,7 @@ use crate::scaffold::texts::project;
 use crate::templates::scheme::check_new_name;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::files::read_bounded;
+use bcc_engine::files::within::read_within;
 use bcc_engine::project::CONFIG_FILE;
 use bcc_engine::trust::trust;
 use bcc_lang::message::language::Language;
@@ -106,7 +106,8 @@ fn create_project(
 fn is_written(directory: &Path, draft: &FileDraft) -> bool {
     let path = directory.join(&draft.path);
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    is_file && read_bounded(&path, draft.text.len() as u64).is_ok_and(|bytes| bytes == draft.text.as_bytes())
+    let written = read_within(directory, &path, draft.text.len() as u64);
+    is_file && written.is_ok_and(|bytes| bytes == draft.text.as_bytes())
 }
 
 fn title(directory: &Path) -> String {

@@ -5,11 +5,10 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bcc_engine::error::EngineError;
 use bcc_engine::files::TemplateFolders;
-use bcc_engine::project::absolute;
 use bcc_lang::template::builtin::{BUILTINS, Builtin, schemes};
 use bcc_lang::template::layers::{
     DEFAULT_SCHEME, MAX_FILES, TemplateFile, TemplateFolder, TemplateSource, display_name, is_scheme_name,
@@ -72,12 +71,11 @@ impl TemplateCatalog {
     pub fn of(project: &Path) -> Self {
         let folders = TemplateFolders::of(project);
         let mut catalog = Self { folders, files: Vec::new(), errors: Vec::new(), project_schemes: BTreeSet::new() };
-        let root = absolute(project);
-        catalog.read(&root, TemplateFolder::Default, "default");
+        catalog.read(TemplateFolder::Default, "default");
         for scheme in catalog.schemes_of_project() {
             let before = catalog.files.len();
             let place = format!("custom/{scheme}");
-            catalog.read(&root, TemplateFolder::Scheme(&scheme), &place);
+            catalog.read(TemplateFolder::Scheme(&scheme), &place);
             if catalog.files.len() > before {
                 catalog.project_schemes.insert(scheme);
             } else if !catalog.errors.iter().any(|error| error.path == folder_path(&place)) {
@@ -131,11 +129,8 @@ impl TemplateCatalog {
         names
     }
 
-    fn read(&mut self, root: &Path, folder: TemplateFolder<'_>, place: &str) {
+    fn read(&mut self, folder: TemplateFolder<'_>, place: &str) {
         let path = self.folders.folder(folder);
-        if let Some(reason) = outside_link(root, &path) {
-            self.add_error(folder_path(place), reason, false);
-        }
         let mut names = match self.folders.list(folder) {
             Ok(names) => names,
             Err(reason) => {
@@ -164,8 +159,6 @@ impl TemplateCatalog {
             };
             if let Err(reason) = &text {
                 self.add_error(display_name(place, &name), reason.clone(), true);
-            } else if let Some(reason) = outside_link(root, &real) {
-                self.add_error(display_name(place, &name), reason, false);
             }
             self.files.push(CatalogEntry { place: place.to_owned(), name, text });
         }
@@ -250,16 +243,4 @@ fn read_error_message(path: &Path, reason: Message) -> Message {
         }
         _ => reason,
     }
-}
-
-/// Reports a link to a target outside the project, because copies of the project do not contain it.
-fn outside_link(root: &Path, path: &Path) -> Option<Message> {
-    if !path.is_symlink() {
-        return None;
-    }
-    let target: PathBuf = std::fs::canonicalize(path).ok().filter(|target| !target.starts_with(root))?;
-    let kind = Message::word(if target.is_dir() { "folder" } else { "file" });
-    Some(msg!(
-        "it is a link to a {kind} outside the project; sessions follow the link, but a copy of the project does not include its target"
-    ))
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::{FileRole, walk};
-use bcc_engine::files::read_bounded;
 use bcc_lang::script::legacy_fields::current_spelling;
 use bcc_lang::script::read::scheme;
 use bcc_lang::source::compose::parse;
@@ -33,7 +32,7 @@ impl TemplateRequests {
         let walked = walk(&[project.to_path_buf()], &PathNames::relative_to(project.to_path_buf()));
         let mut requests = Self { complete: walked.diagnostics.is_empty(), ..Self::default() };
         for found in walked.found.iter().filter(|found| found.role == FileRole::Document) {
-            let read = read_bounded(&found.path, MAX_FILE_BYTES as u64).ok();
+            let read = found.read(MAX_FILE_BYTES as u64).ok();
             match read.and_then(|bytes| SourceFile::from_bytes(found.shown.as_str(), bytes).ok()) {
                 Some(file) => requests.document(&Arc::new(file)),
                 None => requests.complete = false,

@@ -12,7 +12,7 @@ use crate::validate::request::ValidateRequest;
 use crate::validate::roots::OwnFolders;
 use crate::validate::validate::validate_again;
 use bcc_engine::discovery::names::PathNames;
-use bcc_engine::discovery::walk::{FileRole, current_directory, walk};
+use bcc_engine::discovery::walk::{FileRole, boundary, current_directory, walk};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{absolute, given_directory, nearest};
@@ -33,6 +33,8 @@ pub struct TestFile {
     pub file: Arc<SourceFile>,
     /// The real path.
     pub real: PathBuf,
+    /// The folder that no link to its snapshots may lead out of: its project, or its own folder.
+    pub boundary: PathBuf,
     /// The value of `test`: a sentence that describes the test.
     pub name: String,
     pub root: Arc<YamlNode>,
@@ -132,7 +134,8 @@ fn test_file(file: Arc<SourceFile>, real: PathBuf, root: Arc<YamlNode>) -> TestF
     let name = root.get("test").and_then(|name| name.as_scalar()).map(|name| name.text.trim().to_owned());
     let cases = cases(&root, &file, &Findings::new());
     let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "(unnamed test)".to_owned());
-    TestFile { file, real, name, root, cases, errors: 0 }
+    let boundary = boundary(real.parent().unwrap_or(&real));
+    TestFile { file, real, boundary, name, root, cases, errors: 0 }
 }
 
 impl Tests {

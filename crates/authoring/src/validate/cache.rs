@@ -3,13 +3,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::skills;
 use bcc_engine::discovery::walk::walk;
-use bcc_engine::files::{read_bounded, reply_schema_files};
+use bcc_engine::files::reply_schema_files;
+use bcc_engine::files::within::read_within;
 use bcc_engine::project::CONFIG_FILE;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
@@ -82,15 +84,17 @@ fn is_session(text: &str) -> bool {
 /// skills. Further inputs of the check must be added here.
 pub fn stamp(project: &Path, names: &PathNames) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let mut add = |path: &Path| {
+    let mut add = |path: &Path, bytes: io::Result<Vec<u8>>| {
         path.hash(&mut hasher);
         // An unreadable file is a state of its own.
-        read_bounded(path, MAX_FILE_BYTES as u64).ok().hash(&mut hasher);
+        bytes.ok().hash(&mut hasher);
     };
-    add(&project.join(CONFIG_FILE));
-    reply_schema_files(project).iter().for_each(|(path, ..)| add(path));
+    let of_project = |path: &Path| read_within(project, path, MAX_FILE_BYTES as u64);
+    let configuration = project.join(CONFIG_FILE);
+    add(&configuration, of_project(&configuration));
+    reply_schema_files(project).iter().for_each(|(path, ..)| add(path, of_project(path)));
     let folders = PROJECT_FOLDERS.iter().map(|name| project.join(name)).filter(|folder| folder.is_dir());
     let folders: Vec<PathBuf> = folders.chain(skills::folder(project)).collect();
-    walk(&folders, names).found.iter().for_each(|found| add(&found.path));
+    walk(&folders, names).found.iter().for_each(|found| add(&found.path, found.read(MAX_FILE_BYTES as u64)));
     hasher.finish()
 }

@@ -21,8 +21,9 @@ use bcc_engine::config::config::{Config, value_span as place_in};
 use bcc_engine::config::kinds::kinds;
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::skills;
-use bcc_engine::discovery::walk::unreadable;
+use bcc_engine::discovery::walk::{boundary, unreadable};
 use bcc_engine::discovery::written_path::resolve;
+use bcc_engine::files::within::normalize;
 use bcc_engine::files::{TemplateFolders, reply_schema_files};
 use bcc_engine::pin::builtin_reply_schemas;
 use bcc_engine::project::{absolute, is_marked};
@@ -124,6 +125,13 @@ impl CheckedProject {
         !is_marked(&self.directory) || file.starts_with(absolute(&self.directory))
     }
 
+    /// Whether no link on the path `written` in the document at `document` leads out of the project to `real`. Without a project
+    /// marker, a path may lead anywhere as it is written.
+    fn is_inside(&self, real: &Path, document: &Path, written: &str) -> bool {
+        let folder = document.parent().unwrap_or(document);
+        is_marked(&self.directory) || real.starts_with(boundary(folder)) || normalize(&folder.join(written)) == real
+    }
+
     pub(crate) fn library(&self) -> &SkillLibrary {
         self.library.get_or_init(|| skills::library(&self.directory, &self.names))
     }
@@ -141,7 +149,9 @@ impl CheckedProject {
         outline: impl FnOnce(&Arc<SourceFile>, &YamlNode) -> Option<ScriptOutline>,
     ) -> TestedScript {
         match resolve(path, test) {
-            Ok(real) if self.may_hold(&real) => self.tested.get(&real, &self.names, outline),
+            Ok(real) if self.may_hold(&real) && self.is_inside(&real, test, path) => {
+                self.tested.get(&real, &self.names, outline)
+            }
             Ok(_) => TestedScript::Unusable(DocumentPathError::Outside),
             Err(error) => TestedScript::Unusable(error),
         }
@@ -161,6 +171,7 @@ impl CheckedProject {
 
     fn load(&self, scheme: Option<&str>) -> Scheme {
         let folders = LenientFolders {
+            project: &self.directory,
             folders: TemplateFolders::of(&self.directory),
             names: &self.names,
             diagnostics: Mutex::default(),
@@ -190,6 +201,7 @@ impl CheckedProject {
 
 /// Template folders that skip unreadable files and collect findings for them.
 struct LenientFolders<'n> {
+    project: &'n Path,
     folders: TemplateFolders,
     names: &'n PathNames,
     diagnostics: Mutex<Vec<Diagnostic>>,
@@ -205,7 +217,7 @@ impl TemplateSource for LenientFolders<'_> {
     fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, Message> {
         Ok(self.folders.read(place, file).unwrap_or_else(|reason| {
             let path = self.folders.folder(place).join(file);
-            self.report(read_failure(&path, &self.names.display_name(&path), reason));
+            self.report(read_failure(self.project, &path, &self.names.display_name(&path), reason));
             None
         }))
     }
@@ -232,7 +244,7 @@ fn schemas(directory: &Path, names: &PathNames, diagnostics: &mut Vec<Diagnostic
         let text = match text {
             Ok(text) => text,
             Err(reason) => {
-                diagnostics.push(read_failure(&path, &shown, reason));
+                diagnostics.push(read_failure(directory, &path, &shown, reason));
                 continue;
             }
         };

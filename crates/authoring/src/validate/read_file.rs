@@ -10,7 +10,8 @@ use crate::validate::roots::OwnFolders;
 use bcc_engine::discovery::documents::is_document;
 use bcc_engine::discovery::walk::FoundFile;
 use bcc_engine::discovery::walk::unreadable;
-use bcc_engine::files::{MAX_TEMPLATE_BYTES, read_bounded};
+use bcc_engine::files::MAX_TEMPLATE_BYTES;
+use bcc_engine::files::within::read_within;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
@@ -27,7 +28,7 @@ pub enum FileRead {
 /// Reads a document. A file found below a folder is skipped if it does not look like a document, unless it is in a
 /// folder that contains only documents.
 pub fn document(found: &FoundFile, own: &OwnFolders) -> FileRead {
-    let bytes = match read_bounded(&found.path, MAX_FILE_BYTES as u64) {
+    let bytes = match found.read(MAX_FILE_BYTES as u64) {
         Ok(bytes) => bytes,
         Err(error) => return FileRead::Wrong(Box::new(not_read(found, &error))),
     };
@@ -45,10 +46,10 @@ pub fn absent(found: &FoundFile) -> Option<Diagnostic> {
     std::fs::metadata(&found.path).err().map(|error| not_read(found, &error))
 }
 
-/// The finding for a template or a schema that could not be read; `why` is the original error.
-pub(crate) fn read_failure(path: &Path, shown: &str, reason: impl Into<Message>) -> Diagnostic {
+/// The finding for a template or a schema of a project that could not be read; `reason` is the original error.
+pub(crate) fn read_failure(project: &Path, path: &Path, shown: &str, reason: impl Into<Message>) -> Diagnostic {
     let reason = reason.into();
-    match read_bounded(path, MAX_TEMPLATE_BYTES) {
+    match read_within(project, path, MAX_TEMPLATE_BYTES) {
         Ok(bytes) if bytes.len() as u64 > MAX_TEMPLATE_BYTES => {
             let file = Arc::new(SourceFile::new(shown, ""));
             let limit = MAX_TEMPLATE_BYTES / (1024 * 1024);
@@ -66,6 +67,11 @@ pub(crate) fn read_failure(path: &Path, shown: &str, reason: impl Into<Message>)
 
 fn not_read(found: &FoundFile, error: &io::Error) -> Diagnostic {
     let shown = &found.shown;
+    // Such an error already says that it is a link.
+    if error.get_ref().is_some() {
+        return unreadable(shown, msg!("{shown} cannot be read: {error}"))
+            .with_help("only a file that you specify yourself may be a link to a file outside the project");
+    }
     if error.kind() != io::ErrorKind::NotFound || found.path.is_symlink() {
         let message = match found.path.is_symlink() {
             true => msg!("{shown}, which is a link, cannot be read: {error}"),
@@ -98,6 +104,7 @@ mod tests {
     use super::*;
     use crate::validate::request::ValidateRequest;
     use bcc_engine::discovery::walk::FileRole;
+    use std::path::PathBuf;
 
     #[test]
     fn a_file_that_was_deleted_after_it_was_found_is_reported() {
@@ -107,6 +114,7 @@ mod tests {
             path,
             shown: "gone.yaml".into(),
             named: false,
+            boundary: PathBuf::new(),
             role: FileRole::Document,
         };
         let own = OwnFolders::of(&ValidateRequest::default(), None, Path::new("/"));

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bcc_check::templates::examine::{self, TemplateProject};
 use bcc_check::templates::template_set::SystemFile;
 use bcc_engine::discovery::names::PathNames;
-use bcc_engine::files::{MAX_TEMPLATE_BYTES, read_bounded, reply_schema_files};
+use bcc_engine::files::within::{read_within, resolve_within};
+use bcc_engine::files::{MAX_TEMPLATE_BYTES, reply_schema_files};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::actions::KINDS;
@@ -29,7 +30,7 @@ pub fn examine(
     replacement: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<Diagnostic> {
     let mut files = Vec::new();
-    system_files(&directory.join(SYSTEM), SYSTEM, names, 0, &mut files);
+    system_files(directory, (&directory.join(SYSTEM), SYSTEM), names, 0, &mut files);
     for file in &mut files {
         if let Some(text) = replacement(file.source.name()).filter(|_| file.readable) {
             file.source = Arc::new(SourceFile::new(file.source.name(), text));
@@ -44,17 +45,24 @@ pub fn examine(
 }
 
 /// Collects all files below `folder`, which is `path` in the project. Unreadable files are reported elsewhere.
-fn system_files(folder: &Path, path: &str, names: &PathNames, depth: usize, files: &mut Vec<SystemFile>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+fn system_files(
+    directory: &Path,
+    (folder, path): (&Path, &str),
+    names: &PathNames,
+    depth: usize,
+    files: &mut Vec<SystemFile>,
+) {
+    let Ok(entries) = resolve_within(directory, folder).and_then(std::fs::read_dir) else { return };
     for entry in entries.filter_map(Result::ok) {
-        let (real, Ok(name)) = (entry.path(), entry.file_name().into_string()) else { continue };
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let real = folder.join(&name);
         let path = format!("{path}/{name}");
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             if depth < MAX_DEPTH {
-                system_files(&real, &path, names, depth + 1, files);
+                system_files(directory, (&real, &path), names, depth + 1, files);
             }
         } else if files.len() < MAX_FILES && real.is_file() {
-            let read = read_bounded(&real, MAX_TEMPLATE_BYTES).ok();
+            let read = read_within(directory, &real, MAX_TEMPLATE_BYTES).ok();
             let text = read.filter(|bytes| bytes.len() as u64 <= MAX_TEMPLATE_BYTES);
             let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
             let readable = text.is_some();

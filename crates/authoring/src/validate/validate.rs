@@ -21,10 +21,11 @@ use bcc_check::templates::deduplication::{confirmed, joined, without_template_du
 use bcc_check::test::{examine_test, outline};
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::{DiscoveredFiles, FileRole, FoundFile, current_directory, walk};
-use bcc_engine::discovery::written_path::{normalize, resolve};
+use bcc_engine::discovery::written_path::resolve;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::files::TemplateFolders;
+use bcc_engine::files::within::normalize;
 use bcc_engine::project::given_directory;
 use bcc_lang::script::read::{scheme as scheme_of, skill_paths, tested_script};
 use bcc_lang::source::compose::parse;

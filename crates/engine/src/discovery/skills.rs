@@ -8,7 +8,7 @@ use crate::discovery::documents::is_document;
 use crate::discovery::names::PathNames;
 use crate::discovery::walk::USUAL_FOLDERS;
 use crate::discovery::walk::walk;
-use crate::discovery::written_path::{read, resolve};
+use crate::discovery::written_path::{read, resolve, unusable};
 use crate::project::{CONFIG_FILE, absolute};
 use bcc_check::document_paths::DocumentPathError;
 use bcc_check::library::{BrokenFile, SkillLibrary, SkillPathTarget};
@@ -17,7 +17,7 @@ use bcc_lang::script::read::{ScriptDocument, document, root_key};
 use bcc_lang::script::skill::WrittenSkill;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
-use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
 
 const FOLDER: &str = "skills";
 
@@ -29,7 +29,7 @@ pub fn library(project: &Path, names: &PathNames) -> SkillLibrary {
     let walked = walk(&[folder], names);
     library.complete = walked.diagnostics.is_empty();
     for found in walked.found {
-        match skill(&found.path, &found.shown) {
+        match skill(found.read(MAX_FILE_BYTES as u64).map_err(|error| unusable(&error)), &found.shown) {
             Read::Skill(file, skill) => library.add(&file, &skill),
             Read::Other => {}
             Read::Unreadable(diagnostics) => {
@@ -50,7 +50,7 @@ pub fn folder(project: &Path) -> Option<PathBuf> {
 }
 
 /// The possible project directories of an unmarked `project`: the parents of its enclosing usual folders, such as `scripts/`.
-fn possible_projects(project: &Path) -> impl Iterator<Item = &Path> {
+pub(crate) fn possible_projects(project: &Path) -> impl Iterator<Item = &Path> {
     let usual = |name: &OsStr| USUAL_FOLDERS.iter().any(|usual| name == *usual);
     // A folder `.bcc` does not mark it here: the store of the first run would hide the skills from the second run.
     let marked = [CONFIG_FILE, "_system"].iter().any(|name| project.join(name).exists());
@@ -86,7 +86,7 @@ fn skill_at_path(
     if !real.starts_with(project) {
         return SkillPathTarget::Unusable(DocumentPathError::Outside);
     }
-    match skill(real, &names.display_name(real)) {
+    match skill(read(real), &names.display_name(real)) {
         Read::Skill(file, skill) => {
             library.prefer(&file, &skill);
             SkillPathTarget::Skill(skill.id.value)
@@ -108,8 +108,8 @@ enum Read {
     Rejected(DocumentPathError),
 }
 
-fn skill(path: &Path, shown: &str) -> Read {
-    let bytes = match read(path) {
+fn skill(bytes: Result<Vec<u8>, DocumentPathError>, shown: &str) -> Read {
+    let bytes = match bytes {
         Ok(bytes) => bytes,
         Err(error) => return Read::Rejected(error),
     };

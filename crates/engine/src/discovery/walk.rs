@@ -10,8 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::discovery::names::PathNames;
+use crate::discovery::skills::possible_projects;
 use crate::error::EngineError;
-use crate::project::{CONFIG_FILE, absolute};
+use crate::files::read_bounded;
+use crate::files::within::{read_within, resolve_within};
+use crate::project::{CONFIG_FILE, absolute, is_marked, nearest};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
@@ -56,7 +59,22 @@ pub struct FoundFile {
     pub shown: String,
     /// Whether the file itself was named, not only a folder above it.
     pub named: bool,
+    /// The folder that no link may lead out of, if the file was found below a folder: the project, or the searched folder.
+    pub boundary: PathBuf,
     pub role: FileRole,
+}
+
+impl FoundFile {
+    /// Reads it. A file that was named may be a link to any file.
+    ///
+    /// # Errors
+    /// As [`read_bounded`] and [`read_within`].
+    pub fn read(&self, max_bytes: u64) -> io::Result<Vec<u8>> {
+        match self.named {
+            true => read_bounded(&self.path, max_bytes),
+            false => read_within(&self.boundary, &self.path, max_bytes),
+        }
+    }
 }
 
 /// The result of a walk.
@@ -80,7 +98,7 @@ fn walk_limited(roots: &[PathBuf], names: &PathNames, max_entries: usize) -> Dis
         if root.is_dir() {
             walker.below(root);
         } else {
-            walker.file(root.clone(), absolute(root), true);
+            walker.file(root.clone(), absolute(root), None);
         }
     }
     let mut walk = walker.walk;
@@ -102,6 +120,7 @@ impl Walker<'_> {
     /// Searches a folder, without recursion: a tree of links may be deeper than the stack.
     fn below(&mut self, root: &Path) {
         let mut pending = vec![(root.to_path_buf(), absolute(root), 0)];
+        let boundary = boundary(&absolute(root));
         while let Some((folder, real, depth)) = pending.pop() {
             // A visited folder is part of a loop of links, or was named twice.
             if self.full || !self.walk.folders.insert(real.clone()) {
@@ -123,7 +142,7 @@ impl Walker<'_> {
             };
             entries.sort();
             for path in entries {
-                self.entry(path, &real, depth, &mut pending);
+                self.entry(path, (&real, &boundary), depth, &mut pending);
             }
         }
     }
@@ -143,7 +162,13 @@ impl Walker<'_> {
         Ok(paths)
     }
 
-    fn entry(&mut self, path: PathBuf, folder: &Path, depth: usize, pending: &mut Vec<(PathBuf, PathBuf, usize)>) {
+    fn entry(
+        &mut self,
+        path: PathBuf,
+        (folder, boundary): (&Path, &Path),
+        depth: usize,
+        pending: &mut Vec<(PathBuf, PathBuf, usize)>,
+    ) {
         let Some(name) = path.file_name() else { return };
         if name.as_encoded_bytes().starts_with(b".") {
             return;
@@ -151,15 +176,21 @@ impl Walker<'_> {
         let link = path.is_symlink();
         let real = if link { absolute(&path) } else { folder.join(name) };
         if path.is_dir() {
-            if !GENERATED_FOLDERS.iter().any(|generated| name == *generated) {
-                pending.push((path, real, depth + 1));
+            if GENERATED_FOLDERS.iter().any(|generated| name == *generated) {
+                return;
+            }
+            match resolve_within(boundary, &path) {
+                Ok(_) => pending.push((path, real, depth + 1)),
+                Err(error) => self.report_unsearched(&path, error.to_message()),
             }
         } else if is_yaml(&path) || template_place(&real).is_some() {
-            self.file(path, real, false);
+            self.file(path, real, Some(boundary));
         }
     }
 
-    fn file(&mut self, path: PathBuf, real: PathBuf, named: bool) {
+    /// Adds a file that was found below a folder, or one without a boundary, which was named.
+    fn file(&mut self, path: PathBuf, real: PathBuf, boundary: Option<&Path>) {
+        let named = boundary.is_none();
         if let Some(found) = self.seen.get(&real).and_then(|index| self.walk.found.get_mut(*index)) {
             found.named |= named;
             return;
@@ -170,7 +201,9 @@ impl Walker<'_> {
             None => FileRole::Document,
         };
         self.seen.insert(real.clone(), self.walk.found.len());
-        self.walk.found.push(FoundFile { shown: self.names.display_name(&path), path, resolved: real, named, role });
+        let boundary = boundary.map(Path::to_path_buf).unwrap_or_default();
+        let shown = self.names.display_name(&path);
+        self.walk.found.push(FoundFile { shown, path, resolved: real, named, boundary, role });
     }
 
     fn report_unsearched(&mut self, path: &Path, reason: Message) {
@@ -178,6 +211,13 @@ impl Walker<'_> {
         let message = msg!("the folder {shown} was not searched: {reason}");
         self.walk.diagnostics.push(unreadable(&shown, message));
     }
+}
+
+/// The folder that links below `folder`, an absolute path, must not lead out of: the directory of its project, or the folder itself.
+pub fn boundary(folder: &Path) -> PathBuf {
+    let project = nearest(folder);
+    let boundary = if is_marked(&project) { &project } else { possible_projects(folder).next().unwrap_or(folder) };
+    boundary.to_path_buf()
 }
 
 pub fn current_directory() -> Result<PathBuf, EngineError> {

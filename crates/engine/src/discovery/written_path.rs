@@ -3,9 +3,10 @@
 
 use bcc_lang::message::ToMessage;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::files::read_bounded;
+use crate::files::within::normalize;
 use crate::project::absolute;
 use bcc_check::document_paths::DocumentPathError;
 use bcc_lang::source::text::MAX_FILE_BYTES;
@@ -24,29 +25,17 @@ pub fn resolve(written: &str, real: &Path) -> Result<PathBuf, DocumentPathError>
     Ok(normalize(&absolute(&real.parent().unwrap_or(real).join(written))))
 }
 
-/// The bytes of the file at `real`.
+/// The bytes of the file at `real`, a path that [`resolve`] returned.
 pub fn read(real: &Path) -> Result<Vec<u8>, DocumentPathError> {
     if real.is_dir() {
         return Err(DocumentPathError::Folder);
     }
-    match read_bounded(real, MAX_FILE_BYTES as u64) {
-        Ok(bytes) => Ok(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DocumentPathError::Absent),
-        Err(error) => Err(DocumentPathError::Unreadable(error.to_message())),
-    }
+    read_bounded(real, MAX_FILE_BYTES as u64).map_err(|error| unusable(&error))
 }
 
-/// The path without `.` and `..`. The system resolves them only for existing paths.
-pub fn normalize(path: &Path) -> PathBuf {
-    let mut normalized = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                normalized.pop();
-            }
-            other => normalized.push(other),
-        }
+pub(crate) fn unusable(error: &io::Error) -> DocumentPathError {
+    match error.kind() {
+        io::ErrorKind::NotFound => DocumentPathError::Absent,
+        _ => DocumentPathError::Unreadable(error.to_message()),
     }
-    normalized
 }

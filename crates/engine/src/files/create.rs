@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::files::write::{TemporaryFile, temporary_name};
+use crate::files::temporary::{TemporaryFile, temporary_name};
 
 /// Writes `bytes` to a new file: a reader sees no file or the complete one. Returns whether it was created; an existing file,
 /// folder or link of this name is left unchanged. The parent folder must exist.
@@ -17,7 +17,7 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
     let temporary = TemporaryFile::with_default_permissions(path)?;
     temporary.write(bytes)?;
-    match fs::hard_link(temporary.path(), path) {
+    match temporary.link(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         // Some file systems do not support hard links. A file that is created at this moment is then overwritten.

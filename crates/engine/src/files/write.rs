@@ -1,23 +1,17 @@
 //! Replaces files atomically, with their permissions. All files that replace others are written here.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, OFlags, access, fcntl_getfl, fcntl_setfl};
 
-/// The permission bits of a mode.
-const PERMISSIONS: u32 = 0o7777;
+use crate::files::not_regular;
+use crate::files::temporary::TemporaryFile;
 
 /// The write bits: of the owner, the group and others.
 const WRITABLE: u32 = 0o222;
-
-/// The mode of a new file, before the `umask`.
-const DEFAULT_MODE: u32 = 0o666;
-
-/// The mode of a file that will replace another one, while it is written.
-const PRIVATE_MODE: u32 = 0o600;
 
 /// The limit on chained links, as in operating systems.
 const MAX_LINKS: usize = 40;
@@ -32,6 +26,23 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut replacing = FileReplacement::start(path)?;
     replacing.write_all(bytes)?;
     replacing.finish()
+}
+
+/// [`replace`] for a file that only its owner may read or write, whatever its permissions were and whatever the `umask` is.
+///
+/// # Errors
+/// As [`replace`]; also for everything that is not a regular file.
+pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let real = match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => return Err(not_regular()),
+        Ok(_) => fs::canonicalize(path)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => resolve_links(path)?,
+        Err(error) => return Err(error),
+    };
+    fs::create_dir_all(folder_of(&real))?;
+    let temporary = TemporaryFile::with_private_permissions(&real)?;
+    temporary.write(bytes)?;
+    temporary.replace(&real)
 }
 
 /// [`replace`] in pieces, for contents that need not be in memory completely. If it is dropped before
@@ -88,7 +99,7 @@ impl FileReplacement {
         match self.target {
             Target::Direct(_) => Ok(()),
             Target::Replacement { temporary, real, original } => {
-                temporary.file.sync_all()?;
+                temporary.file().sync_all()?;
                 if let Some(metadata) = original {
                     // In a shared folder this can fail: the new file then belongs to the current user.
                     let _ = temporary.copy_owner(&metadata);
@@ -102,7 +113,7 @@ impl FileReplacement {
     fn file(&mut self) -> &File {
         match &self.target {
             Target::Direct(file) => file,
-            Target::Replacement { temporary, .. } => &temporary.file,
+            Target::Replacement { temporary, .. } => temporary.file(),
         }
     }
 }
@@ -153,93 +164,18 @@ fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("its links form a loop"))
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
 }
 
-/// A hidden name in the same folder that is unique and cannot be predicted.
-pub fn temporary_name(path: &Path) -> io::Result<PathBuf> {
-    if path.file_name().is_none() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no file name"));
-    }
-    // Not made from the file name, which may already have the maximum length.
-    Ok(folder_of(path).join(format!(".bcc-{}", uuid::Uuid::now_v7().simple())))
-}
-
-/// A new file in the folder of another one. It is removed unless it replaces that file.
-#[derive(Debug)]
-pub struct TemporaryFile {
-    path: PathBuf,
-    file: File,
-}
-
-impl TemporaryFile {
-    fn new(real: &Path, mode: u32) -> io::Result<Self> {
-        let path = temporary_name(real)?;
-        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
-        Ok(Self { path, file })
-    }
-
-    /// Creates an empty file next to `real`, with the permissions of a new file. It opens no existing file and follows no link.
-    pub(crate) fn with_default_permissions(real: &Path) -> io::Result<Self> {
-        Self::new(real, DEFAULT_MODE)
-    }
-
-    /// The same, readable only by its owner, to replace an existing file.
-    pub fn with_private_permissions(real: &Path) -> io::Result<Self> {
-        Self::new(real, PRIVATE_MODE)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Writes the contents and syncs them to disk.
-    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        (&self.file).write_all(bytes)?;
-        self.file.sync_all()
-    }
-
-    /// Sets the owner and the group to those of `like`, if they differ.
-    pub fn copy_owner(&self, like: &Metadata) -> io::Result<()> {
-        let own = self.file.metadata()?;
-        if (own.uid(), own.gid()) == (like.uid(), like.gid()) {
-            return Ok(());
-        }
-        fchown(&self.file, Some(like.uid()), Some(like.gid()))
-    }
-
-    pub fn copy_permissions(&self, like: &Metadata) -> io::Result<()> {
-        self.file.set_permissions(Permissions::from_mode(like.mode() & PERMISSIONS))?;
-        self.file.sync_all()
-    }
-
-    /// Renames it to `real`, and replaces an existing file.
-    ///
-    /// # Errors
-    /// Errors of the operating system; the temporary file is removed then.
-    pub fn replace(self, real: &Path) -> io::Result<()> {
-        fs::rename(&self.path, real)?;
-        // Syncing the folder makes the new name durable. An error here is harmless and cannot be undone.
-        let _ = File::open(folder_of(real)).map(|folder| folder.sync_all());
-        Ok(())
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        // After a rename, there is no file of this name.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().mode() & 0o777

@@ -2,6 +2,7 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::config::validation::OFFLINE;
 use crate::config::values::TextOrEnv;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::files::read_bounded;
+use crate::files::{read_bounded, read_configured};
 use crate::models::chain::chain;
 use crate::models::environment::environment_key;
 use crate::models::shared::SharedModels;
@@ -123,14 +124,15 @@ impl ModelFactory<'_> {
     pub(crate) fn replay(&self, name: &str, table: &ModelTable) -> Result<Replay, EngineError> {
         let place = table_header("models", name);
         let missing = || EngineError::usage(msg!("{place} in {CONFIG_FILE} needs `file`"));
-        let path = absolute(&self.project.directory.join(table.file.as_deref().ok_or_else(missing)?));
+        let written = Path::new(table.file.as_deref().ok_or_else(missing)?);
+        let path = absolute(&self.project.directory.join(written));
         if !self.project.trusted && !path.starts_with(&self.project.directory) {
             return Err(EngineError::usage(msg!(
                 "{place} in {CONFIG_FILE} refers to a file outside the project, and the project is not trusted"
             ))
             .with_help(msg!("run `bcc-script trust {}` once", quoted(&self.project.directory))));
         }
-        replay(&path)
+        parse_replay(&path, read_configured(&self.project.directory, written, MAX_REPLAY_BYTES))
     }
 
     /// The settings of the server of a model.
@@ -199,7 +201,7 @@ impl ModelFactory<'_> {
         }
         let Some(file) = &table.api_key_file else { return Ok(None) };
         let path = self.project.directory.join(file);
-        let bytes = read_bounded(&path, MAX_KEY_BYTES).map_err(|error| {
+        let bytes = read_configured(&self.project.directory, file.as_ref(), MAX_KEY_BYTES).map_err(|error| {
             EngineError::usage(msg!("{place}: the key file {path} cannot be read: {error}", path = path.display()))
                 .with_help("put the API key in it, or remove `api_key_file` if the server needs none")
         })?;
@@ -216,9 +218,12 @@ impl ModelFactory<'_> {
 }
 
 pub fn replay(path: &Path) -> Result<Replay, EngineError> {
+    parse_replay(path, read_bounded(path, MAX_REPLAY_BYTES))
+}
+
+fn parse_replay(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Replay, EngineError> {
     let shown = path.display().to_string();
-    let bytes = read_bounded(path, MAX_REPLAY_BYTES)
-        .map_err(|error| EngineError::usage(msg!("the replies file {shown} cannot be read: {error}")))?;
+    let bytes = bytes.map_err(|error| EngineError::usage(msg!("the replies file {shown} cannot be read: {error}")))?;
     if bytes.len() as u64 > MAX_REPLAY_BYTES {
         return Err(EngineError::usage(msg!("the replies file {shown} is larger than {MAX_REPLAY_BYTES} bytes")));
     }

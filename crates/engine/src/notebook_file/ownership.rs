@@ -2,13 +2,13 @@
 //! are never overwritten.
 
 use bcc_lang::message::msg;
-use std::fs::{File, Metadata};
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::error::EngineError;
+use crate::files::open_named;
 use bcc_runtime::notebook::export::form::ExportForm;
 use bcc_runtime::notebook::export::html::page::SESSION;
 use bcc_runtime::notebook::export::markdown::SESSION_COMMENT_START;
@@ -60,7 +60,7 @@ pub fn check_target(path: &Path, form: ExportForm, id: Option<&str>) -> Result<(
     if metadata.len() == 0 {
         return Ok(());
     }
-    let owner = owner(path, form, &metadata);
+    let owner = session_of(path, form);
     match (&owner, id) {
         (Some(owner), Some(id)) if owner == id => Ok(()),
         (Some(owner), _) => Err(EngineError::usage(msg!("{shown} is the notebook of session `{owner}`"))
@@ -71,11 +71,11 @@ pub fn check_target(path: &Path, form: ExportForm, id: Option<&str>) -> Result<(
 }
 
 /// The session of a notebook file, according to its contents.
-fn owner(path: &Path, form: ExportForm, metadata: &Metadata) -> Option<String> {
-    if metadata.len() > MAX_BYTES {
+pub fn session_of(path: &Path, form: ExportForm) -> Option<String> {
+    let file = open_named(path).ok()?;
+    if file.metadata().ok()?.len() > MAX_BYTES {
         return None;
     }
-    let file = File::open(path).ok()?;
     if form == ExportForm::Ipynb {
         let outline: Outline = serde_json::from_reader(BufReader::new(file)).ok()?;
         return Some(outline.metadata.bcc.session);

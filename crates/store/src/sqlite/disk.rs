@@ -1,4 +1,4 @@
-//! Creates files and directories that are accessible only to their owner from the moment they exist.
+//! Creates files and directories that are accessible only to their owner from the moment they exist, and opens lock files.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -11,8 +11,14 @@ pub(crate) fn sibling(file: &Path, end: &str) -> PathBuf {
     path.into()
 }
 
+/// The reason why a lock file is rejected.
+pub const NOT_A_LOCK: &str = "it is a link, or something else than a lock file; remove it, and try again";
+
+/// The maximum size of a lock file, in bytes: it contains at most a short description of its holder.
+pub(crate) const MAX_LOCK_BYTES: u64 = 1024;
+
 /// Creates one directory (0700), but none of its parents. An existing directory stays unchanged.
-pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
+pub fn private_directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -23,9 +29,62 @@ pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a file for reading and writing; creates it (0600) if it does not exist.
-pub(crate) fn private_file(path: &Path) -> io::Result<File> {
-    private_options().create(true).truncate(false).open(path)
+/// Opens a lock file for reading and writing; creates it (0600) if it does not exist. It follows no link and changes nothing in
+/// the file, which may have been put there by someone else.
+///
+/// # Errors
+/// `InvalidInput` with [`NOT_A_LOCK`] if there is something other than a short regular file with a single name.
+pub fn lock_file(path: &Path) -> io::Result<File> {
+    let not_a_lock = || io::Error::new(io::ErrorKind::InvalidInput, NOT_A_LOCK);
+    let mut options = private_options();
+    no_link(&mut options);
+    let file = options.create(true).truncate(false).open(path).map_err(|error| match path.symlink_metadata() {
+        Ok(found) if !found.is_file() => not_a_lock(),
+        _ => error,
+    })?;
+    if is_lock(&file.metadata()?) { Ok(file) } else { Err(not_a_lock()) }
+}
+
+fn is_lock(metadata: &std::fs::Metadata) -> bool {
+    metadata.is_file() && metadata.len() <= MAX_LOCK_BYTES && names(metadata) <= 1
+}
+
+/// Opens an existing lock file for reading.
+///
+/// # Errors
+/// As [`lock_file`].
+pub(crate) fn existing_lock_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    no_link(options.read(true));
+    let file = options.open(path)?;
+    if is_lock(&file.metadata()?) { Ok(file) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, NOT_A_LOCK)) }
+}
+
+/// Reads the description of the holder from a lock file that may exist; `None` for anything else, such as a link.
+pub(crate) fn read_lock_file(path: &Path) -> Option<String> {
+    let file = existing_lock_file(path).ok()?;
+    io::read_to_string(io::Read::take(file, MAX_LOCK_BYTES)).ok()
+}
+
+/// Rejects links when the file is opened, and does not wait for the other end of a pipe.
+fn no_link(options: &mut OpenOptions) {
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.bits().cast_signed());
+    }
+}
+
+/// The number of names of a file: its hard links.
+#[cfg(unix)]
+fn names(metadata: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::nlink(metadata)
+}
+
+#[cfg(not(unix))]
+fn names(_metadata: &std::fs::Metadata) -> u64 {
+    1
 }
 
 /// Creates an empty file (0600).

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::StoreError;
-use crate::sqlite::disk::{private_directory, private_file};
+use crate::sqlite::disk::{existing_lock_file, lock_file, private_directory};
 use crate::sqlite::error;
 
 /// The lock of a process that is opening the store.
@@ -41,12 +41,12 @@ impl OpeningStore {
     /// Starts to open the store with locks in `directory`, which is created.
     pub(crate) fn start(directory: &Path, store: &str) -> Result<Self, StoreError> {
         private_directory(directory).map_err(|error| error::io(store, &error))?;
-        Self::with(store, |name| private_file(&directory.join(name))).map_err(|error| error.into_store_error(store))
+        Self::with(store, |name| lock_file(&directory.join(name))).map_err(|error| error.into_store_error(store))
     }
 
     /// [`OpeningStore::start`] to read the store: creates nothing. `None` if no process has opened the store for writing.
     pub(crate) fn start_reading(directory: &Path, store: &str) -> Result<Option<Self>, StoreError> {
-        match Self::with(store, |name| File::open(directory.join(name))) {
+        match Self::with(store, |name| existing_lock_file(&directory.join(name))) {
             Ok(opening) => Ok(Some(opening)),
             Err(LockFailure::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into_store_error(store)),

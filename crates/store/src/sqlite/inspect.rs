@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::OpenFlags;
 
 use crate::error::StoreError;
-use crate::sqlite::disk::sibling;
+use crate::sqlite::disk::{read_lock_file, sibling};
 use crate::sqlite::lock;
 use crate::sqlite::open::{check_header, connect, existing, open_read_only};
 use crate::sqlite::schema::{self, MIGRATIONS};
@@ -15,9 +15,6 @@ use crate::sqlite::store::SqliteStore;
 
 /// The maximum number of lock files that are read.
 const MAX_LOCKS: usize = 1000;
-
-/// The maximum length of a holder's description, in bytes.
-const MAX_HOLDER_BYTES: u64 = 1024;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreInspection {
@@ -91,12 +88,13 @@ pub fn open_immutable(path: &Path) -> Result<SqliteStore, StoreError> {
 }
 
 fn holders(directory: &Path) -> Vec<String> {
+    if directory.is_symlink() {
+        return vec![];
+    }
     let entries = fs::read_dir(directory).into_iter().flatten().take(MAX_LOCKS);
     let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let locks = files.filter(|path| path.extension().is_some_and(|extension| extension == "lock") && path.is_file());
-    let is_short = |path: &PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_HOLDER_BYTES);
-    let mut descriptions: Vec<String> =
-        locks.filter(is_short).filter_map(|path| fs::read_to_string(path).ok()).collect();
+    let locks = files.filter(|path| path.extension().is_some_and(|extension| extension == "lock"));
+    let mut descriptions: Vec<String> = locks.filter_map(|path| read_lock_file(&path)).collect();
     descriptions.sort();
     descriptions
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::contract::SessionLock;
 use crate::error::StoreError;
-use crate::sqlite::disk::{is_same_file, private_directory, private_file, sibling};
+use crate::sqlite::disk::{MAX_LOCK_BYTES, is_same_file, lock_file, private_directory, sibling};
 use crate::sqlite::error;
 
 /// The maximum number of attempts while a previous holder keeps removing the lock file during its release, or ends.
@@ -19,9 +19,6 @@ const MAX_ATTEMPTS: u32 = 1024;
 /// process holds its locks until the system has removed its memory.
 const MAX_RELEASE_ATTEMPTS: u32 = 1000;
 const RELEASE_PAUSE: Duration = Duration::from_millis(5);
-
-/// The maximum number of bytes of a holder's description that are read.
-const MAX_HOLDER_BYTES: u64 = 1024;
 
 /// The number of characters of the hash of a session's id in the name of its lock file.
 const NAME_LENGTH: usize = 32;
@@ -71,11 +68,17 @@ fn acquire_with(
     pause: &mut dyn FnMut(),
 ) -> Result<FileLock, StoreError> {
     let report = |error: io::Error| error::io(store, &error);
+    if directory.is_symlink() {
+        return Err(StoreError::NotALock { lock: directory.display().to_string() });
+    }
     private_directory(directory).map_err(report)?;
     let path = directory.join(file_name(id));
     let mut waits = Waits::default();
     for _ in 0..MAX_ATTEMPTS {
-        let mut file = private_file(&path).map_err(report)?;
+        let mut file = lock_file(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => StoreError::NotALock { lock: path.display().to_string() },
+            _ => report(error),
+        })?;
         match file.try_lock() {
             Ok(()) if is_same_file(&path, &file) => {
                 file.set_len(0).and_then(|()| file.write_all(holder.as_bytes())).map_err(report)?;
@@ -153,7 +156,7 @@ fn is_ending(process: u32) -> bool {
 
 fn read_holder(file: File) -> String {
     let mut bytes = Vec::new();
-    match file.take(MAX_HOLDER_BYTES).read_to_end(&mut bytes) {
+    match file.take(MAX_LOCK_BYTES).read_to_end(&mut bytes) {
         Ok(length) if length > 0 => String::from_utf8_lossy(&bytes).into_owned(),
         // The holder has the lock but has not written its description yet.
         _ => "another process".to_owned(),

@@ -1,5 +1,6 @@
 //! The store in one SQLite file.
 
+pub mod disk;
 pub mod inspect;
 pub mod open;
 pub mod recover;
@@ -8,7 +9,6 @@ pub mod store;
 
 pub(crate) mod blobs;
 pub(crate) mod damage;
-pub(crate) mod disk;
 pub(crate) mod error;
 pub(crate) mod image;
 pub(crate) mod in_use;

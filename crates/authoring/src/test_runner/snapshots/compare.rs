@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use similar::TextDiff;
 
 use crate::test_runner::snapshots::files::{FOLDER, test_name};
-use bcc_engine::files::write::replace;
+use bcc_engine::files::within::{read_within, replace_within, resolve_within};
 
 /// The first line of every file.
 const HEAD: &str =
@@ -40,9 +40,9 @@ pub enum SnapshotOutcome {
     Changed,
 }
 
-/// Compares a snapshot with its file.
-pub fn compare(file: &Path, now: &str) -> SnapshotComparison {
-    match read(file) {
+/// Compares a snapshot with its file, which no link may lead out of `project`.
+pub fn compare(project: &Path, file: &Path, now: &str) -> SnapshotComparison {
+    match read(project, file) {
         Ok(None) => SnapshotComparison::Missing,
         Ok(Some(stored)) => {
             let stored = body(&stored);
@@ -54,21 +54,23 @@ pub fn compare(file: &Path, now: &str) -> SnapshotComparison {
 
 /// Stores a snapshot atomically, unless it is unchanged.
 /// Errors: why it cannot be written.
-pub fn update(file: &Path, now: &str) -> Result<SnapshotOutcome, Message> {
-    let before = read(file).unwrap_or_default();
+pub fn update(project: &Path, file: &Path, now: &str) -> Result<SnapshotOutcome, Message> {
+    let before = read(project, file).unwrap_or_default();
     if before.as_deref().map(body).as_deref() == Some(now) {
         return Ok(SnapshotOutcome::Same);
     }
-    replace(file, format!("{HEAD}{now}").as_bytes()).map_err(|error| error.to_message())?;
+    replace_within(project, file, format!("{HEAD}{now}").as_bytes()).map_err(|error| error.to_message())?;
     Ok(if before.is_some() { SnapshotOutcome::Changed } else { SnapshotOutcome::New })
 }
 
 /// The stale snapshot files of this test, which are not in `used`: of removed cases, or of a test without snapshots.
 /// Other files are ignored.
-pub fn stale(test: &Path, used: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+pub fn stale(project: &Path, test: &Path, used: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let folder = test.parent().unwrap_or_else(|| Path::new("")).join(FOLDER);
     let name = test_name(test);
-    let cases = fs::read_dir(folder.join(&name)).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let cases = folder.join(&name);
+    let entries = resolve_within(project, &cases).and_then(fs::read_dir).into_iter().flatten();
+    let cases = entries.filter_map(|entry| Some(cases.join(entry.ok()?.file_name())));
     let of_cases = cases.filter(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     let mut stale: Vec<PathBuf> = of_cases
         .chain([folder.join(format!("{name}.yaml"))])
@@ -79,14 +81,13 @@ pub fn stale(test: &Path, used: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// The text of a file; `None` if it does not exist.
-fn read(file: &Path) -> Result<Option<String>, Message> {
-    match fs::metadata(file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_message()),
-        Ok(metadata) if metadata.len() > MAX_BYTES => return Err(Message::word("it is too large for a snapshot")),
-        Ok(_) => {}
+fn read(project: &Path, file: &Path) -> Result<Option<String>, Message> {
+    match read_within(project, file, MAX_BYTES) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.to_message()),
+        Ok(bytes) if bytes.len() as u64 > MAX_BYTES => Err(Message::word("it is too large for a snapshot")),
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| Message::word("it is not UTF-8 text")),
     }
-    fs::read_to_string(file).map(Some).map_err(|error| error.to_message())
 }
 
 /// A stored text without its leading comments, with normalized line endings: version control may have changed them.
@@ -118,15 +119,16 @@ mod tests {
     fn a_snapshot_is_missing_then_the_same_then_different() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("snapshots/a/小林.yaml");
-        assert_eq!(compare(&file, "transcript: []\n"), SnapshotComparison::Missing);
-        assert_eq!(update(&file, "transcript:\n- ai: 您好\n"), Ok(SnapshotOutcome::New));
-        assert_eq!(compare(&file, "transcript:\n- ai: 您好\n"), SnapshotComparison::Same);
-        let SnapshotComparison::Differs(difference) = compare(&file, "transcript:\n- ai: 你好\n") else {
+        assert_eq!(compare(folder.path(), &file, "transcript: []\n"), SnapshotComparison::Missing);
+        assert_eq!(update(folder.path(), &file, "transcript:\n- ai: 您好\n"), Ok(SnapshotOutcome::New));
+        assert_eq!(compare(folder.path(), &file, "transcript:\n- ai: 您好\n"), SnapshotComparison::Same);
+        let SnapshotComparison::Differs(difference) = compare(folder.path(), &file, "transcript:\n- ai: 你好\n")
+        else {
             panic!("it differs")
         };
         assert!(difference.ends_with(" transcript:\n-- ai: 您好\n+- ai: 你好"), "{difference}");
-        assert_eq!(update(&file, "transcript:\n- ai: 你好\n"), Ok(SnapshotOutcome::Changed));
-        assert_eq!(compare(&file, "transcript:\n- ai: 你好\n"), SnapshotComparison::Same);
+        assert_eq!(update(folder.path(), &file, "transcript:\n- ai: 你好\n"), Ok(SnapshotOutcome::Changed));
+        assert_eq!(compare(folder.path(), &file, "transcript:\n- ai: 你好\n"), SnapshotComparison::Same);
         let left: Vec<_> = fs::read_dir(file.parent().unwrap()).unwrap().collect();
         assert_eq!(left.len(), 1, "nothing is left beside it");
     }
@@ -137,9 +139,9 @@ mod tests {
         let file = folder.path().join("a.yaml");
         let kept = "\u{feff}# somebody's remark\r\n# another\r\ntranscript:\r\n- ai: a\r\n";
         fs::write(&file, kept).unwrap();
-        assert_eq!(update(&file, "transcript:\n- ai: a\n"), Ok(SnapshotOutcome::Same));
+        assert_eq!(update(folder.path(), &file, "transcript:\n- ai: a\n"), Ok(SnapshotOutcome::Same));
         assert_eq!(fs::read_to_string(&file).unwrap(), kept);
-        assert_eq!(compare(&file, "transcript:\n- ai: a\n"), SnapshotComparison::Same);
+        assert_eq!(compare(folder.path(), &file, "transcript:\n- ai: a\n"), SnapshotComparison::Same);
     }
 
     #[test]
@@ -147,11 +149,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let of = |path: &str| folder.path().join("snapshots").join(path);
         for path in ["a.yaml", "a/one.yaml", "a/two.yaml", "a/notes.txt", "b.yaml", "ab.yaml", "b/one.yaml"] {
-            update(&of(path), "transcript: []\n").unwrap();
+            update(folder.path(), &of(path), "transcript: []\n").unwrap();
         }
         let used = BTreeSet::from([of("a/one.yaml")]);
-        assert_eq!(stale(&folder.path().join("a.yaml"), &used), [of("a/two.yaml"), of("a.yaml")]);
-        assert_eq!(stale(&folder.path().join("c.yaml"), &used), Vec::<PathBuf>::new());
+        assert_eq!(stale(folder.path(), &folder.path().join("a.yaml"), &used), [of("a/two.yaml"), of("a.yaml")]);
+        assert_eq!(stale(folder.path(), &folder.path().join("c.yaml"), &used), Vec::<PathBuf>::new());
     }
 
     #[test]
@@ -159,7 +161,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
         fs::write(&file, [0xff, 0xfe, 0xff]).unwrap();
-        assert!(matches!(compare(&file, "transcript: []\n"), SnapshotComparison::Unreadable(_)));
+        assert!(matches!(compare(folder.path(), &file, "transcript: []\n"), SnapshotComparison::Unreadable(_)));
     }
 
     #[test]

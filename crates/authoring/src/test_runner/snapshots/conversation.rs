@@ -32,7 +32,7 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, overw
         }
     };
     if overwrite {
-        match update(&file, &now) {
+        match update(&test.boundary, &file, &now) {
             Ok(SnapshotOutcome::Same) => {}
             Ok(SnapshotOutcome::New) => ran.notes.push(msg!("the snapshot {name} is new")),
             Ok(SnapshotOutcome::Changed) => ran.notes.push(msg!("the snapshot {name} was updated")),
@@ -43,7 +43,7 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, overw
         }
         return;
     }
-    let (message, found, help) = match compare(&file, &now) {
+    let (message, found, help) = match compare(&test.boundary, &file, &now) {
         SnapshotComparison::Same => return,
         SnapshotComparison::Missing => {
             let help = "run the test with `--update` to save it, and review what is saved";
@@ -95,7 +95,7 @@ pub fn stale(tests: &Tests, ran: &[TestResult]) -> Vec<String> {
             let folder = Path::new(test.file.name()).parent().unwrap_or_else(|| Path::new(""));
             let real = test.real.parent().unwrap_or_else(|| Path::new(""));
             let named = |file: PathBuf| file.strip_prefix(real).map(|end| folder.join(end)).unwrap_or(file);
-            let files = compare::stale(&test.real, &used).into_iter().map(named);
+            let files = compare::stale(&test.boundary, &test.real, &used).into_iter().map(named);
             stale.extend(files.map(|file| file.to_string_lossy().replace('\\', "/")));
         }
     }

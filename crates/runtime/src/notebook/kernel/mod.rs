@@ -6,6 +6,8 @@ pub mod location;
 pub mod specs;
 
 #[cfg(feature = "jupyter")]
+mod directory;
+#[cfg(feature = "jupyter")]
 mod execution;
 #[cfg(feature = "jupyter")]
 pub mod jupyter;

@@ -1,11 +1,11 @@
 //! The process of a kernel. It starts in its own process group, receives its ports in a private connection file, and is killed
 //! with all processes of its group.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Result, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,30 +16,13 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 
+use crate::notebook::kernel::directory::KernelDirectory;
 use crate::notebook::kernel::location::KernelLocation;
-use crate::notebook::kernel::message::{Identity, random};
+use crate::notebook::kernel::message::Identity;
 use crate::notebook::kernel::specs::KernelSpec;
 
 /// The maximum stored size of the standard error of the process, in bytes; the end is stored.
 const MAX_STDERR_BYTES: usize = 8 * 1024;
-
-/// A temporary directory, which is removed when this is dropped.
-#[derive(Debug)]
-struct TempDirectory(PathBuf);
-
-impl TempDirectory {
-    fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("bcc-script-{}", random(8)?));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for TempDirectory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ports {
@@ -59,13 +42,13 @@ pub(crate) struct Process {
     group: Option<Pid>,
     stderr: Arc<Mutex<Vec<u8>>>,
     stderr_reader: Option<JoinHandle<()>>,
-    _directory: TempDirectory,
+    _directory: KernelDirectory,
 }
 
 impl Process {
     pub(crate) fn start(spec: &KernelSpec, location: &KernelLocation, identity: &Identity) -> Result<Self> {
-        let directory = TempDirectory::new()?;
-        let file = directory.0.join("connection.json");
+        let directory = KernelDirectory::new(&location.variables)?;
+        let file = directory.path().join("connection.json");
         // The listeners are kept until the process has started, so that the system does not assign these ports to another
         // program before.
         let listeners = (0..5).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<Vec<_>>>()?;

@@ -6,6 +6,7 @@ use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -161,7 +162,13 @@ fn path_variable(variables: &BTreeMap<String, String>, name: &str) -> Option<Pat
 
 fn read(name: &str, directory: &Path, data: &Path) -> Option<KernelSpec> {
     let mut text = String::new();
-    let file = std::fs::File::open(directory.join("kernel.json")).ok()?;
+    // Without `NONBLOCK`, opening a pipe would block until there is a writer.
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    let file = options.open(directory.join("kernel.json")).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
     file.take(MAX_SPEC_BYTES).read_to_string(&mut text).ok()?;
     let spec_file: SpecFile = serde_json::from_str(&text).ok()?;
     let mut argv: Vec<String> =

@@ -1,0 +1,203 @@
+//! Opens the files of a project: no link leads out of its directory. Paths that the person named are opened by `read_bounded`, which
+//! follows links.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+
+use crate::files::write::{folder_of, replace};
+use crate::files::{not_regular, read_file};
+
+const LINK_OUT: &str = "it is a link that leads out of the project; replace it with a copy of what it leads to";
+const BELOW_LINK_OUT: &str =
+    "a folder of its path is a link that leads out of the project; replace the link with a copy of the folder";
+
+/// The real path of what is at `path` in the directory `root`.
+///
+/// # Errors
+/// Errors of the operating system; `PermissionDenied` with the reason if a link leads out of `root`.
+pub fn resolve_within(root: &Path, path: &Path) -> io::Result<PathBuf> {
+    let (root, inside) = resolve(root, path)?;
+    // Joining nothing would add a separator.
+    Ok(if inside.as_os_str().is_empty() { root } else { root.join(inside) })
+}
+
+/// The real path of `root`, and that of `path` relative to it.
+fn resolve(root: &Path, path: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let (real, root) = (fs::canonicalize(path)?, fs::canonicalize(root)?);
+    if let Ok(inside) = real.strip_prefix(&root) {
+        let inside = inside.to_path_buf();
+        return Ok((root, inside));
+    }
+    let reason = if path.is_symlink() { LINK_OUT } else { BELOW_LINK_OUT };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+}
+
+/// Reads a regular file of the project in `root`, of at most `max_bytes` bytes. Of a larger file, one more byte is read, so that
+/// the caller can tell. Opening it has no effect, and does not wait, whatever is there.
+///
+/// # Errors
+/// As [`resolve_within`]; `InvalidInput` for everything that is not a regular file.
+pub fn read_within(root: &Path, path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let (root, inside) = resolve(root, path)?;
+    read_file(open_without_links(&root, &inside)?, max_bytes)
+}
+
+/// [`replace`] for a file of the project in `root`. Creates missing folders.
+///
+/// # Errors
+/// As [`replace`] and [`resolve_within`]; also for everything that is not a regular file.
+pub fn replace_within(root: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let existing = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(root);
+    let real = resolve_within(root, existing)?;
+    if existing == path && !real.is_file() {
+        return Err(not_regular());
+    }
+    let missing = path.strip_prefix(existing).unwrap_or(Path::new(""));
+    // Joining nothing would add a separator.
+    replace(&if existing == path { real } else { real.join(missing) }, bytes)
+}
+
+/// The path without `.` and `..`. The system resolves them only for existing paths.
+pub fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normalized.pop();
+            }
+            other => normalized.push(other),
+        }
+    }
+    normalized
+}
+
+/// Opens the regular file `inside` the directory `root`, one folder after the other: a link that takes the place of a part of the path
+/// meanwhile is an error.
+fn open_without_links(root: &Path, inside: &Path) -> io::Result<File> {
+    let folder_flags = OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // Reading a file needs no permission to list its folders.
+    #[cfg(target_os = "linux")]
+    let folder_flags = folder_flags | OFlags::PATH;
+    let mut folder = openat(CWD, root, folder_flags, Mode::empty())?;
+    for part in folder_of(inside).components() {
+        match part {
+            Component::CurDir => {}
+            Component::Normal(name) => folder = openat(&folder, name, folder_flags, Mode::empty())?,
+            _ => return Err(not_regular()),
+        }
+    }
+    let name = inside.file_name().ok_or_else(not_regular)?;
+    let regular = |mode| match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => Ok(()),
+        _ => Err(not_regular()),
+    };
+    // Checked before it is opened, because opening some devices has effects, and again after that, because it may have been
+    // replaced with a pipe. Without `NONBLOCK`, opening a pipe would block until there is a writer.
+    regular(statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+    regular(rustix::fs::fstat(&file)?.st_mode)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::read_configured;
+    use std::os::unix::fs::symlink;
+
+    /// A project, and a folder next to it.
+    fn folders() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let project = directory.path().join("project");
+        fs::create_dir_all(project.join("deep/er")).unwrap();
+        fs::create_dir_all(directory.path().join("outside/project")).unwrap();
+        fs::write(project.join("deep/file"), "inside").unwrap();
+        fs::write(directory.path().join("outside/secret"), "secret").unwrap();
+        (directory, project)
+    }
+
+    #[test]
+    fn links_are_followed_inside_the_project_and_nowhere_else() {
+        let (directory, project) = folders();
+        let at = |name: &str| project.join(name);
+        symlink("deep/file", at("relative")).unwrap();
+        symlink(at("relative"), at("absolute")).unwrap();
+        symlink("deep", at("folder")).unwrap();
+        for name in ["deep/file", "relative", "absolute", "folder/file", "deep/../folder/er/../file"] {
+            assert_eq!(read_within(&project, &at(name), 100).unwrap(), b"inside", "{name}");
+        }
+        symlink("../outside/secret", at("out")).unwrap();
+        symlink("out", at("again")).unwrap();
+        symlink("../outside", at("outer")).unwrap();
+        symlink("/proc/self", at("self")).unwrap();
+        symlink("/proc/self/environ", at("environ")).unwrap();
+        // A name that only starts like the project.
+        fs::create_dir(directory.path().join("project2")).unwrap();
+        fs::write(directory.path().join("project2/secret"), "secret").unwrap();
+        symlink("../project2/secret", at("similar")).unwrap();
+        for name in ["out", "again", "outer/secret", "self/environ", "environ", "similar", "../outside/secret"] {
+            let error = read_within(&project, &at(name), 100).unwrap_err();
+            assert!(error.to_string().contains("leads out of the project"), "{name}: {error}");
+            let error = replace_within(&project, &at(name), b"new").unwrap_err();
+            assert!(error.to_string().contains("leads out of the project"), "{name}: {error}");
+        }
+        assert_eq!(fs::read(directory.path().join("outside/secret")).unwrap(), b"secret");
+        assert!(replace_within(&project, &at("outer/new/file"), b"new").is_err());
+        assert_eq!(fs::read_dir(directory.path().join("outside")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_link_that_replaces_a_part_of_the_path_meanwhile_is_not_followed() {
+        let (directory, project) = folders();
+        let real = fs::canonicalize(&project).unwrap();
+        symlink("../outside/secret", project.join("out")).unwrap();
+        symlink(directory.path().join("outside"), project.join("outer")).unwrap();
+        assert!(open_without_links(&real, Path::new("deep/file")).is_ok());
+        for name in ["out", "outer/secret", "../outside/secret"] {
+            assert!(open_without_links(&real, Path::new(name)).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_the_configuration_names_is_outside_only_if_its_path_says_so() {
+        let (directory, project) = folders();
+        let outside = directory.path().join("outside/secret");
+        symlink("../outside/secret", project.join("key")).unwrap();
+        for name in ["key", "deep/../key", "./key"] {
+            assert!(read_configured(&project, Path::new(name), 100).is_err(), "{name}");
+        }
+        for name in [Path::new("../outside/secret"), &outside] {
+            assert_eq!(read_configured(&project, name, 100).unwrap(), b"secret", "{}", name.display());
+        }
+        assert_eq!(read_configured(&project, Path::new("deep/file"), 100).unwrap(), b"inside");
+    }
+
+    #[test]
+    fn pipes_devices_and_folders_are_not_opened() {
+        let (_directory, project) = folders();
+        rustix::fs::mknodat(CWD, project.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        for name in ["pipe", "deep"] {
+            let error = read_within(&project, &project.join(name), 100).unwrap_err();
+            assert!(error.to_string().contains("not a regular file"), "{name}: {error}");
+            assert!(replace_within(&project, &project.join(name), b"new").is_err(), "{name}");
+        }
+        assert!(open_without_links(Path::new("/dev"), Path::new("null")).is_err());
+    }
+
+    #[test]
+    fn files_are_replaced_and_created_with_their_folders() {
+        let (_directory, project) = folders();
+        symlink("deep", project.join("folder")).unwrap();
+        for name in ["deep/file", "folder/new", "a/b/c"] {
+            replace_within(&project, &project.join(name), b"new").unwrap();
+            assert_eq!(fs::read(project.join(name)).unwrap(), b"new", "{name}");
+        }
+        symlink("nowhere", project.join("broken")).unwrap();
+        assert!(replace_within(&project, &project.join("broken"), b"new").is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! Checks what an output would replace: only a document of the same form, as this program has written it before.
+
+use bcc_lang::message::language::Language;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use std::path::Path;
+
+use bcc_engine::error::EngineError;
+use bcc_engine::files::read_bounded;
+use bcc_engine::notebook_file::ownership::session_of;
+use bcc_runtime::notebook::export::form::ExportForm;
+
+/// The number of bytes at the start of a file that show its form.
+const START_BYTES: u64 = 8 * 1024;
+
+/// The start of every file of SQLite.
+const SQLITE: &str = "SQLite format 3\0";
+
+/// What this program writes to a file that a person names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputForm {
+    /// A session as JSON.
+    Session,
+    /// A session as Markdown: its notebook or its transcript.
+    Markdown,
+    /// A session as an HTML page.
+    Page,
+    /// A notebook for Jupyter.
+    Notebook,
+    Mermaid,
+    Dot,
+    Junit,
+    CoverageTable,
+    CoverageJson,
+    CoveragePage,
+    ManualPage,
+}
+
+/// Refuses to replace the file at `path`, unless it is empty or has this form. What is not a regular file is written to, not replaced.
+pub fn check_output(path: &Path, form: OutputForm, force: bool) -> Result<(), EngineError> {
+    let metadata = path.metadata();
+    if force || !metadata.is_ok_and(|found| found.is_file() && found.len() > 0) {
+        return Ok(());
+    }
+    let shown = path.display();
+    let start = read_bounded(path, START_BYTES)
+        .map_err(|error| EngineError::usage(msg!("{shown} already exists and cannot be read: {error}")))?;
+    let start = String::from_utf8_lossy(&start);
+    if form.matches(path, &start) {
+        return Ok(());
+    }
+    let message = match start.starts_with(SQLITE) {
+        true => msg!("{shown} is a session store or another database, and would be replaced"),
+        false => msg!("{shown} already exists, is not {what}, and would be replaced", what = form.describe()),
+    };
+    Err(EngineError::usage(message)
+        .with_help("nothing was written; choose another file, or use `--force` to replace it"))
+}
+
+impl OutputForm {
+    fn describe(self) -> Message {
+        Message::word(match self {
+            Self::Session => "a session that was exported as JSON",
+            Self::Markdown => "a session that was exported as Markdown",
+            Self::Page => "a session that was exported as an HTML page",
+            Self::Notebook => "a notebook that was exported",
+            Self::Mermaid => "a Mermaid flowchart",
+            Self::Dot => "a Graphviz graph of a script",
+            Self::Junit => "a JUnit report of tests",
+            Self::CoverageTable | Self::CoverageJson | Self::CoveragePage => "a coverage report of this format",
+            Self::ManualPage => "a manual page of this program",
+        })
+    }
+
+    /// Whether a file with this start has this form.
+    fn matches(self, path: &Path, start: &str) -> bool {
+        let json = |fields: &str| start.split_whitespace().collect::<String>().starts_with(fields);
+        match self {
+            Self::Session => json(r#"{"version":1,"session":{"#),
+            Self::Markdown => session_of(path, ExportForm::Markdown).is_some() || is_transcript(start),
+            Self::Page => session_of(path, ExportForm::Html).is_some(),
+            Self::Notebook => session_of(path, ExportForm::Ipynb).is_some(),
+            Self::Mermaid => start.starts_with("flowchart "),
+            Self::Dot => start.starts_with("digraph script {"),
+            Self::Junit => start.contains("<testsuites name=\"bcc-script test\""),
+            Self::CoverageTable => languages().any(|language| start.starts_with(&*language.translate("Coverage"))),
+            Self::CoverageJson => json(r#"{"version":1,"total":{"#),
+            Self::CoveragePage => {
+                let generator = "<meta name=\"generator\" content=\"bcc-script\">\n<title>Test coverage · ";
+                start.contains(generator)
+            }
+            Self::ManualPage => start.contains("\n.TH bcc-script"),
+        }
+    }
+}
+
+/// Whether a Markdown document starts like the transcript of a session, in any language.
+fn is_transcript(start: &str) -> bool {
+    start.starts_with("# ")
+        && languages().any(|language| {
+            let line = language.format("- session: {id} ({status})", &[("id", "\0"), ("status", "")]);
+            let label = line.split('\0').next().unwrap_or_default();
+            start.lines().any(|line| line.starts_with(label))
+        })
+}
+
+fn languages() -> impl Iterator<Item = Language> {
+    [Language::English, Language::Chinese].into_iter()
+}
