@@ -18,7 +18,9 @@ use bcc_store::contract::Store;
 /// The options of the command that resumes a session.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeHint {
-    /// The store, if it is not the default one.
+    /// The project, if it is not that of the current directory.
+    pub project: Option<PathBuf>,
+    /// The store, if it is not the default one of the project.
     pub store: Option<PathBuf>,
     /// Whether the configuration was trusted for this run only.
     pub trust: bool,
@@ -123,7 +125,12 @@ fn interrupted(front: FrontEnd, resume: &str) -> Exit {
 impl ResumeHint {
     /// The command that resumes the session `id`.
     pub fn command(&self, id: &str) -> String {
-        let mut command = format!("bcc-script sessions resume {id}");
+        // An id that comes from the store of somebody else may contain anything.
+        let mut command = format!("bcc-script sessions resume {}", quoted(id));
+        if let Some(project) = &self.project {
+            command.push_str(" --project ");
+            command.push_str(&quoted(project));
+        }
         if let Some(store) = &self.store {
             command.push_str(" --store ");
             command.push_str(&quoted(store));

@@ -31,6 +31,7 @@ mod stores;
 mod templates;
 mod terminal;
 mod test_runner;
+mod trust;
 mod validate;
 mod validate_folders;
 mod watch;
