@@ -290,6 +290,8 @@ fn trust_covers_everything_that_may_run() {
         change(&mine);
         refused(&run(&[]), &["is not trusted any more", shown, "bcc-script trust"]);
         refused(&run(&["--session", "new"]), &[shown]);
+        let doctor = by_person(&home, &mine, &["doctor"], "");
+        assert!(doctor.out.contains(shown), "{doctor:?}");
         assert_eq!(ran(&home).lines().count(), count + 2 * number, "{shown}");
         assert_eq!(run(&["--trust"]).code, Some(0), "{shown}");
         refused(&run(&[]), &[shown]);

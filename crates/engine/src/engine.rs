@@ -353,7 +353,7 @@ impl Engine {
     fn replies_outside<'s>(&self, settings: &'s RunSettings) -> Option<&'s str> {
         let model = settings.model.as_deref().and_then(|model| model.strip_prefix("replay:"));
         let file = settings.replay.as_deref().or(model)?;
-        (!absolute(Path::new(file)).starts_with(&self.project.directory)).then_some(file)
+        (!absolute(Path::new(file)).starts_with(absolute(&self.project.directory))).then_some(file)
     }
 
     /// Refuses to read a file outside the project that only the store names, because the store may come from somebody else.

@@ -53,7 +53,8 @@ impl RunSettings {
     /// `Usage` if they differ, unless the person named the project (`any_project`).
     pub fn place(&self, id: &str, here: &Path, any_project: bool) -> Result<SessionPlace, EngineError> {
         // A project that was moved takes its store with it.
-        let other = self.project.as_deref().map(Path::new).filter(|own| own.is_dir() && absolute(own) != *here);
+        let other =
+            self.project.as_deref().map(Path::new).filter(|own| own.is_dir() && absolute(own) != absolute(here));
         let Some(own) = other else { return Ok(SessionPlace::Here) };
         if any_project {
             return Ok(SessionPlace::Elsewhere);

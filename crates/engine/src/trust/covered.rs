@@ -56,7 +56,8 @@ pub fn covered_files(directory: &Path, config: &Config) -> Result<Option<FileHas
         if hashes.len() >= MAX_FILES {
             return Err(msg!("the project has more than {MAX_FILES} files that may run"));
         }
-        let bytes = read_bounded(&path, MAX_FILE_BYTES).map_err(|error| msg!("{name} cannot be read: {error}"))?;
+        let bytes =
+            read_bounded(&path, MAX_FILE_BYTES).map_err(|error| msg!("{path} cannot be read: {error}", path = name))?;
         total += bytes.len() as u64;
         if bytes.len() as u64 > MAX_FILE_BYTES {
             return Err(msg!("{name} is larger than {MAX_FILE_BYTES} bytes"));
