@@ -126,7 +126,8 @@ impl ResumeHint {
     /// The command that resumes the session `id`.
     pub fn command(&self, id: &str) -> String {
         // An id that comes from the store of somebody else may contain anything.
-        let mut command = format!("bcc-script sessions resume {}", quoted(id));
+        let id = quoted(id);
+        let mut command = format!("bcc-script sessions resume {id}");
         if let Some(project) = &self.project {
             command.push_str(" --project ");
             command.push_str(&quoted(project));

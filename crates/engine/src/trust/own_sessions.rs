@@ -34,7 +34,7 @@ fn create_key(environment: &Environment) -> io::Result<()> {
     let directory = environment.config_directory().ok_or(io::ErrorKind::NotFound)?;
     DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
     let mut bytes = [0; KEY_BYTES];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("there are no random numbers"))?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| io::ErrorKind::Other)?;
     create_private(&directory.join("sessions.key"), &bytes).map(drop)
 }
 
