@@ -85,6 +85,9 @@ fn change_settings(folder: &Path, change: impl FnOnce(&mut Value)) {
     store.execute("UPDATE session SET settings = ?1 WHERE id = 'one'", [settings.to_string()]).unwrap();
 }
 
+/// What a message shows of a change of a project, and the change.
+type ProjectChange = (&'static str, fn(&Path));
+
 const RUN: [&str; 4] = ["run", "s.yaml", "--session", "one"];
 const RESUME: [&str; 3] = ["sessions", "resume", "one"];
 
@@ -270,7 +273,7 @@ fn trust_covers_everything_that_may_run() {
     assert_eq!(run(&[]).code, Some(0));
     let count = ran(&home).lines().count();
     assert_eq!((first.as_str(), count), ("mine\n", 3));
-    let changes: [(&str, fn(&Path)); 5] = [
+    let changes: [ProjectChange; 5] = [
         ("changed: `note.sh`", |folder| program(&folder.join("note.sh"), "echo mine >> ../ran # other")),
         ("new: `later/x.yaml`", |folder| {
             fs::create_dir(folder.join("later")).unwrap();
