@@ -50,7 +50,7 @@ pub enum Command {
     Models(models::ModelsCommand),
     /// Print a JSON Schema for editors and other programs
     Schema(schema::SchemaArgs),
-    /// Trust the bcc-script.toml of a directory, so that it may set servers, keys and commands
+    /// Trust the project of a directory, so that it may set servers and keys, and run what it contains
     Trust(trust::TrustArgs),
     /// Explain a diagnostic and how to fix it, or list all diagnostics
     Explain(explain::ExplainArgs),

@@ -20,7 +20,9 @@ use bcc_store::contract::Store;
 /// The options of the command that resumes a session.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeHint {
-    /// The store, if it is not the default one.
+    /// The project, if it is not that of the current directory.
+    pub project: Option<PathBuf>,
+    /// The store, if it is not the default one of the project.
     pub store: Option<PathBuf>,
     /// Whether the configuration was trusted for this run only.
     pub trust: bool,
@@ -167,10 +169,16 @@ async fn not_shown(store: &dyn Store, pause: SessionPause, hint: &ResumeHint, id
 impl ResumeHint {
     /// The command that shows the session `id`.
     pub fn show_command(&self, id: &str) -> String {
-        self.with_store(format!("bcc-script sessions show {id}"))
+        self.command_of("show", id)
     }
 
-    fn with_store(&self, mut command: String) -> String {
+    fn command_of(&self, subcommand: &str, id: &str) -> String {
+        // An id that comes from the store of somebody else may contain anything.
+        let mut command = format!("bcc-script sessions {subcommand} {}", quoted(id));
+        if let Some(project) = self.project.as_ref().filter(|_| subcommand == RESUME) {
+            command.push_str(" --project ");
+            command.push_str(&quoted(project));
+        }
         if let Some(store) = &self.store {
             command.push_str(" --store ");
             command.push_str(&quoted(store));
@@ -180,7 +188,7 @@ impl ResumeHint {
 
     /// The command that resumes the session `id`.
     pub fn command(&self, id: &str) -> String {
-        let mut command = self.with_store(format!("bcc-script sessions resume {id}"));
+        let mut command = self.command_of(RESUME, id);
         if self.trust {
             command.push_str(" --trust");
         }
@@ -195,3 +203,6 @@ impl ResumeHint {
         command
     }
 }
+
+/// The subcommand that resumes a session.
+const RESUME: &str = "resume";

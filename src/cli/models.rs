@@ -44,7 +44,7 @@ pub struct ModelsArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
+    /// Trust the project for this run, as with BCC_TRUST=1
     #[arg(long)]
     pub trust: bool,
 }

@@ -12,13 +12,13 @@ use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::json::{self, CatchUp};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
-use crate::cli::run::{ReplayBy, needs_store, parse_budget, replay_request};
+use crate::cli::run::{ReplayBy, hint_of, parse_budget, replay_request};
 use crate::cli::sessions::StoreArgs;
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::{find_session, newest_unfinished};
-use bcc_engine::project::Project;
+use bcc_engine::project::{Project, given_directory};
 use bcc_engine::store_access::notice;
 use bcc_runtime::program::event::Observer;
 use bcc_runtime::program::stored_event::public_line;
@@ -54,9 +54,13 @@ pub struct ResumeArgs {
     /// Write the notebook of the session to this file after every change (.ipynb, .md or .html)
     #[arg(long, value_name = "FILE")]
     pub notebook: Option<PathBuf>,
-    /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
+    /// Trust the project for this run, as with BCC_TRUST=1
     #[arg(long)]
     pub trust: bool,
+    /// Project whose settings and permissions the session uses, also if it was started in another one [default:
+    /// BCC_PROJECT, otherwise the current project, which must be that of the session]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -65,12 +69,15 @@ pub struct ResumeArgs {
 const PAGE: usize = 64;
 
 pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
-    let project = Project::of(Path::new("."), None, options.trust, &environment)?;
+    let given = options.project.as_deref();
+    let project = Project::of(Path::new("."), given, options.trust, &environment)?;
+    let any_project = given_directory(given, &environment)?.is_some();
     let path = store_path(&project, &environment, options.store.store.as_deref());
     if !path.exists() {
         return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
             .with_help("specify the store with `--store`"));
     }
+    let hint = hint_of(&project, &path, &environment);
     let budget = parse_budget(&options.budget)?;
     let engine = Engine::with_store(project, environment.clone(), options.store.store.as_deref())?.with_budget(budget);
     if let Some(notice) = notice(&path) {
@@ -90,6 +97,7 @@ pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontE
         model: options.model,
         record: options.record.clone(),
         replay: replay_request(options.replay.as_deref(), options.replay_by),
+        any_project,
     };
     let opened = match options.after {
         None => {
@@ -101,8 +109,7 @@ pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontE
     for notice in &opened.notices {
         report::quiet(notice);
     }
-    let store = needs_store(&path, &environment).then_some(path);
-    let hint = ResumeHint { store, trust: options.trust, record: options.record, notebook: options.notebook };
+    let hint = ResumeHint { trust: options.trust, record: options.record, notebook: options.notebook, ..hint };
     drive(opened.session, sessions, front, &hint, notebook).await
 }
 

@@ -15,9 +15,8 @@ use bcc_engine::engine::{DEFAULT_USER, Engine, RunRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::left_unfinished;
-use bcc_engine::host_services::{check_permissions, host_services};
 use bcc_engine::loaded::LoadedProgram;
-use bcc_engine::project::Project;
+use bcc_engine::project::{Project, absolute, given_directory, nearest};
 use bcc_engine::replay::ReplayRequest;
 use bcc_engine::store_access::notice;
 use bcc_llm::providers::replay::recording::ReplayMatching;
@@ -68,7 +67,7 @@ pub struct RunArgs {
     /// Session store [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
     #[arg(long, value_name = "PATH", help_heading = "Project")]
     pub store: Option<PathBuf>,
-    /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
+    /// Trust the project for this run, as with BCC_TRUST=1
     #[arg(long, help_heading = "Project")]
     pub trust: bool,
     #[command(flatten)]
@@ -115,15 +114,20 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
         clock: options.clock,
         record: options.record,
         replay: replay_request(options.replay.as_deref(), options.replay_by),
+        any_project: given_directory(options.project.as_deref(), &environment)?.is_some(),
     };
-    let store_hint = needs_store(&path, &environment).then(|| path.clone());
     let record = request.record.clone();
-    let hint = ResumeHint { store: store_hint, trust: options_trust, record, notebook: options.notebook };
+    let hint = ResumeHint {
+        trust: options_trust,
+        record,
+        notebook: options.notebook,
+        ..hint_of(&project, &path, &environment)
+    };
     let budget = parse_budget(&options.budget)?;
     let loaded = LoadedProgram::of(&project, &request)?;
     // An existing session keeps the permissions that it was started with.
     if request.session.is_none() || !path.exists() {
-        check_permissions(&loaded.program, &host_services(&project, &environment))?;
+        loaded.check_permissions(&project, &environment)?;
     }
     let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
     if let Some(notice) = notice(&path) {
@@ -157,7 +161,7 @@ async fn unfinished_note(
         return Ok(None);
     }
     let Some(row) = left_unfinished(store, script, user).await? else { return Ok(None) };
-    let hint = ResumeHint { store: hint.store.clone(), trust: hint.trust, ..ResumeHint::default() };
+    let hint = ResumeHint { record: None, notebook: None, ..hint.clone() };
     let (id, resume) = (&row.id, hint.command(&row.id));
     Ok(Some(msg!(
         "note: the session {id} of this script is unfinished, and a new one has begun. Resume the other with: {resume}"
@@ -176,8 +180,14 @@ pub fn parse_budget(budget: &[String]) -> Result<Budget, EngineError> {
     Budget::parse(budget.iter().map(String::as_str)).map_err(EngineError::usage)
 }
 
-/// Whether the default store of `sessions` in the current directory is not `path`.
-pub fn needs_store(path: &Path, environment: &Environment) -> bool {
-    let project = Project::of(Path::new("."), None, false, environment);
-    project.map_or(true, |project| store_path(&project, environment, None) != path)
+/// The project and the store that must be named to resume a session of `project` in the store at `path` from the current
+/// directory.
+pub fn hint_of(project: &Project, path: &Path, environment: &Environment) -> ResumeHint {
+    let given = given_directory(None, environment).ok().flatten();
+    let current = given.unwrap_or_else(|| nearest(&absolute(Path::new("."))));
+    ResumeHint {
+        project: (current != project.directory).then(|| project.directory.clone()),
+        store: (store_path(project, environment, None) != path).then(|| path.to_path_buf()),
+        ..ResumeHint::default()
+    }
 }

@@ -76,7 +76,7 @@ pub struct TestArgs {
     /// Template scheme for all tests, instead of that of the test or the script
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
-    /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
+    /// Trust the project for this run, as with BCC_TRUST=1
     #[arg(long)]
     pub trust: bool,
 }

@@ -326,19 +326,23 @@ fn commands_need_permission_and_trust_before_the_session_starts() {
 }
 
 #[test]
-fn a_command_gets_no_keys() {
+fn a_command_gets_only_the_usual_variables_and_those_that_its_kind_names() {
+    let echo = "command = [\"/bin/sh\", \"-c\", \"echo $LC_ALL ${SHOP_KEY:-none} ${DATABASE_URL:-none} ${AWS_PROFILE:-none}\"]";
     let home = project_with(
         &format!(
             "{ALLOWED}[models.default]\nprovider = \"openai\"\nmodel = \"x\"\napi_key_env = \"SHOP_KEY\"\n\
-             [kinds.look]\ncommand = [\"/bin/sh\", \"-c\", \"echo ${{SHOP_KEY:-none}} ${{OPENAI_API_KEY:-none}} ${{OTHER:-none}}\"]\n"
+             [kinds.look]\n{echo}\n[kinds.look_more]\n{echo}\nenv = [\"AWS_PROFILE\"]\n"
         ),
-        "- action_type: look\n  action_id: l\n  config: { output: { saw: stdout } }\n",
+        "- action_type: look\n  action_id: l\n  config: { output: { saw: stdout } }\n\
+         - action_type: look_more\n  action_id: m\n  config: { output: { more: stdout } }\n",
     );
     let mut command = home.command(RUN);
     command.args(["--model", "offline"]);
-    command.envs([("SHOP_KEY", "sk-shop"), ("OPENAI_API_KEY", "sk-own"), ("OTHER", "seen")]);
+    let given = [("SHOP_KEY", "sk-shop"), ("DATABASE_URL", "x"), ("AWS_PROFILE", "work"), ("LC_ALL", "C")];
+    command.envs(given);
     let finished = Running::start(command).finish();
-    assert_eq!(set_variables(&finished), json!({ "saw": "none none seen" }), "{finished:?}");
+    let expected = json!({ "saw": "C none none none", "more": "C none none work" });
+    assert_eq!(set_variables(&finished), expected, "{finished:?}");
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod stores;
 mod templates;
 mod terminal;
 mod test_runner;
+mod trust;
 mod validate;
 mod validate_folders;
 mod watch;

@@ -111,7 +111,7 @@ mod tests {
         let text = format!("[behavior_servers.gauges]\nurl = \"http://127.0.0.1:9\"\n{lines}");
         let config = parse("bcc-script.toml", &text).unwrap();
         let directory = std::env::temp_dir().join("no such project");
-        let project = Project { directory, config, trusted, trust_all: false, has_config: true };
+        let project = Project { config, trusted, has_config: true, ..Project::unconfigured(directory) };
         ConfiguredServers::new(&project, &Environment::of(token.map(|token| ("GAUGES", token.to_owned()))))
     }
 

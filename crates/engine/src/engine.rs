@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::{FixedClock, SystemClock, now};
-use crate::config::kinds::kinds;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::host_services::{check_permissions, host_services, without_commands};
+use crate::host_services::{SessionOrigin, check_permissions, host_services, stored_host_services};
 use crate::loaded::LoadedProgram;
 use crate::model_selection::{ModelRequested, refuse_silent_change, select_models};
 use crate::models::shared::SharedModels;
@@ -19,12 +18,14 @@ use crate::project::{Project, absolute};
 use crate::recheck::PinnedScript;
 use crate::recording::{FileRecorder, Header};
 use crate::replay::ReplayRequest;
-use crate::settings::RunSettings;
+use crate::settings::{RunSettings, SessionPlace};
 use crate::store_access::{check_store, is_named};
+use crate::trust::own_sessions::{is_own, origin};
 use crate::variables::variable_values;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_runtime::program::clock::Clock;
+use bcc_runtime::program::custom::COMMAND;
 use bcc_runtime::program::event::Observer;
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::limits::Budget;
@@ -65,6 +66,8 @@ pub struct RunRequest {
     pub record: Option<PathBuf>,
     /// `--replay` and `--replay-by`: the recording that replaces all models.
     pub replay: Option<ReplayRequest>,
+    /// As in [`ResumeRequest`], if the session is resumed.
+    pub any_project: bool,
 }
 
 /// The options of `sessions resume`.
@@ -74,6 +77,9 @@ pub struct ResumeRequest {
     pub model: Option<String>,
     pub record: Option<PathBuf>,
     pub replay: Option<ReplayRequest>,
+    /// Whether the person named the project of the engine: the session is then resumed in it, even if it was started in another
+    /// one. Otherwise such a session is refused.
+    pub any_project: bool,
 }
 
 /// A session that is ready to run, with messages for the person.
@@ -160,10 +166,14 @@ impl Engine {
                 return self.resume_existing(row, &program, &pinned, request, observer).await;
             }
         }
-        let host = host_services(&self.project, &self.environment);
+        self.project.refuse_changes()?;
+        let host = host_services(&self.project, &self.environment, &pinned);
         check_permissions(&program, &host)?;
+        let allowed: Vec<String> = host.permissions.allowed.iter().cloned().collect();
         let settings = RunSettings {
-            commands: host.permissions.check("command").is_ok(),
+            commands: host.permissions.check(COMMAND).is_ok(),
+            allowed,
+            origin: None,
             project: Some(self.project.directory.to_string_lossy().into_owned()),
             model: None,
             replay: request.replay.as_ref().map(|replay| replay.file.to_string_lossy().into_owned()),
@@ -198,6 +208,7 @@ impl Engine {
                 recorder.write_header(&Header { session_id: &id, script, script_sha256, scheme, model })?;
             }
             let recorder = recorded.clone().map(|recorder| recorder as Arc<dyn Recorder>);
+            let settings = self.with_origin(&id, &settings, &manifest);
             let parts = SessionParts {
                 id,
                 program: Arc::clone(&program),
@@ -262,11 +273,12 @@ impl Engine {
         let lock = self.store.lock(id, &holder()).await?;
         let pinned = Pinned::load(self.store.as_ref(), &row.manifest).await?;
         let program = self.checked_program(&row.manifest, &pinned)?;
-        let project = self.project_of(&settings)?;
-        let mut host = host_services(&project, &self.environment);
-        if !settings.commands && pinned.kinds != kinds(&project.config) {
-            host = without_commands(host);
-        }
+        let project = &self.project;
+        project.refuse_changes()?;
+        let place = settings.place(id, &project.directory, request.any_project)?;
+        let is_own = place == SessionPlace::Here && is_own(&self.environment, id, &settings, &row.manifest);
+        let origin = SessionOrigin { id, allowed: is_own.then_some(settings.allowed.as_slice()) };
+        let host = stored_host_services(project, &self.environment, &pinned, &origin);
         check_permissions(&program, &host)?;
         // The request has priority over the settings that the session was started with.
         let model = request.model.as_deref();
@@ -274,8 +286,11 @@ impl Engine {
         let stored_replay =
             stored_replay.map(|file| ReplayRequest::new(Path::new(file), settings.replay_by.unwrap_or_default()));
         let replay = request.replay.as_ref().or(stored_replay.as_ref());
+        if model.is_none() && request.replay.is_none() && !is_own {
+            self.refuse_foreign_replies(id, &settings)?;
+        }
         let requested = ModelRequested { model, stored: settings.model.as_deref(), replay };
-        let selected = select_models(&project, &self.environment, &self.shared, requested, program.model.as_deref())?;
+        let selected = select_models(project, &self.environment, &self.shared, requested, program.model.as_deref())?;
         refuse_silent_change(self.store.as_ref(), id, &selected).await?;
         if let Some(replayed) = &selected.replayed {
             replayed.resume(self.store.as_ref(), id).await?;
@@ -329,14 +344,27 @@ impl Engine {
         Ok(Arc::new(FixedClock::new(start)))
     }
 
-    /// The project that a stored session belongs to; this one if its directory no longer exists.
-    fn project_of(&self, settings: &RunSettings) -> Result<Project, EngineError> {
-        match settings.project.as_deref().map(Path::new) {
-            Some(directory) if directory.is_dir() && directory != self.project.directory => {
-                Project::in_directory(directory.to_path_buf(), self.project.trust_all, &self.environment)
-            }
-            _ => Ok(self.project.clone()),
-        }
+    /// The settings of a new session, with the code by which this user recognizes it, if that is ever needed.
+    fn with_origin(&self, id: &str, settings: &RunSettings, manifest: &str) -> RunSettings {
+        let is_needed = !settings.allowed.is_empty() || self.replies_outside(settings).is_some();
+        let origin = is_needed.then(|| origin(&self.environment, id, settings, manifest)).flatten();
+        RunSettings { origin, ..settings.clone() }
+    }
+
+    /// The file outside the project from which a session takes its replies.
+    fn replies_outside<'s>(&self, settings: &'s RunSettings) -> Option<&'s str> {
+        let model = settings.model.as_deref().and_then(|model| model.strip_prefix("replay:"));
+        let file = settings.replay.as_deref().or(model)?;
+        (!absolute(Path::new(file)).starts_with(absolute(&self.project.directory))).then_some(file)
+    }
+
+    /// Refuses to read a file outside the project that only the store names, because the store may come from somebody else.
+    fn refuse_foreign_replies(&self, id: &str, settings: &RunSettings) -> Result<(), EngineError> {
+        let Some(file) = self.replies_outside(settings).filter(|_| !self.project.trust_all) else { return Ok(()) };
+        let message = msg!("session `{id}` takes its replies from {file}, a file outside the project");
+        Err(EngineError::usage(message).with_help(
+            "specify the file with `--replay` or `--model replay:FILE`, another model with `--model`, or add `--trust`",
+        ))
     }
 
     async fn resume_existing(
@@ -355,8 +383,9 @@ impl Engine {
             let message = msg!("session `{}` belongs to the user `{}`, not to `{user}`", row.id, row.user);
             return Err(EngineError::usage(message).with_help("choose another `--session`, or omit `--user`"));
         }
-        let RunRequest { model, record, replay, .. } = request.clone();
-        let mut opened = self.resume_as(&row.id, &ResumeRequest { model, record, replay }, observer).await?;
+        let RunRequest { model, record, replay, any_project, .. } = request.clone();
+        let request_to_resume = ResumeRequest { model, record, replay, any_project };
+        let mut opened = self.resume_as(&row.id, &request_to_resume, observer).await?;
         let given = [
             ("--var", !request.variables.is_empty()),
             ("--vars", request.variables_file.is_some()),

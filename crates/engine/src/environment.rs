@@ -32,22 +32,17 @@ impl Environment {
         self.get(name).is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off"))
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.variables.keys().map(String::as_str)
+    /// The variables that `is_wanted` accepts, by name and value.
+    pub fn only(&self, is_wanted: impl Fn(&str, &str) -> bool) -> BTreeMap<String, String> {
+        let wanted = self.variables.iter().filter(|(name, value)| is_wanted(name, value));
+        wanted.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// All variables except hidden ones, for a program that is started.
-    pub fn without(&self, hidden: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
-        let shown = self.variables.iter().filter(|(name, _)| !hidden(name));
-        shown.map(|(name, value)| (name.clone(), value.clone())).collect()
-    }
-
-    /// The configuration directory of `bcc-script` for this user: in `$XDG_CONFIG_HOME` or the default of the platform.
+    /// The configuration directory of `bcc-script` for this user: in `$XDG_CONFIG_HOME`, otherwise in `~/.config`. Taken only from
+    /// this snapshot, so that an embedder or a test never writes to another home directory.
     pub(crate) fn config_directory(&self) -> Option<PathBuf> {
-        if let Some(home) = self.get("XDG_CONFIG_HOME") {
-            return Some(PathBuf::from(home).join("bcc-script"));
-        }
-        use etcetera::BaseStrategy;
-        Some(etcetera::choose_base_strategy().ok()?.config_dir().join("bcc-script"))
+        let own = |directory: PathBuf| directory.join("bcc-script");
+        let home = || Some(own(PathBuf::from(self.get("HOME")?).join(".config")));
+        self.get("XDG_CONFIG_HOME").map(PathBuf::from).map(own).or_else(home)
     }
 }

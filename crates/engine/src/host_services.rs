@@ -1,32 +1,108 @@
-//! The host services of a session: the permissions of a trusted project, the kernel and the behavior servers.
+//! The host services of a session: the permissions of a trusted project, the kernel and the behavior servers. Permissions come
+//! from the configuration and the trust of the project now, never from a store.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::behavior_servers::ConfiguredServers;
-use crate::config::secrets::user_info;
-use crate::config::values::TextOrEnv;
+use crate::config::kinds::kinds;
 use crate::environment::Environment;
 use crate::error::EngineError;
+use crate::pin::Pinned;
+use crate::program_environment::{command_variables, kernel_variables};
 use crate::project::Project;
-use bcc_runtime::effects::permissions::Permissions;
+use crate::trust::state::TrustState;
+use bcc_runtime::effects::permissions::{PermissionError, Permissions};
 use bcc_runtime::notebook::kernel::contract::{Kernel, KernelError};
 use bcc_runtime::notebook::kernel::location::KernelLocation;
+use bcc_runtime::program::custom::{COMMAND, CustomKind};
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::program::Program;
 
 /// The permissions of the scripts of a project. An untrusted project grants none.
 pub fn permissions(project: &Project, environment: &Environment) -> Permissions {
     let named: BTreeSet<String> = project.config.project.allow.iter().cloned().collect();
-    let (allowed, untrusted) = if project.trusted { (named, BTreeSet::new()) } else { (BTreeSet::new(), named) };
-    let hidden = environment.names().filter(|name| is_hidden(name, project, environment)).map(str::to_owned).collect();
-    Permissions { directory: project.directory.clone(), allowed, untrusted, hidden }
+    let (allowed, withheld) = if project.trusted { (named, BTreeSet::new()) } else { (BTreeSet::new(), named) };
+    let variables = command_variables(project, environment);
+    Permissions { directory: project.directory.clone(), allowed, withheld, withheld_because: None, variables }
 }
 
-/// The host services of one session of a project. They are started on first use.
-pub fn host_services(project: &Project, environment: &Environment) -> HostServices {
-    let permissions = permissions(project, environment);
+/// The host services of one new session of these documents. They are started on first use.
+pub fn host_services(project: &Project, environment: &Environment, pinned: &Pinned) -> HostServices {
+    let mut permissions = permissions(project, environment);
+    if let Some(document) = untrusted_document(project, pinned) {
+        let because = PermissionError {
+            message: msg!("{document} is not one of the files that you trusted with the project"),
+            help: Message::word(
+                "move it into the project directory and run `bcc-script trust`, or add `--trust` for this run",
+            ),
+        };
+        permissions.withhold(because, |_| true);
+    }
+    services(project, environment, permissions)
+}
+
+/// The name of a document of the project that the trust of the project does not cover: one that is outside the project, or that
+/// was changed after the project was read.
+fn untrusted_document(project: &Project, pinned: &Pinned) -> Option<String> {
+    let TrustState::Trusted { hashes } = project.trust.as_ref() else { return None };
+    if project.config.project.allow.is_empty() {
+        return None;
+    }
+    pinned.own_documents().into_iter().find(|(_, hash)| !hashes.contains(hash)).map(|(name, _)| name)
+}
+
+/// What is known about the start of a stored session.
+pub(crate) struct SessionOrigin<'a> {
+    pub id: &'a str,
+    /// What was allowed when this user started it in this project; `None` if it may come from somebody else.
+    pub allowed: Option<&'a [String]>,
+}
+
+/// The host services of a stored session: at most what its project allows now.
+pub(crate) fn stored_host_services(
+    project: &Project,
+    environment: &Environment,
+    pinned: &Pinned,
+    origin: &SessionOrigin<'_>,
+) -> HostServices {
+    let mut permissions = permissions(project, environment);
+    let id = origin.id;
+    let was_allowed = |what: &str| origin.allowed.is_some_and(|allowed| allowed.iter().any(|allowed| allowed == what));
+    if !project.trust_all {
+        let message = match origin.allowed {
+            None => msg!(
+                "the session `{id}` may come from somebody else: it was not started by you with this release, in this project and with your trust"
+            ),
+            Some(_) => msg!("the session `{id}` was started without this permission"),
+        };
+        let help = Message::word(
+            "if you know where its store comes from and want it to run code and commands of the session, add `--trust`",
+        );
+        permissions.withhold(PermissionError { message, help }, |what| !was_allowed(what));
+    }
+    if !was_allowed(COMMAND) && !same_commands(pinned, project) {
+        let because = PermissionError {
+            message: msg!(
+                "the commands of the action types with which the session `{id}` was started are not those of bcc-script.toml"
+            ),
+            help: Message::word("restore these action types in bcc-script.toml, or start a new session"),
+        };
+        permissions.withhold(because, |what| what == COMMAND);
+    }
+    services(project, environment, permissions)
+}
+
+/// Whether the action types of a session that run commands are also those of the project.
+fn same_commands(pinned: &Pinned, project: &Project) -> bool {
+    let current = kinds(&project.config);
+    let with_command = |kind: &&CustomKind| kind.has_command();
+    pinned.kinds.values().filter(with_command).all(|kind| current.get(&kind.name) == Some(kind))
+}
+
+fn services(project: &Project, environment: &Environment, permissions: Permissions) -> HostServices {
     let denied = permissions.check("exec").err().map(|denied| KernelError {
         code: "exec-not-allowed",
         message: denied.message,
@@ -34,19 +110,11 @@ pub fn host_services(project: &Project, environment: &Environment) -> HostServic
     });
     let location = KernelLocation {
         directory: project.directory.clone(),
-        variables: environment.without(|name| is_hidden(name, project, environment)),
+        variables: kernel_variables(project, environment),
         permission_error: denied,
     };
     let servers = Arc::new(ConfiguredServers::new(project, environment));
     HostServices { permissions: Arc::new(permissions), kernel: kernel(location), servers, ..HostServices::default() }
-}
-
-/// The host services without commands, for a session whose custom kinds were never trusted: it was started without commands, and
-/// the kinds that the project has now are different ones.
-pub(crate) fn without_commands(host: HostServices) -> HostServices {
-    let mut permissions = (*host.permissions).clone();
-    permissions.allowed.remove("command");
-    HostServices { permissions: Arc::new(permissions), ..host }
 }
 
 #[cfg(feature = "jupyter")]
@@ -84,50 +152,4 @@ pub fn check_permissions(program: &Program, host: &HostServices) -> Result<(), E
         }
     }
     Ok(())
-}
-
-/// Whether an environment variable is hidden from programs that scripts run: one that the configuration of models or behavior
-/// servers refers to, or one whose name or value looks like a secret.
-pub fn is_hidden(name: &str, project: &Project, environment: &Environment) -> bool {
-    let is_it = |value: &TextOrEnv| matches!(value, TextOrEnv::Env(variable) if variable == name);
-    let named = project.config.models.values().any(|table| {
-        table.api_key_env.as_deref() == Some(name) || table.headers.values().chain(&table.proxy).any(is_it)
-    });
-    let servers = project.config.behavior_servers.values();
-    let token = servers.filter_map(|table| table.token_env.as_deref()).any(|variable| variable == name);
-    let has_user = environment.get(name).is_some_and(|value| user_info(value).is_some());
-    named || token || has_user || has_secret_name(name)
-}
-
-/// Whether the name of an environment variable suggests a secret. Unlike in a configuration, this includes names of files.
-fn has_secret_name(name: &str) -> bool {
-    const PARTS: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "COOKIE", "WEBHOOK", "AUTH"];
-    const SUFFIXES: [&str; 4] = ["_PAT", "_PWD", "_DSN", "_PASS"];
-    let name = name.to_uppercase();
-    PARTS.iter().any(|part| name.contains(part)) || SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::host_services::has_secret_name;
-
-    #[test]
-    fn names_of_secrets_are_recognized_and_variables_that_programs_need_are_not() {
-        for name in [
-            "OPENAI_API_KEY",
-            "MAXMIND_LICENSE_KEY",
-            "gh_token",
-            "SSH_AUTH_SOCK",
-            "GH_PAT",
-            "DB_PWD",
-            "KEY_FILE",
-            "SENTRY_DSN",
-        ] {
-            assert!(has_secret_name(name), "{name}");
-        }
-        for name in ["PATH", "HOME", "PWD", "OLDPWD", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "LANG", "TMPDIR"]
-        {
-            assert!(!has_secret_name(name), "{name}");
-        }
-    }
 }

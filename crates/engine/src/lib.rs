@@ -30,6 +30,7 @@ pub mod models;
 pub mod notebook_file;
 pub mod pin;
 pub mod portable;
+pub mod program_environment;
 pub mod project;
 pub mod recheck;
 pub mod recording;

@@ -49,7 +49,8 @@ impl LoadedProgram {
     /// # Errors
     /// `Usage`, which names the action that needs the permission and how to grant it.
     pub fn check_permissions(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
-        check_permissions(&self.program, &host_services(project, environment))
+        project.refuse_changes()?;
+        check_permissions(&self.program, &host_services(project, environment, &self.pinned))
     }
 
     /// [`LoadedProgram::of`] for inspection: undefined and empty names in prompts and texts are recorded in `marks`, not errors.

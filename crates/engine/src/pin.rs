@@ -104,6 +104,20 @@ impl Pinned {
         self.skills = program.skills.values().filter_map(|skill| skill.file.clone()).collect();
     }
 
+    /// The documents that are not part of this release, each with its name and hash.
+    pub(crate) fn own_documents(&self) -> Vec<(String, String)> {
+        let scripts = self.skills.iter().chain([&self.script]).map(|file| (file.name().to_owned(), file.text()));
+        let own = |file: &&TemplateFile| !file.place.starts_with("builtin/");
+        let templates = self.templates.iter().filter(own);
+        let templates = templates.map(|file| (format!("{}/{}", file.place, file.name), file.text.as_str()));
+        let builtin: BTreeMap<_, _> = builtin_reply_schemas().collect();
+        let own = |(name, text): &(&String, &String)| builtin.get(name.as_str()) != Some(&text.as_str());
+        let schemas = self.schemas.iter().filter(own);
+        let schemas = schemas.map(|(name, text)| (format!("schemas/replies/{name}.json"), text.as_str()));
+        let all = scripts.chain(templates).chain(schemas);
+        all.map(|(name, text)| (name, sha256(text.as_bytes()))).collect()
+    }
+
     /// The manifest as JSON, and the documents that it names.
     pub fn documents(&self) -> Result<(String, Vec<DocumentRow>), EngineError> {
         let mut documents = Vec::new();
@@ -142,8 +156,13 @@ impl Pinned {
             EngineError::failed(message)
         };
         let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| damaged(error.to_message()))?;
-        let text = async |sha256: &str| {
-            store.document(sha256).await?.ok_or_else(|| damaged(msg!("document {sha256} is missing")))
+        let text = async |hash: &str| {
+            let stored = store.document(hash).await?;
+            let text = stored.ok_or_else(|| damaged(msg!("document {hash} is missing")))?;
+            match sha256(text.as_bytes()) == hash {
+                true => Ok(text),
+                false => Err(damaged(msg!("document {hash} has another content than its hash says"))),
+            }
         };
         let script = text(&manifest.script.sha256).await?;
         let mut skills = Vec::new();

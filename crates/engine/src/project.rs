@@ -2,12 +2,13 @@
 
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::config::{Config, parse};
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::within::read_within;
-use crate::trust::is_trusted;
+use crate::trust::state::TrustState;
 
 pub const CONFIG_FILE: &str = "bcc-script.toml";
 
@@ -21,6 +22,8 @@ pub struct Project {
     pub config: Config,
     /// Whether the settings that need trust apply.
     pub trusted: bool,
+    /// What the user trusts, or what was changed since; `Untrusted` if every configuration is trusted in this run.
+    pub trust: Arc<TrustState>,
     /// Whether every configuration is trusted in this run.
     pub trust_all: bool,
     pub has_config: bool,
@@ -46,13 +49,31 @@ impl Project {
     pub fn in_directory(directory: PathBuf, trust_all: bool, environment: &Environment) -> Result<Self, EngineError> {
         let trust_all = trust_all || environment.is_on("BCC_TRUST");
         let Some(bytes) = config_bytes(&directory)? else {
-            return Ok(Self { directory, config: Config::default(), trusted: trust_all, trust_all, has_config: false });
+            return Ok(Self { trusted: trust_all, trust_all, ..Self::unconfigured(directory) });
         };
         let shown = directory.join(CONFIG_FILE).display().to_string();
         let text = std::str::from_utf8(&bytes).map_err(|_| EngineError::usage(msg!("{shown} is not UTF-8 text")))?;
         let config = parse(&shown, text)?;
-        let trusted = trust_all || is_trusted(environment, &directory, &bytes)?;
-        Ok(Self { directory, config, trusted, trust_all, has_config: true })
+        let trust = match trust_all {
+            true => TrustState::Untrusted,
+            false => TrustState::of(environment, &directory, &bytes, &config)?,
+        };
+        let trusted = trust_all || trust.is_trusted();
+        Ok(Self { directory, config, trusted, trust: Arc::new(trust), trust_all, has_config: true })
+    }
+
+    /// The project in a directory without a configuration, which is not trusted.
+    pub fn unconfigured(directory: PathBuf) -> Self {
+        let (config, trust) = Default::default();
+        Self { directory, config, trusted: false, trust, trust_all: false, has_config: false }
+    }
+
+    /// Refuses to run anything of a project that may run code or commands and was changed since it was trusted.
+    ///
+    /// # Errors
+    /// `Usage`, which names what was changed and how to trust it.
+    pub fn refuse_changes(&self) -> Result<(), EngineError> {
+        self.trust.refuse_changes(&self.directory)
     }
 
     /// The default path of the store.

@@ -1,7 +1,13 @@
 //! The settings that a session was started with. They are stored with it, and used again when it is resumed.
 
+use bcc_lang::message::msg;
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
+use crate::error::EngineError;
+use crate::project::absolute;
+use crate::shell::quoted;
 use bcc_llm::providers::replay::recording::ReplayMatching;
 
 /// The options of `run` that are stored with the session.
@@ -18,7 +24,46 @@ pub struct RunSettings {
     pub seed: Option<u64>,
     /// The start of the clock, if it was set (RFC 3339).
     pub clock: Option<String>,
-    /// Whether commands were allowed at the start, which means that the pinned kinds of the project were trusted.
+    /// Whether commands were allowed at the start. Only for earlier releases, which have no `allowed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub commands: bool,
+    /// What was allowed at the start, which means that the pinned documents and kinds were trusted for it. Counts only with a
+    /// valid `origin`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
+    /// The code by which the user who started the session recognizes it (`trust/own_sessions.rs`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+}
+
+/// Where a stored session is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionPlace {
+    /// In its own project, which may have been moved.
+    Here,
+    /// In another project, which the person named.
+    Elsewhere,
+}
+
+impl RunSettings {
+    /// Compares the project in which the session `id` was started with the project `here`. The store does not decide which
+    /// project a session is used in: it may come from somebody else.
+    ///
+    /// # Errors
+    /// `Usage` if they differ, unless the person named the project (`any_project`).
+    pub fn place(&self, id: &str, here: &Path, any_project: bool) -> Result<SessionPlace, EngineError> {
+        // A project that was moved takes its store with it.
+        let other =
+            self.project.as_deref().map(Path::new).filter(|own| own.is_dir() && absolute(own) != absolute(here));
+        let Some(own) = other else { return Ok(SessionPlace::Here) };
+        if any_project {
+            return Ok(SessionPlace::Elsewhere);
+        }
+        let message = msg!("session `{id}` belongs to the project {}, not to {}", own.display(), here.display());
+        Err(EngineError::usage(message).with_help(msg!(
+            "to use it in its own project, add `--project {}`; to use it in this one, add `--project {}`",
+            quoted(own),
+            quoted(here)
+        )))
+    }
 }

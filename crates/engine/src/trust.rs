@@ -1,5 +1,9 @@
-//! Stores which `bcc-script.toml` files the user trusts (docs/configuration.md): the hash of the file by directory, in the user's
-//! configuration directory. A changed file must be trusted again.
+//! Stores what the user trusts (docs/configuration.md, "Trust"): by directory, the hash of its `bcc-script.toml` and, if that
+//! allows code or commands, of every file that may run, in the user's configuration directory.
+
+pub mod covered;
+pub mod own_sessions;
+pub mod state;
 
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
@@ -16,13 +20,43 @@ use crate::files::read_bounded;
 use crate::files::write::replace_private;
 use crate::pin::sha256;
 
-/// The limit on the size of the trust file, in bytes.
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// The limit on the size of the trust file, in bytes: the files of many projects, of about 150 bytes each.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The hashes of files by their path, relative to the project directory.
+pub type FileHashes = BTreeMap<String, String>;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Trusted {
+struct TrustFile {
+    /// 2, or 1 before `files` was added. A release that writes version 1 drops `files`, so that trust is asked for again.
     version: u32,
+    /// The hash of the configuration, by directory.
     directories: BTreeMap<String, String>,
+    /// The files of the directories whose configuration allows code or commands.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    files: BTreeMap<String, FileHashes>,
+}
+
+/// What is stored about a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustEntry {
+    /// The hash of the configuration.
+    pub config: String,
+    /// The files that may run; `None` if the configuration allowed nothing, or if an earlier release stored the entry.
+    pub files: Option<FileHashes>,
+}
+
+impl TrustEntry {
+    /// One hash over the configuration and all files.
+    pub fn hash(&self) -> String {
+        let Some(files) = &self.files else { return self.config.clone() };
+        let mut text = self.config.clone();
+        for (path, hash) in files {
+            // A path contains no NUL, so that two lists never give the same text.
+            text.push_str(&format!("\0{path}\0{hash}"));
+        }
+        sha256(text.as_bytes())
+    }
 }
 
 fn file(environment: &Environment) -> Result<PathBuf, EngineError> {
@@ -32,10 +66,10 @@ fn file(environment: &Environment) -> Result<PathBuf, EngineError> {
     })
 }
 
-fn load(path: &Path) -> Result<Trusted, EngineError> {
+fn load(path: &Path) -> Result<TrustFile, EngineError> {
     let bytes = match read_bounded(path, MAX_BYTES) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Trusted::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(TrustFile::default()),
         Err(error) => {
             return Err(EngineError::failed(msg!("{path} cannot be read: {error}", path = path.display())));
         }
@@ -46,24 +80,57 @@ fn load(path: &Path) -> Result<Trusted, EngineError> {
     })
 }
 
-/// Whether the user trusts the configuration `text` of the project `directory`.
-pub(crate) fn is_trusted(environment: &Environment, directory: &Path, text: &[u8]) -> Result<bool, EngineError> {
-    let Ok(path) = file(environment) else { return Ok(false) };
-    let trusted = load(&path)?;
-    Ok(trusted.directories.get(&directory.to_string_lossy().into_owned()) == Some(&sha256(text)))
+fn key(directory: &Path) -> String {
+    directory.to_string_lossy().into_owned()
 }
 
-/// Stores that the user trusts the configuration `text` of the project `directory`.
-pub fn trust(environment: &Environment, directory: &Path, text: &[u8]) -> Result<(), EngineError> {
+/// What is stored about `directory`.
+pub(crate) fn entry(environment: &Environment, directory: &Path) -> Result<Option<TrustEntry>, EngineError> {
+    let Ok(path) = file(environment) else { return Ok(None) };
+    let mut trusted = load(&path)?;
+    let key = key(directory);
+    let config = trusted.directories.remove(&key);
+    Ok(config.map(|config| TrustEntry { config, files: trusted.files.remove(&key) }))
+}
+
+/// Everything that the user trusts, by directory.
+///
+/// # Errors
+/// When the trust file cannot be read.
+pub fn entries(environment: &Environment) -> Result<BTreeMap<PathBuf, TrustEntry>, EngineError> {
+    let mut trusted = load(&file(environment)?)?;
+    let with_files = |(directory, config): (String, String)| {
+        let files = trusted.files.remove(&directory);
+        (PathBuf::from(directory), TrustEntry { config, files })
+    };
+    Ok(trusted.directories.into_iter().map(with_files).collect())
+}
+
+/// Stores that the user trusts the configuration `text` of the project `directory` and, if it allows code or commands, these
+/// files.
+pub fn trust(
+    environment: &Environment,
+    directory: &Path,
+    text: &[u8],
+    files: Option<FileHashes>,
+) -> Result<(), EngineError> {
     let path = file(environment)?;
     let unwritable =
         |error: std::io::Error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display()));
     // Held until the file is replaced: otherwise one of two processes that trust something at the same time would lose.
     let _lock = lock(&path).map_err(unwritable)?;
     let mut trusted = load(&path)?;
-    trusted.version = 1;
-    trusted.directories.insert(directory.to_string_lossy().into_owned(), sha256(text));
+    trusted.version = 2;
+    trusted.directories.insert(key(directory), sha256(text));
+    match files {
+        Some(files) => _ = trusted.files.insert(key(directory), files),
+        None => _ = trusted.files.remove(&key(directory)),
+    }
     let json = serde_json::to_vec_pretty(&trusted).map_err(|error| EngineError::failed(error.to_message()))?;
+    if json.len() as u64 > MAX_BYTES {
+        return Err(EngineError::failed(msg!("{path} would be larger than {MAX_BYTES} bytes", path = path.display()))
+            .with_help("remove it, then trust your projects again"));
+    }
     replace_private(&path, &json).map_err(unwritable)
 }
 
@@ -93,22 +160,10 @@ mod tests {
         std::thread::scope(|scope| {
             for number in 0..20 {
                 let environment = &environment;
-                scope.spawn(move || trust(environment, Path::new(&number.to_string()), b"a").unwrap());
+                scope.spawn(move || trust(environment, Path::new(&number.to_string()), b"a", None).unwrap());
             }
         });
         assert_eq!(load(&path).unwrap().directories.len(), 20);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    }
-
-    #[test]
-    fn trust_ends_when_the_file_changes() {
-        let home = tempfile::tempdir().unwrap();
-        let environment = Environment::of([("XDG_CONFIG_HOME", home.path().to_string_lossy().into_owned())]);
-        let project = Path::new("somewhere");
-        assert!(!is_trusted(&environment, project, b"a").unwrap());
-        trust(&environment, project, b"a").unwrap();
-        assert!(is_trusted(&environment, project, b"a").unwrap());
-        assert!(!is_trusted(&environment, project, b"b").unwrap());
-        assert!(!is_trusted(&environment, Path::new("elsewhere"), b"a").unwrap());
     }
 }

@@ -1,4 +1,5 @@
-//! Tests of code in a session through the program: it needs the project's permission and the person's trust, and never gets secrets.
+//! Tests of code in a session through the program: it needs the project's permission and the person's trust, and gets only
+//! the environment variables that are listed.
 
 use std::path::Path;
 
@@ -70,15 +71,19 @@ fn an_unknown_permission_is_reported() {
 }
 
 #[test]
-fn code_of_a_trusted_project_runs_without_the_secrets_of_models() {
+fn code_of_a_trusted_project_gets_only_the_usual_variables_and_those_that_the_configuration_names() {
     let Some(python) = kernel_python() else { return };
-    let home = Home::new();
-    home.file("script.yaml", SCRIPT);
-    home.file("bcc-script.toml", ALLOWED);
-    let (code, text) = run(&home, &["--trust", "--model", "offline"], Some(&python));
-    assert_eq!(code, Some(0), "{text}");
-    let seen = std::fs::read_to_string(home.path().join("seen")).unwrap();
-    assert!(seen.contains("'PLAIN'") && !seen.contains("API_KEY") && !seen.contains("PRIVATE"), "{seen}");
+    for (more, named) in [("", false), ("[kernel]\nenv = [\"PLAIN\"]\n", true)] {
+        let home = Home::new();
+        home.file("script.yaml", SCRIPT);
+        home.file("bcc-script.toml", &format!("{ALLOWED}{more}"));
+        let (code, text) = run(&home, &["--trust", "--model", "offline"], Some(&python));
+        assert_eq!(code, Some(0), "{text}");
+        let seen = std::fs::read_to_string(home.path().join("seen")).unwrap();
+        assert!(seen.contains("'VIRTUAL_ENV'") && seen.contains("'TZ'"), "{seen}");
+        assert_eq!(seen.contains("'PLAIN'"), named, "{seen}");
+        assert!(!seen.contains("API_KEY") && !seen.contains("PRIVATE"), "{seen}");
+    }
 }
 
 /// The script with a kernel of this name that is not installed.

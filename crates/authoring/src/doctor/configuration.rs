@@ -13,6 +13,7 @@ use bcc_engine::host_services::permissions;
 use bcc_engine::models::list::{KeyState, ListedModel, list};
 use bcc_engine::project::{CONFIG_FILE, Project};
 use bcc_engine::shell::quoted;
+use bcc_engine::trust::state::TrustState;
 use bcc_runtime::program::custom::{COMMAND, CustomKind};
 
 /// Permission bits of everyone except the owner of a file.
@@ -87,7 +88,11 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding
             None => Message::text(format!("`{}`", model.name)),
         })
         .collect();
-    if listing.needs_trust && listing.trusted {
+    if let TrustState::Changed { what } = project.trust.as_ref() {
+        let message = msg!("the project is not trusted any more: {what}");
+        let help = msg!("review this, then run `bcc-script trust {}`", quoted(&project.directory));
+        found.push(DoctorFinding::problem("trust", message).with_help(help));
+    } else if listing.needs_trust && listing.trusted {
         found.push(DoctorFinding::ok("trust", msg!("{CONFIG_FILE} is trusted")));
     } else if listing.needs_trust {
         let message = match servers.as_slice() {

@@ -10,7 +10,6 @@ use crate::doctor::machine::Terminals;
 use crate::doctor::{configuration, editors, kernels, machine, prompts, stores};
 use crate::validate::request::ValidateRequest;
 use crate::validate::validate::validate;
-use bcc_engine::config::config::Config;
 use bcc_engine::config::kinds::kinds;
 use bcc_engine::engine::store_path;
 use bcc_engine::environment::Environment;
@@ -50,17 +49,11 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<D
     }
     found.extend(scripts(&directory, environment));
     // The location of the store does not depend on the configuration, which may be invalid.
-    let default_project = Project {
-        directory: directory.clone(),
-        config: Config::default(),
-        trusted: false,
-        trust_all: false,
-        has_config: false,
-    };
+    let default_project = Project::unconfigured(directory.clone());
     found.extend(stores::store(&store_path(&default_project, environment, request.store.as_deref())));
     found.extend(editors::editors(&directory, &own_kinds));
     found.extend(machine::surroundings(&request.terminals, request.language, request.language_requested, environment));
-    found.extend(kernels::kernels(environment));
+    found.extend(kernels::kernels(&default_project, environment));
     found
 }
 

@@ -3,6 +3,7 @@
 use crate::doctor::finding::DoctorFinding;
 use bcc_engine::environment::Environment;
 use bcc_engine::host_services::permissions;
+use bcc_engine::program_environment::kernel_variables;
 use bcc_engine::project::Project;
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -15,13 +16,13 @@ const MAX_LISTED: usize = 20;
 const USUAL: &str = "python3";
 
 /// Reports the installed kernels, and whether the default one is among them.
-pub(crate) fn kernels(environment: &Environment) -> Vec<DoctorFinding> {
+pub(crate) fn kernels(project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
     if cfg!(not(feature = "jupyter")) {
         let note =
             DoctorFinding::note("kernels", "this bcc-script was built without kernel support: it cannot run code");
         return vec![note.with_help("install it with its default features, or build it with `--features jupyter`")];
     }
-    let variables = environment.without(|_| false);
+    let variables = kernel_variables(project, environment);
     let specs = installed(&variables);
     let mut names: Vec<Message> =
         specs.iter().take(MAX_LISTED).map(|spec| Message::text(format!("`{}`", spec.name))).collect();
@@ -60,6 +61,6 @@ pub(crate) fn allowed(project: &Project, environment: &Environment) -> Option<Do
         return Some(DoctorFinding::ok("exec", "scripts of this project may run code in a kernel"));
     }
     // A permission that is granted but not trusted is reported together with the trust of the configuration.
-    let denied = permissions.check("exec").err().filter(|_| permissions.untrusted.contains("exec"))?;
+    let denied = permissions.check("exec").err().filter(|_| permissions.withheld.contains("exec"))?;
     Some(DoctorFinding::note("exec", denied.message).with_help(denied.help))
 }

@@ -3,7 +3,6 @@
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -74,6 +73,7 @@ pub async fn compare(
     let original: Vec<ChatMessage> = original.into_iter().map(|message| masked(message, &masker)).collect();
     let settings: RunSettings = serde_json::from_str(&row.settings)
         .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
+    settings.place(id, &project.directory, request.use_given_project)?;
     let mut comparison = PromptComparison {
         session: id.clone(),
         action: turn.action.clone(),
@@ -198,10 +198,8 @@ fn chosen<'s>(
 
 /// The templates that a new session with these settings would use.
 fn templates(project: &Project, request: &SentRequest, settings: &RunSettings) -> Result<Templates, EngineError> {
-    let own = settings.project.as_deref().map(PathBuf::from).filter(|own| own.is_dir() && !request.use_given_project);
-    let directory = own.unwrap_or_else(|| project.directory.clone());
     let scheme = request.scheme.as_deref().or(settings.scheme.as_deref());
-    let files = collect(&TemplateFolders::of(&directory), scheme)?;
+    let files = collect(&TemplateFolders::of(&project.directory), scheme)?;
     Ok(Templates::new(&files, &uuid::Uuid::now_v7().simple().to_string())?)
 }
 

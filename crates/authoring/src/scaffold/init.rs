@@ -95,8 +95,9 @@ fn create_project(
     // This file makes the directory a project, so it is written last: until then, `init` can be repeated.
     write_all(&directory, &[others, config.clone()].concat())?;
     written(&directory);
-    // Trust the text that was written, not the current file: another process may have changed it.
-    let trusted = config.iter().try_for_each(|draft| trust(environment, &directory, draft.text.as_bytes()));
+    // Trust the text that was written, not the current file: another process may have changed it. It allows neither code nor
+    // commands, so nothing else has to be trusted.
+    let trusted = config.iter().try_for_each(|draft| trust(environment, &directory, draft.text.as_bytes(), None));
     let untrusted = trusted.err().map(|error| error.to_string());
     let written = drafts.into_iter().map(|draft| draft.path).filter(|path| !preserved.contains(path)).collect();
     Ok(CreatedProject { directory, written, existing: preserved, scheme: scheme.to_owned(), untrusted })

@@ -12,7 +12,7 @@ use bcc_engine::error::EngineError;
 use bcc_engine::host_services::host_services;
 use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::models::shared::SharedModels;
-use bcc_engine::project::{Project, absolute};
+use bcc_engine::project::{Project, absolute, given_directory, nearest};
 use bcc_engine::recheck::PinnedScript;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_runtime::program::custom::COMMAND;
@@ -45,12 +45,20 @@ pub struct Scripts {
     environment: Environment,
     shared: SharedModels,
     known: Mutex<HashMap<(PathBuf, Option<String>), ScriptSlot>>,
+    projects: Mutex<HashMap<PathBuf, Project>>,
 }
 
 impl Scripts {
     /// No scripts yet. `given` is the project of all of them; `trust` means that every configuration is trusted.
     pub fn new(given: Option<PathBuf>, trust: bool, environment: Environment) -> Self {
-        Self { given, trust, environment, shared: SharedModels::default(), known: Mutex::default() }
+        Self {
+            given,
+            trust,
+            environment,
+            shared: SharedModels::default(),
+            known: Mutex::default(),
+            projects: Mutex::default(),
+        }
     }
 
     pub fn environment(&self) -> &Environment {
@@ -82,6 +90,21 @@ impl Scripts {
         errors.into_iter().map(|(_, error)| error).collect()
     }
 
+    /// The project of the script at `path`. Each project is read once: it may be large.
+    fn project_of(&self, path: &Path) -> Result<Project, EngineError> {
+        let directory = match given_directory(self.given.as_deref(), &self.environment)? {
+            Some(given) => given,
+            None => nearest(&absolute(path)),
+        };
+        let mut projects = self.projects.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(project) = projects.get(&directory) {
+            return Ok(project.clone());
+        }
+        let project = Project::in_directory(directory.clone(), self.trust, &self.environment)?;
+        projects.insert(directory, project.clone());
+        Ok(project)
+    }
+
     fn load(&self, path: &Path, scheme: Option<&str>) -> Result<Arc<LoadedScript>, ScriptError> {
         let failed = |error: EngineError| match error {
             EngineError::Invalid(diagnostics) => {
@@ -96,11 +119,12 @@ impl Scripts {
                 ScriptError { why: msg!("{other}{help}"), diagnostics: vec![] }
             }
         };
-        let project = Project::of(path, self.given.as_deref(), self.trust, &self.environment).map_err(failed)?;
+        let project = self.project_of(path).map_err(failed)?;
         let file = path.to_path_buf();
         let request = RunRequest { file, scheme: scheme.map(str::to_owned), ..RunRequest::default() };
         let (pinned, program) = LoadedProgram::of(&project, &request).map_err(failed)?.into_parts();
-        let services = host_services(&project, &self.environment);
+        project.refuse_changes().map_err(failed)?;
+        let services = host_services(&project, &self.environment, &pinned);
         // Commands run in tests as in sessions; code cells do not.
         if let Err(denied) = services.permissions.check(COMMAND)
             && program.needs.contains_key(COMMAND)

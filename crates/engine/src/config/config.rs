@@ -30,6 +30,9 @@ pub struct Config {
     /// `[kinds.<name>]`: action types that the project defines.
     #[serde(default)]
     pub kinds: BTreeMap<String, KindTable>,
+    /// `[kernel]`: what the kernels of the project receive.
+    #[serde(default)]
+    pub kernel: KernelTable,
     /// `[behavior_servers.<name>]`: servers that send behaviors.
     #[serde(default)]
     pub behavior_servers: BTreeMap<String, ServerTable>,
@@ -42,6 +45,15 @@ pub struct ProjectTable {
     /// Permissions of the scripts of the project outside the conversation: `exec`, `command`.
     #[serde(default)]
     pub allow: Vec<String>,
+}
+
+/// `[kernel]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelTable {
+    /// The names of environment variables that kernels receive in addition to the usual ones.
+    #[serde(default)]
+    pub env: Vec<String>,
 }
 
 pub fn read(text: &str) -> Result<Config, toml::de::Error> {

@@ -10,11 +10,16 @@ use serde_json::json;
 
 use crate::config::config::Config;
 use crate::config::places::ConfigError;
+use crate::config::secrets::is_variable;
 use crate::config::values::duration;
 use bcc_check::checker::LATER_KINDS;
+use bcc_lang::script::fields::shortened;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::notebook::action::{Read, read};
 use bcc_runtime::program::custom::{CustomBody, CustomKind, MAX_KINDS};
+
+/// The help for an entry of `env` that is not a name.
+pub(crate) const ENV_HELP: &str = "write only the names of environment variables: `env = [\"AWS_PROFILE\"]`";
 
 /// In characters.
 const MAX_NAME_LENGTH: usize = 64;
@@ -32,6 +37,10 @@ pub struct KindTable {
     /// The time limit of each of its commands.
     #[serde(default, deserialize_with = "duration")]
     pub timeout: Option<Duration>,
+    /// The names of environment variables that its commands receive in addition to the usual ones. They are not part of the
+    /// action type that a session stores: what a program receives is decided by the configuration, never by a store.
+    #[serde(default)]
+    pub env: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -91,6 +100,10 @@ fn table_errors(name: &str, table: &KindTable) -> Vec<ConfigError> {
         if let Some(hook) = hook {
             check_body(name, &[key], (hook.skill.as_ref(), hook.command.as_ref()), &mut found);
         }
+    }
+    for (number, variable) in table.env.iter().enumerate().filter(|(_, variable)| !is_variable(variable)) {
+        let message = msg!("`{}` in `env` is not a valid environment variable name", shortened(variable));
+        found.push(error(name, &["env", &number.to_string()], message, ENV_HELP));
     }
     found
 }
@@ -164,6 +177,7 @@ mod tests {
             before = { skill = "ready" }
             after = { command = ["true"] }
             timeout = "5s"
+            env = ["AWS_PROFILE"]
         "#;
         let config = config::read(text).unwrap();
         assert_eq!(errors(&config.kinds), []);
@@ -189,6 +203,11 @@ mod tests {
             ("[kinds.a]\ncommand = []\n", "names no program", vec!["kinds", "a", "command"]),
             ("[kinds.a]\ncommand = [\" \", \"x\"]\n", "names no program", vec!["kinds", "a", "command"]),
             ("[kinds.a]\ncommand = [\"x\", \"\\u0000\"]\n", "no argument can have", vec!["kinds", "a", "command"]),
+            (
+                "[kinds.a]\ncommand = [\"c\"]\nenv = [\"A\", \"B=c\"]\n",
+                "in `env` is not a valid environment variable name",
+                vec!["kinds", "a", "env", "1"],
+            ),
             ("[kinds.a]\nskill = \"\"\n", "`skill` is empty", vec!["kinds", "a", "skill"]),
             ("[kinds.a]\nskill = \"s\"\nbefore = {}\n", "neither", vec!["kinds", "a", "before"]),
             (

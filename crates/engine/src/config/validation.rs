@@ -50,6 +50,10 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
             found.push(ConfigError::new(&["project", "allow", &number.to_string()], message, help));
         }
     }
+    for (number, name) in config.kernel.env.iter().enumerate().filter(|(_, name)| !is_variable(name)) {
+        let message = msg!("`{}` in `env` of `[kernel]` is not a valid environment variable name", shortened(name));
+        found.push(ConfigError::new(&["kernel", "env", &number.to_string()], message, kinds::ENV_HELP));
+    }
     found.extend(server_table::errors(&config.behavior_servers));
     found
 }

@@ -30,7 +30,7 @@ pub(crate) const MAX_WALK_DEPTH: usize = 64;
 pub(crate) const MAX_WALK_ENTRIES: usize = 200_000;
 
 /// Folders of generated files, which are skipped, like hidden folders.
-const GENERATED_FOLDERS: [&str; 2] = ["target", "node_modules"];
+pub(crate) const GENERATED_FOLDERS: [&str; 2] = ["target", "node_modules"];
 
 /// The role of a file, according to its path.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,19 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     if path.symlink_metadata().is_ok() {
         return Ok(false);
     }
-    let temporary = TemporaryFile::with_default_permissions(path)?;
+    publish(TemporaryFile::with_default_permissions(path)?, path, bytes)
+}
+
+/// [`create`] with a file that only its owner can read.
+///
+/// # Errors
+/// Errors of the operating system; nothing is left behind then.
+pub(crate) fn create_private(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    publish(TemporaryFile::with_private_permissions(path)?, path, bytes)
+}
+
+/// Writes `bytes` to a temporary file and gives it the name `path`, unless this name exists.
+fn publish(temporary: TemporaryFile, path: &Path, bytes: &[u8]) -> io::Result<bool> {
     temporary.write(bytes)?;
     match temporary.link(path) {
         Ok(()) => Ok(true),

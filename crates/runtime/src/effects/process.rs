@@ -3,7 +3,7 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -33,8 +33,8 @@ pub struct ProcessRequest<'a> {
     pub directory: &'a Path,
     /// Its standard input.
     pub input: &'a [u8],
-    /// The environment variables with secrets, which it does not receive.
-    pub hidden: &'a BTreeSet<String>,
+    /// Its environment variables. It inherits none.
+    pub variables: &'a BTreeMap<String, String>,
     pub timeout: Duration,
 }
 
@@ -118,7 +118,7 @@ fn spawn(request: &ProcessRequest<'_>) -> Result<Child, StartError> {
         )
     })?;
     command.stdin(Stdio::from(input)).stdout(Stdio::piped()).stderr(Stdio::piped());
-    request.hidden.iter().for_each(|name| _ = command.env_remove(name));
+    command.env_clear().envs(request.variables);
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => start_error(
             msg!("the program `{program}` was not found"),

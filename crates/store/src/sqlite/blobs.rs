@@ -20,6 +20,11 @@ const WITH_BLOBS: char = 'b';
 /// Follows [`MARK`] at the start of a text that itself starts with a mark.
 const AS_IT_IS: char = 't';
 
+/// The hash by which a text is stored, in lower-case hexadecimal.
+fn hash(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 pub(crate) struct Blobs<'c> {
     pub(crate) connection: &'c Connection,
 }
@@ -50,7 +55,7 @@ impl Blobs<'_> {
     }
 
     fn put(&self, session: i64, text: &str) -> rusqlite::Result<String> {
-        let sha256: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hash(text);
         self.connection
             .prepare_cached("INSERT INTO blob (sha256, text) VALUES (?, ?) ON CONFLICT DO NOTHING")?
             .execute([&sha256, text])?;
@@ -81,12 +86,19 @@ impl Blobs<'_> {
         Ok(())
     }
 
+    /// The text with this hash. It is compared with the hash: the rows of all sessions share it, and another session of a store
+    /// that comes from somebody else may have brought it.
     fn get(&self, sha256: &str) -> rusqlite::Result<String> {
-        self.connection
+        let text: Option<String> = self
+            .connection
             .prepare_cached("SELECT text FROM blob WHERE sha256 = ?")?
             .query_row([sha256], |row| row.get(0))
-            .optional()?
-            .ok_or_else(|| invalid("a part of a text is missing"))
+            .optional()?;
+        let text = text.ok_or_else(|| invalid("a part of a text is missing"))?;
+        match hash(&text) == sha256 {
+            true => Ok(text),
+            false => Err(invalid("a part of a text has another content than its hash says")),
+        }
     }
 }
 

@@ -116,3 +116,20 @@ async fn a_missing_part_of_a_text_is_an_error() {
     let error = store.cell("s", "c").await.unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn a_large_text_that_another_session_brought_is_compared_with_its_hash() {
+    let (_home, store) = new_store();
+    let body = format!("{{\"code\":\"{}\"}}", "x".repeat(MIN_BLOB_BYTES));
+    for id in ["theirs", "own"] {
+        start(&store, id).await;
+        let journal = vec![JournalRow { body: body.clone(), ..event(1, "message") }];
+        store.commit(id, &Commit { journal, ..commit_at(1) }).await.unwrap();
+        if id == "theirs" {
+            let changed = store.connection().execute("UPDATE blob SET text = replace(text, 'x', 'y')", []).unwrap();
+            assert_eq!(changed, 1);
+        }
+    }
+    let error = store.journal("own", 0, 10).await.unwrap_err().to_string();
+    assert!(error.contains("a row contains invalid data"), "{error}");
+}

@@ -263,9 +263,8 @@ async fn run_command(
     let input = ExactValue::from_iter(progress.inputs_of(part, kind, inputs, false)).to_string();
     let timeout = kind.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let directory = permissions.directory.as_path();
-    let result =
-        run(&ProcessRequest { command, directory, input: input.as_bytes(), hidden: &permissions.hidden, timeout })
-            .await;
+    let variables = &permissions.variables.of(&kind.name);
+    let result = run(&ProcessRequest { command, directory, input: input.as_bytes(), variables, timeout }).await;
     let command_name = msg!("the command {} `{}`", part.word(), kind.name);
     let result = match result {
         Ok(result) => result,

@@ -14,8 +14,9 @@ async fn run_in(
     input: &[u8],
     limit: Duration,
 ) -> Result<ProcessResult, StartError> {
-    let hidden = BTreeSet::from(["HOME".to_owned()]);
-    run(&ProcessRequest { command, directory, input, hidden: &hidden, timeout: limit }).await
+    let path = std::env::var("PATH").unwrap_or_default();
+    let variables = BTreeMap::from([("PATH".to_owned(), path), ("GIVEN".to_owned(), "given".to_owned())]);
+    run(&ProcessRequest { command, directory, input, variables: &variables, timeout: limit }).await
 }
 
 async fn ran(text: &str, input: &[u8], limit: Duration) -> ProcessResult {
@@ -43,12 +44,13 @@ async fn arguments_are_not_interpreted_by_a_shell() {
 }
 
 #[tokio::test]
-async fn a_program_runs_in_its_directory_without_the_hidden_variables() {
+async fn a_program_runs_in_its_directory_with_only_the_given_variables() {
     let directory = tempfile::tempdir().unwrap();
-    let ran =
-        run_in(directory.path(), &shell("pwd -P; echo \"${HOME:-none} ${PATH:+path}\""), b"", LONG).await.unwrap();
+    let ran = run_in(directory.path(), &shell("pwd -P; echo \"${HOME:-none} ${PATH:+path} $GIVEN\""), b"", LONG)
+        .await
+        .unwrap();
     let directory = std::fs::canonicalize(directory.path()).unwrap();
-    assert_eq!(text(&ran.stdout), format!("{}\nnone path\n", directory.display()));
+    assert_eq!(text(&ran.stdout), format!("{}\nnone path given\n", directory.display()));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::notebook::kernel::contract::KernelError;
 pub struct KernelLocation {
     /// The directory of the project, in which code runs.
     pub directory: PathBuf,
-    /// The environment without secrets.
+    /// All of its environment variables, except those of the kernel spec.
     pub variables: BTreeMap<String, String>,
     /// Why code may not run, if it may not.
     pub permission_error: Option<KernelError>,

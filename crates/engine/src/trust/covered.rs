@@ -1,0 +1,233 @@
+//! Finds the files of a project that may run, and hashes them: everything that its trust covers in addition to `bcc-script.toml`.
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::config::config::Config;
+use crate::config::kinds::kinds;
+use crate::discovery::walk::{GENERATED_FOLDERS, MAX_WALK_DEPTH, MAX_WALK_ENTRIES, is_yaml};
+use crate::files::read_bounded;
+use crate::pin::sha256;
+use crate::project::{CONFIG_FILE, absolute};
+use crate::trust::FileHashes;
+use bcc_runtime::program::custom::CustomBody;
+
+/// The number of covered files of one project.
+const MAX_FILES: usize = 10_000;
+
+/// The size of one covered file, in bytes.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The size of all covered files of one project, in bytes.
+const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
+
+/// The extensions of programs. Data that programs read is not covered.
+const PROGRAMS: [&str; 28] = [
+    "bash", "cjs", "csx", "dylib", "fish", "jar", "jl", "js", "ksh", "lua", "mjs", "mts", "php", "pl", "pm", "ps1",
+    "pth", "py", "pyc", "pyw", "r", "rb", "sh", "so", "sql", "ts", "wasm", "zsh",
+];
+
+/// Files without such an extension that programs run.
+const PROGRAM_FILES: [&str; 5] = ["makefile", "gnumakefile", "justfile", "package.json", "pyproject.toml"];
+
+/// The cache of Python, which changes with every run.
+const PYTHON_CACHE: &str = "__pycache__";
+
+/// The files of `directory` that may run, with their hashes: YAML files, templates and schemas, programs, and the files that
+/// the commands of its action types name. `None` if its configuration allows neither code nor commands.
+///
+/// # Errors
+/// When a folder or a file cannot be read, or a limit is exceeded.
+pub fn covered_files(directory: &Path, config: &Config) -> Result<Option<FileHashes>, Message> {
+    if config.project.allow.is_empty() {
+        return Ok(None);
+    }
+    let mut hashes = FileHashes::new();
+    let mut total = 0;
+    let mut paths = walk(directory)?;
+    paths.extend(named_by_commands(directory, config));
+    for path in paths {
+        let name = name_in(directory, &path);
+        if hashes.len() >= MAX_FILES {
+            return Err(msg!("the project has more than {MAX_FILES} files that may run"));
+        }
+        let bytes =
+            read_bounded(&path, MAX_FILE_BYTES).map_err(|error| msg!("{path} cannot be read: {error}", path = name))?;
+        total += bytes.len() as u64;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(msg!("{name} is larger than {MAX_FILE_BYTES} bytes"));
+        }
+        if total > MAX_TOTAL_BYTES {
+            return Err(msg!("the files of the project that may run are larger than {MAX_TOTAL_BYTES} bytes"));
+        }
+        hashes.insert(name, sha256(&bytes));
+    }
+    Ok(Some(hashes))
+}
+
+/// The name of a file: its path, relative to the project. Distinct paths have distinct names, and none contains a line break,
+/// which could look like a line of this program.
+fn name_in(directory: &Path, path: &Path) -> String {
+    let path = path.strip_prefix(directory).unwrap_or(path);
+    match path.to_str() {
+        Some(name) if !name.contains(|c: char| c.is_control() || c == '\\') => name.to_owned(),
+        _ => path.as_os_str().as_encoded_bytes().escape_ascii().to_string(),
+    }
+}
+
+/// The covered files below `directory`. Links are followed, because programs follow them. Iterative, because a tree of links may
+/// be deeper than the stack.
+fn walk(directory: &Path) -> Result<BTreeSet<PathBuf>, Message> {
+    let mut found = BTreeSet::new();
+    let mut visited = BTreeSet::new();
+    let mut entries = 0;
+    let mut pending = vec![(directory.to_path_buf(), 0)];
+    while let Some((folder, depth)) = pending.pop() {
+        if !visited.insert(absolute(&folder)) {
+            continue;
+        }
+        let name = || name_in(directory, &folder);
+        if depth > MAX_WALK_DEPTH {
+            return Err(msg!("the folder {} is nested more than {MAX_WALK_DEPTH} folders deep", name()));
+        }
+        let unreadable = |error: std::io::Error| msg!("the folder {} cannot be read: {}", name(), error.to_message());
+        for entry in std::fs::read_dir(&folder).map_err(unreadable)? {
+            entries += 1;
+            if entries > MAX_WALK_ENTRIES {
+                return Err(msg!("the project has more than {MAX_WALK_ENTRIES} files and folders"));
+            }
+            let path = entry.map_err(unreadable)?.path();
+            // A link that leads nowhere cannot run.
+            let (Some(name), Ok(metadata)) = (path.file_name(), std::fs::metadata(&path)) else { continue };
+            if name.as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            if metadata.is_dir() {
+                if !GENERATED_FOLDERS.iter().chain(&[PYTHON_CACHE]).any(|generated| name == *generated) {
+                    pending.push((path, depth + 1));
+                }
+            } else if metadata.is_file() && may_run(directory, &path, &metadata) {
+                found.insert(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn may_run(directory: &Path, path: &Path, metadata: &Metadata) -> bool {
+    const EXECUTE: u32 = 0o111;
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    let relative = path.strip_prefix(directory).unwrap_or(path);
+    // The configuration has its own hash.
+    relative != Path::new(CONFIG_FILE)
+        && (is_yaml(path)
+            || relative.starts_with("_system")
+            || relative.starts_with("schemas/replies")
+            || extension.is_some_and(|extension| PROGRAMS.contains(&extension.as_str()))
+            || PROGRAM_FILES.contains(&name.as_str())
+            || metadata.permissions().mode() & EXECUTE != 0)
+}
+
+/// The files that the commands of action types name, as the program or as an argument, also in hidden folders. Programs of the
+/// system, which are named by an absolute path or found in `PATH`, are not part of the project.
+fn named_by_commands(directory: &Path, config: &Config) -> Vec<PathBuf> {
+    let kinds = kinds(config);
+    let commands = kinds.values().flat_map(|kind| kind.parts()).filter_map(|body| match body {
+        CustomBody::Command(command) => Some(command),
+        CustomBody::Skill(_) => None,
+    });
+    let is_named = |path: &PathBuf| {
+        path.is_file() && path.strip_prefix(directory).is_ok_and(|relative| relative != Path::new(CONFIG_FILE))
+    };
+    commands.flatten().map(|word| directory.join(word)).filter(is_named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::config::parse;
+    use std::fs;
+
+    fn covered(directory: &Path, config: &str) -> Result<Option<FileHashes>, Message> {
+        covered_files(directory, &parse("bcc-script.toml", config).unwrap())
+    }
+
+    #[test]
+    fn what_may_run_is_covered_and_data_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let root = absolute(root.path());
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("linked.py"), "").unwrap();
+        let (covered_names, others) = (
+            vec![
+                "a.yaml",
+                "skills/b.YML",
+                "lib/c.py",
+                "_system/config/default/d.md",
+                "schemas/replies/e.json",
+                "Makefile",
+                "run",
+                ".tools/hook",
+                "nested/f.yaml",
+            ],
+            vec![
+                "bcc-script.toml",
+                "nested/bcc-script.toml",
+                "data.csv",
+                "out.ipynb",
+                "notes.md",
+                "rec.jsonl",
+                ".bcc/sessions.db",
+                ".git/hooks/pre-commit.sh",
+                "__pycache__/c.pyc",
+                "node_modules/x/i.js",
+            ],
+        );
+        for name in covered_names.iter().chain(&others) {
+            fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+            fs::write(root.join(name), name).unwrap();
+        }
+        fs::set_permissions(root.join("run"), fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(outside.path(), root.join("lib/linked")).unwrap();
+        std::os::unix::fs::symlink(&root, root.join("lib/loop")).unwrap();
+        let config = "[project]\nallow = [\"command\"]\n[kinds.k]\ncommand = [\"sh\", \".tools/hook\", \"/bin/sh\"]\n";
+        let found: Vec<String> = covered(&root, config).unwrap().unwrap().into_keys().collect();
+        let expected = [
+            ".tools/hook",
+            "Makefile",
+            "_system/config/default/d.md",
+            "a.yaml",
+            "lib/c.py",
+            "lib/linked/linked.py",
+            "nested/f.yaml",
+            "run",
+            "schemas/replies/e.json",
+            "skills/b.YML",
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(covered(&root, "").unwrap(), None, "nothing runs where nothing is allowed");
+    }
+
+    #[test]
+    fn a_name_is_one_line_and_unique() {
+        let name = |path: &str| name_in(Path::new("/p"), Path::new(path));
+        assert_eq!(name("/p/访谈/a.sh"), "访谈/a.sh");
+        assert_eq!(name("/p/a\nb.sh"), "a\\nb.sh");
+        assert_eq!(name("/p/a\\nb.sh"), "a\\\\nb.sh");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_completely_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let file = fs::File::create(root.path().join("large.py")).unwrap();
+        file.set_len(MAX_FILE_BYTES + 1).unwrap();
+        let error = covered(root.path(), "[project]\nallow = [\"exec\"]\n").unwrap_err().to_string();
+        assert!(error.contains("large.py is larger than 67108864 bytes"), "{error}");
+    }
+}
