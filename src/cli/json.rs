@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use serde_json::json;
 
 use bcc_lang::message::message::Message;
+use bcc_lang::source::render::visible::visible_json;
 use bcc_runtime::program::event::{Committed, Delta, Observer};
 
 /// Writes events for programs.
@@ -86,6 +87,6 @@ fn line_of(delta: &Delta<'_>) -> String {
 /// Writes one line with a single write, so that a reader does not see a partial line.
 pub fn write(line: &str) {
     let mut output = std::io::stdout().lock();
-    let _ = output.write_all(format!("{line}\n").as_bytes());
+    let _ = output.write_all(format!("{}\n", visible_json(line)).as_bytes());
     let _ = output.flush();
 }

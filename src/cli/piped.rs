@@ -1,13 +1,13 @@
 //! The front end for pipes: only the messages of the AI and the cells of a notebook go to standard output.
 
 use bcc_lang::message::msg;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use crate::cli::cells::CellView;
 use crate::cli::language::chosen;
 use crate::cli::report;
-use crate::cli::terminal::plain;
+use bcc_lang::source::render::visible::visible;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 
 /// Writes the messages of the AI, and the cells of a notebook.
@@ -27,7 +27,7 @@ impl Observer for Piped {
                 let Some(lines) = cells.lines(event, chosen()) else { return };
                 let mut output = std::io::stdout().lock();
                 for (_, line) in lines {
-                    let _ = output.write_all(format!("{}\n", plain(&line)).as_bytes());
+                    let _ = output.write_all(format!("{}\n", visible(&line)).as_bytes());
                 }
                 let _ = output.flush();
             }
@@ -46,8 +46,7 @@ impl Observer for Piped {
 
 fn write(text: &str) {
     let mut output = std::io::stdout().lock();
-    // The output may be a terminal even if answers come from a pipe.
-    let text = if output.is_terminal() { plain(text) } else { text.to_owned() };
-    let _ = output.write_all(format!("{text}\n").as_bytes());
+    // The output may end on a terminal, even if it goes through another program.
+    let _ = output.write_all(format!("{}\n", visible(text)).as_bytes());
     let _ = output.flush();
 }
