@@ -27,6 +27,7 @@ mod programs;
 mod recording;
 mod render;
 mod scaffold;
+mod shown;
 mod stores;
 mod templates;
 mod terminal;
