@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use bcc_lang::source::render::visible::visible_json;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use serde_json::{Value, json};
 
@@ -15,14 +16,19 @@ const ACTIVE: &str = "\u{1b}]0;title\u{7}\u{1b}[2J\u{9b}31m\u{202e}gnp.exe\u{202
 /// Text that must stay as it is.
 const LEGITIMATE: &str = "שלום مرحبا می\u{200c}خواهم 👩\u{200d}👧 ❤\u{fe0f} 葛\u{e0100} é";
 
+/// A text as a quoted scalar of YAML, which allows no control characters.
+fn quoted(text: &str) -> String {
+    visible_json(&serde_json::to_string(text).unwrap()).into_owned()
+}
+
 /// A script whose names and texts are all active.
 fn script() -> String {
-    let text = |start: &str| serde_json::to_string(&format!("{start}{ACTIVE}{LEGITIMATE}")).unwrap();
+    let text = |start: &str| quoted(&format!("{start}{ACTIVE}{LEGITIMATE}"));
     format!(
         "session:
   session_id: nasty
   session_name: {name}
-  declare: [{{ var: 称呼, type: string, description: {about} }}]
+  declare: [{{ var: 称呼, type: string, define: {about} }}]
   phases:
     - phase_id: p
       phase_name: {phase}
@@ -76,7 +82,7 @@ fn no_command_shows_what_a_terminal_would_obey_or_hide() {
     let bad = bad.to_str().unwrap();
     let test = format!(
         "test: {title}\nscript: nasty.yaml\ndialogue:\n  - user: {title}\n  - ai: {{ contains: {title} }}\n",
-        title = serde_json::to_string(ACTIVE).unwrap()
+        title = quoted(ACTIVE)
     );
     home.file("nasty_test.yaml", &test);
     let commands: [&[&str]; 20] = [
@@ -151,7 +157,7 @@ fn a_markdown_export_shows_every_text_literally() {
     for line in answer.lines().map(str::trim).filter(|line| !line.is_empty()) {
         assert!(text.lines().any(|shown| shown.contains(line)), "{line:?} in {text}\n{document}");
     }
-    assert!(document.contains("小") || document.contains("1\\. 一  \n  2\\. 二\n"), "lines stay lines: {document}");
+    assert!(document.contains("1\\. 一  \n  2\\. 二\n"), "lines stay lines: {document}");
     assert!(text.contains(LEGITIMATE), "{text}");
 }
 
@@ -204,7 +210,7 @@ fn a_reply_that_is_streamed_piece_by_piece_is_shown_like_the_complete_one() {
     home.file("nasty.yaml", &script());
     let content = format!("先说{ACTIVE}\r\n{LEGITIMATE}\r");
     let reply = json!({ "safety_risk": { "detected": false }, "content": content, "EXIT": "NO" }).to_string();
-    let replies = home.file("replies.yaml", &format!("replies:\n  ask:\n    - {}\n", json!(reply)));
+    let replies = home.file("replies.yaml", &format!("replies:\n  ask:\n    - {}\n", quoted(&reply)));
     let model = format!("replay:{}", replies.display());
     let mut terminal = Terminal::start(&home, &["run", "nasty.yaml", "--model", &model], false);
     terminal.until("先说␛]0;title␇␛[2J\\u{9b}31m\\u{202e}gnp.exe\\u{202c}\\u{2066}\\u{feff}␡**b** <b>i</b>");

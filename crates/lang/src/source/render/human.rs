@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        let text = "a: \u{1b}[31m\u{7}\u{9b}31m\u{202e}\u{2066}\rb\u{200b}\n";
+        let text = "a: \u{1b}[31m\u{7}\u{9b}31m\u{202e}\u{2066}\u{200b}\n";
         let file = Arc::new(SourceFile::new("a\u{1b}[31m\n.yaml", text));
         let diagnostic = Diagnostic::error("x", "bad \u{1b}[31m\u{9b}31m", &file, Span::new(3, 5))
             .with_help("\u{1b}[31m")
@@ -332,7 +332,7 @@ mod tests {
         let shown = human(&[diagnostic], false);
         let harmful = |c: char| c.is_control() && c != '\n' || matches!(c, '\u{200b}'..='\u{2069}');
         assert!(!shown.contains(harmful), "{shown:?}");
-        assert!(shown.contains("␛[31m␇\\u{9b}31m\\u{202e}\\u{2066}␍b\\u{200b}"), "{shown}");
+        assert!(shown.contains("␛[31m␇\\u{9b}31m\\u{202e}\\u{2066}\\u{200b}"), "{shown}");
     }
 
     #[test]

@@ -113,7 +113,8 @@ mod tests {
                 Event::HardBreak => text.push('\n'),
                 Event::End(TagEnd::Paragraph) => text += "\n\n",
                 Event::Start(Tag::Paragraph | Tag::List(None) | Tag::Item | Tag::Strong) => {}
-                Event::End(TagEnd::List(_) | TagEnd::Item | TagEnd::Strong) => {}
+                Event::End(TagEnd::Item) => text.push('\n'),
+                Event::End(TagEnd::List(_) | TagEnd::Strong) => {}
                 other => panic!("{other:?} in {document:?}"),
             }
         }
@@ -147,7 +148,7 @@ mod tests {
         let document = format!("- **AI**: {}\n- b", escape_lines(text, "  "));
         let nbsp = "\u{a0}";
         let expected = format!(
-            "AI: 一\n{nbsp}{nbsp}二\n\n{nbsp}{nbsp}{nbsp}{nbsp}code?\n\n---\n===\n+ x\n| a | b |\n|---|---|\n\nb"
+            "AI: 一\n{nbsp}{nbsp}二\n\n{nbsp}{nbsp}{nbsp}{nbsp}code?\n\n---\n===\n+ x\n| a | b |\n|---|---|\n\n\nb"
         );
         assert_eq!(read(&document), expected, "{document}");
     }

@@ -11,6 +11,9 @@ use bcc_lang::source::render::visible::visible;
 /// The limit on changes that reveal further ones: what stands in an HTML block is not read as markdown before it is text.
 const MAX_PASSES: usize = 20;
 
+/// A comment ends a list.
+const SEPARATOR: &str = "<!-- -->";
+
 /// What stands for an image before its description.
 const IMAGE_SIGN: &str = "🖼 ";
 
@@ -44,6 +47,14 @@ pub(crate) fn harmless_markdown(text: &str) -> String {
         text = changed;
     }
     escape_lines(&text, "")
+}
+
+/// The markdown of a cell as a part of a file: an indented start would otherwise continue a list of the cell before, and what is code
+/// in the cell could be HTML there.
+pub(crate) fn separate_cell(text: &str) -> String {
+    let text = harmless_markdown(text);
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    if first.starts_with([' ', '\t']) { format!("{SEPARATOR}\n\n{text}") } else { text }
 }
 
 /// What happens to the character at a position.
@@ -160,10 +171,10 @@ mod tests {
 
         #[test]
         fn two_cells_together_have_no_active_part(one in nasty(), other in nasty()) {
-            let document = format!("{}\n\n{}\n", harmless_markdown(&one), harmless_markdown(&other));
+            let document = format!("{}\n\n{}\n", separate_cell(&one), separate_cell(&other));
             for event in Parser::new_ext(&document, MARKDOWN) {
                 let is_active = match &event {
-                    Event::Html(html) | Event::InlineHtml(html) => html.contains('<'),
+                    Event::Html(html) | Event::InlineHtml(html) => html.contains('<') && html.trim_end() != SEPARATOR,
                     Event::Start(Tag::Image { dest_url, .. }) => !is_picture_address(dest_url),
                     Event::Start(Tag::Link { dest_url, .. }) => !is_link(dest_url),
                     _ => false,

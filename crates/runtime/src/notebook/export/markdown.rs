@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::ansi::plain;
 use crate::notebook::export::brief::NotebookMetadata;
-use crate::notebook::export::harmless::harmless_markdown;
+use crate::notebook::export::harmless::{harmless_markdown, separate_cell};
 use crate::notebook::export::image::{Picture, picture};
 use crate::notebook::export::output::{CellOutput, read};
 use crate::notebook::export::text::{fence, incomplete_run_text, one_line, quoted, thinking_text, thinking_title};
@@ -39,7 +39,7 @@ impl Markdown {
     pub fn cell(&mut self, cell: &Cell, brief: &NotebookMetadata) -> String {
         self.written = true;
         match cell.kind {
-            CellKind::Markdown => format!("\n{}\n", close_open_fence(&harmless_markdown(cell.content.trim_end()))),
+            CellKind::Markdown => format!("\n{}\n", close_open_fence(&separate_cell(cell.content.trim_end()))),
             CellKind::Thinking => {
                 let agent = escape_line(&thinking_title(cell, brief.language));
                 format!(
