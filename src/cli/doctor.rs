@@ -13,7 +13,6 @@ use crate::cli::language::{chosen, translated};
 use crate::cli::print::{print, print_json};
 use crate::cli::report;
 use crate::cli::table::padded;
-use crate::cli::terminal::plain;
 use bcc_authoring::doctor::doctor::{DoctorRequest, doctor as run_checks};
 use bcc_authoring::doctor::finding::{CheckState, DoctorFinding};
 use bcc_authoring::doctor::machine::Terminals;
@@ -63,7 +62,7 @@ pub async fn doctor(
         let document = json!({ "version": 1, "ok": problems == 0, "checks": checks });
         print_json(&document)?;
     } else {
-        print(&plain(&format_findings(&found)))?;
+        print(&format_findings(&found))?;
         report::note(&msg!("problems: {problems}, notes: {notes}"));
     }
     Ok(if problems == 0 { Exit::Done } else { Exit::Failed })

@@ -9,11 +9,11 @@ use clap::ValueEnum;
 use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
 use crate::cli::output_form::{OutputForm, check_output};
-use crate::cli::print::{print, save};
+use crate::cli::print::{print, print_json_text, save};
 use crate::cli::report;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::make_document_public;
-use bcc_engine::markdown::{DocumentDetails, markdown};
+use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::notebook_file::write::{NotebookFileRequest, cell_count, page_of, write_file, write_to};
 use bcc_runtime::notebook::export::form::ExportForm;
 use bcc_store::contract::Store;
@@ -65,7 +65,7 @@ pub async fn export_as(
     }
     let cells = cell_count(store, id).await?;
     let Some(form) = form.filter(|form| cells > 0 || *form == ExportForm::Ipynb) else {
-        return write_document(&document(store, id, format, calls).await?, output);
+        return write_document(&document(store, id, format, calls).await?, format, output);
     };
     if cells == 0 {
         report::quiet(&msg!("session {id} has no cells: its notebook is empty"));
@@ -74,7 +74,8 @@ pub async fn export_as(
     match output {
         Some(path) => drop(write_file(store, &request, path).await?),
         None => {
-            // `print` adds a line end, so the text is printed up to its last line end, and the remainder is buffered.
+            let print = if form == ExportForm::Ipynb { print_json_text } else { print };
+            // Printing adds a line end, so the text is printed up to its last line end, and the remainder is buffered.
             let mut buffered = String::new();
             let mut write = |text: &str| {
                 buffered.push_str(text);
@@ -127,20 +128,21 @@ async fn document(store: &dyn Store, id: &str, format: ExportFormat, calls: bool
         }
         ExportFormat::Html => {
             let request = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
-            let details = DocumentDetails::of_session(store, id).await?;
+            let details = DocumentDetails::of_session(store, id, Medium::Markdown).await?;
             let page = page_of(store, &request, markdown(&document, &details, chosen())).await?;
             Ok(page.trim_end().to_owned())
         }
         ExportFormat::Md | ExportFormat::Ipynb => {
-            let details = DocumentDetails::of_session(store, id).await?;
+            let details = DocumentDetails::of_session(store, id, Medium::Markdown).await?;
             Ok(markdown(&document, &details, chosen()))
         }
     }
 }
 
-fn write_document(text: &str, output: Option<&Path>) -> Result<Exit, EngineError> {
+fn write_document(text: &str, format: ExportFormat, output: Option<&Path>) -> Result<Exit, EngineError> {
     match output {
         Some(path) => save(path, format!("{text}\n").as_bytes())?,
+        None if format == ExportFormat::Json => print_json_text(text)?,
         None => print(text)?,
     }
     Ok(Exit::Done)

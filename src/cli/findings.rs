@@ -18,6 +18,7 @@ use bcc_lang::source::render::github::github;
 use bcc_lang::source::render::human;
 use bcc_lang::source::render::json::json;
 use bcc_lang::source::render::sarif::{RuleText, sarif};
+use bcc_lang::source::render::visible::visible_json;
 
 /// How findings are told, and which of them count.
 #[derive(Clone, Debug, Args)]
@@ -67,14 +68,15 @@ impl Reporting {
                 &report.diagnostics,
                 &human::Options { color: color(), all: self.all, language: chosen() },
             ),
-            FindingsFormat::Json => json(report.files, &report.diagnostics),
+            FindingsFormat::Json => visible_json(&json(report.files, &report.diagnostics)).into_owned(),
             FindingsFormat::Sarif => {
                 let rule = |page: &'static Page| RuleText {
                     slug: page.slug,
                     severity: page.severity,
                     page: page.text(Language::English),
                 };
-                sarif(&report.diagnostics, &DIAGNOSTICS.iter().map(rule).collect::<Vec<_>>())
+                let rules: Vec<RuleText<'_>> = DIAGNOSTICS.iter().map(rule).collect();
+                visible_json(&sarif(&report.diagnostics, &rules)).into_owned()
             }
             FindingsFormat::Github => github(&report.diagnostics),
         };

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::cli::output;
 use bcc_lang::message::message::Message;
+use bcc_lang::source::render::visible::visible_json;
 use bcc_runtime::program::event::{Committed, Delta, Observer};
 
 /// Writes events for programs.
@@ -85,5 +86,5 @@ fn line_of(delta: &Delta<'_>) -> String {
 
 /// Writes one line with a single write, so that a reader does not see a partial line.
 pub fn write(line: &str) {
-    output::write(&format!("{line}\n"));
+    output::write(&format!("{}\n", visible_json(line)));
 }

@@ -10,13 +10,14 @@ use clap::Args;
 use crate::cli::exit::Exit;
 use crate::cli::fixed_files::{rejected_line, result_line, untried_line};
 use crate::cli::report;
-use crate::cli::terminal::{color, plain};
+use crate::cli::terminal::color;
 use bcc_authoring::fix::diff::{DiffLineKind, diff};
 use bcc_authoring::fix::fix::{FixReport, FixRequest, FixedFile, fix};
 use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_lang::source::render::visible::visible;
 
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
@@ -77,7 +78,7 @@ fn print_changes(report: &FixReport) -> Result<(), EngineError> {
         for file in &report.fixed {
             for (kind, line) in diff(&file.before, &file.after) {
                 // A program gets the bytes of the file; a terminal must not get control characters.
-                let line = if terminal { plain(&line) } else { line };
+                let line = if terminal { visible(&line) } else { line };
                 match kind {
                     DiffLineKind::Head if color => write!(output, "\u{1b}[1m{line}\u{1b}[0m")?,
                     DiffLineKind::Before if color => write!(output, "\u{1b}[31m{line}\u{1b}[0m")?,

@@ -13,7 +13,6 @@ use crate::cli::language::translated;
 use crate::cli::print::{print, print_json};
 use crate::cli::report;
 use crate::cli::table::table;
-use crate::cli::terminal::plain;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::models::check::{ModelCheck, check, model_names};
@@ -76,10 +75,10 @@ fn print_listing(listing: &ModelListing, project: &Project) -> Result<(), Engine
     if !listing.models.is_empty() {
         let names = ["NAME", "PROVIDER", "MODEL", "SERVER", "KEY", "FALLBACK", "LIMITS", "PRICE"].map(head);
         let rows: Vec<Vec<String>> = std::iter::once(names.to_vec()).chain(listing.models.iter().map(row)).collect();
-        print(&plain(&table(&rows)))?;
+        print(&table(&rows))?;
         print("")?;
     }
-    print(&plain(&translated(&msg!("A script without `model:` uses `{}`: {}.", listing.default, listing.reason))))?;
+    print(&translated(&msg!("A script without `model:` uses `{}`: {}.", listing.default, listing.reason)))?;
     if listing.models.is_empty() {
         print(&translated(
             "To configure a model, set an API key such as OPENAI_API_KEY and BCC_MODEL, or add `[models.default]` to bcc-script.toml.",
@@ -171,7 +170,7 @@ async fn check_models(names: &[String], options: &ModelsArgs, environment: &Envi
         let names = ["NAME", "MODEL", "ANSWERS", "STREAMS", "TOKENS", "JSON SCHEMA", "JSON", "TOOL", "FIRST", "ALL"];
         let rows: Vec<Vec<String>> =
             std::iter::once(names.map(head).to_vec()).chain(results.iter().map(result_row)).collect();
-        print(&plain(&table(&rows)))?;
+        print(&table(&rows))?;
         for result in &results {
             print_details(result);
         }

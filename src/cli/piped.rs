@@ -1,14 +1,13 @@
 //! The front end for pipes: only the messages of the AI and the cells of a notebook go to standard output.
 
 use bcc_lang::message::msg;
-use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 
 use crate::cli::cells::CellView;
 use crate::cli::language::chosen;
 use crate::cli::output;
 use crate::cli::report;
-use crate::cli::terminal::plain;
+use bcc_lang::source::render::visible::visible;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 
 /// Writes the messages of the AI, and the cells of a notebook.
@@ -26,7 +25,7 @@ impl Observer for Piped {
             event @ (Event::Cell(_) | Event::NotebookAction { .. }) => {
                 let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(lines) = cells.lines(event, chosen()) else { return };
-                output::write(&lines.iter().map(|(_, line)| format!("{}\n", plain(line))).collect::<String>());
+                output::write(&lines.iter().map(|(_, line)| format!("{}\n", visible(line))).collect::<String>());
             }
             Event::Error { message, help, .. } => {
                 report::note(&msg!("error: {message}", message = message.clone()));
@@ -42,7 +41,6 @@ impl Observer for Piped {
 }
 
 fn write(text: &str) {
-    // The output may be a terminal even if answers come from a pipe.
-    let text = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
-    output::write(&format!("{text}\n"));
+    // The output may end on a terminal, even if it goes through another program.
+    output::write(&format!("{}\n", visible(text)));
 }

@@ -3,16 +3,16 @@
 use crate::cli::language::Translate;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
-use std::io::{self, ErrorKind, IsTerminal};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::cli::language::translated;
 use crate::cli::output::write_bytes;
-use crate::cli::terminal::plain;
 use bcc_engine::error::EngineError;
 use bcc_engine::files::write::replace;
+use bcc_lang::source::render::visible::{visible, visible_json};
 
 /// Writes bytes unchanged. Returns whether standard output is still open: a closed pipe (`| head`) is not an error, a full disk is.
 pub fn write(bytes: &[u8]) -> io::Result<bool> {
@@ -28,10 +28,10 @@ pub fn write_out(bytes: &[u8]) -> Result<(), EngineError> {
     written.map(drop).map_err(EngineError::failed)
 }
 
-/// Prints one or more lines. Control characters are removed for a terminal.
+/// Prints one or more lines for people. What a terminal would obey or hide is visible, also if the output goes to a file or another
+/// program: it may show it on a terminal.
 pub fn print(text: &str) -> Result<(), EngineError> {
-    let shown = if io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
-    write_out(format!("{shown}\n").as_bytes())
+    write_out(format!("{}\n", visible(text)).as_bytes())
 }
 
 /// Prints a text of this program in the language of the person.
@@ -40,7 +40,12 @@ pub fn print_translated<T: Translate + ?Sized>(text: &T) -> Result<(), EngineErr
 }
 
 pub fn print_json(document: &Value) -> Result<(), EngineError> {
-    print(&serde_json::to_string_pretty(document).map_err(|error| EngineError::failed(error.to_message()))?)
+    print_json_text(&serde_json::to_string_pretty(document).map_err(|error| EngineError::failed(error.to_message()))?)
+}
+
+/// Prints a JSON document with exactly its content.
+pub fn print_json_text(document: &str) -> Result<(), EngineError> {
+    write_out(format!("{}\n", visible_json(document)).as_bytes())
 }
 
 /// Writes a document to a file.

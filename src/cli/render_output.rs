@@ -5,9 +5,9 @@ use bcc_lang::message::msg;
 use std::fmt::Write;
 
 use crate::cli::language::translated;
-use crate::cli::terminal::plain;
 use bcc_authoring::render::comparison::PromptComparison;
 use bcc_authoring::render::prompt::{Prompt, role, tokens};
+use bcc_lang::source::render::visible::visible;
 use bcc_lang::template::missing::MARK_DELIMITERS;
 use bcc_llm::model::message::ChatMessage;
 
@@ -51,7 +51,7 @@ pub fn head(prompt: &Prompt) -> String {
     parts.join(" · ")
 }
 
-/// The messages. With `color`, control characters are removed, and the marks of `unknown` names are colored.
+/// The messages, with what a terminal would obey or hide made visible. With `color`, the marks of `unknown` names are colored.
 pub fn messages(messages: &[ChatMessage], unknown: &[&str], color: bool) -> String {
     let mut text = String::new();
     for (number, message) in messages.iter().enumerate() {
@@ -61,7 +61,8 @@ pub fn messages(messages: &[ChatMessage], unknown: &[&str], color: bool) -> Stri
         let (number, role, tokens) = (number + 1, role(message.role), tokens(message));
         let head = msg!("── {number} · {role} · about {tokens} tokens ──", role = Message::word(role));
         let head = translated(&head);
-        let content = if color { marked(&plain(&message.content), unknown) } else { message.content.clone() };
+        let content = visible(&message.content);
+        let content = if color { marked(&content, unknown) } else { content };
         let _ = if color { write!(text, "{BOLD}{head}{OFF}\n{content}") } else { write!(text, "{head}\n{content}") };
     }
     text
@@ -127,8 +128,8 @@ pub fn changed(changed: &PromptComparison, color: bool) -> String {
         Ok(now) => now,
         Err(reason) => {
             let sent = messages(&changed.original, &[], color);
-            let reason = translated(reason);
-            let reason = if color { format!("{RED}{}{OFF}", plain(&reason)) } else { reason.into_owned() };
+            let reason = visible(&translated(reason));
+            let reason = if color { format!("{RED}{reason}{OFF}") } else { reason };
             return format!(
                 "{sent}\n\n{}\n{} {reason}",
                 translated("── now ──"),
@@ -185,8 +186,8 @@ pub fn changed(changed: &PromptComparison, color: bool) -> String {
                 _ => "",
             };
             let _ = match color && !style.is_empty() {
-                true => writeln!(text, "{style}{}{OFF}", plain(line)),
-                false => writeln!(text, "{}", if color { plain(line) } else { line.to_owned() }),
+                true => writeln!(text, "{style}{}{OFF}", visible(line)),
+                false => writeln!(text, "{}", visible(line)),
             };
         }
     }

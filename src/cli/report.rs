@@ -6,10 +6,10 @@ use std::io::{IsTerminal, Write};
 
 use crate::cli::exit::Exit;
 use crate::cli::language::{Translate, chosen, translated};
-use crate::cli::terminal::plain;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::render::human;
+use bcc_lang::source::render::visible::visible;
 
 /// The limit on warnings that are shown; the others are counted.
 const MAX_SHOWN: usize = 100;
@@ -18,15 +18,15 @@ pub fn color() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Writes one line to standard error, in the language of the person. Control characters are removed, because names and messages may
-/// come from anywhere. A closed standard error is not an error.
+/// Writes one line to standard error, in the language of the person. What a terminal would obey or hide is visible, because
+/// names and messages may come from anywhere. A closed standard error is not an error.
 pub fn note<T: Translate + ?Sized>(text: &T) {
     note_untranslated(&translated(text));
 }
 
 /// Writes a note that is already translated, or contains other text.
 pub fn note_untranslated(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", plain(text));
+    let _ = writeln!(std::io::stderr().lock(), "{}", visible(text));
 }
 
 pub fn quiet<T: Translate + ?Sized>(text: &T) {
@@ -35,7 +35,7 @@ pub fn quiet<T: Translate + ?Sized>(text: &T) {
 
 fn quiet_untranslated(text: &str) {
     if color() {
-        let _ = writeln!(std::io::stderr().lock(), "\u{1b}[2m{}\u{1b}[0m", plain(text));
+        let _ = writeln!(std::io::stderr().lock(), "\u{1b}[2m{}\u{1b}[0m", visible(text));
     } else {
         note_untranslated(text);
     }

@@ -24,11 +24,12 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::document;
 use bcc_engine::find_session::find_session;
-use bcc_engine::markdown::{DocumentDetails, markdown};
+use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::notebook_file::outline::outline;
 use bcc_engine::project::{Project, absolute};
 use bcc_engine::store_access::{check_store, is_named, notice};
 use bcc_engine::usage::{usage_summary, used};
+use bcc_lang::source::render::visible::visible_line;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
@@ -101,7 +102,7 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
             let store = open_existing(&store, &environment, Access::Read)?;
             let id = find_session(store.as_ref(), &id).await?;
             let document = document(store.as_ref(), &id, false).await?;
-            let details = DocumentDetails::of_session(store.as_ref(), &id).await?;
+            let details = DocumentDetails::of_session(store.as_ref(), &id, Medium::Terminal).await?;
             print(&if calls { table(&document, chosen()) } else { markdown(&document, &details, chosen()) })?;
             if !calls && let Some(notebook) = outline(store.as_ref(), &id, chosen()).await? {
                 print(&format!("\n{notebook}"))?;
@@ -177,7 +178,7 @@ async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, Engi
     for row in store.sessions().await? {
         let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
         let status = row.status.as_str();
-        let user = filled("user {user}", &[("user", &row.user)]);
+        let user = filled("user {user}", &[("user", &visible_line(&row.user))]);
         let answers = match row.answers {
             1 => translated("1 answer").into_owned(),
             count => filled("{answers} answers", &[("answers", &count.to_string())]),
@@ -185,7 +186,7 @@ async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, Engi
         print(&format!(
             "{}\t{status}\t{}\t{user}\t{answers}\t{updated}\t{}",
             row.id,
-            row.script,
+            visible_line(&row.script),
             translated(&usage(&row))
         ))?;
     }

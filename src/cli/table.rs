@@ -1,12 +1,14 @@
 //! Tables for people. Wide characters, as in Chinese, count as two columns.
 
+use bcc_lang::source::render::visible::visible_line;
 use unicode_width::UnicodeWidthStr;
 
 /// The spaces between two columns.
 const GAP: usize = 2;
 
-/// Lays out rows of cells; the first row is the head. The last column is not padded.
+/// Lays out rows of cells; the first row is the head. The last column is not padded. What a terminal would obey or hide is visible.
 pub fn table(rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| visible_line(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max();
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
@@ -39,5 +41,6 @@ mod tests {
         a     模型   no
         ");
         assert_eq!(table(&[]), "");
+        assert_eq!(table(&[row(["a\u{1b}", "b\nc", "d\u{202e}"])]), "a␛  b c  d\\u{202e}");
     }
 }

@@ -14,7 +14,6 @@ use crate::cli::render::{RenderArgs, render};
 use crate::cli::report;
 use crate::cli::templates_diff::{DiffArgs, diff};
 use crate::cli::templates_list::{ListArgs, list};
-use crate::cli::terminal::plain;
 use bcc_authoring::templates::catalog::{CatalogEntry, TemplateCatalog};
 use bcc_authoring::templates::check::check;
 use bcc_authoring::templates::find::find;
@@ -23,6 +22,7 @@ use bcc_authoring::templates::project::{directory, scheme_of_project};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
+use bcc_lang::source::render::visible::visible;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 
 #[derive(Debug, Subcommand)]
@@ -115,7 +115,7 @@ fn show(options: &ShowArgs, environment: &Environment) -> Result<Exit, EngineErr
         true => msg!("{}, as used by the scheme `{scheme}`", found_template.file.shown()),
         false => msg!("{}, as used by the scheme `{scheme}`; it overrides {overridden}", found_template.file.shown()),
     });
-    let shown = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
+    let shown = if std::io::stdout().is_terminal() { visible(text) } else { text.to_owned() };
     write_out(shown.as_bytes())?;
     Ok(Exit::Done)
 }

@@ -10,12 +10,12 @@ use clap::Args;
 use crate::cli::exit::{DIFF_CODES, Exit};
 use crate::cli::print::write_out;
 use crate::cli::report;
-use crate::cli::terminal::plain;
 use bcc_authoring::templates::catalog::TemplateCatalog;
 use bcc_authoring::templates::diff::{ComparisonBase, TemplateDifference, diff as differences, likely_source};
 use bcc_authoring::templates::project::{directory, scheme_of_project};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_lang::source::render::visible::visible;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 
 #[derive(Debug, Args)]
@@ -112,7 +112,7 @@ fn write(text: &str) -> Result<(), EngineError> {
 
 fn colored(text: &str) -> String {
     if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-        return plain(text);
+        return visible(text);
     }
     let color = |line: &str| match line.as_bytes().first() {
         _ if line.starts_with("+++ ") || line.starts_with("--- ") => "\u{1b}[1m",
@@ -122,7 +122,7 @@ fn colored(text: &str) -> String {
         _ => "",
     };
     let line = |line: &str| {
-        let (color, line) = (color(line), plain(line));
+        let (color, line) = (color(line), visible(line));
         if color.is_empty() { format!("{line}\n") } else { format!("{color}{line}\u{1b}[0m\n") }
     };
     text.lines().map(line).collect()

@@ -14,7 +14,6 @@ use crate::cli::language::translated;
 use crate::cli::print::{print, print_json, print_translated};
 use crate::cli::report;
 use crate::cli::table::table;
-use crate::cli::terminal::plain;
 use bcc_authoring::templates::catalog::CatalogError;
 use bcc_authoring::templates::list::{SchemeEntry, TemplateEntry, TemplateListing, list as listing};
 use bcc_authoring::templates::project::{directory, scheme_of_project};
@@ -50,7 +49,7 @@ pub fn list(options: &ListArgs, environment: &Environment) -> Result<Exit, Engin
         print_json(&document(&found, chosen.as_deref()))?;
     } else {
         match (found.schemes.as_slice(), options.scheme.is_some()) {
-            ([scheme], true) => print(&plain(&scheme_table(scheme)))?,
+            ([scheme], true) => print(&scheme_table(scheme))?,
             (schemes, _) => print_schemes(schemes)?,
         }
         print_unused(&found, options.scheme.is_some())?;
@@ -92,7 +91,7 @@ fn print_schemes(schemes: &[SchemeEntry]) -> Result<(), EngineError> {
         row.extend(schemes.iter().map(|scheme| cell(scheme).to_owned()));
         rows.push(row);
     }
-    print(&plain(&table(&rows)))?;
+    print(&table(&rows))?;
     print("")?;
     print_translated(
         "own: a file of the project for this scheme; built-in: a template in the binary; default: the template of the scheme `default`",
@@ -103,7 +102,7 @@ fn print_schemes(schemes: &[SchemeEntry]) -> Result<(), EngineError> {
     let row = |it: &TemplateEntry| vec![on_one_line(&it.path), overrides(it), description(it)];
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(own.map(row)).collect();
     if rows.len() > 1 {
-        print(&plain(&table(&rows)))
+        print(&table(&rows))
     } else {
         print_translated(
             "The project has no templates of its own. `bcc-script templates new SCHEME` copies the built-in templates into it.",

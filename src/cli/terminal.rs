@@ -11,6 +11,7 @@ use crate::cli::language::{chosen, filled, listed, translated};
 use crate::cli::output;
 use bcc_engine::last_exchanges::LastExchanges;
 use bcc_engine::script_names::with_element;
+use bcc_lang::source::render::visible::{VisibleStream, visible, visible_line};
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 use bcc_runtime::program::location::EventLocation;
 
@@ -30,9 +31,18 @@ struct Shown {
     names: BTreeMap<(Option<String>, String), String>,
     /// The last phase and topic that were shown.
     place: String,
-    /// The id of the message that is being shown, and its text so far.
-    message: Option<(String, String)>,
+    message: Option<ShownMessage>,
     cells: CellView,
+}
+
+/// A message that is being shown.
+#[derive(Debug, Default)]
+struct ShownMessage {
+    id: String,
+    /// Its text so far.
+    text: String,
+    /// How its next piece is shown.
+    stream: VisibleStream,
 }
 
 impl Terminal {
@@ -46,7 +56,7 @@ impl Terminal {
         quiet(&translated("/help lists the commands, /quit saves and leaves"));
         for (role, text) in &self.resumed.messages {
             let values = [("speaker", self.resumed.names.speaker(role)), ("text", text)];
-            quiet(&plain(&filled("{speaker}: {text}", &values)));
+            quiet(&filled("{speaker}: {text}", &values));
         }
     }
 
@@ -95,22 +105,22 @@ impl Observer for Terminal {
             Event::Error { message, help, .. } => {
                 shown.end_line();
                 let text = filled("error: {error}", &[("error", &translated(message))]);
-                print(&format!("{}\n", red(&plain(&text))));
+                print(&format!("{}\n", red(&visible(&text))));
                 if let Some(help) = help.as_ref().filter(|help| !help.is_empty()) {
-                    quiet(&plain(&filled("help: {help}", &[("help", &translated(help))])));
+                    quiet(&filled("help: {help}", &[("help", &translated(help))]));
                 }
             }
             Event::Cell(_) | Event::NotebookAction { .. } | Event::Warning { .. } => {
                 let Some(lines) = shown.cells.lines(event, chosen()) else { return };
                 shown.end_line();
                 shown.header();
-                lines.iter().for_each(|(style, line)| print(&format!("{}\n", styled(*style, &plain(line)))));
+                lines.iter().for_each(|(style, line)| print(&format!("{}\n", styled(*style, &visible(line)))));
             }
             Event::TakenBack { effects, globals, .. } => {
                 shown.end_line();
                 quiet(&translated("(your last answer was taken back)"));
                 if *effects > 0 || !globals.is_empty() {
-                    quiet(&plain(&stays(*effects, globals)));
+                    quiet(&stays(*effects, globals));
                 }
                 // The question is shown again.
                 let phase = shown.names.get(&(place.phase_id.clone(), String::new())).cloned();
@@ -127,7 +137,7 @@ impl Observer for Terminal {
             _ => {
                 if let Some(notice) = notice(event) {
                     shown.end_line();
-                    quiet(&plain(&notice));
+                    quiet(&notice);
                 }
             }
         }
@@ -143,43 +153,45 @@ impl Shown {
         let known: Vec<&str> = [self.phase.as_str(), &self.topic].into_iter().filter(|name| !name.is_empty()).collect();
         let place = known.join(" › ");
         if !place.is_empty() && place != self.place {
-            quiet(&format!("── {} ──", plain(&place)));
+            quiet(&format!("── {} ──", visible_line(&place)));
             self.place = place;
         }
     }
 
     fn append(&mut self, message_id: &str, text: &str) {
-        let is_current = self.message.as_ref().is_some_and(|(id, _)| id == message_id);
+        let is_current = self.message.as_ref().is_some_and(|message| message.id == message_id);
         if !is_current {
             self.mark_discarded();
             self.header();
-            self.message = Some((message_id.to_owned(), String::new()));
+            self.message = Some(ShownMessage { id: message_id.to_owned(), ..ShownMessage::default() });
         }
-        if let Some((_, shown_text)) = &mut self.message {
-            shown_text.push_str(text);
+        if let Some(message) = &mut self.message {
+            message.text.push_str(text);
+            print(&message.stream.push(text));
         }
-        print(&plain(text));
     }
 
     /// Shows the remainder of a committed message.
     fn finish_message(&mut self, message_id: &str, text: &str) {
-        let rest = match &self.message {
-            Some((id, shown_text)) if id == message_id => text.strip_prefix(shown_text.as_str()).map(str::to_owned),
+        let rest = match &mut self.message {
+            Some(message) if message.id == message_id => text
+                .strip_prefix(message.text.as_str())
+                .map(|rest| message.stream.push(rest) + &message.stream.finish()),
             _ => None,
         };
         match rest {
-            Some(rest) => print(&format!("{}\n", plain(&rest))),
+            Some(rest) => print(&format!("{rest}\n")),
             None => {
                 self.mark_discarded();
                 self.header();
-                print(&format!("{}\n", plain(text)));
+                print(&format!("{}\n", visible(text)));
             }
         }
         self.message = None;
     }
 
     fn discard(&mut self, message_id: &str) {
-        if self.message.as_ref().is_some_and(|(id, _)| id == message_id) {
+        if self.message.as_ref().is_some_and(|message| message.id == message_id) {
             self.mark_discarded();
         }
     }
@@ -194,8 +206,8 @@ impl Shown {
     }
 
     fn end_line(&mut self) {
-        if self.message.take().is_some() {
-            print("\n");
+        if let Some(mut message) = self.message.take() {
+            print(&format!("{}\n", message.stream.finish()));
         }
     }
 }
@@ -243,17 +255,13 @@ fn stays(effects: u64, globals: &[String]) -> String {
     }
 }
 
-/// `text` without control characters, which could move the cursor, change colors or ring.
-pub fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
-}
-
 fn print(text: &str) {
     output::write(text);
 }
 
 /// Prints a dimmed line.
 pub fn quiet(text: &str) {
+    let text = visible(text);
     if color() { print(&format!("\u{1b}[2m{text}\u{1b}[0m\n")) } else { print(&format!("{text}\n")) }
 }
 
@@ -319,10 +327,5 @@ mod tests {
         };
         assert_eq!(notice(&planned(false)), None);
         assert!(notice(&planned(true)).unwrap().contains("/plan"));
-    }
-
-    #[test]
-    fn control_characters_of_a_reply_do_not_reach_the_terminal() {
-        assert_eq!(plain("你好\u{1b}[31m\u{7}\r\n\t好"), "你好[31m\n\t好");
     }
 }

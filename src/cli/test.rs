@@ -29,6 +29,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::sort;
+use bcc_lang::source::render::visible::visible_json;
 
 #[derive(Debug, Args)]
 #[command(after_help = TEST_CODES)]
@@ -198,7 +199,7 @@ fn check_coverage(options: &TestArgs, ran: &[TestResult]) -> Result<bool, Engine
 fn print_coverage(options: &TestArgs, format: TestFormat, coverage: &Coverage) -> Result<(), EngineError> {
     let text = match format {
         TestFormat::Table => table(coverage, options.coverage_out.is_none() && color(), chosen()),
-        TestFormat::Json => format!("{:#}\n", coverage_json(coverage)),
+        TestFormat::Json => visible_json(&format!("{:#}\n", coverage_json(coverage))).into_owned(),
         TestFormat::Html => html(coverage),
     };
     match &options.coverage_out {

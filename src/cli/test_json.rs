@@ -4,6 +4,7 @@ use serde_json::{Value, json as value};
 
 use bcc_authoring::test_runner::result::{TestFailure, TestResult, TestStatus, TranscriptLine};
 use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::render::visible::visible_json;
 
 /// The results as one document. `stale` are the snapshots that no test uses any more.
 pub fn json(ran: &[TestResult], diagnostics: &[Diagnostic], stale: &[String]) -> String {
@@ -17,7 +18,7 @@ pub fn json(ran: &[TestResult], diagnostics: &[Diagnostic], stale: &[String]) ->
         "stale_snapshots": stale,
         "diagnostics": diagnostics.iter().map(finding).collect::<Vec<_>>(),
     });
-    format!("{document:#}\n")
+    visible_json(&format!("{document:#}\n")).into_owned()
 }
 
 fn case(ran: &TestResult) -> Value {

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use crate::cli::table::padded;
-use crate::cli::terminal::plain;
 use bcc_authoring::test_runner::diff::{DiffPiece, condensed, difference, in_line};
 use bcc_authoring::test_runner::result::{TestFailure, TestResult, TestStatus, TranscriptLine};
 use bcc_lang::message::language::Language;
+use bcc_lang::source::render::visible::{visible, visible_line};
 use bcc_runtime::program::event::Speaker;
 
 /// The limit on the lines of a conversation that a failure shows.
@@ -33,11 +33,11 @@ pub fn case(ran: &TestResult, color: bool, language: Language) -> String {
         Some(failure) => format!("{}:{}", ran.file.name(), failure.line),
         None => ran.file.name().to_owned(),
     };
-    let place = paint.in_color(QUIET, &format!("({place})"));
+    let place = paint.in_color(QUIET, &format!("({})", visible_line(&place)));
     // Writing to a string does not fail, here and below.
-    let _ = writeln!(out, "{} {} {place}", paint.in_color(code, sign), plain(&ran.title()));
+    let _ = writeln!(out, "{} {} {place}", paint.in_color(code, sign), visible_line(&ran.title()));
     if let Some(reason) = &ran.reason {
-        let _ = writeln!(out, "    {}", plain(&reason.render(language)));
+        let _ = writeln!(out, "    {}", visible(&reason.render(language)));
     }
     if ran.failed() {
         transcript(ran, paint, &mut out);
@@ -46,7 +46,7 @@ pub fn case(ran: &TestResult, color: bool, language: Language) -> String {
         let _ = writeln!(
             out,
             "    {}",
-            paint.in_color(YELLOW, &plain(&language.format("note: {note}", &[("note", &note.render(language))])))
+            paint.in_color(YELLOW, &visible(&language.format("note: {note}", &[("note", &note.render(language))])))
         );
     }
     if ran.failed() {
@@ -76,9 +76,9 @@ fn transcript_line(line: &TranscriptLine, paint: Paint, out: &mut String) {
     let speaker = paint.in_color(code, &padded(&paint.language.translate(speaker), 4));
     let text = cut(line.text.trim_end(), paint.language);
     let mut lines = text.lines();
-    let _ = writeln!(out, "    {speaker} │ {}", plain(lines.next().unwrap_or_default()));
+    let _ = writeln!(out, "    {speaker} │ {}", visible(lines.next().unwrap_or_default()));
     for more in lines {
-        let _ = writeln!(out, "         │ {}", plain(more));
+        let _ = writeln!(out, "         │ {}", visible(more));
     }
 }
 
@@ -92,26 +92,26 @@ fn failure_details(ran: &TestResult, failure: &TestFailure, paint: Paint, out: &
         out,
         "  {} {} {}",
         paint.in_color(RED, ">"),
-        plain(&source_line),
-        paint.in_color(QUIET, &format!("({place})"))
+        visible(&source_line),
+        paint.in_color(QUIET, &format!("({})", visible_line(&place)))
     );
-    let _ = writeln!(out, "    {}", paint.in_color(RED, &plain(&failure.message.render(language))));
+    let _ = writeln!(out, "    {}", paint.in_color(RED, &visible(&failure.message.render(language))));
     if let Some(exact) = &failure.exact {
-        block("expected", &plain(exact), language, out);
+        block("expected", &visible(exact), language, out);
         let found = failure.found.render(language);
-        block("found", &plain(&found), language, out);
+        block("found", &visible(&found), language, out);
         let pieces = condensed(difference(exact, found.trim()));
         block("differs", &paint.difference(&pieces), language, out);
     } else {
         if !failure.expected.is_empty() {
-            block("expected", &plain(&failure.expected.render(language)), language, out);
+            block("expected", &visible(&failure.expected.render(language)), language, out);
         }
         if !failure.found.is_empty() {
-            block("found", &plain(&failure.found.render(language)), language, out);
+            block("found", &visible(&failure.found.render(language)), language, out);
         }
     }
     if let Some(help) = &failure.help {
-        block("help", &plain(&help.render(language)), language, out);
+        block("help", &visible(&help.render(language)), language, out);
     }
 }
 
@@ -165,12 +165,12 @@ impl Paint {
 
     fn difference(self, pieces: &[DiffPiece]) -> String {
         if !self.color {
-            return plain(&in_line(pieces));
+            return visible(&in_line(pieces));
         }
         let marked = |piece: &DiffPiece| match piece {
-            DiffPiece::Same(text) => plain(text),
-            DiffPiece::Expected(text) => format!("\u{1b}[9;{GREEN}m{}\u{1b}[0m", plain(text)),
-            DiffPiece::Found(text) => format!("\u{1b}[4;{RED}m{}\u{1b}[0m", plain(text)),
+            DiffPiece::Same(text) => visible(text),
+            DiffPiece::Expected(text) => format!("\u{1b}[9;{GREEN}m{}\u{1b}[0m", visible(text)),
+            DiffPiece::Found(text) => format!("\u{1b}[4;{RED}m{}\u{1b}[0m", visible(text)),
         };
         pieces.iter().map(marked).collect()
     }

@@ -10,7 +10,6 @@ use crate::cli::exit::Exit;
 use crate::cli::language::translated;
 use crate::cli::print::print;
 use crate::cli::report;
-use crate::cli::terminal::plain;
 use bcc_engine::config::config::{Config, parse};
 use bcc_engine::config::values::TextOrEnv;
 use bcc_engine::environment::Environment;
@@ -20,6 +19,7 @@ use bcc_engine::project::{CONFIG_FILE, absolute, config_bytes, given_directory, 
 use bcc_engine::trust::covered::covered_files;
 use bcc_engine::trust::state::TrustState;
 use bcc_engine::trust::{TrustEntry, entries, trust as store_trust};
+use bcc_lang::source::render::visible::visible_line;
 
 #[derive(Debug, Args)]
 pub struct TrustArgs {
@@ -133,9 +133,9 @@ fn list(directory: Option<&Path>, environment: &Environment) -> Result<Exit, Eng
                 .with_help("`bcc-script trust --list` without a directory lists the projects that you trust")
         })?;
         print(&row(&directory, &entry))?;
-        print(&plain(&format!("{}\t{CONFIG_FILE}", entry.config)))?;
+        print(&visible_line(&format!("{}\t{CONFIG_FILE}", entry.config)))?;
         for (name, hash) in entry.files.iter().flatten() {
-            print(&plain(&format!("{hash}\t{name}")))?;
+            print(&visible_line(&format!("{hash}\t{name}")))?;
         }
         return Ok(Exit::Done);
     }
@@ -158,5 +158,5 @@ fn row(directory: &Path, entry: &TrustEntry) -> String {
         Ok(None) => "missing",
         Err(_) => "changed",
     };
-    plain(&format!("{}\t{}\t{}", entry.hash(), translated(state), directory.display()))
+    visible_line(&format!("{}\t{}\t{}", entry.hash(), translated(state), directory.display()))
 }

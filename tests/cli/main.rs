@@ -31,6 +31,7 @@ mod project_files;
 mod recording;
 mod render;
 mod scaffold;
+mod shown;
 mod stores;
 mod templates;
 mod terminal;

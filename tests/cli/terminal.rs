@@ -441,7 +441,7 @@ fn nothing_is_coloured_under_no_color_and_no_reply_can_colour_the_screen() {
     let replies = replies.to_string().replace('\u{9b}', "\\u009b");
     let model = format!("replay:{}", home.file("replies.json", &replies).display());
     let mut terminal = Terminal::start(&home, &["run", script.to_str().unwrap(), "--model", &model], false);
-    terminal.until("[31mred2J你好。");
+    terminal.until("␛[31mred␇␍\\u{9b}2J你好。");
     terminal.prompt();
     let shown = terminal.all_output();
     let sets_colors = shown
@@ -458,7 +458,7 @@ fn a_session_is_shown_at_a_terminal_without_what_would_move_the_cursor() {
     let script = home.script("two_phases.yaml");
     home.finish(["run", script.to_str().unwrap(), "--session", "t"], "\u{1b}[31m小\u{7}\u{9b}2J林\n");
     let mut terminal = Terminal::start(&home, &["sessions", "show", "t"], false);
-    terminal.until("): [31m小2J林");
+    terminal.until("): ␛[31m小␇\\u{9b}2J林");
     assert_eq!(terminal.end(), Some(0));
     assert!(!terminal.all_output().contains(['\u{1b}', '\u{7}', '\u{9b}']), "{:?}", terminal.all_output());
 }

@@ -6,7 +6,7 @@ use bcc_engine::engine::{Engine, ResumeRequest, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::export::export;
 use bcc_engine::handle::SessionEvent;
-use bcc_engine::markdown::{DocumentDetails, markdown};
+use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::project::Project;
 use bcc_lang::message::language::Language;
 use bcc_lang::value::exact::ExactValue;
@@ -238,7 +238,7 @@ async fn an_export_shows_the_conversation_without_what_was_taken_back() {
     let marked = calls.iter().filter(|call| call["taken_back"] == true).count();
     assert!(marked > 0 && marked < calls.len(), "{calls:?}");
     assert_eq!(export["usage"]["session"]["calls"], calls.len());
-    let details = DocumentDetails::of_session(world.store.as_ref(), ID).await.unwrap();
+    let details = DocumentDetails::of_session(world.store.as_ref(), ID, Medium::Markdown).await.unwrap();
     let shown = markdown(&export, &details, Language::English);
     assert!(shown.contains("- an answer was taken back at ") && !shown.contains("sesame"), "{shown}");
     // A value that was masked stays masked, although its variable has it no longer.

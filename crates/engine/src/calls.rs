@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use bcc_lang::message::language::Language;
 use bcc_lang::message::message::{Joint, Message};
+use bcc_lang::source::render::visible::visible_line;
 use bcc_llm::reply::strategies::ParseStrategy;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -172,6 +173,7 @@ fn parse_status(call: &Value) -> Message {
 /// Lays out rows under a head, with wide characters counted as two columns. The columns in `right` are right-aligned.
 fn columns(head: &[&str], language: Language, right: &[usize], rows: Vec<Vec<String>>) -> String {
     let head: Vec<String> = head.iter().map(|name| language.translate(name).into_owned()).collect();
+    let rows = rows.iter().map(|row| row.iter().map(|cell| visible_line(cell)).collect());
     let all: Vec<Vec<String>> = std::iter::once(head.clone()).chain(rows).collect();
     let width =
         |column: usize| all.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::cli::commands::why::WhyRequest;
 use crate::cli::commands::{back, place, plan, prompt, variables, why};
 use crate::cli::language::{filled, translated};
-use crate::cli::terminal::{plain, quiet};
+use crate::cli::terminal::quiet;
 use bcc_engine::error::EngineError;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
@@ -36,7 +36,7 @@ pub async fn command(line: &str, session: &mut Session, store: &dyn Store) -> Re
             &[("words", line)],
         ),
     };
-    quiet(&plain(&text));
+    quiet(&text);
     Ok(())
 }
 

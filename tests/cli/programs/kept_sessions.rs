@@ -25,7 +25,8 @@ fn sessions_are_listed_shown_exported_and_deleted() {
     ] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
-    assert_eq!(sessions(&home, &["export", "t", "--format", "md"]).out, shown);
+    // Only Markdown needs escapes.
+    assert_eq!(sessions(&home, &["export", "t", "--format", "md"]).out.replace("\\*\\*\\*", "***"), shown);
     assert!(!shown.contains("芝麻开门"), "{shown}");
 
     assert_eq!(sessions(&home, &["delete", "t"]).code, Some(0));

@@ -11,7 +11,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Renderer, S
 use crate::source::diagnostic::{Diagnostic, Fix, Severity, order};
 use crate::source::render::redaction::{mask, without_secrets};
 use crate::source::render::truncation;
-use crate::source::render::visible::visible;
+use crate::source::render::visible::{visible, visible_at, visible_line};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 
@@ -41,7 +41,7 @@ pub struct Options {
 
 /// Renders terminal reports in the given order, each followed by a blank line. `color` writes ANSI escapes.
 ///
-/// A span over several lines is marked on its first line. Control characters in the author's texts are made visible.
+/// A span over several lines is marked on its first line. What a terminal would obey or hide in the author's texts is visible.
 pub fn human(diagnostics: &[Diagnostic], color: bool) -> String {
     let renderer = renderer(color);
     let mut out = String::new();
@@ -178,11 +178,15 @@ fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, language: Langua
         // Text of the file is an argument, because it is not in the catalogue.
         let note = msg!("in this long line: …{excerpt}…").render(language);
         return group
-            .element(Origin::path(visible(file.name())).line(line).char_column(column))
+            .element(Origin::path(visible_line(file.name())).line(line).char_column(column))
             .element(Level::NOTE.with_name(Message::word("note").render(language)).message(note));
     }
-    let marked = AnnotationKind::Primary.span(start - shown.start..end - shown.start);
-    group.element(Snippet::source(mask(file, shown)).path(visible(file.name())).line_start(line).annotation(marked))
+    let (text, moved) = visible_at(&mask(file, shown), &[start - shown.start, end - shown.start]);
+    let marked = match moved.as_slice() {
+        [start, end] => AnnotationKind::Primary.span(*start..*end),
+        _ => return group,
+    };
+    group.element(Snippet::source(text).path(visible_line(file.name())).line_start(line).annotation(marked))
 }
 
 /// Adds the lines that a fix changes to the group of its title, if they are few and short.
@@ -201,11 +205,19 @@ fn suggest<'a>(group: Group<'a>, fix: &'a Fix, file: &'a SourceFile) -> Group<'a
     if !small || !disjoint || !spans.iter().all(fits) {
         return group;
     }
-    let patches = fix
+    let positions: Vec<usize> =
+        fix.edits.iter().flat_map(|edit| [edit.span.start - shown.start, edit.span.end - shown.start]).collect();
+    let (text, moved) = visible_at(&mask(file, shown), &positions);
+    let patches: Vec<Patch<'_>> = fix
         .edits
         .iter()
-        .map(|edit| Patch::new(edit.span.start - shown.start..edit.span.end - shown.start, edit.text.as_str()));
-    group.element(Snippet::source(mask(file, shown)).path(visible(file.name())).line_start(from).patches(patches))
+        .zip(moved.chunks_exact(2))
+        .filter_map(|(edit, range)| match range {
+            [start, end] => Some(Patch::new(*start..*end, visible(&edit.text))),
+            _ => None,
+        })
+        .collect();
+    group.element(Snippet::source(text).path(visible_line(file.name())).line_start(from).patches(patches))
 }
 
 #[cfg(test)]
@@ -311,13 +323,30 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        let file = Arc::new(SourceFile::new("a\u{1b}[31m.yaml", "a: \u{1b}[31m\u{7}\u{9b}31m\n"));
+        let text = "a: \u{1b}[31m\u{7}\u{9b}31m\u{202e}\u{2066}\u{200b}\n";
+        let file = Arc::new(SourceFile::new("a\u{1b}[31m\n.yaml", text));
         let diagnostic = Diagnostic::error("x", "bad \u{1b}[31m\u{9b}31m", &file, Span::new(3, 5))
             .with_help("\u{1b}[31m")
             .with_related("\u{1b}[31m", &file, Span::new(0, 1))
             .with_fix("\u{1b}[31m", vec![Edit::insert(0, "\u{1b}[31m")]);
         let shown = human(&[diagnostic], false);
-        assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{shown:?}");
+        let harmful = |c: char| c.is_control() && c != '\n' || matches!(c, '\u{200b}'..='\u{2069}');
+        assert!(!shown.contains(harmful), "{shown:?}");
+        assert!(shown.contains("␛[31m␇\\u{9b}31m\\u{202e}\\u{2066}\\u{200b}"), "{shown}");
+    }
+
+    #[test]
+    fn a_mark_stands_below_its_text_after_characters_that_were_replaced() {
+        let file = Arc::new(SourceFile::new("a.yaml", "\u{1b}\u{202e}contnet: x\n"));
+        let key = Span::new(4, 11);
+        let diagnostic =
+            Diagnostic::error("x", "m", &file, key).with_fix("f", vec![Edit::replace(key, "con\u{1b}tent")]);
+        let shown = human(&[diagnostic], false);
+        let lines: Vec<&str> = shown.lines().collect();
+        let source = lines.iter().position(|line| line.contains("contnet: x")).unwrap();
+        let column = |line: &str, part: &str| line.split_once(part).unwrap().0.chars().count();
+        assert_eq!(column(lines[source], "contnet"), column(lines[source + 1], "^^^^^^^"), "{shown}");
+        assert!(!lines[source + 1].contains("^^^^^^^^") && shown.contains("con␛tent: x"), "{shown}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod github;
 pub mod html;
 pub mod human;
 pub mod json;
+pub mod markdown;
 pub mod redaction;
 pub mod sarif;
 pub mod truncation;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use aho_corasick::AhoCorasick;
 
 use crate::source::diagnostic::Diagnostic;
-use crate::source::render::visible::without_c1;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 
@@ -18,7 +17,7 @@ const MIN_BYTES: usize = 8;
 
 /// The text of `span` with its secrets replaced by as many asterisks as they have bytes, so that positions stay right.
 pub fn mask(file: &SourceFile, span: Span) -> Cow<'_, str> {
-    let text = without_c1(file.slice(span));
+    let text = Cow::Borrowed(file.slice(span));
     let secrets = file.secrets();
     // Secrets do not overlap, so their ends are sorted too.
     let first = secrets.partition_point(|secret| secret.hidden.end <= span.start);

@@ -1,6 +1,8 @@
-//! Converts text to what a terminal would show: colors of tracebacks and overwritten lines, without other control characters.
+//! Converts text to what a terminal would show: colors of tracebacks and overwritten lines. Other control characters are visible.
 
 use std::borrow::Cow;
+
+use bcc_lang::source::render::visible::visible;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
@@ -20,10 +22,18 @@ pub fn spans(text: &str) -> Vec<(Style, String)> {
     let mut spans: Vec<(Style, String)> = Vec::new();
     let mut style = Style::default();
     let mut rest = &*apply_carriage_returns(text);
-    while let Some(at) = rest.find('\u{1b}') {
+    let mut from = 0;
+    while let Some(at) = rest.get(from..).and_then(|text| text.find('\u{1b}')).map(|at| from + at) {
         let (before, sequence) = rest.split_at(at);
-        push(&mut spans, style, before);
-        rest = apply_sequence(sequence, &mut style);
+        let previous = style;
+        match apply_sequence(sequence, &mut style) {
+            Some(after) => {
+                push(&mut spans, previous, before);
+                rest = after;
+                from = 0;
+            }
+            None => from = at + 1,
+        }
     }
     push(&mut spans, style, rest);
     spans
@@ -33,21 +43,10 @@ fn push(spans: &mut Vec<(Style, String)>, style: Style, text: &str) {
     if text.is_empty() {
         return;
     }
-    let shown = text.chars().map(visible);
+    let shown = visible(text);
     match spans.last_mut() {
-        Some((last, piece)) if *last == style => piece.extend(shown),
-        _ => spans.push((style, shown.collect())),
-    }
-}
-
-/// Converts a control character to a visible one; line ends and tabs are unchanged.
-pub fn visible(c: char) -> char {
-    match c {
-        '\n' | '\t' => c,
-        '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('·'),
-        '\u{7f}' => '␡',
-        '\u{80}'..='\u{9f}' => '·',
-        _ => c,
+        Some((last, piece)) if *last == style => piece.push_str(&shown),
+        _ => spans.push((style, shown)),
     }
 }
 
@@ -64,30 +63,34 @@ fn apply_carriage_returns(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.split_inclusive('\n').map(last_state).collect())
 }
 
-/// Reads the escape sequence at the start of `text` and returns the rest. Colors change `style`; all other sequences are ignored.
-fn apply_sequence<'t>(text: &'t str, style: &mut Style) -> &'t str {
+/// Reads the escape sequence at the start of `text` and returns the rest. Colors change `style`; a movement of the cursor and the
+/// address of a link show nothing. `None` if it is no complete sequence, or one that contains a text, such as the title of a window:
+/// it is shown, so that nothing can be hidden in it.
+fn apply_sequence<'t>(text: &'t str, style: &mut Style) -> Option<&'t str> {
     let after = text.get(1..).unwrap_or_default();
     if let Some(body) = after.strip_prefix('[') {
         let end = body.find(|c: char| !matches!(c, '0'..='9' | ';' | ':' | '<'..='?' | ' '..='/'));
-        let Some(end) = end else { return "" };
+        let end = end?;
         let last = body.get(end..).and_then(|rest| rest.chars().next());
         match last {
             Some('m') => apply_colors(body.get(..end).unwrap_or_default(), style),
             Some('\u{40}'..='\u{7e}') => {}
-            // Not a valid sequence: the invalid character is text.
-            _ => return body.get(end..).unwrap_or_default(),
+            _ => return None,
         }
-        return body.get(end + 1..).unwrap_or_default();
+        return body.get(end + 1..);
     }
-    if let Some(body) = after.strip_prefix([']', 'P', '_', '^', 'X']) {
-        // Titles, links and images of terminals, up to their end.
+    if let Some(body) = after.strip_prefix("]8;") {
+        // The address of a link, up to its end.
         let bell = body.find('\u{7}').map(|at| (at, 1));
         let string = body.find("\u{1b}\\").map(|at| (at, 2));
         let end = [bell, string].into_iter().flatten().min();
-        return end.and_then(|(at, length)| body.get(at + length..)).unwrap_or_default();
+        return end.and_then(|(at, length)| body.get(at + length..));
     }
-    let mut characters = after.chars();
-    if characters.next().is_some_and(|c| matches!(c, '\u{20}'..='\u{7e}')) { characters.as_str() } else { after }
+    // Other sequences, such as the choice of a character set, are one character after any of these.
+    let end = after.trim_start_matches(|c| matches!(c, ' '..='/'));
+    end.starts_with(|c| matches!(c, '0'..='~') && !matches!(c, 'P' | 'X' | ']' | '^' | '_'))
+        .then(|| end.get(1..))
+        .flatten()
 }
 
 fn apply_colors(codes: &str, style: &mut Style) {
@@ -150,12 +153,17 @@ mod tests {
         let red = Style { color: Some(1), bold: false };
         let bold = Style { color: None, bold: true };
         let green = Style { color: Some(2), bold: false };
-        let expected: Vec<(Style, String)> =
-            [(red, "Name"), (bold, "Error"), (Style::default(), ": "), (green, "ok"), (Style::default(), "!")]
-                .map(|(style, text)| (style, text.to_owned()))
-                .into();
+        let expected: Vec<(Style, String)> = [
+            (red, "Name"),
+            (bold, "Error"),
+            (Style::default(), ": "),
+            (green, "ok"),
+            (Style::default(), "␛]0;title␇!"),
+        ]
+        .map(|(style, text)| (style, text.to_owned()))
+        .into();
         assert_eq!(spans(text), expected);
-        assert_eq!(plain(text), "NameError: ok!");
+        assert_eq!(plain(text), "NameError: ok␛]0;title␇!");
     }
 
     #[test]
@@ -163,13 +171,16 @@ mod tests {
         let table = [
             ("10%\r50%\r100%\n完成\r\n", "100%\n完成\n"),
             ("a\r", "a"),
-            ("a\u{8}\u{0}\u{7f}\u{85}b\t", "a␈␀␡·b\t"),
-            ("\u{1b}[", ""),
-            ("\u{1b}[12", ""),
-            ("\u{1b}[1中", "中"),
-            ("\u{1b}", ""),
-            ("\u{1b}中", "中"),
-            ("\u{1b}]0;never ends", ""),
+            ("a\u{8}\u{0}\u{7f}\u{85}b\t", "a␈␀␡\\u{85}b\t"),
+            ("\u{1b}[", "␛["),
+            ("\u{1b}[12", "␛[12"),
+            ("\u{1b}[1中", "␛[1中"),
+            ("\u{1b}", "␛"),
+            ("\u{1b}中", "␛中"),
+            ("\u{1b}(B\u{1b}[mx\u{1b}[Ky", "xy"),
+            ("\u{1b}]0;never ends", "␛]0;never ends"),
+            ("\u{1b}]8;;never ends", "␛]8;;never ends"),
+            ("\u{1b}_hidden\u{1b}\\", "␛_hidden"),
             ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
             ("\u{1b}[38;5m\u{1b}[38;2;9m\u{1b}[38mx", "x"),
         ];

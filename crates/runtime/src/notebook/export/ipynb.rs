@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::export::output::{CellOutput, read};
-use crate::notebook::export::text::{escape_markdown, quoted, thinking_text, thinking_title};
+use crate::notebook::export::text::{quoted, thinking_text, thinking_title};
+use bcc_lang::source::render::markdown::escape_line;
 
 /// The maximum length of an id in nbformat.
 const MAX_ID_LENGTH: usize = 64;
@@ -61,7 +62,7 @@ fn value(cell: &Cell, brief: &NotebookMetadata) -> Value {
         CellKind::Markdown => ("markdown", cell.content.clone()),
         CellKind::Code => ("code", cell.content.clone()),
         CellKind::Thinking => {
-            let agent = escape_markdown(&thinking_title(cell, brief.language));
+            let agent = escape_line(&thinking_title(cell, brief.language));
             ("markdown", quoted(&format!("**{agent}**\n\n{}", thinking_text(cell))))
         }
     };

@@ -1,16 +1,17 @@
-//! The markdown format: texts as they are, code and outputs in code fences, images embedded.
+//! The markdown format: texts as they are except for active parts, code and outputs in code fences, images embedded.
 
 use serde_json::{Map, Value};
 
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::ansi::plain;
 use crate::notebook::export::brief::NotebookMetadata;
+use crate::notebook::export::harmless::{harmless_markdown, separate_cell};
 use crate::notebook::export::image::{Picture, picture};
 use crate::notebook::export::output::{CellOutput, read};
-use crate::notebook::export::text::{
-    escape_markdown, fence, incomplete_run_text, one_line, quoted, thinking_text, thinking_title,
-};
+use crate::notebook::export::text::{fence, incomplete_run_text, one_line, quoted, thinking_text, thinking_title};
 use bcc_lang::message::language::Language;
+use bcc_lang::source::render::markdown::escape_line;
+use bcc_lang::source::render::visible::visible;
 
 /// The start of the first line of a file, before the id of its session.
 pub const SESSION_COMMENT_START: &str = "<!-- bcc-script notebook of session: ";
@@ -32,19 +33,22 @@ pub struct Markdown {
 impl Markdown {
     pub fn head(&self, brief: &NotebookMetadata) -> String {
         let mark = format!("{SESSION_COMMENT_START}{} -->\n", one_line(&brief.session));
-        if brief.shows_title { mark } else { format!("{mark}\n# {}\n", escape_markdown(&one_line(brief.heading()))) }
+        if brief.shows_title { mark } else { format!("{mark}\n# {}\n", escape_line(brief.heading())) }
     }
 
     pub fn cell(&mut self, cell: &Cell, brief: &NotebookMetadata) -> String {
         self.written = true;
         match cell.kind {
-            CellKind::Markdown => format!("\n{}\n", close_open_blocks(cell.content.trim_end())),
+            CellKind::Markdown => format!("\n{}\n", close_open_fence(&separate_cell(cell.content.trim_end()))),
             CellKind::Thinking => {
-                let agent = escape_markdown(&thinking_title(cell, brief.language));
-                format!("\n{}\n", quoted(&format!("**{agent}**\n\n{}", thinking_text(cell).trim_end())))
+                let agent = escape_line(&thinking_title(cell, brief.language));
+                format!(
+                    "\n{}\n",
+                    quoted(&format!("**{agent}**\n\n{}", harmless_markdown(thinking_text(cell).trim_end())))
+                )
             }
             CellKind::Code => {
-                let mut text = format!("\n{}", fenced(&cell.content, &brief.spec().language));
+                let mut text = format!("\n{}", fenced(&visible(&cell.content), &brief.spec().language));
                 for value in &cell.outputs {
                     text.push_str(&output(&read(value), brief.language));
                 }
@@ -70,7 +74,7 @@ fn output(output: &CellOutput, language: Language) -> String {
             output_block(&lines, "text")
         }
         CellOutput::Data { data, .. } => match picture(data) {
-            Some(Picture::Shown(address)) => format!("\n![{}]({address})\n", escape_markdown(&alt_text(data))),
+            Some(Picture::Shown(address)) => format!("\n![{}]({address})\n", escape_line(&alt_text(data))),
             Some(Picture::LeftOut(mime, bytes)) => {
                 format!("\n*{}*\n", omitted_image(mime, bytes, language))
             }
@@ -121,10 +125,9 @@ fn fenced(text: &str, name: &str) -> String {
     format!("{fence}{name}\n{text}{end}{fence}\n")
 }
 
-/// The text with open fences and comments closed, so that a cell cannot affect the following ones.
-fn close_open_blocks(text: &str) -> String {
+/// The text with an open fence closed, so that a cell cannot affect the following ones.
+fn close_open_fence(text: &str) -> String {
     let mut open: Option<(char, usize)> = None;
-    let (mut comment, mut rest) = (false, text);
     for line in text.lines() {
         let body = line.trim_start_matches(' ');
         let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'));
@@ -142,13 +145,8 @@ fn close_open_blocks(text: &str) -> String {
             _ => {}
         }
     }
-    while let Some(at) = rest.find(if comment { "-->" } else { "<!--" }) {
-        comment = !comment;
-        rest = rest.get(at + 3..).unwrap_or_default();
-    }
     match open {
         Some((mark, length)) => format!("{text}\n{}", mark.to_string().repeat(length)),
-        None if comment => format!("{text}\n-->"),
         None => text.to_owned(),
     }
 }
@@ -158,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_fences_and_comments_are_closed() {
+    fn an_open_fence_is_closed() {
         let table = [
             ("a", "a"),
             ("```python\nx", "```python\nx\n```"),
@@ -167,11 +165,9 @@ mod tests {
             ("```\nx\n````  ", "```\nx\n````  "),
             ("``` a`b", "``` a`b"),
             ("    ```", "    ```"),
-            ("a <!-- b", "a <!-- b\n-->"),
-            ("a <!-- b --> c", "a <!-- b --> c"),
         ];
         for (text, expected) in table {
-            assert_eq!(close_open_blocks(text), expected, "{text:?}");
+            assert_eq!(close_open_fence(text), expected, "{text:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod ansi;
 pub mod brief;
 pub mod form;
+pub mod harmless;
 pub mod html;
 pub mod image;
 pub mod ipynb;

@@ -2,6 +2,8 @@
 
 use crate::notebook::cell::{Cell, CellEnd};
 use bcc_lang::message::language::Language;
+use bcc_lang::source::render::markdown::longest_run;
+use bcc_lang::source::render::visible::visible_line;
 
 /// The maximum length of a heading in a table of contents, in characters.
 pub(crate) const MAX_HEADING: usize = 120;
@@ -55,19 +57,14 @@ pub fn contents(language: Language) -> String {
     language.translate("Contents").into_owned()
 }
 
-/// The text on one line, without control characters.
+/// The text on one line, with what would be obeyed or hidden made visible.
 pub fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+    visible_line(text).trim().to_owned()
 }
 
 /// A fence of backticks that no line of `text` can close.
 pub fn fence(text: &str) -> String {
-    let (mut longest, mut run) = (0, 0);
-    for c in text.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    "`".repeat(longest.max(2) + 1)
+    "`".repeat(longest_run(text).max(2) + 1)
 }
 
 /// `text` as a block quote.
@@ -75,18 +72,6 @@ pub fn quoted(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let quote = |line: &str| if line.is_empty() { ">".to_owned() } else { format!("> {line}") };
     text.split('\n').map(quote).collect::<Vec<_>>().join("\n")
-}
-
-/// `text` escaped so that it has no markdown syntax.
-pub(crate) fn escape_markdown(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_ascii_punctuation() {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
 }
 
 /// The text for an end of code that its outputs may not show.
@@ -132,10 +117,9 @@ mod tests {
 
     #[test]
     fn headings_quotes_and_fences_accept_any_text() {
-        assert_eq!(heading("\n### 一\u{7}二 ##\n三"), "一 二");
+        assert_eq!(heading("\n### 一\u{7}二 ##\n三"), "一␇二");
         assert_eq!(heading(&"长".repeat(200)).chars().count(), MAX_HEADING + 1);
         assert_eq!(quoted("a\r\n\rb"), "> a\n>\n> b");
         assert_eq!((fence("a").as_str(), fence("```` `").as_str()), ("```", "`````"));
-        assert_eq!(escape_markdown("**a**<b>"), "\\*\\*a\\*\\*\\<b\\>");
     }
 }

@@ -1,6 +1,5 @@
 //! A notebook as a single HTML page, without scripts and external resources.
 
-pub mod escape;
 pub mod outputs;
 pub mod page;
 pub mod rendered;

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 use crate::notebook::export::ansi::{Style, spans};
-use crate::notebook::export::html::escape::escaped;
 use crate::notebook::export::html::rendered::markdown_html;
 use crate::notebook::export::image::{Picture, drawing, picture};
 use crate::notebook::export::markdown::{alt_text, mime_types, omitted_image};
 use crate::notebook::export::output::CellOutput;
 use bcc_lang::message::language::Language;
+use bcc_lang::source::render::html::escape;
 
 /// The maximum size of an HTML output that is shown in a frame, in bytes; a larger one is shown as its plain text.
 const MAX_HTML_BYTES: usize = 1024 * 1024;
@@ -37,11 +37,11 @@ pub(crate) fn output_html(output: &CellOutput, language: Language) -> String {
 fn data_html(data: &Map<String, Value>, language: Language) -> String {
     let text = |mime: &str| data.get(mime).and_then(Value::as_str);
     let image =
-        |address: &str| format!("<img class=\"picture\" src=\"{address}\" alt=\"{}\">\n", escaped(&alt_text(data)));
+        |address: &str| format!("<img class=\"picture\" src=\"{address}\" alt=\"{}\">\n", escape(&alt_text(data)));
     match picture(data) {
         Some(Picture::Shown(address)) => return image(&address),
         Some(Picture::LeftOut(mime, bytes)) => {
-            return format!("<p class=\"note\">{}</p>\n", escaped(&omitted_image(mime, bytes, language)));
+            return format!("<p class=\"note\">{}</p>\n", escape(&omitted_image(mime, bytes, language)));
         }
         None => {}
     }
@@ -71,7 +71,7 @@ fn frame(html: &str) -> String {
     let lines = lines.clamp(*LINES.start(), *LINES.end());
     format!(
         "<iframe class=\"html\" sandbox=\"\" style=\"height:{lines}lh\" srcdoc=\"{}\"></iframe>\n",
-        escaped(&format!("{FRAME}{html}"))
+        escape(&format!("{FRAME}{html}"))
     )
 }
 
@@ -80,8 +80,8 @@ fn preformatted(text: &str, class: &str) -> String {
     let mut inner = String::new();
     for (style, piece) in spans(text) {
         match classes(style) {
-            Some(classes) => inner.push_str(&format!("<span class=\"{classes}\">{}</span>", escaped(&piece))),
-            None => inner.push_str(&escaped(&piece)),
+            Some(classes) => inner.push_str(&format!("<span class=\"{classes}\">{}</span>", escape(&piece))),
+            None => inner.push_str(&escape(&piece)),
         }
     }
     if inner.trim().is_empty() {

@@ -3,7 +3,6 @@
 
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::brief::NotebookMetadata;
-use crate::notebook::export::html::escape::escaped;
 use crate::notebook::export::html::outputs::output_html;
 use crate::notebook::export::html::rendered::markdown_html;
 use crate::notebook::export::output::read;
@@ -11,6 +10,7 @@ use crate::notebook::export::text::{
     contents, counted, heading, incomplete_run_text, one_line, thinking_text, thinking_title,
 };
 use bcc_lang::message::language::Language;
+use bcc_lang::source::render::html::escape;
 
 /// The style sheet, which is embedded in the page.
 const STYLE: &str = include_str!("page.css");
@@ -45,15 +45,15 @@ impl HtmlPage {
         page += &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n");
         page += &format!(
             "<meta name=\"generator\" content=\"bcc-script\">\n<meta name=\"{SESSION}\" content=\"{}\">\n",
-            escaped(&one_line(&brief.session))
+            escape(&one_line(&brief.session))
         );
         page += &format!(
             "<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
-            escaped(&one_line(brief.heading()))
+            escape(&one_line(brief.heading()))
         );
         page += "<main>\n";
         if !brief.shows_title {
-            page += &format!("<h1>{}</h1>\n", escaped(&one_line(brief.heading())));
+            page += &format!("<h1>{}</h1>\n", escape(&one_line(brief.heading())));
         }
         page
     }
@@ -73,7 +73,7 @@ impl HtmlPage {
             }
             CellKind::Thinking => {
                 let (agent, thought) =
-                    (escaped(&thinking_title(cell, brief.language)), markdown_html(&thinking_text(cell)));
+                    (escape(&thinking_title(cell, brief.language)), markdown_html(&thinking_text(cell)));
                 format!(
                     "<details class=\"thought\" id=\"{id}\"><summary>{agent}</summary>\n<div class=\"words\">\n{thought}</div></details>\n"
                 )
@@ -84,7 +84,7 @@ impl HtmlPage {
 
     pub(crate) fn tail(&self, brief: &NotebookMetadata) -> String {
         let cell_count = counted(self.cells, brief.language);
-        let parts = [brief.script.as_str(), brief.session.as_str(), &cell_count].map(|part| escaped(&one_line(part)));
+        let parts = [brief.script.as_str(), brief.session.as_str(), &cell_count].map(|part| escape(&one_line(part)));
         format!("<footer>{}</footer>\n</main>\n{}</body>\n</html>\n", parts.join(" · "), self.contents(brief.language))
     }
 
@@ -92,11 +92,11 @@ impl HtmlPage {
         if self.headings.is_empty() {
             return String::new();
         }
-        let title = escaped(&contents(language));
+        let title = escape(&contents(language));
         let mut list = format!("<nav aria-label=\"{title}\">\n<p>{title}</p>\n<ul>\n");
         for heading in &self.headings {
             let class = if heading.is_chapter { "chapter" } else { "section" };
-            let text = escaped(&heading.text);
+            let text = escape(&heading.text);
             list += &format!("<li class=\"{class}\"><a href=\"#c{}\">{text}</a></li>\n", heading.number);
         }
         list + "</ul>\n</nav>\n"
@@ -107,11 +107,11 @@ fn code(cell: &Cell, id: &str, language: Language) -> String {
     let count = cell.execution_count.map_or_else(|| " ".to_owned(), |count| count.to_string());
     let mut outputs: String = cell.outputs.iter().map(|output| output_html(&read(output), language)).collect();
     if let Some(message) = incomplete_run_text(cell, language) {
-        outputs += &format!("<p class=\"note\">{}</p>\n", escaped(&message));
+        outputs += &format!("<p class=\"note\">{}</p>\n", escape(&message));
     }
     let outputs = if outputs.is_empty() { outputs } else { format!("<div class=\"outputs\">\n{outputs}</div>\n") };
     format!(
         "<section class=\"code\" id=\"{id}\">\n<span class=\"count\">[{count}]</span>\n<pre><code>{}</code></pre>\n{outputs}</section>\n",
-        escaped(cell.content.trim_end_matches('\n'))
+        escape(cell.content.trim_end_matches('\n'))
     )
 }

@@ -3,12 +3,16 @@
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use crate::notebook::export::ansi::visible;
-use crate::notebook::export::html::escape::escaped;
 use crate::notebook::export::image::is_picture_address;
+use bcc_lang::source::render::html::escape;
+use bcc_lang::source::render::visible::visible;
 
 /// The maximum size of text that is read as markdown, in bytes; longer text is shown as is.
 pub(crate) const MAX_MARKDOWN_BYTES: usize = 1024 * 1024;
+
+/// What is read in addition to CommonMark.
+pub(crate) const MARKDOWN: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
 /// The allowed prefixes of link addresses.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
@@ -16,12 +20,11 @@ const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 /// `text`, read as markdown, as HTML.
 pub(crate) fn markdown_html(text: &str) -> String {
     if text.len() > MAX_MARKDOWN_BYTES {
-        return format!("<pre class=\"raw\">{}</pre>\n", escaped(text));
+        return format!("<pre class=\"raw\">{}</pre>\n", escape(text));
     }
-    let text: String = text.replace("\r\n", "\n").chars().map(|c| if c == '\r' { '\n' } else { visible(c) }).collect();
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let text = visible(&text.replace("\r\n", "\n").replace('\r', "\n"));
     let mut links = Vec::new();
-    let events = Parser::new_ext(&text, options).map(|event| sanitize(event, &mut links));
+    let events = Parser::new_ext(&text, MARKDOWN).map(|event| sanitize(event, &mut links));
     let mut page = String::with_capacity(text.len() * 2);
     html::push_html(&mut page, events);
     page
@@ -61,11 +64,11 @@ fn inline_html(html: String) -> Event<'static> {
 }
 
 fn link_start(address: &str, title: &str) -> String {
-    let title = if title.is_empty() { String::new() } else { format!(" title=\"{}\"", escaped(title)) };
-    format!("<a href=\"{}\"{title} rel=\"noopener noreferrer\">", escaped(address))
+    let title = if title.is_empty() { String::new() } else { format!(" title=\"{}\"", escape(title)) };
+    format!("<a href=\"{}\"{title} rel=\"noopener noreferrer\">", escape(address))
 }
 
-fn is_link(address: &str) -> bool {
+pub(crate) fn is_link(address: &str) -> bool {
     let has_scheme =
         |scheme: &&str| address.get(..scheme.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(scheme));
     SCHEMES.iter().any(has_scheme)
