@@ -129,7 +129,7 @@ fn read_three_times(case: &mut Case, store: &Path) -> Result<String, String> {
 /// The size of a page of the store.
 const PAGE: usize = 4096;
 
-/// Damages the bytes of a file in one of many ways, and says how.
+/// Damages the bytes of a file, at least a page long, in one of many ways, and says how.
 fn damage(case: &mut Case, bytes: &mut Vec<u8>) -> &'static str {
     let rng = &mut case.rng;
     let pages = (bytes.len() / PAGE).max(1);
@@ -143,9 +143,8 @@ fn damage(case: &mut Case, bytes: &mut Vec<u8>) -> &'static str {
             "single bytes"
         }
         1 => {
-            for at in rng.usize(..100)..100 {
-                bytes[at] = rng.u8(..);
-            }
+            let start = rng.usize(..100);
+            rng.fill(&mut bytes[start..100]);
             "the header"
         }
         2 => {
@@ -190,7 +189,7 @@ fn damage(case: &mut Case, bytes: &mut Vec<u8>) -> &'static str {
 fn bytes(case: &mut Case) -> Result<String, String> {
     let mut database = base().database.clone();
     let mut how = damage(case, &mut database);
-    if case.rng.u8(..3) == 0 {
+    if database.len() > PAGE && case.rng.u8(..3) == 0 {
         how = damage(case, &mut database);
     }
     let log = case.rng.bool().then(|| base().log.clone());

@@ -219,7 +219,8 @@ pub fn schemas(case: &mut Case) -> Result<String, String> {
         &["templates", "render", "--script", "scripts/talk.yaml", "--action", "ask"],
     ];
     for _ in 0..2 {
-        clone.run(*case.one_of(&commands)).map_err(|problem| format!("{what}: {problem}"))?;
+        let words = *case.one_of(&commands);
+        clone.run(words).map_err(|problem| format!("{what}: {problem}"))?;
     }
     Ok(what.to_owned())
 }

@@ -148,12 +148,13 @@ pub fn foreign_store(case: &mut Case) -> Result<String, String> {
     rename_project(&store, &stranger.canonicalize().unwrap().display().to_string(), &named.display().to_string());
     clone.put("bcc-script.toml", kind(&evil));
     clone.is_ready();
-    let words: &[&str] = *case.one_of(&[
-        &["sessions", "resume", "s"][..],
+    let commands: [&[&str]; 4] = [
+        &["sessions", "resume", "s"],
         &["sessions", "resume", "s", "--json"],
         &["sessions", "resume"],
         &["run", "scripts/talk.yaml", "--session", "s"],
-    ]);
+    ];
+    let words = *case.one_of(&commands);
     let ended = clone.run(words).map_err(|problem| format!("as_clone {as_clone}: {problem}"))?;
     Ok(format!(
         "{} the person trusts: {}",
