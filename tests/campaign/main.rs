@@ -48,7 +48,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const FAMILIES: [&[Attack]; 5] = [kills::ATTACKS, disks::ATTACKS, stores::ATTACKS, clones::ATTACKS, servers::ATTACKS];
 
 /// The cases of a plain run.
-const PLAIN_RUN: u64 = 20;
+const PLAIN_RUN: u64 = 10;
 
 /// After so many failures the campaign ends.
 const MAX_FAILURES: usize = 20;
