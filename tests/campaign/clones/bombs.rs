@@ -1,12 +1,15 @@
 //! Documents, templates and schemas that want too much time, memory or stack; and whether they can be interrupted.
 
 use std::fmt::Write;
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
+use crate::ROOT;
 use crate::attack::{Case, ensure};
 use crate::clones::project::Project;
 use crate::process::{POLL_INTERVAL, TIMEOUT};
@@ -177,12 +180,13 @@ pub fn templates(case: &mut Case) -> Result<String, String> {
 /// A schema of replies that doubles, recurses, or has patterns that backtrack.
 fn schema(case: &mut Case) -> (&'static str, String) {
     let n = case.rng.usize(10..45);
+    // The schema of the program, with one more field.
     let wrap = |definitions: &str, field: &str| {
-        format!(
-            r##"{{"type": "object", "required": ["safety_risk", "content", "EXIT"], "$defs": {{{definitions}}},
-            "properties": {{"safety_risk": {{"type": "object"}}, "content": {{"type": "string"}}, "EXIT": {{"type": "string"}},
-            "BRIEF": {{}}, "metrics": {{}}, "progress_suggestion": {{}}, "metadata": {{}}, "x": {field}}}}}"##
-        )
+        let base = fs::read_to_string(format!("{ROOT}/schemas/replies/ai_ask.json")).unwrap();
+        let more =
+            format!(r#""$defs": {{{definitions}}}, "properties": {{"x": {{"allOf": [{field}], "default": "a"}}, "#);
+        let start = base.find(r#""properties": {"#).expect("the fields of the schema");
+        format!("{}{more}{}", &base[..start], &base[start + r#""properties": {"#.len()..])
     };
     match case.rng.u8(..6) {
         0 => {
@@ -211,8 +215,12 @@ pub fn schemas(case: &mut Case) -> Result<String, String> {
     let mut clone = Project::new(case);
     let (what, text) = schema(case);
     clone.put("schemas/replies/ai_ask.json", text);
+    // A model that fills the field.
+    let reply = json!({ "content": "Good.", "EXIT": "YES", "name": "Ann", "x": "a".repeat(60) });
+    clone.put("replies.json", json!({ "replies": { "ask": [reply, reply], "bye": [reply] } }).to_string());
     clone.is_ready();
-    let commands: [&[&str]; 4] = [
+    let commands: [&[&str]; 5] = [
+        &["run", "scripts/talk.yaml", "--model", "replay:replies.json"],
         &["run", "scripts/talk.yaml"],
         &["validate"],
         &["test"],
