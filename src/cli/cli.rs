@@ -13,8 +13,8 @@ use crate::cli::sessions::SessionsCommand;
 use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
-    completions, doctor, explain, graph, help, init, language, man, migrate, models, new, report, run, schema,
-    sessions, store, templates, test, trust, validate,
+    completions, doctor, explain, file_limit, graph, help, init, language, man, migrate, models, new, report, run,
+    schema, sessions, store, templates, test, trust, validate,
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
@@ -81,6 +81,8 @@ pub fn localized_command(language: Language) -> clap::Command {
 /// Runs the program with these arguments (the first is its name), and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // Without the handler the program works as well, up to the limit.
+    let _ = file_limit::report_as_write_error();
     let environment = Environment::of_process();
     let language = language::requested(&arguments, &environment);
     language::choose(language);

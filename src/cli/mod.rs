@@ -10,6 +10,7 @@ pub mod drive;
 pub mod exit;
 pub mod explain;
 pub mod export;
+pub mod file_limit;
 pub mod findings;
 pub mod fixed_files;
 pub mod front_end;

@@ -6,6 +6,7 @@
 //! `BCC_TEST_SEED=N` repeats the random choices of a failed run.
 
 use crate::client;
+use crate::fixture_talks::{CLOCK, routed_answer, routed_replies, short_answer};
 use crate::process;
 use crate::session_output;
 use std::time::Duration;
@@ -21,9 +22,6 @@ const KILLS: usize = 200;
 
 /// The number of planned kills: on a busy machine a process may get further than planned, so that some kills do not happen.
 const PLANNED: usize = 280;
-
-/// The start of the clock in every run. It advances 1 ms per event, so that all times can be compared.
-const CLOCK: &str = "2026-11-21T20:00:00Z";
 
 /// The random seed of a test, printed when the test fails.
 struct Seed(u64);
@@ -189,13 +187,6 @@ fn killed_200_times_a_conversation_comes_to_the_same_transcript_and_variables() 
     }
 }
 
-/// The answers of the short conversation, from which the offline responder takes the variables.
-fn short_answer(answer_id: &str) -> String {
-    let texts = ["小林", "不告诉你", "35", "茶、咖啡", "?", "?"];
-    let number: usize = answer_id.strip_prefix('a').unwrap().parse().unwrap();
-    texts[number - 1].to_owned()
-}
-
 /// Kills a conversation once after each line that it writes, and compares the result with that of an uninterrupted run.
 fn killed_after_any_line(script_name: &str, arguments: &[String], answer: fn(&str) -> String) {
     let expected = uninterrupted_run(script_name, arguments, answer);
@@ -208,7 +199,7 @@ fn killed_after_any_line(script_name: &str, arguments: &[String], answer: fn(&st
         client.loses_unread_output = lines % 2 == 0;
         client.by_run = lines % 3 == 0;
         let first = client.run_process(&Plan::AfterLines(lines, Duration::ZERO));
-        let mut end = first;
+        let mut end = first.clone();
         while end != End::Completed {
             client.by_run = false;
             end = client.run_process(&Plan::Undisturbed);
@@ -228,37 +219,6 @@ fn killed_after_any_line(script_name: &str, arguments: &[String], answer: fn(&st
 #[test]
 fn killed_after_any_line_that_it_wrote_a_conversation_comes_to_the_same_end() {
     killed_after_any_line("short_talk.yaml", &["--clock", CLOCK].map(str::to_owned), short_answer);
-}
-
-/// The answers in the conversation with routes: the person is first stuck, then in danger, then well again.
-fn routed_answer(answer_id: &str) -> String {
-    let texts = ["小林", "不想说", "好吧", "有时候不想活了", "安全", "母亲还好", "父亲也好", "很好", "谢谢"];
-    let number: usize = answer_id.strip_prefix('a').unwrap().parse().unwrap();
-    texts[number - 1].to_owned()
-}
-
-/// The model's replies in the conversation with routes.
-fn routed_replies() -> Value {
-    let reply = |content: &str, exit: bool, suggestion: &str| {
-        json!({
-            "safety_risk": { "detected": false }, "content": content, "EXIT": if exit { "YES" } else { "NO" }, "BRIEF": "",
-            "metrics": { "information_completeness": "一般", "user_engagement": "投入", "emotional_intensity": "平静", "reply_relevance": "切题" },
-            "progress_suggestion": suggestion, "metadata": { "emotional_tone": "平静", "crisis_signal": false },
-        })
-    };
-    let next_step = "continue_needed";
-    let reply_with_name = |name: &str| {
-        let mut reply = reply("记下了", true, next_step);
-        reply["name"] = json!(name);
-        reply
-    };
-    json!({ "replies": {
-        "ask_name": [reply_with_name("小林")],
-        "ask_family": [reply("没关系，慢慢来", false, "blocked"), reply("谢谢", true, next_step)],
-        "ask_person": [reply("嗯", false, next_step), reply("好", true, next_step), reply("嗯", false, next_step), reply("好", true, next_step)],
-        "ask_safe": [reply("我们在这里", true, next_step)],
-        "ask_last": [reply("再见", true, next_step)],
-    }})
 }
 
 #[test]

@@ -54,6 +54,9 @@ mod client;
 #[path = "../support/crashing_store.rs"]
 mod crashing_store;
 #[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/fixture_talks.rs"]
+mod fixture_talks;
+#[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/pages.rs"]
 mod pages;
 #[allow(dead_code, reason = "what several test binaries share")]

@@ -77,6 +77,25 @@ fn an_unusable_store_is_rejected_and_not_changed() {
 }
 
 #[test]
+fn a_limit_of_file_sizes_is_a_full_disk_and_no_death() {
+    let directory = project();
+    let limited = |blocks: u32, arguments: &[&str]| {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("ulimit -f {blocks}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_bcc-script")]);
+        command.args(arguments).current_dir(directory.path()).env_clear();
+        command.env("XDG_CONFIG_HOME", directory.path().join("home"));
+        finished(command, "很好\n")
+    };
+    assert_eq!(program(directory.path(), &["run", "talk.yaml", "--session", "s"], "").code, Some(3));
+    // In blocks of 512 bytes, or 1024 in some shells: less than the log takes.
+    let output = limited(8, &["sessions", "resume", "s"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.err.contains("sessions.db"), "{}", output.err);
+    let resumed = program(directory.path(), &["sessions", "resume", "s"], "很好\n");
+    assert_eq!(resumed.code, Some(0), "{}", resumed.err);
+}
+
+#[test]
 fn a_directory_in_place_of_the_store_is_reported() {
     let directory = project();
     std::fs::create_dir(directory.path().join("store.db")).unwrap();

@@ -2,7 +2,9 @@
 //! every line that it receives.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -23,13 +25,17 @@ pub enum Plan {
     AfterOwnMessage,
     /// This time after the start, while the process prints all events from the beginning and the client reads nothing.
     Unread(Duration),
+    /// The process may end in any way, for example because its disk is full.
+    EndsItself,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     Killed,
     /// The session was completed, so there was nothing to kill.
     Completed,
+    /// It ended with this code before the session was completed; `None` after a signal. Then what it wrote to standard error.
+    Ended(Option<i32>, String),
 }
 
 /// How often a process was killed at each relevant moment.
@@ -64,6 +70,8 @@ pub struct Client<'h> {
     script: PathBuf,
     arguments: Vec<String>,
     answer: fn(&str) -> String,
+    /// A program with its arguments that starts the program, such as strace; empty if it is started directly.
+    pub launcher: Vec<OsString>,
     /// Every event that was read, by its `seq`.
     events: BTreeMap<u64, String>,
     last_sent: Option<String>,
@@ -88,6 +96,7 @@ struct ProcessState {
     sent: Option<String>,
     kill_at: Option<Instant>,
     completed: bool,
+    may_fail: bool,
 }
 
 impl<'h> Client<'h> {
@@ -97,6 +106,7 @@ impl<'h> Client<'h> {
             script,
             arguments,
             answer,
+            launcher: Vec::new(),
             events: BTreeMap::new(),
             last_sent: None,
             by_run: false,
@@ -140,6 +150,15 @@ impl<'h> Client<'h> {
         (1..).take_while(|seq| self.events.contains_key(seq)).last().unwrap_or(0)
     }
 
+    fn command(&self, arguments: &[String]) -> Command {
+        let command = self.home.command(arguments);
+        let Some((first, rest)) = self.launcher.split_first() else { return command };
+        let mut launched = Command::new(first);
+        launched.args(rest).arg(command.get_program()).args(arguments);
+        launched.env_clear().envs(self.home.variables()).current_dir(self.home.path());
+        launched
+    }
+
     /// Starts a process, talks to it, and kills it as planned.
     pub fn run_process(&mut self, plan: &Plan) -> End {
         let after = if matches!(plan, Plan::Unread(_)) { 0 } else { self.last_complete_seq() };
@@ -149,7 +168,7 @@ impl<'h> Client<'h> {
         } else {
             ["sessions", "resume", SESSION, "--json", "--after", &after.to_string()].map(str::to_owned).to_vec()
         };
-        let mut running = self.home.start(arguments);
+        let mut running = Running::start(self.command(&arguments));
         let mut process = ProcessState {
             expected: (!by_run).then_some(after + 1),
             lines: 0,
@@ -157,6 +176,7 @@ impl<'h> Client<'h> {
             sent: None,
             kill_at: None,
             completed: false,
+            may_fail: matches!(plan, Plan::EndsItself),
         };
         if let Plan::After(delay) = plan {
             process.kill_at = Some(Instant::now() + *delay);
@@ -181,6 +201,9 @@ impl<'h> Client<'h> {
                     // The previous process was killed after its last commit: there is nothing to resume, only missed events.
                     let session_ended = finished.code == Some(4) && finished.err.contains("its status is `completed`");
                     let completed = finished.code == Some(0) && process.completed;
+                    if matches!(plan, Plan::EndsItself) && !session_ended && !completed {
+                        return End::Ended(finished.code, finished.err);
+                    }
                     assert!(session_ended || completed, "the process ended with {:?}: {}", finished.code, finished.err);
                     return if self.is_completed() { End::Completed } else { End::Killed };
                 }
@@ -254,7 +277,9 @@ impl<'h> Client<'h> {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON object: {line}"));
         assert!(event.is_object(), "{line}");
         let Some(seq) = event["seq"].as_u64() else {
-            assert_eq!(event["type"], "message_delta", "an event without `seq`: {line}");
+            // Only an error of the store itself is not an event of the session (docs/sessions.md).
+            let expected = if process.may_fail && event["type"] == "error" { "error" } else { "message_delta" };
+            assert_eq!(event["type"], expected, "an event without `seq`: {line}");
             return event;
         };
         let resumed = std::mem::replace(&mut process.resumed, event["type"] == "session_resumed");

@@ -27,6 +27,11 @@ pub struct Home {
     directory: TempDir,
 }
 
+/// The program under test: the one that is built with the tests, or the one that `BCC_CAMPAIGN_BINARY` names.
+pub fn binary() -> PathBuf {
+    std::env::var_os("BCC_CAMPAIGN_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_bcc-script").into(), PathBuf::from)
+}
+
 #[derive(Debug)]
 pub struct Finished {
     pub code: Option<i32>,
@@ -36,7 +41,17 @@ pub struct Finished {
 
 impl Home {
     pub fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::of(tempfile::tempdir().unwrap())
+    }
+
+    /// A new directory in `parent`, which remains when the test ends.
+    pub fn kept_in(parent: &Path) -> Self {
+        let mut directory = tempfile::tempdir_in(parent).unwrap();
+        directory.disable_cleanup(true);
+        Self::of(directory)
+    }
+
+    fn of(directory: TempDir) -> Self {
         std::fs::create_dir(directory.path().join("config")).unwrap();
         // The project root is here, whatever is above the directory for temporary files.
         std::fs::create_dir(directory.path().join(".bcc")).unwrap();
@@ -81,7 +96,7 @@ impl Home {
 
     /// The program with these arguments, not yet started.
     pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
+        let mut command = Command::new(binary());
         command.args(arguments).env_clear().envs(self.variables()).current_dir(self.path());
         command
     }
