@@ -250,7 +250,7 @@ mod tests {
         let lines = shown(&mut view, &thought);
         assert_eq!(
             (lines.len(), lines[0].as_str(), lines[8].as_str()),
-            (9, "Quiet|· A is thinking: 行", "Quiet|· … and 33 more lines")
+            (9, "Quiet|· A␛ is thinking: 行", "Quiet|· … and 33 more lines")
         );
         let output = json!([{ "output_type": "stream", "text": "x".repeat(500) }]);
         let code = json!({ "number": 2, "cell_type": "code", "content": "", "ended": "ok", "outputs": output, "metadata": "cut" });

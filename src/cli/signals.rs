@@ -13,6 +13,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::cli::async_runtime::start_thread;
 use crate::cli::exit::Exit;
 use crate::cli::report;
 use bcc_engine::error::EngineError;
@@ -44,30 +45,27 @@ impl Signals {
         let told = Arc::clone(&announced);
         let terminal = tcgetattr(io::stdin()).ok();
         let (installed, result) = mpsc::channel();
-        std::thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || {
-                let listen = async {
-                    let mut handlers = match Handlers::install() {
-                        Ok(handlers) => handlers,
-                        Err(error) => return installed.send(Err(error)).is_ok(),
-                    };
-                    let _ = installed.send(Ok(()));
-                    handlers.any().await;
-                    let _ = send.send(true);
-                    on_first();
-                    let is_second = tokio::time::timeout(GRACE, handlers.any()).await.is_ok();
-                    if !is_second && !told.load(Ordering::Relaxed) {
-                        write_notice(notice);
-                    }
-                    leave(terminal.as_ref())
+        start_thread("signals", move || {
+            let listen = async {
+                let mut handlers = match Handlers::install() {
+                    Ok(handlers) => handlers,
+                    Err(error) => return installed.send(Err(error)).is_ok(),
                 };
-                match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                    Ok(runtime) => _ = runtime.block_on(listen),
-                    Err(error) => _ = installed.send(Err(error)),
+                let _ = installed.send(Ok(()));
+                handlers.any().await;
+                let _ = send.send(true);
+                on_first();
+                let is_second = tokio::time::timeout(GRACE, handlers.any()).await.is_ok();
+                if !is_second && !told.load(Ordering::Relaxed) {
+                    write_notice(notice);
                 }
-            })
-            .map_err(failed)?;
+                leave(terminal.as_ref())
+            };
+            match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => _ = runtime.block_on(listen),
+                Err(error) => _ = installed.send(Err(error)),
+            }
+        })?;
         result.recv().unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())).map_err(failed)?;
         Ok(Self { received, announced })
     }
@@ -112,10 +110,14 @@ impl Handlers {
 fn write_notice(notice: Option<Message>) {
     let Some(notice) = notice else { return };
     let (done, written) = mpsc::channel();
-    std::thread::spawn(move || {
+    // Without a thread, the notice is not worth blocking for.
+    let started = start_thread("notice", move || {
         report::note(&notice);
         let _ = done.send(());
     });
+    if started.is_err() {
+        return;
+    }
     let _ = written.recv_timeout(NOTICE_TIME);
 }
 

@@ -432,6 +432,9 @@ fn a_store_of_another_user_is_refused_and_root_is_told() {
         chown(cloned.at(name), Some(MALLORY), Some(ALICE)).unwrap();
         set_mode(&cloned.at(name), 0o770);
     }
+    for lock in fs::read_dir(cloned.at(".bcc/sessions.db.locks")).unwrap() {
+        chown(lock.unwrap().path(), Some(ALICE), Some(ALICE)).unwrap();
+    }
     let alice = |arguments: &[&str]| {
         let mut command = Command::new(&program);
         command.args(arguments).env_clear().envs(cloned.home.variables()).current_dir(cloned.at(""));

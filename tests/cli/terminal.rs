@@ -399,7 +399,9 @@ fn a_signal_at_the_prompt_saves_and_leaves_the_terminal_as_it_was() {
 fn ctrl_c_ends_a_turn_that_waits_for_the_model_and_the_answer_is_stored() {
     let home = Home::new();
     let script = home.script("two_phases.yaml");
-    let opening = ServerBehavior::Answers(r#"{"content": "怎么称呼你？", "EXIT": "NO"}"#.into());
+    let opening = ServerBehavior::Answers(
+        r#"{"EXIT": "NO", "safety_risk": {"detected": false}, "content": "怎么称呼你？"}"#.into(),
+    );
     let server = Server::start(vec![opening.clone(), opening, ServerBehavior::Hangs]);
     let config =
         format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n", server.base_url);

@@ -71,16 +71,21 @@ const OPENING: [&str; 6] = [
 ];
 
 /// The files that open files. All others call them, so that no link leads out of a project, and no pipe blocks.
-const OPENING_FILES: [&str; 9] = [
+const OPENING_FILES: [&str; 14] = [
     "crates/engine/src/files.rs",
     "crates/engine/src/files/",
     "crates/engine/src/recording.rs",
     "crates/engine/src/trust.rs",
+    "crates/runtime/src/effects/process.rs",
     "crates/runtime/src/notebook/kernel/directory.rs",
     "crates/runtime/src/notebook/kernel/process.rs",
     "crates/runtime/src/notebook/kernel/specs.rs",
+    "crates/store/src/sqlite/damage.rs",
     "crates/store/src/sqlite/disk.rs",
+    "crates/store/src/sqlite/image.rs",
+    "crates/store/src/sqlite/in_use.rs",
     "crates/store/src/sqlite/lock.rs",
+    "crates/store/src/sqlite/wal.rs",
 ];
 
 const MAX_LINES: usize = 500;
