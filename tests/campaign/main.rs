@@ -13,7 +13,6 @@ mod attack;
 mod clones;
 mod disks;
 mod kills;
-mod not_yet;
 mod program;
 mod servers;
 mod stores;
@@ -84,13 +83,6 @@ fn attack_of(case: &mut Case, only: Option<&str>) -> &'static Attack {
 fn run_case(seed: u64, number: u64, only: Option<&str>) -> (&'static Attack, Result<String, String>) {
     let mut case = Case::new(seed, number);
     let attack = attack_of(&mut case, only);
-    // Who asks for an attack gets it.
-    if only.is_none()
-        && let Some((_, why)) = not_yet::NOT_YET.iter().find(|(name, _)| *name == attack.name)
-    {
-        case.remove();
-        return (attack, Ok(format!("left out: {why}")));
-    }
     let result = match catch_unwind(AssertUnwindSafe(|| (attack.run)(&mut case))) {
         Ok(result) => result,
         Err(_) => Err(PANICKED.with_borrow(Clone::clone)),
