@@ -248,6 +248,30 @@ fn pipes_and_devices_in_a_project_are_reported_without_waiting() {
 }
 
 #[test]
+fn a_pipe_or_link_in_the_place_of_the_log_of_a_store_is_refused_without_waiting() {
+    for end in ["-wal", "-shm", "-journal"] {
+        for link in [false, true] {
+            let cloned = Cloned::new();
+            assert_eq!(cloned.run(&["run", "scripts/talk.yaml"]).code, Some(0));
+            let (planted, victim) = (cloned.at(&format!(".bcc/sessions.db{end}")), cloned.at("victim"));
+            fs::write(&victim, "precious").unwrap();
+            let _ = fs::remove_file(&planted);
+            if link {
+                symlink(&victim, &planted).unwrap();
+            } else {
+                assert!(Command::new("mkfifo").arg(&planted).status().unwrap().success());
+            }
+            for arguments in [&["run", "scripts/talk.yaml"][..], &["sessions", "list"], &["doctor"]] {
+                let finished = cloned.run(arguments);
+                let all = format!("{}{}", finished.out, finished.err);
+                assert!(all.contains("is not a regular file"), "{end} {arguments:?}: {all}");
+            }
+            assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        }
+    }
+}
+
+#[test]
 fn a_planted_lock_is_refused_and_nothing_is_truncated() {
     type Plant = fn(&Path, &Path);
     let plants: [(&str, Plant); 3] = [

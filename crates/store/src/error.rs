@@ -107,6 +107,11 @@ pub enum StoreError {
     /// A planted link or another file is in the place of a lock. It was left unchanged.
     #[error("{lock} is a link, or something else than a lock; it was left unchanged: remove it, and try again")]
     NotALock { lock: String },
+    /// A planted link, pipe or directory is in the place of a file that SQLite opens next to the store.
+    #[error(
+        "{file} is not a regular file, although it belongs to the store {store}; nothing was changed: remove it, and try again"
+    )]
+    NotAStoreFile { store: String, file: String },
     /// A number that the store cannot hold. A bug in the program, not a mistake of the user.
     #[error("the store {store} cannot hold a number that large; please report it")]
     TooLarge { store: String },

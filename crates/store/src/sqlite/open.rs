@@ -107,10 +107,26 @@ fn copied_aside(file: &Path, store: String, reason: &'static str) -> StoreError 
     }
 }
 
+/// What SQLite appends to the name of a store for the files that it opens next to it.
+const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
+
 /// The canonical path of the file at `path`, so that every process uses the same lock files; `None` if it does not exist.
+/// Errors: also if a link, a pipe or something else is in the place of a file next to it: opening it could wait forever, or
+/// change another file.
 pub(crate) fn existing(path: &Path, store: &str) -> Result<Option<PathBuf>, StoreError> {
     match fs::canonicalize(path) {
-        Ok(file) if file.is_file() => Ok(Some(file)),
+        Ok(file) if file.is_file() => {
+            let planted = COMPANIONS
+                .iter()
+                .map(|end| sibling(&file, end))
+                .find(|companion| companion.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()));
+            match planted {
+                None => Ok(Some(file)),
+                Some(planted) => {
+                    Err(StoreError::NotAStoreFile { store: store.to_owned(), file: planted.display().to_string() })
+                }
+            }
+        }
         Ok(_) => Err(StoreError::NotAFile { store: store.to_owned() }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error::io(store, &error)),
