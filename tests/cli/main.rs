@@ -26,6 +26,7 @@ mod notebook_export;
 #[cfg(feature = "jupyter")]
 mod notebook_run;
 mod outputs;
+mod planted_store_files;
 mod programs;
 mod project_files;
 mod recording;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::error::StoreError;
 use crate::sqlite::disk::{existing_lock_file, lock_file, private_directory};
 use crate::sqlite::error;
+use crate::sqlite::lock::reject_linked;
 
 /// The lock of a process that is opening the store.
 const OPENING: &str = "store.opening";
@@ -40,12 +41,14 @@ pub(crate) struct InUse {
 impl OpeningStore {
     /// Starts to open the store with locks in `directory`, which is created.
     pub(crate) fn start(directory: &Path, store: &str) -> Result<Self, StoreError> {
+        reject_linked(directory)?;
         private_directory(directory).map_err(|error| error::io(store, &error))?;
         Self::with(store, |name| lock_file(&directory.join(name))).map_err(|error| error.into_store_error(store))
     }
 
     /// [`OpeningStore::start`] to read the store: creates nothing. `None` if no process has opened the store for writing.
     pub(crate) fn start_reading(directory: &Path, store: &str) -> Result<Option<Self>, StoreError> {
+        reject_linked(directory)?;
         match Self::with(store, |name| existing_lock_file(&directory.join(name))) {
             Ok(opening) => Ok(Some(opening)),
             Err(LockFailure::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -53,6 +53,14 @@ pub(crate) fn file_name(id: &str) -> String {
     format!("{}.lock", digits.chars().take(NAME_LENGTH).collect::<String>())
 }
 
+/// Rejects a link in the place of the directory of locks, which could lead anywhere.
+pub(crate) fn reject_linked(directory: &Path) -> Result<(), StoreError> {
+    if directory.is_symlink() {
+        return Err(StoreError::NotALock { lock: directory.display().to_string() });
+    }
+    Ok(())
+}
+
 /// Acquires the lock of a session without waiting for a process that runs.
 /// Errors: [`StoreError::Held`] with the description of the holder.
 pub(crate) fn acquire(store: &str, directory: &Path, id: &str, holder: &str) -> Result<FileLock, StoreError> {
@@ -68,9 +76,7 @@ fn acquire_with(
     pause: &mut dyn FnMut(),
 ) -> Result<FileLock, StoreError> {
     let report = |error: io::Error| error::io(store, &error);
-    if directory.is_symlink() {
-        return Err(StoreError::NotALock { lock: directory.display().to_string() });
-    }
+    reject_linked(directory)?;
     private_directory(directory).map_err(report)?;
     let path = directory.join(file_name(id));
     let mut waits = Waits::default();

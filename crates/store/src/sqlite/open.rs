@@ -116,20 +116,24 @@ const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 pub(crate) fn existing(path: &Path, store: &str) -> Result<Option<PathBuf>, StoreError> {
     match fs::canonicalize(path) {
         Ok(file) if file.is_file() => {
-            let planted = COMPANIONS
-                .iter()
-                .map(|end| sibling(&file, end))
-                .find(|companion| companion.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()));
-            match planted {
-                None => Ok(Some(file)),
-                Some(planted) => {
-                    Err(StoreError::NotAStoreFile { store: store.to_owned(), file: planted.display().to_string() })
-                }
-            }
+            reject_planted(&file, store)?;
+            Ok(Some(file))
         }
         Ok(_) => Err(StoreError::NotAFile { store: store.to_owned() }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // The log of a file that is gone is copied, so it must not be a link to a file of someone else either.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => reject_planted(path, store).map(|()| None),
         Err(error) => Err(error::io(store, &error)),
+    }
+}
+
+/// Rejects anything but regular files in the place of the files next to the store.
+fn reject_planted(file: &Path, store: &str) -> Result<(), StoreError> {
+    let is_planted = |companion: &PathBuf| companion.symlink_metadata().is_ok_and(|metadata| !metadata.is_file());
+    match COMPANIONS.iter().map(|end| sibling(file, end)).find(is_planted) {
+        None => Ok(()),
+        Some(planted) => {
+            Err(StoreError::NotAStoreFile { store: store.to_owned(), file: planted.display().to_string() })
+        }
     }
 }
 
