@@ -184,7 +184,7 @@ fn a_snapshot_is_neither_shown_nor_written_through_a_link_that_leads_out() {
     ] {
         let cloned = Cloned::new();
         cloned.plant(name, target);
-        let before = tree(&cloned.home.path().join("elsewhere"));
+        let before = tree(&cloned.home.path().join("outside"));
         for arguments in [&["test"] as &[&str], &["test", "tests/kept.yaml"], &["test", "--update"]] {
             let finished = cloned.run(arguments);
             let all = format!("{}{}", finished.out, finished.err);
