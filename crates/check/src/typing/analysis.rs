@@ -284,9 +284,9 @@ impl Analysis<'_> {
         }
     }
 
-    fn test(&mut self, name: &str, on: &ExprNode, arguments: &[Argument], range: &Range<usize>) -> TypeSet {
+    fn test(&mut self, test: &str, on: &ExprNode, arguments: &[Argument], range: &Range<usize>) -> TypeSet {
         let types = self.infer(on);
-        let operator = match name {
+        let operator = match test {
             "eq" | "equalto" => Some(Operator::Equal),
             "ne" => Some(Operator::Unequal),
             "lt" | "lessthan" => Some(Operator::Less),
@@ -301,14 +301,17 @@ impl Analysis<'_> {
             return self.operation(operator, (on, &types), (right, &right_types));
         }
         self.arguments(arguments);
-        match (name, &on.kind) {
+        match (test, &on.kind) {
             ("regex", _) if types.is_none_of(&[ValueShape::String]) => {
                 let message = msg!("`regex` searches text, but {}", suggestion::is(self, on, &types));
                 self.mismatch(range, message, "compare it with `==`, or change the `type` of its declaration")
             }
             // A declared name is defined even before it has a value.
-            ("defined", ExprKind::Name(name)) if self.declared.contains_key(name) => TypeSet::truth_of(Some(true)),
-            ("undefined", ExprKind::Name(name)) if self.declared.contains_key(name) => TypeSet::truth_of(Some(false)),
+            ("defined" | "undefined", ExprKind::Name(name))
+                if arguments.is_empty() && self.declared.contains_key(name) =>
+            {
+                TypeSet::truth_of(Some(test == "defined"))
+            }
             _ => TypeSet::truth_of(None),
         }
     }

@@ -2,7 +2,6 @@
 
 use bcc_lang::message::message::Message;
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use serde_json::{Map, Value, json};
 
 use crate::reply::repair::record::{RepairKind, RepairRecord};
@@ -176,14 +175,15 @@ const fn unescaped_quotes(damage: Damage) -> &'static str {
 }
 
 /// Whether no string of `value` contains one of `quotes` next to punctuation or another quote. A string such as `", "` with unescaped
-/// quotes cannot be distinguished from two strings.
+/// quotes cannot be distinguished from two strings, and a `"` at the beginning of a string not from an opening quote that is doubled.
 fn is_unambiguous(value: &Value, quotes: &str) -> bool {
     let mark = |c: Option<char>| c.is_some_and(|c| ",:;{}[]+\\/#\"'`“”‘’「」『』＂｛｝［］：，；".contains(c));
     let plain = |text: &str| {
         text.char_indices().filter(|(_, c)| quotes.contains(*c)).all(|(at, c)| {
             let before = text[..at].chars().rfind(|c| !c.is_whitespace());
             let after = text[at + c.len_utf8()..].chars().find(|c| !c.is_whitespace());
-            !mark(before) && !mark(after)
+            let doubled = c == '"' && before.is_none();
+            !mark(before) && !mark(after) && !doubled
         })
     };
     match value {
@@ -243,9 +243,6 @@ fn any_object() -> impl Strategy<Value = Map<String, Value>> {
 }
 
 proptest! {
-    // The same cases each time. 125,000 others were tested manually (PROPTEST_CASES=5000 without this line).
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(5), ..ProptestConfig::default() })]
-
     #[test]
     fn a_damaged_object_is_restored_or_rejected(object in any_object()) {
         let value = Value::Object(object.clone());
