@@ -49,6 +49,25 @@ const TEXTS: [&str; 7] = ["time", "who", "user", "last_user_message", "topic_goa
 /// The names of the engine that are numbers, or null without a round.
 const NUMBERS: [&str; 2] = ["current_round", "max_rounds"];
 
+/// The tests that give a boolean for every value, null included.
+const TESTS_OF_ANY_VALUE: [&str; 15] = [
+    "defined",
+    "undefined",
+    "none",
+    "boolean",
+    "number",
+    "integer",
+    "int",
+    "float",
+    "string",
+    "sequence",
+    "iterable",
+    "mapping",
+    "sameas",
+    "true",
+    "false",
+];
+
 /// The result of an operation on operands of which any may be null.
 fn nullable_with(result: TypeSet, operands: &[&TypeSet]) -> TypeSet {
     if operands.iter().any(|operand| operand.may_be(ValueShape::Null)) { result.nullable() } else { result }
@@ -244,6 +263,8 @@ impl Analysis<'_> {
         let types = self.infer(on);
         let given = self.arguments(arguments);
         let result = self.filter_result(name, on, &types, &given, range);
+        // A filter that fails because a value is null gives null.
+        let result = nullable_with(result, &given.iter().collect::<Vec<_>>());
         if NULL_FILTERS.contains(&name) { result } else { nullable_with(result, &[&types]) }
     }
 
@@ -300,7 +321,9 @@ impl Analysis<'_> {
             let right_types = self.infer(right);
             return self.operation(operator, (on, &types), (right, &right_types));
         }
-        self.arguments(arguments);
+        let given = self.arguments(arguments);
+        // A test that fails because a value is null gives null.
+        let uncertain = nullable_with(TypeSet::truth_of(None), &given.iter().collect::<Vec<_>>());
         match (test, &on.kind) {
             ("regex", _) if types.is_none_of(&[ValueShape::String]) => {
                 let message = msg!("`regex` searches text, but {}", suggestion::is(self, on, &types));
@@ -312,7 +335,8 @@ impl Analysis<'_> {
             {
                 TypeSet::truth_of(Some(test == "defined"))
             }
-            _ => TypeSet::truth_of(None),
+            _ if TESTS_OF_ANY_VALUE.contains(&test) => uncertain,
+            _ => nullable_with(uncertain, &[&types]),
         }
     }
 

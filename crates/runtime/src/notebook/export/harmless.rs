@@ -1,7 +1,7 @@
 //! Makes the markdown of a cell harmless for a markdown file, whose reader may render HTML and load images: HTML becomes text,
 //! images become links, and only links to web and mail addresses stay links.
 
-use pulldown_cmark::{Event, Parser, Tag};
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 
 use crate::notebook::export::html::rendered::{MARKDOWN, MAX_MARKDOWN_BYTES, is_link};
 use crate::notebook::export::image::is_picture_address;
@@ -50,11 +50,26 @@ pub(crate) fn harmless_markdown(text: &str) -> String {
 }
 
 /// The markdown of a cell as a part of a file: an indented start would otherwise continue a list of the cell before, and what is code
-/// in the cell could be HTML there.
+/// in the cell could be HTML there. A block of code that is left open ends with the cell, or the next fence would close it.
 pub(crate) fn separate_cell(text: &str) -> String {
-    let text = harmless_markdown(text);
+    let mut text = harmless_markdown(text);
+    if let Some(fence) = open_fence(&text) {
+        text = format!("{text}\n{fence}");
+    }
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if first.starts_with([' ', '\t']) { format!("{SEPARATOR}\n\n{text}") } else { text }
+}
+
+/// The fence of the block of code that also contains what follows the text.
+fn open_fence(text: &str) -> Option<String> {
+    let followed = format!("{text}\n\nx");
+    let last = Parser::new_ext(&followed, MARKDOWN).into_offset_iter().filter_map(|(event, range)| {
+        let is_fenced = matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))));
+        (is_fenced && range.end == followed.len()).then_some(range.start)
+    });
+    let opening = text.get(last.last()?..)?;
+    let mark = opening.chars().next()?;
+    Some(opening.chars().take_while(|c| *c == mark).collect())
 }
 
 /// What happens to the character at a position.
@@ -119,6 +134,19 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(harmless_markdown(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_fence_that_is_left_open_ends_with_its_cell() {
+        for (text, expected) in [
+            ("```", "```\n```"),
+            ("a\n\n  ~~~~html\n<b>", "a\n\n  ~~~~html\n<b>\n~~~~"),
+            ("```\n```", "```\n```"),
+            ("* a\n  ```\n  b", "* a\n  ```\n  b"),
+            ("````\n```", "````\n```\n````"),
+        ] {
+            assert_eq!(separate_cell(text), expected, "{text:?}");
         }
     }
 
