@@ -13,11 +13,12 @@ use crate::cli::sessions::SessionsCommand;
 use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
-    completions, doctor, explain, file_limit, graph, help, init, language, man, migrate, models, new, report, run,
-    schema, sessions, store, templates, test, trust, validate,
+    cancel, completions, decide, doctor, explain, file_limit, graph, help, init, language, man, migrate, models, new,
+    report, requests, run, schema, sessions, store, templates, test, tick, trust, validate,
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
+use bcc_runtime::program::decision::DecisionKind;
 
 /// Run, check and test YAML scripts for conversations led by a language model
 #[derive(Debug, Parser)]
@@ -42,6 +43,19 @@ pub enum Command {
     /// List, show, resume, export, delete and prune sessions
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// List what sessions wait for, and answer it
+    #[command(subcommand)]
+    Requests(requests::RequestsCommand),
+    /// Approve what a session waits for
+    Approve(decide::DecideArgs),
+    /// Reject what a session waits for
+    Reject(decide::DecideArgs),
+    /// Send a session back to an earlier action, with a comment
+    PushBack(decide::DecideArgs),
+    /// Continue the sessions whose time has come
+    Tick(tick::TickArgs),
+    /// End a session for good
+    Cancel(cancel::CancelArgs),
     /// Check a session store, and recover a damaged one
     #[command(subcommand)]
     Store(store::StoreCommand),
@@ -128,6 +142,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Trust(options) => trust::trust(&options, &environment),
         Command::Models(command) => wait_for(models::models(command, environment)),
         Command::Run(options) => wait_for(run::run(options, environment)),
+        Command::Requests(command) => wait_for(requests::requests(command, environment)),
+        Command::Approve(options) => wait_for(decide::decide(DecisionKind::Approve, options, environment)),
+        Command::Reject(options) => wait_for(decide::decide(DecisionKind::Reject, options, environment)),
+        Command::PushBack(options) => wait_for(decide::decide(DecisionKind::PushBack, options, environment)),
+        Command::Tick(options) => wait_for(tick::tick(options, environment)),
+        Command::Cancel(options) => wait_for(cancel::cancel(options, environment)),
         Command::Sessions(command) => wait_for(sessions::sessions(command, environment)),
     };
     match result {

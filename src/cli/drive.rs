@@ -5,6 +5,7 @@ use bcc_lang::message::msg;
 use std::path::PathBuf;
 
 use crate::cli::commands::commands::command;
+use crate::cli::decisions;
 use crate::cli::exit::Exit;
 use crate::cli::front_end::FrontEnd;
 use crate::cli::input::{InputLine, RejectedInput};
@@ -76,6 +77,7 @@ pub async fn drive(
                 front.report_unread(source.unread().await);
                 return Ok(Exit::Done);
             }
+            SessionPause::Cancelled => return Ok(Exit::Ended),
             SessionPause::Failed => {
                 front.report_unread(source.unread().await);
                 return Ok(Exit::Failed);
@@ -92,25 +94,38 @@ pub async fn drive(
                 return Ok(Exit::Waiting);
             }
         }
+        if session.request().is_some() && !decisions::waits_here(&session, front) {
+            store.check_files().await?;
+            decisions::report_request(&session, front, hint);
+            return Ok(Exit::Waiting);
+        }
         loop {
             // Results of monitors are stored while the session waits for the person. Immediate results, such as those of prepared
             // replies, are processed before the next answer, so that piped answers always give the same conversation.
             tokio::task::yield_now().await;
+            let due = decisions::time_left(&session);
             let input = tokio::select! {
                 biased;
+                () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => break,
                 () = signals.any() => return interrupted(store, front, &signals, &resume).await,
                 () = session.wait_for_result() => {
                     session.commit_results().await?;
                     continue;
                 }
-                input = source.next() => input,
+                input = source.next(), if decisions::takes_input(&session) => input,
             };
             // Nobody would see what follows an answer.
             let is_end = matches!(input, InputLine::End | InputLine::Interrupted);
             if !is_end && output::failure_now().is_some() {
                 return not_shown(store, SessionPause::Waiting, hint, &session.id).await;
             }
+            let input = decisions::as_decision(input, &session, front);
             match input {
+                InputLine::Decision(decision) => {
+                    if decisions::take(&mut session, *decision).await? {
+                        break;
+                    }
+                }
                 InputLine::Answer { text, answer_id } => match session.answer(&text, answer_id.as_deref()).await? {
                     TakenAnswer::Yes => break,
                     TakenAnswer::AlreadyUsed
@@ -125,7 +140,10 @@ pub async fn drive(
                 }
                 InputLine::End => {
                     store.check_files().await?;
-                    front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}"));
+                    match session.request() {
+                        None => front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}")),
+                        Some(_) => decisions::report_request(&session, front, hint),
+                    }
                     return Ok(Exit::Waiting);
                 }
                 InputLine::Interrupted => return interrupted(store, front, &signals, &resume).await,
@@ -159,7 +177,7 @@ async fn not_shown(store: &dyn Store, pause: SessionPause, hint: &ResumeHint, id
             report::note(&msg!("saved; nothing is lost. Show the conversation with: {show}\nResume with: {resume}"));
             Ok(Exit::Waiting)
         }
-        SessionPause::Completed | SessionPause::Failed => {
+        SessionPause::Completed | SessionPause::Failed | SessionPause::Cancelled => {
             report::note(&msg!("the session has ended. Show the conversation with: {show}"));
             Ok(Exit::Failed)
         }

@@ -2,14 +2,17 @@
 
 use async_trait::async_trait;
 use bcc_lang::message::message::Message;
+use bcc_runtime::run::decisions::Decision;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum InputLine {
     Answer {
         text: String,
         /// The wait that it answers, if the sender specifies it.
         answer_id: Option<String>,
     },
+    /// A decision about an approval, from a program.
+    Decision(Box<Decision>),
     /// A terminal command, without its slash.
     Command(String),
     /// The end of input: Ctrl-D, `/quit`, or the end of a pipe.

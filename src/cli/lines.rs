@@ -14,6 +14,9 @@ use crate::cli::async_runtime::start_thread;
 use crate::cli::input::{InputLine, InputSource, RejectedInput, UnreadLines};
 use bcc_engine::error::EngineError;
 use bcc_lang::template::names::MAX_VALUE_BYTES;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
+use bcc_runtime::program::decision::DecisionKind;
+use bcc_runtime::run::decisions::Decision;
 
 /// The limit on the size of an answer, in bytes: the same as for values of variables.
 pub const MAX_ANSWER_BYTES: usize = MAX_VALUE_BYTES;
@@ -172,6 +175,10 @@ fn object(text: &str) -> Result<InputLine, RejectedInput> {
         error("answer-not-json", message)
     })?;
     let shape = |message: &'static str| error("answer-not-readable", Message::word(message));
+    if sent.get("decision").is_some() {
+        return decision(&sent)
+            .ok_or_else(|| shape("a JSON line was not accepted: it is not a decision of the documented form"));
+    }
     let Some(Value::String(user)) = sent.get("user") else {
         return Err(shape("a JSON line was not accepted: its `user` must be a text"));
     };
@@ -181,6 +188,25 @@ fn object(text: &str) -> Result<InputLine, RejectedInput> {
         Some(_) => return Err(shape("a JSON line was not accepted: its `answer_id` must be a text")),
     };
     Ok(InputLine::Answer { text: user.clone(), answer_id })
+}
+
+/// A decision: `{"decision": "approve", "request_id": "…", "by": "…", "comment": "…", "values": {…}}`.
+fn decision(sent: &Value) -> Option<InputLine> {
+    let decision = DecisionKind::parse(sent.get("decision")?.as_str()?)?;
+    let text = |name: &str| match sent.get(name) {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::String(text)) => Some(Some(text.clone())),
+        Some(_) => None,
+    };
+    let values = match sent.get("values") {
+        None | Some(Value::Null) => ExactValues::new(),
+        Some(Value::Object(values)) => {
+            values.iter().map(|(name, value)| (name.clone(), ExactValue::from(value.clone()))).collect()
+        }
+        Some(_) => return None,
+    };
+    let (request, by, comment) = (text("request_id")?, text("by")?, text("comment")?);
+    Some(InputLine::Decision(Box::new(Decision { request, decision, by, comment, values })))
 }
 
 #[cfg(test)]

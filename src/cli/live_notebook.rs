@@ -26,6 +26,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(2);
 const INTERVAL_FACTOR: u32 = 20;
 
 /// The notebook file, if one is requested.
+#[derive(Default)]
 pub struct LiveNotebook {
     live: Option<Live>,
 }

@@ -1,10 +1,13 @@
 //! The command line: one file per subcommand, and the front ends for a terminal, a pipe and a program.
 
 pub mod async_runtime;
+pub mod cancel;
 pub mod cells;
 pub mod cli;
 pub mod commands;
 pub mod completions;
+pub mod decide;
+pub mod decisions;
 pub mod doctor;
 pub mod drive;
 pub mod exit;
@@ -34,12 +37,14 @@ pub mod print;
 pub mod render;
 pub mod render_output;
 pub mod report;
+pub mod requests;
 pub mod resume;
 pub mod run;
 pub mod schema;
 pub mod sessions;
 pub mod signals;
 pub mod store;
+pub mod stored_session;
 pub mod table;
 pub mod templates;
 pub mod templates_diff;
@@ -48,6 +53,7 @@ pub mod terminal;
 pub mod test;
 pub mod test_json;
 pub mod test_report;
+pub mod tick;
 pub mod trust;
 pub mod validate;
 pub mod version;

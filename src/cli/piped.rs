@@ -20,8 +20,8 @@ impl Observer for Piped {
     fn committed(&self, committed: &Committed<'_>) {
         match committed.event {
             Event::Message { role: Speaker::Ai, text, .. } => write(text),
-            // A question about an external effect is not a message.
-            Event::Waiting { r#for: "interrupted_effect", prompt, .. } => write(prompt),
+            // A question about an external effect, or to whoever decides, is not a message.
+            Event::Waiting { r#for: "interrupted_effect" | "approval", prompt, .. } => write(prompt),
             event @ (Event::Cell(_) | Event::NotebookAction { .. }) => {
                 let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(lines) = cells.lines(event, chosen()) else { return };

@@ -132,7 +132,7 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+pub enum Access {
     Read,
     Write,
 }
@@ -149,7 +149,11 @@ pub fn path_of_store(store: &StoreArgs, environment: &Environment) -> Result<Pat
 }
 
 /// Opens the store, which must exist, so that reading sessions creates no files.
-fn open_existing(store: &StoreArgs, environment: &Environment, access: Access) -> Result<Arc<dyn Store>, EngineError> {
+pub fn open_existing(
+    store: &StoreArgs,
+    environment: &Environment,
+    access: Access,
+) -> Result<Arc<dyn Store>, EngineError> {
     let path = path_of_store(store, environment)?;
     if !path.exists() {
         return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))

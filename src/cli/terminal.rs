@@ -131,7 +131,7 @@ impl Observer for Terminal {
             }
             // A resumed session repeats what it waits for, because this process has not shown it. A question about an external
             // effect is not a message of the conversation, and is shown as well.
-            Event::Waiting { r#for, prompt, .. } if shown.place.is_empty() || *r#for == "interrupted_effect" => {
+            Event::Waiting { r#for, prompt, .. } if shown.place.is_empty() || !matches!(*r#for, "input") => {
                 shown.finish_message("", prompt);
             }
             _ => {

@@ -336,6 +336,8 @@ async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>)
         notebook: &notebook,
         cells: &NoCells,
         masker: &Masker::default(),
+        decision: None,
+        push_backs: 0,
         effect: None,
         effect_is_due: false,
         on_interrupted: topic.steps[action].on_interrupted,

@@ -244,6 +244,10 @@ impl Clock for ScriptedClock {
     fn prompt_time(&self, seq: u64, language: bcc_lang::template::language::PromptLanguage) -> String {
         Self::fixed().prompt_time(seq, language)
     }
+
+    fn instant(&self, text: &str) -> Option<String> {
+        Self::fixed().instant(text)
+    }
 }
 
 impl Driver {

@@ -126,6 +126,10 @@ impl Clock for Still {
     fn prompt_time(&self, _seq: u64, _language: bcc_lang::template::language::PromptLanguage) -> String {
         "2026-11-21 20:00 (Saturday)".into()
     }
+
+    fn instant(&self, _text: &str) -> Option<String> {
+        None
+    }
 }
 
 pub(crate) fn monitor(kind: &str) -> &'static dyn Monitor {

@@ -346,6 +346,11 @@ impl KindChecker for Checker<'_> {
         self.collected.gotos.push((id.clone(), at));
     }
 
+    fn rewind(&mut self, id: &Spanned<String>) {
+        let at = self.position();
+        self.collected.rewinds.push((id.clone(), at));
+    }
+
     fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<SkillArgument>, outputs: Vec<Spanned<String>>) {
         let at = self.position();
         self.collected.calls.push(CollectedCall { by: CallBy::Author, skill: skill.clone(), inputs, outputs, at });

@@ -34,6 +34,8 @@ pub struct Collected {
     pub routes: Vec<CollectedRoutes>,
     /// The `goto`s in the configs of actions.
     pub gotos: Vec<(Spanned<String>, ActionPosition)>,
+    /// The actions that approvals can go back to, each with the position of the approval.
+    pub rewinds: Vec<(Spanned<String>, ActionPosition)>,
     pub triggers: Vec<WrittenTrigger>,
     /// The calls of skills by `use_skill` and by kinds of the project.
     pub calls: Vec<CollectedCall>,

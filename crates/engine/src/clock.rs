@@ -1,12 +1,14 @@
 //! The clocks of sessions: the machine's, a fixed one that advances with the events (docs/language.md), and one that is set.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use bcc_lang::template::language::PromptLanguage;
+use bcc_lang::value::instant::{instant, remaining};
 use bcc_runtime::program::clock::Clock;
 
 #[derive(Debug)]
@@ -44,6 +46,14 @@ impl Clock for SystemClock {
     fn prompt_time(&self, _seq: u64, language: PromptLanguage) -> String {
         readable_time(now(), TimeZone::system(), language)
     }
+
+    fn remaining(&self, due: &str) -> Option<Duration> {
+        remaining(now(), due)
+    }
+
+    fn instant(&self, text: &str) -> Option<String> {
+        instant(text, &TimeZone::system())
+    }
 }
 
 /// A clock that starts at a fixed time and advances one millisecond per event. A session has the same times whenever it is run or
@@ -75,6 +85,10 @@ impl Clock for FixedClock {
 
     fn prompt_time(&self, seq: u64, language: PromptLanguage) -> String {
         readable_time(self.moment(seq), TimeZone::UTC, language)
+    }
+
+    fn instant(&self, text: &str) -> Option<String> {
+        instant(text, &TimeZone::UTC)
     }
 }
 
@@ -112,6 +126,10 @@ impl Clock for SetClock {
 
     fn prompt_time(&self, _seq: u64, language: PromptLanguage) -> String {
         readable_time(self.moment(), self.zone.clone(), language)
+    }
+
+    fn instant(&self, text: &str) -> Option<String> {
+        instant(text, &self.zone)
     }
 }
 

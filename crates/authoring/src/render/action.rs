@@ -286,6 +286,8 @@ impl ActionSetup<'_> {
             masker: &masker(&self.scopes),
             effect: None,
             effect_is_due: false,
+            decision: None,
+            push_backs: 0,
             on_interrupted: step.on_interrupted,
         };
         let turn = Turn::new(resources, self.scopes.clone());

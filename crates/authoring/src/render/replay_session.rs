@@ -6,6 +6,7 @@ use bcc_lang::message::msg;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::render::capturing::{CapturedPrompt, IgnoreEvents};
@@ -25,6 +26,7 @@ use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::actions::monitors::analysis::VERSION;
 use bcc_runtime::program::analysis::MonitorAnalysis;
+use bcc_runtime::program::decision::GivenDecision;
 use bcc_runtime::program::flow::ActionError;
 use bcc_runtime::program::limits::Budget;
 use bcc_runtime::program::location::EventLocation;
@@ -146,7 +148,23 @@ impl SessionRepeater<'_> {
                 (SessionStatus::WaitingInput, _) => {
                     return Ok(Err(Message::word("it waits for an answer where it originally continued")));
                 }
-                (SessionStatus::Completed | SessionStatus::Failed | SessionStatus::Stopped, _) => {
+                (SessionStatus::WaitingApproval, Some(SentStep::Decision(event))) => {
+                    next += 1;
+                    let given = GivenDecision::deserialize(event);
+                    let given = given
+                        .map_err(|error| EngineError::failed(msg!("a stored decision cannot be read: {error}")))?;
+                    session.repeat_decision(given).await?;
+                }
+                (SessionStatus::WaitingApproval | SessionStatus::WaitingTime, _) => {
+                    return Ok(Err(Message::word("it waits for a decision where it originally continued")));
+                }
+                (
+                    SessionStatus::Completed
+                    | SessionStatus::Failed
+                    | SessionStatus::Stopped
+                    | SessionStatus::Cancelled,
+                    _,
+                ) => {
                     return Ok(Err(Message::word("it ends before the call")));
                 }
             }

@@ -47,6 +47,8 @@ pub struct SentTurn {
 #[derive(Clone, Debug)]
 pub enum SentStep {
     Answer(String),
+    /// An approval was answered: its event.
+    Decision(Value),
     Turn(SentTurn),
     /// A plan changed the rest of a topic: its event.
     Plan(Value),
@@ -63,7 +65,10 @@ pub async fn steps(store: &dyn Store, id: &str) -> Result<Vec<SentStep>, EngineE
         let Some(last) = rows.last() else { return Ok(steps) };
         after = last.seq;
         for row in &rows {
-            if matches!(row.kind.as_str(), "message" | "model_call" | "outcome" | "monitor_feedback" | "orchestrated") {
+            if matches!(
+                row.kind.as_str(),
+                "message" | "model_call" | "outcome" | "monitor_feedback" | "orchestrated" | "request_answered"
+            ) {
                 let event = serde_json::from_str(&row.body)
                     .map_err(|error| EngineError::failed(msg!("a stored event cannot be read: {error}")))?;
                 let count = steps.len();
@@ -170,6 +175,7 @@ fn add(steps: &mut Vec<SentStep>, event: &Value, before: &str) {
                 );
             }
         }
+        "request_answered" if text("/kind") == "approval" => steps.push(SentStep::Decision(event.clone())),
         "orchestrated" if flag("accepted") => steps.push(SentStep::Plan(event.clone())),
         _ => {}
     }

@@ -61,7 +61,7 @@ pub async fn opening(project: Project, file: &Path, environment: &Environment) -
             let messages = messages.filter_map(|event| text(event, "text")).collect();
             Ok(Opening { messages, waits: pause == SessionPause::Waiting })
         }
-        SessionPause::Failed | SessionPause::Stopped => {
+        SessionPause::Failed | SessionPause::Stopped | SessionPause::Cancelled => {
             let reason = events
                 .iter()
                 .rev()

@@ -41,6 +41,10 @@ impl Clock for TestClock {
     fn prompt_time(&self, seq: u64, language: bcc_lang::template::language::PromptLanguage) -> String {
         self.fixed().prompt_time(seq, language)
     }
+
+    fn instant(&self, text: &str) -> Option<String> {
+        self.fixed().instant(text)
+    }
 }
 
 #[cfg(test)]

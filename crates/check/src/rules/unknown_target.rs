@@ -1,9 +1,10 @@
-//! `unknown-target`: the target of a `goto` is not a topic or phase of the session.
+//! `unknown-target`: the target of a `goto` is not a topic or phase of the session, or that of a `rewind_to` is not an earlier action
+//! of the same list.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
-use crate::collected::CalleeBody;
+use crate::collected::{CalleeBody, CollectedAction};
 use crate::listing::or;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
@@ -18,6 +19,7 @@ const SLUG: &str = "unknown-target";
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    check_rewinds(model, findings);
     let gotos = model.gotos();
     if gotos.is_empty() {
         return;
@@ -31,6 +33,32 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         } else if !places.targets.contains_key(id) {
             findings.report(places.unknown(id, span, model, findings.may_suggest()));
         }
+    }
+}
+
+fn check_rewinds(model: &SemanticModel<'_>, findings: &Findings) {
+    for (id, at) in &model.collected.rewinds {
+        let Some(number) = at.action else { continue };
+        let actions = &model.collected.actions;
+        let Some(here) = actions.get(number) else { continue };
+        let same_list = |action: &&CollectedAction| {
+            action.body == here.body && action.parent == here.parent && action.block == here.block
+        };
+        let earlier = || actions.iter().filter(same_list).filter(|action| action.span.start < here.span.start);
+        if earlier().any(|action| action.id.value == id.value) {
+            continue;
+        }
+        let message =
+            msg!("`rewind_to` must name an earlier action of the same list, but `{}` is none", shortened(&id.value));
+        let known = || earlier().map(|action| action.id.value.as_str()).filter(|id| !id.is_empty());
+        let diagnostic = Diagnostic::error(SLUG, message, model.file, id.span);
+        let near = findings.may_suggest().then(|| near_miss(&id.value, known())).flatten();
+        findings.report(if known().next().is_none() {
+            diagnostic
+                .with_help("no action stands before this one in its list: put the steps to repeat before the approval")
+        } else {
+            diagnostic.with_suggestion_or(near, || msg!("it can be {}", or(known())))
+        });
     }
 }
 

@@ -5,6 +5,7 @@ pub mod declared;
 pub mod depth;
 pub mod digits;
 pub mod exact;
+pub mod instant;
 pub mod mask;
 pub mod quoting;
 pub mod scopes;

@@ -3,6 +3,7 @@
 pub mod ai_ask;
 pub mod ai_say;
 pub mod ai_think;
+pub mod approval;
 pub mod behavior_loop;
 pub mod behaviors;
 pub mod calling;
@@ -13,6 +14,7 @@ pub mod notebook;
 pub mod project_kind;
 pub mod set;
 pub mod use_skill;
+pub mod wait;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +28,8 @@ pub static KINDS: &[&dyn Kind] = &[
     &ai_think::AiThink,
     &set::SetKind,
     &condition::Condition,
+    &approval::ApprovalKind,
+    &wait::WaitKind,
     &use_skill::UseSkill,
     &notebook::plain::ADD,
     &notebook::exec::ExecKind,

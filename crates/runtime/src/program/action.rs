@@ -3,6 +3,7 @@
 use crate::program::analysis::MonitorTarget;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::monitor::Monitor;
+use crate::program::output::OutputVariable;
 use crate::program::program::ProgramSteps;
 use crate::program::turn::Turn;
 use async_trait::async_trait;
@@ -44,6 +45,11 @@ pub trait Action: Send + Sync {
     /// skill. What it calls or contains is examined separately.
     fn is_free_of_effects(&self) -> bool {
         false
+    }
+
+    /// The fields of the values that a decision about it carries.
+    fn form(&self) -> &[OutputVariable] {
+        &[]
     }
 
     /// Its branches, in the author's order. The `metadata` of its outcome names the branch that was taken in `branch`.

@@ -12,7 +12,7 @@ use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
 use crate::program::recorder::RecordedExchange;
 use crate::program::shown_cell::ShownCell;
-use bcc_lang::value::exact::ExactValue;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::mask::Masker;
 use bcc_llm::model::reply::SkippedModel;
 
@@ -169,6 +169,30 @@ pub enum Event {
         r#for: &'static str,
         prompt: String,
         answer_id: String,
+        /// The request that it waits for, if that is not a question of the conversation.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
+    },
+    RequestOpened {
+        request_id: String,
+        kind: &'static str,
+        prompt: String,
+        schema: Option<Value>,
+        decisions: Vec<&'static str>,
+        approvers: Vec<String>,
+        due_at: Option<String>,
+        /// How often it was asked before, plus one.
+        iteration: u32,
+    },
+    RequestAnswered {
+        request_id: String,
+        kind: &'static str,
+        /// None if the time came before a decision.
+        decision: Option<&'static str>,
+        by: Option<String>,
+        comment: Option<String>,
+        values: ExactValues,
+        iteration: u32,
     },
     SessionCompleted {
         summary: Summary,
@@ -177,6 +201,9 @@ pub enum Event {
         summary: Summary,
     },
     SessionStopped {
+        summary: Summary,
+    },
+    SessionCancelled {
         summary: Summary,
     },
 }
@@ -359,6 +386,9 @@ impl Event {
             Self::SessionCompleted { .. } => "session_completed",
             Self::SessionFailed { .. } => "session_failed",
             Self::SessionStopped { .. } => "session_stopped",
+            Self::SessionCancelled { .. } => "session_cancelled",
+            Self::RequestOpened { .. } => "request_opened",
+            Self::RequestAnswered { .. } => "request_answered",
         }
     }
 }
@@ -369,7 +399,11 @@ pub fn mask(event: &mut Value, masker: &Masker) {
     let texts: &[&str] = match event.get("type").and_then(Value::as_str) {
         Some("model_call") => &["/debug_info", "/error", "/passed_over", "/_messages"],
         Some("warning" | "error") => &["/message", "/help", "/_messages"],
-        Some("session_completed" | "session_failed" | "session_stopped") => &["/summary/reason", "/_messages"],
+        Some("session_completed" | "session_failed" | "session_stopped" | "session_cancelled") => {
+            &["/summary/reason", "/_messages"]
+        }
+        Some("request_opened") => &["/prompt"],
+        Some("request_answered") => &["/comment", "/values"],
         Some("effect_started" | "effect_finished") => &["/summary", "/_messages"],
         Some("notebook_action") => &["/action", "/error", "/effects", "/_messages"],
         Some("behavior") => &["/target", "/feedback", "/why", "/_messages"],

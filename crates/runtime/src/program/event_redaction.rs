@@ -68,7 +68,14 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
             message(content);
             optional_message(help);
         }
-        Event::SessionStopped { summary } | Event::SessionFailed { summary } => optional_message(&mut summary.reason),
+        Event::SessionStopped { summary } | Event::SessionFailed { summary } | Event::SessionCancelled { summary } => {
+            optional_message(&mut summary.reason);
+        }
+        Event::RequestOpened { prompt, .. } => text(prompt),
+        Event::RequestAnswered { comment, values, .. } => {
+            optional(comment);
+            values.values_mut().for_each(|value| masker.exact(value, &OWN_FIELDS));
+        }
         Event::SessionStarted { .. }
         | Event::SessionResumed { .. }
         | Event::PhaseEntered { .. }

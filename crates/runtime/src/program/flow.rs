@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::effects::behaviors::ServerError;
 use crate::notebook::kernel::contract::KernelError;
+use crate::program::decision::DecisionRequest;
 use crate::program::outcome::Outcome;
 use bcc_llm::model::error::ModelError;
 
@@ -16,6 +17,13 @@ use bcc_llm::model::error::ModelError;
 pub enum Flow {
     /// Wait for this.
     Wait(WaitReason),
+    /// Wait for a decision or for a time, outside of the conversation. The next turn finds what was given in
+    /// [`TurnResources::decision`].
+    ///
+    /// [`TurnResources::decision`]: crate::program::turn::TurnResources::decision
+    Request(Box<DecisionRequest>),
+    /// The action was pushed back: the session continues at this earlier action of the same list, and comes here again.
+    Rewind(Box<Outcome>, String),
     /// Immediately, with another turn (at most 100 in a row).
     Again,
     /// Immediately, with another turn, limited only by the action itself: for actions that count their own steps.

@@ -119,6 +119,9 @@ pub trait KindChecker {
     /// Registers a jump to the topic or phase with this id.
     fn goto(&mut self, id: &Spanned<String>);
 
+    /// Registers that the action can send the session back to this earlier action of the same list.
+    fn rewind(&mut self, id: &Spanned<String>);
+
     /// Registers a call of a skill, with the given inputs and the names of the outputs that are used.
     fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<SkillArgument>, outputs: Vec<Spanned<String>>);
 

@@ -8,6 +8,7 @@ pub mod background;
 pub mod cell_reader;
 pub mod clock;
 pub mod custom;
+pub mod decision;
 pub(crate) mod evaluation;
 pub mod event;
 pub mod event_redaction;

@@ -32,7 +32,10 @@ impl Event {
             }
             Self::NotebookAction { error, .. } => error.iter().map(|error| ("/error", error)).collect(),
             Self::ModelCall(call) => call.error.iter().map(|error| ("/error", error)).collect(),
-            Self::SessionCompleted { summary } | Self::SessionFailed { summary } | Self::SessionStopped { summary } => {
+            Self::SessionCompleted { summary }
+            | Self::SessionFailed { summary }
+            | Self::SessionStopped { summary }
+            | Self::SessionCancelled { summary } => {
                 summary.reason.iter().map(|reason| ("/summary/reason", reason)).collect()
             }
             Self::Outcome { .. }
@@ -47,6 +50,8 @@ impl Event {
             | Self::MonitorFeedback { .. }
             | Self::Cell(_)
             | Self::TakenBack { .. }
+            | Self::RequestOpened { .. }
+            | Self::RequestAnswered { .. }
             | Self::Waiting { .. } => Vec::new(),
         }
     }

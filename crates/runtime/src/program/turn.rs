@@ -7,10 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::notebook::state::NotebookState;
 use crate::program::cell_reader::CellReader;
+use crate::program::decision::GivenDecision;
 use crate::program::evaluation::{EXPRESSION_FAILED, NULL_VALUE, null_condition};
 use crate::program::event::{Event, Speaker};
 use crate::program::flow::{ActionError, OpenEffect};
@@ -31,7 +32,7 @@ use bcc_lang::value::quoting::lines;
 use bcc_lang::value::scopes::{Scope, ScopeLayer, Scopes, Stored};
 
 /// Names that the engine provides to every author text and expression.
-pub const ENGINE_NAMES: [&str; 9] = [
+pub const ENGINE_NAMES: [&str; 10] = [
     "time",
     "who",
     "user",
@@ -41,7 +42,11 @@ pub const ENGINE_NAMES: [&str; 9] = [
     "topic_goal",
     "phase_goal",
     "global_goal",
+    APPROVAL,
 ];
+
+/// The name of the last decision about an approval (docs/actions/approval.md).
+pub(crate) const APPROVAL: &str = "approval";
 
 /// One turn of one action: its input ([`TurnResources`], whose fields are accessible through the turn), and its changes.
 pub struct Turn<'a> {
@@ -87,6 +92,10 @@ pub struct TurnResources<'a> {
     /// Whether `effect` was announced for this turn. If not, it is not known how far the effect got: the process died, or the turn
     /// was dropped.
     pub effect_is_due: bool,
+    /// What was decided about the request that the action waits for.
+    pub decision: Option<&'a GivenDecision>,
+    /// How often the action was pushed back before, in this visit of its list.
+    pub push_backs: u32,
     /// How the author wants an open effect that is not due to be handled.
     pub on_interrupted: OnInterrupted,
 }
@@ -301,6 +310,7 @@ pub fn base_names(
     recent: &RecentTranscript,
     scopes: Scopes,
 ) -> TemplateNames {
+    let was_decided = scopes.get(APPROVAL).is_some();
     let plain = TemplateNames::new(scopes);
     let goal = |text: Option<&Text>| {
         // A goal that cannot be rendered gives an empty name: it guides a prompt and decides nothing.
@@ -308,6 +318,9 @@ pub fn base_names(
     };
     // The clone shares the warnings of the goals.
     let mut names = plain.clone();
+    if !was_decided {
+        names.set(APPROVAL, json!({ "action": null, "iteration": 0, "decision": null, "by": null, "comment": null }));
+    }
     names.set_text("who", program.who.as_str());
     names.set_text("user", program.user.as_str());
     names.set_text("last_user_message", recent.last_user_message().unwrap_or_default());

@@ -38,7 +38,13 @@ impl CommitDraft {
     /// Adds an event before the one that reports the end of the session, if the draft has one.
     pub(crate) fn event_before_end(&mut self, place: &EventLocation, event: Event) {
         let is_end = |event: &Event| {
-            matches!(event, Event::SessionCompleted { .. } | Event::SessionFailed { .. } | Event::SessionStopped { .. })
+            matches!(
+                event,
+                Event::SessionCompleted { .. }
+                    | Event::SessionFailed { .. }
+                    | Event::SessionStopped { .. }
+                    | Event::SessionCancelled { .. }
+            )
         };
         let end = self.events.iter().position(|(_, event)| is_end(event)).unwrap_or(self.events.len());
         self.events.insert(end, (Arc::new(place.clone()), event));

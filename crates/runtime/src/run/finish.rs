@@ -25,7 +25,7 @@ impl Session {
             }
         }
         match next {
-            Ok(NextStep::Turn) => {}
+            Ok(NextStep::Turn | NextStep::Rest) => {}
             Ok(NextStep::Wait(what)) => self.wait(what, place, draft),
             Ok(NextStep::End) => {
                 self.status = SessionStatus::Completed;

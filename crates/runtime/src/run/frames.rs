@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::program::analysis::UsedAdvice;
+use crate::program::decision::GivenDecision;
 use crate::program::flow::OpenEffect;
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
@@ -83,6 +84,12 @@ pub(crate) struct Frame {
     /// Of an action: whether its condition could not be evaluated, so that it has not started.
     #[serde(default, rename = "barred", skip_serializing_if = "std::ops::Not::not")]
     pub condition_failed: bool,
+    /// Of an action: what was decided about its request, for its next turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Box<GivenDecision>>,
+    /// Of a list of actions: how often each of them was pushed back.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub push_backs: BTreeMap<String, u32>,
     /// Of an action: the external effect that it announced and that is not closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<OpenEffect>,

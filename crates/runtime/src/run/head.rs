@@ -18,12 +18,18 @@ pub enum SessionStatus {
     Running,
     /// It waits for the person.
     WaitingInput,
+    /// It waits for a decision about an approval.
+    WaitingApproval,
+    /// It waits for a time.
+    WaitingTime,
     /// The model could not be reached, or the budget is used up; it can be resumed.
     Stopped,
     /// It reached its end.
     Completed,
     /// It cannot continue.
     Failed,
+    /// Somebody cancelled it.
+    Cancelled,
 }
 
 impl SessionStatus {
@@ -32,21 +38,29 @@ impl SessionStatus {
         match self {
             Self::Running => "running",
             Self::WaitingInput => "waiting_input",
+            Self::WaitingApproval => "waiting_approval",
+            Self::WaitingTime => "waiting_time",
             Self::Stopped => "stopped",
             Self::Completed => "completed",
             Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
         }
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Running, Self::WaitingInput, Self::Stopped, Self::Completed, Self::Failed]
-            .into_iter()
-            .find(|status| status.name() == name)
+        let waiting = [Self::WaitingInput, Self::WaitingApproval, Self::WaitingTime];
+        let others = [Self::Running, Self::Stopped, Self::Completed, Self::Failed, Self::Cancelled];
+        waiting.into_iter().chain(others).find(|status| status.name() == name)
     }
 
     /// Whether the status is final.
     pub const fn is_final(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed)
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+
+    /// Whether it waits for an answer, a decision or a time.
+    pub const fn is_waiting(self) -> bool {
+        matches!(self, Self::WaitingInput | Self::WaitingApproval | Self::WaitingTime)
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod commit;
+pub mod decisions;
 pub mod draft;
 mod dropped_turns;
 pub mod effects;

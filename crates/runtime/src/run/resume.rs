@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::notebook::state::NotebookState;
+use crate::program::decision::RequestKind;
 use crate::program::event::{Committed, Event, Speaker};
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
@@ -27,7 +28,7 @@ use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
 use bcc_store::contract::Store;
-use bcc_store::rows::{FrameRow, SessionRow, VariableRow};
+use bcc_store::rows::{FrameRow, RequestRow, SessionRow, VariableRow};
 
 impl Session {
     /// Resumes a session that is not final, and commits that. If it was waiting, its question is reported again.
@@ -53,6 +54,7 @@ impl Session {
         let recent = recent(store.as_ref(), &id, &program, head.messages).await?;
         // An answer that was stored but not yet processed is the newest message.
         let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
+        let request = open_request(store.as_ref(), &id, status, head.waiting.as_deref()).await?;
         let counters = store.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
         let counted_until_ms = empty.services.clock.elapsed_ms();
         let mut session = Self {
@@ -69,6 +71,7 @@ impl Session {
             outer,
             counters,
             recent,
+            request,
             pending,
             masker,
             ..empty
@@ -91,7 +94,7 @@ impl Session {
             answers: row.answers,
         };
         draft.event(&EventLocation::default(), resumed);
-        if self.status == SessionStatus::WaitingInput {
+        if self.status.is_waiting() {
             let waiting = self.store.last_by_kind(&self.id, "waiting").await?;
             self.commit(draft).await?;
             if let Some(waiting) = waiting {
@@ -113,12 +116,30 @@ impl Session {
     }
 }
 
+/// The request that a session waits for, unless that is an answer in the conversation.
+async fn open_request(
+    store: &dyn Store,
+    id: &str,
+    status: SessionStatus,
+    waiting: Option<&str>,
+) -> Result<Option<RequestRow>, RunError> {
+    if !matches!(status, SessionStatus::WaitingApproval | SessionStatus::WaitingTime) {
+        return Ok(None);
+    }
+    let found = store.requests(id).await?.into_iter().find(|request| Some(request.id.as_str()) == waiting);
+    let missing =
+        || RunError::Unreadable { id: id.to_owned(), what: Message::word("the request that it waits for is missing") };
+    found.map(Some).ok_or_else(missing)
+}
+
 /// A stored line of type `waiting`.
 #[derive(Deserialize)]
 struct Waiting {
     r#for: String,
     prompt: String,
     answer_id: String,
+    #[serde(default)]
+    request_id: Option<String>,
     location: EventLocation,
 }
 
@@ -130,9 +151,10 @@ pub(crate) fn waiting_of(line: &str) -> Result<(EventLocation, String), serde_js
 
 /// The event of a stored line of type `waiting`.
 fn stored_waiting(line: &str) -> Result<(EventLocation, Event), serde_json::Error> {
-    let Waiting { r#for, prompt, answer_id, location } = serde_json::from_str(line)?;
-    let r#for = if r#for == "interrupted_effect" { "interrupted_effect" } else { "input" };
-    Ok((location, Event::Waiting { r#for, prompt, answer_id }))
+    let Waiting { r#for, prompt, answer_id, request_id, location } = serde_json::from_str(line)?;
+    let known = ["interrupted_effect", RequestKind::Approval.name(), RequestKind::Time.name()];
+    let r#for = known.into_iter().find(|name| *name == r#for).unwrap_or("input");
+    Ok((location, Event::Waiting { r#for, prompt, answer_id, request_id }))
 }
 
 /// The user's variables as a layer, without those that this program does not declare as global: they belong to other scripts.

@@ -25,7 +25,7 @@ use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
 use bcc_store::contract::{SessionLock, Store};
-use bcc_store::rows::VariableRow;
+use bcc_store::rows::{RequestRow, VariableRow};
 
 /// The scope of values that must be masked as long as the session is stored; it exists only in the store.
 pub(crate) const MASKED_VALUES: &str = "hidden";
@@ -66,6 +66,8 @@ pub struct Session {
     pub(crate) outer: Vec<Scopes>,
     pub(crate) counters: BTreeMap<String, u64>,
     pub(crate) recent: RecentTranscript,
+    /// The open request, if the session waits for a decision or a time.
+    pub(crate) request: Option<RequestRow>,
     /// The answer for the next turn.
     pub(crate) pending: Option<String>,
     /// Whether the triggers were checked against the newest answer.
@@ -96,6 +98,8 @@ pub enum SessionPause {
     Failed,
     /// The model could not be reached, or the budget is used up; it can be resumed.
     Stopped,
+    /// Somebody cancelled it.
+    Cancelled,
 }
 
 /// The result of submitting an answer.

@@ -80,6 +80,7 @@ impl Session {
             triggers_checked: false,
             metadata: serde_json::Map::new(),
             counters: BTreeMap::new(),
+            request: None,
             pending: None,
             masker: Masker::default(),
             commit_pending: false,

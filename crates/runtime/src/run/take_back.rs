@@ -98,6 +98,7 @@ impl Session {
         self.become_earlier(state, head, recent);
         self.answers = answers;
         self.counters = counters;
+        self.request = None;
         self.wait_for_answer(prompt, &place, &mut draft);
         self.restart_analyses();
         self.restart_plan();

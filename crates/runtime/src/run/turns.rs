@@ -32,11 +32,11 @@ use bcc_lang::script::route_parser::RouteTarget;
 const MAX_TURNS_IN_A_ROW: u32 = 100;
 
 /// The action of a turn: its frame, the frame of its topic or skill, its location with the current round, its kind.
-struct ActionContext<'a> {
-    key: &'a str,
+pub(crate) struct ActionContext<'a> {
+    pub(crate) key: &'a str,
     visit_key: &'a str,
-    place: EventLocation,
-    kind: &'static str,
+    pub(crate) place: EventLocation,
+    pub(crate) kind: &'static str,
 }
 
 /// The next step after a turn, if no trigger fires.
@@ -44,6 +44,8 @@ struct ActionContext<'a> {
 pub(crate) enum NextStep {
     Turn,
     Wait(WaitReason),
+    /// The request that the session waits for is open.
+    Rest,
     End,
 }
 
@@ -57,8 +59,14 @@ impl Session {
             match self.status {
                 SessionStatus::Running => self.one_turn().await?,
                 SessionStatus::WaitingInput => return Ok(SessionPause::Waiting),
+                SessionStatus::WaitingApproval | SessionStatus::WaitingTime => {
+                    if !self.take_due().await? {
+                        return Ok(SessionPause::Waiting);
+                    }
+                }
                 SessionStatus::Stopped => return Ok(SessionPause::Stopped),
                 SessionStatus::Completed => return Ok(self.stop_kernel(SessionPause::Completed).await),
+                SessionStatus::Cancelled => return Ok(self.stop_kernel(SessionPause::Cancelled).await),
                 SessionStatus::Failed => return Ok(self.stop_kernel(SessionPause::Failed).await),
             }
         }
@@ -123,6 +131,8 @@ impl Session {
             notebook: &self.notebook,
             cells: &self.cells,
             masker: &self.masker,
+            decision: frame.decision.as_deref(),
+            push_backs: self.push_backs(key),
             effect: frame.effect.as_ref(),
             effect_is_due: frame.effect.as_ref().is_some_and(|effect| self.is_due(&effect.id)),
             on_interrupted: position.step.on_interrupted,
@@ -267,6 +277,7 @@ impl Session {
                 _ => 0,
             };
             frame.last = None;
+            frame.decision = None;
             if frame.again > MAX_TURNS_IN_A_ROW {
                 let message = msg!("the action took {MAX_TURNS_IN_A_ROW} turns in a row and did not end");
                 return Ok(Err(SessionFailure { code: "too-many-turns", message, help: None }));
@@ -285,12 +296,17 @@ impl Session {
                 }
             }
         }
-        if matches!(flow, Flow::Done(_) | Flow::Exit(_) | Flow::Goto(..)) {
+        if matches!(flow, Flow::Done(_) | Flow::Exit(_) | Flow::Goto(..) | Flow::Rewind(..)) {
             self.close_effect_of(key, &context.place, "the action is done", draft);
         }
         Ok(match flow {
             Flow::Again | Flow::Onward => Ok(NextStep::Turn),
             Flow::Wait(what) => Ok(NextStep::Wait(what)),
+            Flow::Request(request) => {
+                self.request_decision(*request, &context.place, draft);
+                Ok(NextStep::Rest)
+            }
+            Flow::Rewind(outcome, target) => self.push_back(program, context, *outcome, target, draft),
             Flow::Effect(announced) => {
                 self.announce(key, &context.place, announced, draft);
                 Ok(NextStep::Turn)
@@ -423,6 +439,8 @@ impl Session {
             notebook: &self.notebook,
             cells: &NoCells,
             masker: &self.masker,
+            decision: None,
+            push_backs: 0,
             effect: None,
             effect_is_due: false,
             on_interrupted: position.step.on_interrupted,

@@ -43,7 +43,10 @@ impl Session {
             decisions: (what == WaitReason::InterruptedEffect).then(|| EFFECT_DECISIONS.to_owned()),
             ..RequestRow::default()
         });
-        draft.event(place, Event::Waiting { r#for: what.name(), prompt, answer_id: answer_id.clone() });
+        draft.event(
+            place,
+            Event::Waiting { r#for: what.name(), prompt, answer_id: answer_id.clone(), request_id: None },
+        );
         self.head.waiting = Some(answer_id);
         self.status = SessionStatus::WaitingInput;
     }

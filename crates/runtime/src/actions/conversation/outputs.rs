@@ -33,17 +33,32 @@ pub(crate) fn read_outputs(
     checker: &mut dyn KindChecker,
 ) -> Option<Vec<OutputVariable>> {
     let legacy = legacy_output(fields);
+    read_items(fields, "output", legacy, reserved, checker)
+}
+
+/// Reads `form`, whose items are like those of `output`, but come from a person who decides.
+pub(crate) fn read_form(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Vec<OutputVariable>> {
+    read_items(fields, "form", None, &[], checker)
+}
+
+fn read_items(
+    fields: &Fields<'_>,
+    list: &'static str,
+    legacy: Option<(Spanned<String>, OutputVariable)>,
+    reserved: &[String],
+    checker: &mut dyn KindChecker,
+) -> Option<Vec<OutputVariable>> {
     let mut spans: Vec<Spanned<String>> = Vec::new();
     let mut outputs: Vec<OutputVariable> = Vec::new();
     let mut is_valid = true;
-    for item in fields.list("output").unwrap_or_default() {
+    for item in fields.list(list).unwrap_or_default() {
         if let Some(scalar) = item.as_scalar() {
-            fields.report_bare_name("output", "get", &scalar.text, item.span);
+            fields.report_bare_name(list, "get", &scalar.text, item.span);
             checker.may_have_value(&Spanned { value: scalar.text.clone(), span: item.span }, None);
             is_valid = false;
             continue;
         }
-        let Some(inner) = Fields::of(item, "an item of `output`", fields.file(), fields.findings()) else {
+        let Some(inner) = Fields::of(item, msg!("an item of `{list}`"), fields.file(), fields.findings()) else {
             is_valid = false;
             continue;
         };

@@ -1,0 +1,384 @@
+//! Requests outside of the conversation: opened by a turn, answered once by a person or by time (docs/requests.md).
+
+use std::time::Duration;
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use bcc_lang::template::names::MAX_VALUE_BYTES;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
+use bcc_lang::value::mask::MASK;
+use serde_json::Value;
+
+use crate::program::decision::{DecisionKind, DecisionRequest, GivenDecision, RequestKind};
+use crate::program::event::Event;
+use crate::program::location::EventLocation;
+use crate::program::outcome::Outcome;
+use crate::program::output::OutputVariable;
+use crate::program::program::Program;
+use crate::run::draft::CommitDraft;
+use crate::run::error::RunError;
+use crate::run::frames::{component, id_of, parent};
+use crate::run::head::SessionStatus;
+use crate::run::session::Session;
+use crate::run::transitions::SessionFailure;
+use crate::run::turns::{ActionContext, NextStep};
+use bcc_store::rows::RequestRow;
+
+/// The longest comment on a decision, in bytes.
+pub const MAX_COMMENT_BYTES: usize = 64 * 1024;
+
+/// A decision about the request that a session waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The request; the one that is open if not set.
+    pub request: Option<String>,
+    pub decision: DecisionKind,
+    /// Who decides, as that person gives their name: nothing here verifies it.
+    pub by: Option<String>,
+    pub comment: Option<String>,
+    /// The values of the form. A text is read as the type of its field.
+    pub values: ExactValues,
+}
+
+/// Why a decision was not taken. Nothing changed.
+#[derive(Debug, thiserror::Error)]
+pub enum DecisionError {
+    #[error("{message}")]
+    Refused { code: &'static str, message: Message, help: Option<Message> },
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+fn refused(code: &'static str, message: Message, help: impl Into<Option<Message>>) -> DecisionError {
+    DecisionError::Refused { code, message, help: help.into() }
+}
+
+impl Session {
+    /// The open request, if the session waits for a decision or a time.
+    pub fn request(&self) -> Option<&RequestRow> {
+        self.request.as_ref()
+    }
+
+    /// How long it is until the open request is due; `None` if none is open, it is never due, or time does not pass.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.services.clock.remaining(self.request.as_ref()?.due_at.as_deref()?)
+    }
+
+    /// Opens a request and waits for it.
+    pub(crate) fn request_decision(
+        &mut self,
+        request: DecisionRequest,
+        place: &EventLocation,
+        draft: &mut CommitDraft,
+    ) {
+        let DecisionRequest { kind, prompt, schema, decisions, approvers, due_at } = request;
+        // An id that no answer of the conversation and no question about an effect has.
+        let id = format!("r{}", self.last_seq + 1);
+        let names: Vec<&'static str> = decisions.iter().map(|decision| decision.name()).collect();
+        let list = |names: Value, is_empty: bool| (!is_empty).then(|| names.to_string());
+        let row = RequestRow {
+            id: id.clone(),
+            kind: kind.name().to_owned(),
+            prompt: prompt.clone(),
+            schema: schema.as_ref().map(Value::to_string),
+            decisions: list(names.iter().copied().collect(), names.is_empty()),
+            approvers: list(approvers.iter().map(String::as_str).collect(), approvers.is_empty()),
+            due_at: due_at.clone(),
+            ..RequestRow::default()
+        };
+        let iteration = self.push_backs(&self.frames.leaf()) + 1;
+        let opened = Event::RequestOpened {
+            request_id: id.clone(),
+            kind: kind.name(),
+            prompt: prompt.clone(),
+            schema,
+            decisions: names,
+            approvers,
+            due_at,
+            iteration,
+        };
+        draft.event(place, opened);
+        draft.requests.push(row.clone());
+        let (answer_id, request_id) = (id.clone(), Some(id.clone()));
+        draft.event(place, Event::Waiting { r#for: kind.name(), prompt, answer_id, request_id });
+        self.head.waiting = Some(id);
+        self.request = Some(row);
+        self.status = match kind {
+            RequestKind::Approval => SessionStatus::WaitingApproval,
+            RequestKind::Time => SessionStatus::WaitingTime,
+        };
+    }
+
+    /// Takes a decision about the open request. It is committed, with who made it and why, before anything follows from it.
+    ///
+    /// # Errors
+    /// `Refused` if no such request is open, or the decision, the person or a value is not permitted; otherwise the store failed.
+    pub async fn decide(&mut self, decision: Decision) -> Result<(), DecisionError> {
+        self.ensure_consistent()?;
+        let request = self.decidable(decision.request.as_deref()).await?;
+        let Decision { decision, by, comment, values, .. } = decision;
+        check_decision(&request, decision)?;
+        let by = by.map(|by| by.trim().to_owned()).filter(|by| !by.is_empty());
+        check_approver(&request, by.as_deref())?;
+        if comment.as_ref().map_or(0, String::len).max(by.as_ref().map_or(0, String::len)) > MAX_COMMENT_BYTES {
+            let message = msg!("the comment or the name is longer than {MAX_COMMENT_BYTES} bytes");
+            return Err(refused("decision-too-long", message, None));
+        }
+        let key = self.frames.leaf();
+        let program = std::sync::Arc::clone(&self.program);
+        let form = self.position(&program, &key).map_or(&[][..], |position| position.step.action.form());
+        let values = form_values(form, decision, values)?;
+        let comment = comment.filter(|comment| !comment.trim().is_empty());
+        self.answer_request(GivenDecision { decision: Some(decision), by, comment, values }).await?;
+        Ok(())
+    }
+
+    /// The open request, if a person decides about it.
+    async fn decidable(&self, given: Option<&str>) -> Result<RequestRow, DecisionError> {
+        let open = self.request.as_ref().filter(|request| request.kind == RequestKind::Approval.name());
+        if let Some(open) = open.filter(|open| given.is_none_or(|given| given == open.id)) {
+            return Ok(open.clone());
+        }
+        let answered = match given {
+            Some(given) => self.earlier_answer(given).await?,
+            None => None,
+        };
+        let help = open.map(|open| msg!("the open request is `{}`", open.id));
+        Err(match answered {
+            Some(answered) => refused("request-answered", answered, help),
+            None => match given {
+                Some(given) => refused("request-unknown", msg!("session `{}` has no request `{given}`", self.id), help),
+                None => refused(
+                    "request-unknown",
+                    msg!("session `{}` waits for no decision: its status is `{}`", self.id, self.status.name()),
+                    None,
+                ),
+            },
+        })
+    }
+
+    /// Who answered this request before, and when.
+    async fn earlier_answer(&self, request: &str) -> Result<Option<Message>, RunError> {
+        let mut after = 0;
+        loop {
+            let rows = self.store.journal_by_kind(&self.id, "request_answered", after, 64).await?;
+            let Some(last) = rows.last() else { return Ok(None) };
+            after = last.seq;
+            for row in &rows {
+                let Ok(event) = serde_json::from_str::<Value>(&row.body) else { continue };
+                let field = |name: &str| event.get(name).and_then(Value::as_str);
+                if field("request_id") != Some(request) {
+                    continue;
+                }
+                let decision = field("decision").unwrap_or("timed_out").to_owned();
+                return Ok(Some(match field("by") {
+                    Some(by) => msg!("the request `{request}` was answered by {by} at {}: {decision}", row.at),
+                    None => msg!("the request `{request}` was answered at {}: {decision}", row.at),
+                }));
+            }
+        }
+    }
+
+    /// Answers the open request because its time has come. Returns whether it had.
+    pub(crate) async fn take_due(&mut self) -> Result<bool, RunError> {
+        if self.time_left() != Some(Duration::ZERO) {
+            return Ok(false);
+        }
+        let given = GivenDecision { decision: None, by: None, comment: None, values: ExactValues::new() };
+        self.answer_request(given).await?;
+        Ok(true)
+    }
+
+    /// Answers the open request as it was answered in the session that is repeated.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn repeat_decision(&mut self, given: GivenDecision) -> Result<(), RunError> {
+        self.answer_request(given).await
+    }
+
+    async fn answer_request(&mut self, given: GivenDecision) -> Result<(), RunError> {
+        let Some(request) = self.request.take() else { return Ok(()) };
+        let place = self.place();
+        let key = self.frames.leaf();
+        let mut draft = CommitDraft::default();
+        let mut shown = given.values.clone();
+        for (name, value) in &mut shown {
+            let sensitive = |layer: &bcc_lang::value::scopes::ScopeLayer| {
+                layer.declaration(name).is_some_and(|declaration| declaration.sensitive)
+            };
+            if self.scopes.layers().any(sensitive) {
+                self.hide(value, &mut draft)
+                    .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
+                *value = Value::from(MASK).into();
+            }
+        }
+        let kind = if request.kind == RequestKind::Time.name() { RequestKind::Time } else { RequestKind::Approval };
+        let answered = Event::RequestAnswered {
+            request_id: request.id.clone(),
+            kind: kind.name(),
+            decision: given.decision.map(DecisionKind::name),
+            by: given.by.clone(),
+            comment: given.comment.clone(),
+            values: shown,
+            iteration: self.push_backs(&key) + 1,
+        };
+        draft.event(&place, answered);
+        draft.answered.push(request.id);
+        if let Some(frame) = self.frames.change(&key) {
+            frame.decision = Some(Box::new(given));
+        }
+        self.head.waiting = None;
+        self.head.route_hops = 0;
+        self.head.recent_routes.clear();
+        self.status = SessionStatus::Running;
+        self.commit(draft).await
+    }
+
+    /// How often the action `key` was pushed back in this visit of its list.
+    pub(crate) fn push_backs(&self, key: &str) -> u32 {
+        let list = self.frames.get(parent(key));
+        list.and_then(|list| list.push_backs.get(id_of(component(key)))).copied().unwrap_or_default()
+    }
+
+    /// Goes back from the action of this turn to an earlier one of the same list, whose steps run again.
+    pub(crate) fn push_back(
+        &mut self,
+        program: &Program,
+        context: &ActionContext<'_>,
+        outcome: Outcome,
+        target: String,
+        draft: &mut CommitDraft,
+    ) -> Result<NextStep, SessionFailure> {
+        let list = parent(context.key).to_owned();
+        let steps = self.steps_of(program, &list);
+        let found = steps.and_then(|steps| steps.iter().position(|step| step.id == target));
+        let here = self.frames.get(&list).map(|frame| frame.next);
+        let Some(found) = found.filter(|found| here.is_some_and(|here| *found < here)) else {
+            return Err(SessionFailure::new(msg!("there is no earlier action `{target}` to go back to")));
+        };
+        let from = context.place.action_id.clone().unwrap_or_default();
+        draft.event(&context.place, Event::Outcome { action_type: context.kind, outcome: Box::new(outcome) });
+        let why = Message::word("the approval was pushed back");
+        let route = Event::RouteTaken {
+            reason: "pushed_back",
+            route: format!("goto: {target}"),
+            from: from.clone(),
+            why,
+            table: None,
+        };
+        draft.event(&context.place, route);
+        self.remove_action(context.key);
+        if let Some(frame) = self.frames.change(&list) {
+            frame.next = found;
+            *frame.push_backs.entry(from).or_default() += 1;
+        }
+        self.settled(draft)
+    }
+
+    /// Ends the session for good. Effects that are open are reported as abandoned.
+    ///
+    /// # Errors
+    /// [`RunError::Final`] if it has ended already; otherwise the store failed.
+    pub async fn cancel(&mut self, reason: Option<String>) -> Result<(), RunError> {
+        self.ensure_consistent()?;
+        if self.status.is_final() {
+            return Err(RunError::Final { id: self.id.clone(), status: self.status.name() });
+        }
+        let mut draft = CommitDraft::default();
+        draft.answered.extend(self.head.waiting.take());
+        self.request = None;
+        self.head.asks_effect = false;
+        self.status = SessionStatus::Cancelled;
+        let summary = self.head.summary(self.answers, reason.map(Message::text));
+        draft.event(&EventLocation::default(), Event::SessionCancelled { summary });
+        self.commit(draft).await?;
+        self.services.host.kernel.stop().await;
+        Ok(())
+    }
+}
+
+fn check_decision(request: &RequestRow, decision: DecisionKind) -> Result<(), DecisionError> {
+    let permitted = names_in(request.decisions.as_deref());
+    if permitted.iter().any(|name| name == decision.name()) {
+        return Ok(());
+    }
+    let message = msg!("the request `{}` cannot be answered with `{}`", request.id, decision.name());
+    Err(refused("decision-not-permitted", message, msg!("permitted: {}", Message::names(&permitted))))
+}
+
+fn check_approver(request: &RequestRow, by: Option<&str>) -> Result<(), DecisionError> {
+    let approvers = names_in(request.approvers.as_deref());
+    if approvers.is_empty() || by.is_some_and(|by| approvers.iter().any(|name| name == by)) {
+        return Ok(());
+    }
+    let message = match by {
+        Some(_) => msg!("the request `{}` is decided by others", request.id),
+        None => msg!("the request `{}` is decided by certain people only, and no name was given", request.id),
+    };
+    Err(refused("not-an-approver", message, msg!("who may decide: {}", Message::names(&approvers))))
+}
+
+/// The names in a stored JSON list; none if it is missing.
+pub fn names_in(list: Option<&str>) -> Vec<String> {
+    list.and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default()
+}
+
+/// The values of a form, each as the type of its field.
+fn form_values(
+    form: &[OutputVariable],
+    decision: DecisionKind,
+    mut given: ExactValues,
+) -> Result<ExactValues, DecisionError> {
+    let known: Vec<&str> = form.iter().map(|field| field.get.as_str()).collect();
+    if let Some(unknown) = given.keys().find(|name| !known.contains(&name.as_str())) {
+        let message = msg!("the form has no field `{unknown}`");
+        let help = match known.as_slice() {
+            [] => Message::word("this request has no form"),
+            known => msg!("its fields are {}", Message::names(known)),
+        };
+        return Err(refused("form-field-unknown", message, help));
+    }
+    let mut values = ExactValues::new();
+    for field in form {
+        let given = given.shift_remove(&field.get).filter(|value| !value.is_null());
+        let Some(given) = given else {
+            // A rejection needs no values.
+            if field.required && decision == DecisionKind::Approve {
+                let message = msg!("the form needs a value for `{}`", field.get);
+                return Err(refused("form-field-missing", message, form_help(field)));
+            }
+            continue;
+        };
+        let size = given.number_text().map_or_else(|| given.to_string().len(), str::len);
+        let value: Option<ExactValue> = match field.declared {
+            _ if size > MAX_VALUE_BYTES => None,
+            Some(declared) => declared.coerce_exact(&given),
+            None => Some(given),
+        };
+        let is_choice =
+            |value: &ExactValue| field.choices.is_empty() || field.choices.iter().any(|choice| choice == &**value);
+        let Some(value) = value.filter(is_choice) else {
+            let message = msg!("the value for `{}` does not fit its field", field.get);
+            return Err(refused("form-field-misfit", message, form_help(field)));
+        };
+        values.insert(field.get.clone(), value);
+    }
+    Ok(values)
+}
+
+fn form_help(field: &OutputVariable) -> Message {
+    if !field.choices.is_empty() {
+        return msg!(
+            "one of {}",
+            Message::names(
+                field.choices.iter().map(|choice| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned))
+            )
+        );
+    }
+    match field.declared {
+        Some(declared) => msg!("a value of type {}", declared.name()),
+        None => Message::word("any text"),
+    }
+}

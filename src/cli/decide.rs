@@ -1,0 +1,130 @@
+//! `approve`, `reject`, `push-back`: decide about the request that a session waits for.
+
+use std::sync::Arc;
+
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use clap::Args;
+
+use crate::cli::drive::{ResumeHint, drive};
+use crate::cli::exit::Exit;
+use crate::cli::front_end::{FrontEnd, OutputArgs};
+use crate::cli::live_notebook::LiveNotebook;
+use crate::cli::print::print_translated;
+use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::find_session::find_session;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
+use bcc_runtime::program::decision::DecisionKind;
+use bcc_runtime::run::decisions::{Decision, DecisionError};
+use bcc_runtime::run::session::Session;
+use bcc_store::contract::Store;
+
+#[derive(Debug, Args)]
+pub struct DecideArgs {
+    /// Session id, or its beginning if that is unique; or SESSION/REQUEST, as `requests list` prints it
+    pub session: String,
+    /// The action that asks, or the request, if it must be this one
+    pub step: Option<String>,
+    /// Who decides; needed if the script names who may
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub comment: Option<String>,
+    /// A value of the form; can be repeated
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    pub values: Vec<String>,
+    /// Then continue the session here, as `sessions resume` does
+    #[arg(long)]
+    pub run: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub stored: StoredSessionArgs,
+}
+
+pub async fn decide(
+    decision: DecisionKind,
+    options: DecideArgs,
+    environment: Environment,
+) -> Result<Exit, EngineError> {
+    let values = form_values(&options.values)?;
+    let sessions = StoredSessions::open(&options.stored, &environment)?;
+    let store = Arc::clone(sessions.engine.store());
+    let (id, request) = target(store.as_ref(), &options.session).await?;
+    let front = FrontEnd::of(&options.output);
+    let shows = options.run || options.output.json;
+    let observer = if shows { front.observer() } else { Arc::new(Silent) };
+    let mut session = sessions.session(&id, observer).await?.session;
+    let request = asked_for(&session, request, options.step.as_deref())?;
+    let decision = Decision { request, decision, by: options.by, comment: options.comment, values };
+    take(&mut session, decision).await?;
+    if options.run {
+        return drive(session, store.as_ref(), front, &sessions.hint, LiveNotebook::default()).await;
+    }
+    if !options.output.json {
+        recorded(&sessions.hint, &id)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Says that a decision or an answer is stored, and how the session continues.
+pub fn recorded(hint: &ResumeHint, id: &str) -> Result<(), EngineError> {
+    print_translated(&msg!("recorded. Continue the session with: {resume}", resume = hint.command(id)))
+}
+
+/// Passes a decision to the session.
+pub async fn take(session: &mut Session, decision: Decision) -> Result<(), EngineError> {
+    session.decide(decision).await.map_err(|error| match error {
+        DecisionError::Run(error) => error.into(),
+        DecisionError::Refused { message, help, .. } => {
+            let error = EngineError::usage(message);
+            match help {
+                Some(help) => error.with_help(help),
+                None => error,
+            }
+        }
+    })
+}
+
+/// The session, and the request if the text names one (`SESSION/REQUEST`).
+pub async fn target(store: &dyn Store, given: &str) -> Result<(String, Option<String>), EngineError> {
+    match given.rsplit_once('/') {
+        Some((session, request)) if store.session(given).await?.is_none() => {
+            Ok((find_session(store, session).await?, Some(request.to_owned())))
+        }
+        _ => Ok((find_session(store, given).await?, None)),
+    }
+}
+
+/// The request that is meant. `step` is a request, or the action that asks.
+/// Errors: the session waits at another action.
+fn asked_for(session: &Session, request: Option<String>, step: Option<&str>) -> Result<Option<String>, EngineError> {
+    let Some(step) = step else { return Ok(request) };
+    let here = session.place().action_id;
+    if here.as_deref() == Some(step) || request.as_deref() == Some(step) {
+        return Ok(request);
+    }
+    let is_request = step.strip_prefix('r').is_some_and(|digits| digits.parse::<u64>().is_ok());
+    match here {
+        Some(here) if !is_request => {
+            Err(EngineError::usage(msg!("session `{}` is not at `{step}`, but at `{here}`", session.id)))
+        }
+        _ => Ok(Some(step.to_owned())),
+    }
+}
+
+/// The values of `--set`. They are texts: the form gives them their types.
+fn form_values(given: &[String]) -> Result<ExactValues, EngineError> {
+    let mut values = ExactValues::new();
+    for text in given {
+        let Some((name, value)) = text.split_once('=') else {
+            let help = Message::word("write it as `--set FIELD=VALUE`");
+            return Err(EngineError::usage(msg!("`--set {text}` has no `=`")).with_help(help));
+        };
+        values.insert(name.trim().to_owned(), ExactValue::from(serde_json::Value::from(value)));
+    }
+    Ok(values)
+}

@@ -1,0 +1,178 @@
+//! `requests`: what the sessions of a store wait for, and answers to it.
+
+use std::sync::Arc;
+
+use bcc_lang::message::msg;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::cli::decide::{recorded, take, target};
+use crate::cli::exit::Exit;
+use crate::cli::language::translated;
+use crate::cli::print::print;
+use crate::cli::report;
+use crate::cli::sessions::{Access, StoreArgs, open_existing, path_of_store};
+use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
+use crate::cli::table::table;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::find_session::find_session;
+use bcc_lang::source::render::visible::visible_json;
+use bcc_lang::value::exact::ExactValues;
+use bcc_runtime::program::decision::{DecisionKind, RequestKind};
+use bcc_runtime::run::decisions::{Decision, names_in};
+use bcc_runtime::run::session::TakenAnswer;
+use bcc_store::rows::{OpenRequest, RequestRow};
+
+#[derive(Debug, Subcommand)]
+pub enum RequestsCommand {
+    /// List what sessions wait for
+    List(ListArgs),
+    /// Answer a request: an answer in the conversation, a decision, or what to do about an interrupted effect
+    Answer(AnswerArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only those of this session
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Only those of this kind
+    #[arg(long, value_enum)]
+    pub kind: Option<Kind>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Kind {
+    Input,
+    Approval,
+    InterruptedEffect,
+    Time,
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Approval => RequestKind::Approval.name(),
+            Self::InterruptedEffect => "interrupted_effect",
+            Self::Time => RequestKind::Time.name(),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct AnswerArgs {
+    /// Session id, or its beginning if that is unique; or SESSION/REQUEST, as `requests list` prints it
+    pub request: String,
+    /// The answer: the text, `approve`, `reject` or `push_back`, or `again`, `skip` or `fail`
+    pub answer: String,
+    /// Who answers, for a decision
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
+    /// Why, for a decision
+    #[arg(long, value_name = "TEXT")]
+    pub comment: Option<String>,
+    #[command(flatten)]
+    pub stored: StoredSessionArgs,
+}
+
+pub async fn requests(command: RequestsCommand, environment: Environment) -> Result<Exit, EngineError> {
+    match command {
+        RequestsCommand::List(options) => list(&options, &environment).await,
+        RequestsCommand::Answer(options) => answer(options, environment).await,
+    }
+}
+
+async fn list(options: &ListArgs, environment: &Environment) -> Result<Exit, EngineError> {
+    let has_store = options.store.store.is_some() || path_of_store(&options.store, environment)?.exists();
+    let mut found = Vec::new();
+    if has_store {
+        let store = open_existing(&options.store, environment, Access::Read)?;
+        let session = match &options.session {
+            Some(given) => Some(find_session(store.as_ref(), given).await?),
+            None => None,
+        };
+        found = store.open_requests(None).await?;
+        found.retain(|open| {
+            session.as_ref().is_none_or(|id| *id == open.session)
+                && options.kind.is_none_or(|kind| kind.name() == open.request.kind)
+        });
+    }
+    if options.json {
+        let requests: Vec<Value> = found.iter().map(as_json).collect();
+        print(&format!("{}", visible_json(&json!({ "version": 1, "requests": requests }).to_string())))?;
+        return Ok(Exit::Done);
+    }
+    if found.is_empty() {
+        report::note("no session waits for anything");
+        return Ok(Exit::Done);
+    }
+    let head = ["request", "kind", "since", "due", "who", "prompt"].map(|name| translated(name).into_owned()).to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(found.iter().map(as_row)).collect();
+    print(&table(&rows))?;
+    Ok(Exit::Done)
+}
+
+/// The longest prompt in the list, in characters.
+const SHOWN_CHARS: usize = 60;
+
+fn as_row(open: &OpenRequest) -> Vec<String> {
+    let RequestRow { id, kind, prompt, approvers, due_at, opened_at, .. } = &open.request;
+    let time = |at: &str| at.get(..16).unwrap_or(at).replace('T', " ");
+    let mut shown: String = prompt.chars().take(SHOWN_CHARS).collect();
+    if shown.len() < prompt.len() {
+        shown.push('…');
+    }
+    let due = due_at.as_deref().map_or_else(|| "-".to_owned(), time);
+    let who = names_in(approvers.as_deref());
+    let who = if who.is_empty() { "-".to_owned() } else { who.join(", ") };
+    vec![format!("{}/{id}", open.session), kind.clone(), time(opened_at), due, who, shown]
+}
+
+fn as_json(open: &OpenRequest) -> Value {
+    let RequestRow { id, kind, prompt, schema, decisions, approvers, due_at, opened_at, .. } = &open.request;
+    let parsed = |text: &Option<String>| text.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    json!({
+        "session_id": open.session, "request_id": id, "kind": kind, "prompt": prompt, "schema": parsed(schema),
+        "decisions": parsed(decisions), "approvers": parsed(approvers), "opened_at": opened_at, "due_at": due_at,
+    })
+}
+
+async fn answer(options: AnswerArgs, environment: Environment) -> Result<Exit, EngineError> {
+    let sessions = StoredSessions::open(&options.stored, &environment)?;
+    let store = Arc::clone(sessions.engine.store());
+    let (id, request) = target(store.as_ref(), &options.request).await?;
+    let mut session = sessions.session(&id, Arc::new(Silent)).await?.session;
+    let open = session.request().map(|request| request.kind.clone());
+    if open.as_deref() == Some(RequestKind::Approval.name()) {
+        let Some(decision) = DecisionKind::parse(options.answer.trim()) else {
+            return Err(EngineError::usage(msg!("the answer to an approval is a decision, but this is none"))
+                .with_help("write `approve`, `reject` or `push_back`"));
+        };
+        let (by, comment) = (options.by, options.comment);
+        take(&mut session, Decision { request, decision, by, comment, values: ExactValues::new() }).await?;
+    } else {
+        let taken = session.answer(&options.answer, request.as_deref()).await?;
+        let refused = match taken {
+            TakenAnswer::Yes => None,
+            TakenAnswer::AlreadyUsed => Some(msg!("the request was answered before")),
+            TakenAnswer::Unknown => Some(msg!("the session has not asked this yet")),
+            TakenAnswer::NotAwaited => Some(msg!("session `{id}` waits for no answer")),
+            TakenAnswer::TooLong => Some(msg!("the answer is too long")),
+        };
+        if let Some(message) = refused {
+            return Err(
+                EngineError::usage(message).with_help("`bcc-script requests list` shows what sessions wait for")
+            );
+        }
+    }
+    recorded(&sessions.hint, &id)?;
+    Ok(Exit::Done)
+}

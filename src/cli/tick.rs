@@ -1,0 +1,71 @@
+//! `tick`: continues the sessions whose time has come, for cron and timers of the system.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::msg;
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::exit::Exit;
+use crate::cli::language::translated;
+use crate::cli::print::print;
+use crate::cli::signals::Signals;
+use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
+use bcc_engine::clock::{now, stamp};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_lang::source::render::visible::{visible_json, visible_line};
+
+#[derive(Debug, Args)]
+pub struct TickArgs {
+    /// Print one JSON object per session
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub stored: StoredSessionArgs,
+}
+
+/// Continues each session with a due request until it waits again or ends. A session that another process runs is left to it.
+pub async fn tick(options: TickArgs, environment: Environment) -> Result<Exit, EngineError> {
+    let sessions = StoredSessions::open(&options.stored, &environment)?;
+    let store = Arc::clone(sessions.engine.store());
+    let due = store.open_requests(Some(&stamp(now()))).await?;
+    let ids: BTreeSet<String> = due.into_iter().map(|open| open.session).collect();
+    let mut signals = Signals::new(msg!("\ninterrupted; nothing is lost"))?;
+    let mut failures = 0;
+    for id in ids {
+        let result = tokio::select! {
+            biased;
+            () = signals.any() => return Ok(Exit::Interrupted),
+            result = go_on(&sessions, &id) => result,
+        };
+        let (status, error) = match result {
+            Ok(status) => (Some(status), None),
+            Err(error) => {
+                failures += 1;
+                (None, Some(error.to_message()))
+            }
+        };
+        if options.json {
+            let error = error.map(|error| error.to_string());
+            let line = json!({ "session_id": id, "status": status, "error": error }).to_string();
+            print(&format!("{}\n", visible_json(&line)))?;
+        } else {
+            let result = match (status, error) {
+                (Some(status), _) => status.to_owned(),
+                (None, Some(error)) => translated(&msg!("error: {error}", error = error)).into_owned(),
+                (None, None) => String::new(),
+            };
+            print(&format!("{}\t{}\n", visible_line(&id), visible_line(&result)))?;
+        }
+    }
+    Ok(if failures == 0 { Exit::Done } else { Exit::Failed })
+}
+
+async fn go_on(sessions: &StoredSessions, id: &str) -> Result<&'static str, EngineError> {
+    let mut session = sessions.session(id, Arc::new(Silent)).await?.session;
+    session.advance().await?;
+    Ok(session.status().name())
+}
