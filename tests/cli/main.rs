@@ -31,6 +31,7 @@ mod programs;
 mod project_files;
 mod recording;
 mod render;
+mod requests;
 mod scaffold;
 mod shown;
 mod stores;

@@ -1,15 +1,20 @@
 //! The clock of a test: it starts at a given time, advances one millisecond per event, and follows the virtual time of the test.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
 use bcc_engine::clock::FixedClock;
+use bcc_lang::value::instant::remaining;
 use bcc_llm::providers::scripted::time::VirtualTime;
 use bcc_runtime::program::clock::Clock;
 
 /// The default start time of a test.
 const USUAL_START: Timestamp = Timestamp::constant(1_767_258_000, 0);
+
+/// The time of the events of one turn, at most.
+const UNCOUNTED: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct TestClock {
@@ -42,6 +47,13 @@ impl Clock for TestClock {
         self.fixed().prompt_time(seq, language)
     }
 
+    fn remaining(&self, due: &str) -> Option<Duration> {
+        let passed = SignedDuration::try_from(self.time.now()).unwrap_or(SignedDuration::ZERO);
+        let left = remaining(self.start.checked_add(passed).unwrap_or(self.start), due)?;
+        // Each event takes a millisecond, which a test does not count.
+        Some(left.saturating_sub(UNCOUNTED))
+    }
+
     fn instant(&self, text: &str) -> Option<String> {
         self.fixed().instant(text)
     }
@@ -50,7 +62,6 @@ impl Clock for TestClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn the_clock_advances_with_events_and_with_virtual_time() {

@@ -17,19 +17,22 @@ use crate::test_runner::scripts::LoadedScript;
 use crate::test_runner::stop_reasons;
 use bcc_engine::variables::convert_value;
 use bcc_lang::message::message::Message;
-use bcc_lang::script::test::dialogue::{DialogueStep, Restart};
+use bcc_lang::script::test::dialogue::{Decide, DialogueStep, Restart};
 use bcc_lang::script::test::test::WrittenTest;
 use bcc_lang::script::test::text_expectation::TextExpectation;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_llm::model::error::is_no_reply;
 use bcc_llm::model::provider::Provider;
 use bcc_llm::providers::scripted::time::VirtualTime;
+use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::event::Speaker;
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::limits::Budget;
 use bcc_runtime::program::services::Services;
+use bcc_runtime::run::decisions::{Decision, DecisionError};
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
@@ -149,6 +152,7 @@ impl<'t> TestConversation<'t> {
                 DialogueStep::Expect(expect) => self.check_expect(expect, self.since)?,
                 DialogueStep::Wait(time, _) => self.wait(*time).await?,
                 DialogueStep::Restart(restart) => self.restart(restart).await?,
+                DialogueStep::Decide(decide) => self.decide(decide).await?,
             }
         }
         self.check_end()
@@ -386,7 +390,37 @@ impl<'t> TestConversation<'t> {
             self.settle().await?;
         }
         clock.advance_to(until);
-        self.settle().await
+        self.settle().await?;
+        // What the session waits for may be due now.
+        if self.session.as_ref().is_some_and(|session| session.time_left().is_some_and(|left| left.is_zero())) {
+            self.since = self.log.count();
+            self.advance().await?;
+        }
+        Ok(())
+    }
+
+    /// `decide`: answers the approval that the session waits for.
+    async fn decide(&mut self, decide: &Decide) -> Result<(), ConversationEnd> {
+        stop_reasons::check_no_unchecked(self, decide.span)?;
+        self.resume_if_stopped().await?;
+        let since = self.log.count();
+        let Some(session) = &mut self.session else { return Ok(()) };
+        let Some(decision) = DecisionKind::parse(decide.decision) else { return Ok(()) };
+        let values =
+            decide.values.iter().map(|(name, value)| (name.clone(), ExactValue::from(value.clone()))).collect();
+        let (by, comment) = (decide.by.clone(), decide.comment.clone());
+        match session.decide(Decision { request: None, decision, by, comment, values }).await {
+            Ok(()) => {}
+            Err(DecisionError::Run(error)) => return Err(error.into()),
+            Err(DecisionError::Refused { message, help, .. }) => {
+                let message = msg!("the decision was not taken: {message}", message = message);
+                return Err(self.failure(decide.span, message, Message::default(), Message::default(), help));
+            }
+        }
+        self.since = since;
+        self.read_lines();
+        self.checked = self.lines.len();
+        self.advance().await
     }
 
     async fn restart(&mut self, restart: &Restart) -> Result<(), ConversationEnd> {

@@ -162,6 +162,12 @@ fn state(conversation: &TestConversation<'_>) -> (Message, Option<Message>) {
             Some(Message::word("`- restart: { budget: { … } }` resumes it with a larger budget")),
         ),
         Some(SessionStatus::Stopped) => (msg!(": the session stopped{}", newest_error(conversation)), None),
+        Some(SessionStatus::WaitingApproval) => {
+            (Message::word(": it is waiting for a decision"), Some(Message::word("`- decide: approve` answers it")))
+        }
+        Some(SessionStatus::WaitingTime) => {
+            (Message::word(": it is waiting for a time"), Some(Message::word("`- wait: 2h` lets time pass")))
+        }
         Some(SessionStatus::WaitingInput) => (Message::word(": it is waiting for the person"), None),
         _ => (Message::default(), None),
     }

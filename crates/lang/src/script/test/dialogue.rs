@@ -1,7 +1,9 @@
-//! The conversation of a test, item by item: `ai`, `user`, `expect`, `wait`, `restart`.
+//! The conversation of a test, item by item: `ai`, `user`, `expect`, `wait`, `restart`, `decide`.
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use serde_json::Value;
 
 use crate::script::fields::{Fields, TextField, is_null};
 use crate::script::limits::{WrittenBudget, budget};
@@ -26,6 +28,8 @@ pub enum DialogueStep {
     Wait(Duration, Span),
     /// The process dies, and the session is resumed.
     Restart(Box<Restart>),
+    /// Somebody decides about the approval that the session waits for.
+    Decide(Box<Decide>),
 }
 
 impl DialogueStep {
@@ -37,6 +41,7 @@ impl DialogueStep {
             Self::Expect(expect) => expect.span,
             Self::Wait(_, span) => *span,
             Self::Restart(restart) => restart.span,
+            Self::Decide(decide) => decide.span,
         }
     }
 }
@@ -56,6 +61,18 @@ pub struct Persona {
     pub limit_is_ok: bool,
 }
 
+/// A decision about an approval.
+#[derive(Clone, Debug)]
+pub struct Decide {
+    pub span: Span,
+    /// `approve`, `reject` or `push_back`.
+    pub decision: &'static str,
+    pub by: Option<String>,
+    pub comment: Option<String>,
+    /// The values of the form.
+    pub values: Vec<(String, Value)>,
+}
+
 /// A process dies and another one continues.
 #[derive(Clone, Debug)]
 pub struct Restart {
@@ -67,7 +84,7 @@ pub struct Restart {
 }
 
 /// Reads one item of `dialogue` into its steps. The fields of an item with several are read in the order `wait`, `restart`,
-/// `ai`, `user`, `expect`.
+/// `decide`, `ai`, `user`, `expect`.
 pub(crate) fn item(item: &Arc<YamlNode>, fields: &Fields<'_>, steps: &mut Vec<DialogueStep>) {
     let Some(inner) = fields.inner(item, "an item of `dialogue`") else { return };
     let before = steps.len();
@@ -79,6 +96,9 @@ pub(crate) fn item(item: &Arc<YamlNode>, fields: &Fields<'_>, steps: &mut Vec<Di
     }
     if let Some(restart) = restart(&inner) {
         steps.push(DialogueStep::Restart(Box::new(restart)));
+    }
+    if let Some(decide) = decide(&inner) {
+        steps.push(DialogueStep::Decide(Box::new(decide)));
     }
     let (ai, user) = (inner.take("ai"), inner.take("user"));
     if let Some(wording) = ai.and_then(|node| wording(node, "`ai`", true, &inner)) {
@@ -132,6 +152,25 @@ pub(crate) fn persona(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Perso
     let bound_is_ok = inner.choice("bound", &["ok", "fail"]) == Some("ok");
     inner.finish();
     Some(Persona { span: node.span, persona: persona?, goal, model, turns, limit_is_ok: bound_is_ok })
+}
+
+/// `decide` of an item: the decision, or a mapping with who made it, why, and the values of the form.
+fn decide(fields: &Fields<'_>) -> Option<Decide> {
+    const DECISIONS: [&str; 3] = ["approve", "reject", "push_back"];
+    let node = fields.take("decide")?;
+    let NodeKind::Mapping(_) = &node.kind else {
+        let decision = fields.choice("decide", &DECISIONS)?;
+        return Some(Decide { span: node.span, decision, by: None, comment: None, values: vec![] });
+    };
+    let inner = fields.inner(node, "`decide`")?;
+    inner.required("decision");
+    let decision = inner.choice("decision", &DECISIONS);
+    let (by, comment) = (inner.text("by").map(|text| text.text), inner.text("comment").map(|text| text.text));
+    let values = inner.take("values").and_then(|node| inner.inner(node, "`values`").map(|_| node.to_json()));
+    let values = values.as_ref().and_then(Value::as_object).into_iter().flatten();
+    let values = values.map(|(name, value)| (name.clone(), value.clone())).collect();
+    inner.finish();
+    Some(Decide { span: node.span, decision: decision?, by, comment, values })
 }
 
 fn restart(fields: &Fields<'_>) -> Option<Restart> {
