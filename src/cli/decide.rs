@@ -17,7 +17,7 @@ use bcc_engine::error::EngineError;
 use bcc_engine::find_session::find_session;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_runtime::program::decision::DecisionKind;
-use bcc_runtime::run::decisions::{Decision, DecisionError};
+use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError};
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
 
@@ -59,7 +59,7 @@ pub async fn decide(
     let observer = if shows { front.observer() } else { Arc::new(Silent) };
     let mut session = sessions.session(&id, observer).await?.session;
     let request = asked_for(&session, request, options.step.as_deref())?;
-    let decision = Decision { request, decision, by: options.by, comment: options.comment, values };
+    let decision = ApprovalDecision { request, decision, by: options.by, comment: options.comment, values };
     take(&mut session, decision).await?;
     if options.run {
         return drive(session, store.as_ref(), front, &sessions.hint, LiveNotebook::default()).await;
@@ -76,7 +76,7 @@ pub fn recorded(hint: &ResumeHint, id: &str) -> Result<(), EngineError> {
 }
 
 /// Passes a decision to the session.
-pub async fn take(session: &mut Session, decision: Decision) -> Result<(), EngineError> {
+pub async fn take(session: &mut Session, decision: ApprovalDecision) -> Result<(), EngineError> {
     session.decide(decision).await.map_err(|error| match error {
         DecisionError::Run(error) => error.into(),
         DecisionError::Refused { message, help, .. } => {

@@ -12,7 +12,7 @@ use crate::cli::input::InputLine;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
-use bcc_runtime::run::decisions::{Decision, DecisionError, names_in};
+use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError, names_in};
 use bcc_runtime::run::session::Session;
 use bcc_store::rows::RequestRow;
 
@@ -80,7 +80,7 @@ pub fn as_decision(input: InputLine, session: &Session, front: FrontEnd) -> Inpu
     };
     let comment = comment.trim_start_matches([' ', ',', '，', '：', ':', '\u{3000}']).to_owned();
     let request = Some(request.id.clone());
-    InputLine::Decision(Box::new(Decision {
+    InputLine::Decision(Box::new(ApprovalDecision {
         request,
         decision: *decision,
         by: None,
@@ -95,7 +95,7 @@ fn expected(request: &RequestRow) -> Message {
 }
 
 /// Passes a decision to the session. A refusal is committed as an error event. Returns whether it was taken.
-pub async fn take(session: &mut Session, decision: Decision) -> Result<bool, EngineError> {
+pub async fn take(session: &mut Session, decision: ApprovalDecision) -> Result<bool, EngineError> {
     match session.decide(decision).await {
         Ok(()) => Ok(true),
         Err(DecisionError::Refused { code, message, help }) => {

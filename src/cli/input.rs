@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bcc_lang::message::message::Message;
-use bcc_runtime::run::decisions::Decision;
+use bcc_runtime::run::decisions::ApprovalDecision;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputLine {
@@ -12,7 +12,7 @@ pub enum InputLine {
         answer_id: Option<String>,
     },
     /// A decision about an approval, from a program.
-    Decision(Box<Decision>),
+    Decision(Box<ApprovalDecision>),
     /// A terminal command, without its slash.
     Command(String),
     /// The end of input: Ctrl-D, `/quit`, or the end of a pipe.

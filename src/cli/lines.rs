@@ -16,7 +16,7 @@ use bcc_engine::error::EngineError;
 use bcc_lang::template::names::MAX_VALUE_BYTES;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_runtime::program::decision::DecisionKind;
-use bcc_runtime::run::decisions::Decision;
+use bcc_runtime::run::decisions::ApprovalDecision;
 
 /// The limit on the size of an answer, in bytes: the same as for values of variables.
 pub const MAX_ANSWER_BYTES: usize = MAX_VALUE_BYTES;
@@ -206,7 +206,7 @@ fn decision(sent: &Value) -> Option<InputLine> {
         Some(_) => return None,
     };
     let (request, by, comment) = (text("request_id")?, text("by")?, text("comment")?);
-    Some(InputLine::Decision(Box::new(Decision { request, decision, by, comment, values })))
+    Some(InputLine::Decision(Box::new(ApprovalDecision { request, decision, by, comment, values })))
 }
 
 #[cfg(test)]

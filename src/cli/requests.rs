@@ -20,26 +20,26 @@ use bcc_engine::find_session::find_session;
 use bcc_lang::source::render::visible::visible_json;
 use bcc_lang::value::exact::ExactValues;
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
-use bcc_runtime::run::decisions::{Decision, names_in};
+use bcc_runtime::run::decisions::{ApprovalDecision, names_in};
 use bcc_runtime::run::session::TakenAnswer;
 use bcc_store::rows::{OpenRequest, RequestRow};
 
 #[derive(Debug, Subcommand)]
 pub enum RequestsCommand {
     /// List what sessions wait for
-    List(ListArgs),
+    List(RequestListArgs),
     /// Answer a request: an answer in the conversation, a decision, or what to do about an interrupted effect
     Answer(AnswerArgs),
 }
 
 #[derive(Debug, Args)]
-pub struct ListArgs {
+pub struct RequestListArgs {
     /// Only those of this session
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     /// Only those of this kind
     #[arg(long, value_enum)]
-    pub kind: Option<Kind>,
+    pub kind: Option<RequestKindFilter>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -49,14 +49,14 @@ pub struct ListArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RequestKindFilter {
     Input,
     Approval,
     InterruptedEffect,
     Time,
 }
 
-impl Kind {
+impl RequestKindFilter {
     const fn name(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -90,7 +90,7 @@ pub async fn requests(command: RequestsCommand, environment: Environment) -> Res
     }
 }
 
-async fn list(options: &ListArgs, environment: &Environment) -> Result<Exit, EngineError> {
+async fn list(options: &RequestListArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let has_store = options.store.store.is_some() || path_of_store(&options.store, environment)?.exists();
     let mut found = Vec::new();
     if has_store {
@@ -157,7 +157,7 @@ async fn answer(options: AnswerArgs, environment: Environment) -> Result<Exit, E
                 .with_help("write `approve`, `reject` or `push_back`"));
         };
         let (by, comment) = (options.by, options.comment);
-        take(&mut session, Decision { request, decision, by, comment, values: ExactValues::new() }).await?;
+        take(&mut session, ApprovalDecision { request, decision, by, comment, values: ExactValues::new() }).await?;
     } else {
         let taken = session.answer(&options.answer, request.as_deref()).await?;
         let refused = match taken {

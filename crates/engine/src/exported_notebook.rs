@@ -9,7 +9,7 @@ use crate::error::EngineError;
 use crate::export::parse;
 use bcc_lang::value::mask::Masker;
 use bcc_runtime::notebook::state::NotebookState;
-use bcc_runtime::program::event::mask_cell;
+use bcc_runtime::program::event_masking::mask_cell;
 use bcc_runtime::run::notebook::NOTEBOOK;
 use bcc_store::contract::Store;
 use bcc_store::rows::VariableRow;

@@ -17,22 +17,19 @@ use crate::test_runner::scripts::LoadedScript;
 use crate::test_runner::stop_reasons;
 use bcc_engine::variables::convert_value;
 use bcc_lang::message::message::Message;
-use bcc_lang::script::test::dialogue::{Decide, DialogueStep, Restart};
+use bcc_lang::script::test::dialogue::{DialogueStep, Restart};
 use bcc_lang::script::test::test::WrittenTest;
 use bcc_lang::script::test::text_expectation::TextExpectation;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_llm::model::error::is_no_reply;
 use bcc_llm::model::provider::Provider;
 use bcc_llm::providers::scripted::time::VirtualTime;
-use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::event::Speaker;
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::limits::Budget;
 use bcc_runtime::program::services::Services;
-use bcc_runtime::run::decisions::{Decision, DecisionError};
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
@@ -205,7 +202,7 @@ impl<'t> TestConversation<'t> {
     }
 
     /// Runs turns until the session waits for input or cannot continue.
-    async fn advance(&mut self) -> Result<(), ConversationEnd> {
+    pub(crate) async fn advance(&mut self) -> Result<(), ConversationEnd> {
         let time = Arc::clone(&self.setting.time);
         self.expects_failure = false;
         let Some(session) = &mut self.session else { return Ok(()) };
@@ -244,7 +241,7 @@ impl<'t> TestConversation<'t> {
         }
     }
 
-    fn read_lines(&mut self) {
+    pub(crate) fn read_lines(&mut self) {
         self.lines.extend(self.log.lines(self.read));
         self.read = self.log.count();
     }
@@ -397,30 +394,6 @@ impl<'t> TestConversation<'t> {
             self.advance().await?;
         }
         Ok(())
-    }
-
-    /// `decide`: answers the approval that the session waits for.
-    async fn decide(&mut self, decide: &Decide) -> Result<(), ConversationEnd> {
-        stop_reasons::check_no_unchecked(self, decide.span)?;
-        self.resume_if_stopped().await?;
-        let since = self.log.count();
-        let Some(session) = &mut self.session else { return Ok(()) };
-        let Some(decision) = DecisionKind::parse(decide.decision) else { return Ok(()) };
-        let values =
-            decide.values.iter().map(|(name, value)| (name.clone(), ExactValue::from(value.clone()))).collect();
-        let (by, comment) = (decide.by.clone(), decide.comment.clone());
-        match session.decide(Decision { request: None, decision, by, comment, values }).await {
-            Ok(()) => {}
-            Err(DecisionError::Run(error)) => return Err(error.into()),
-            Err(DecisionError::Refused { message, help, .. }) => {
-                let message = msg!("the decision was not taken: {message}", message = message);
-                return Err(self.failure(decide.span, message, Message::default(), Message::default(), help));
-            }
-        }
-        self.since = since;
-        self.read_lines();
-        self.checked = self.lines.len();
-        self.advance().await
     }
 
     async fn restart(&mut self, restart: &Restart) -> Result<(), ConversationEnd> {

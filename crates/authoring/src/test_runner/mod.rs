@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod conversation;
 pub mod coverage;
+pub mod decide;
 pub mod diff;
 pub mod find;
 pub mod judge;

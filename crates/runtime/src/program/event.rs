@@ -13,7 +13,6 @@ use crate::program::outcome::Outcome;
 use crate::program::recorder::RecordedExchange;
 use crate::program::shown_cell::ShownCell;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
-use bcc_lang::value::mask::Masker;
 use bcc_llm::model::reply::SkippedModel;
 
 /// Something that happened in a session.
@@ -389,39 +388,6 @@ impl Event {
             Self::SessionCancelled { .. } => "session_cancelled",
             Self::RequestOpened { .. } => "request_opened",
             Self::RequestAnswered { .. } => "request_answered",
-        }
-    }
-}
-
-/// Masks sensitive values in the JSON line of an event.
-pub fn mask(event: &mut Value, masker: &Masker) {
-    // In events that contain the engine's own numbers, only these fields may contain text of the conversation.
-    let texts: &[&str] = match event.get("type").and_then(Value::as_str) {
-        Some("model_call") => &["/debug_info", "/error", "/passed_over", "/_messages"],
-        Some("warning" | "error") => &["/message", "/help", "/_messages"],
-        Some("session_completed" | "session_failed" | "session_stopped" | "session_cancelled") => {
-            &["/summary/reason", "/_messages"]
-        }
-        Some("request_opened") => &["/prompt"],
-        Some("request_answered") => &["/comment", "/values"],
-        Some("effect_started" | "effect_finished") => &["/summary", "/_messages"],
-        Some("notebook_action") => &["/action", "/error", "/effects", "/_messages"],
-        Some("behavior") => &["/target", "/feedback", "/why", "/_messages"],
-        Some("cell") => return mask_cell(event, masker),
-        _ => &[""],
-    };
-    for text in texts {
-        if let Some(value) = event.pointer_mut(text) {
-            masker.value(value, &OWN_FIELDS);
-        }
-    }
-}
-
-/// Masks sensitive values in a cell, as events and exports contain it. Its number, id and counts stay.
-pub fn mask_cell(cell: &mut Value, masker: &Masker) {
-    for part in ["content", "metadata", "outputs"] {
-        if let Some(value) = cell.get_mut(part) {
-            masker.value(value, &["output_type", "execution_count"]);
         }
     }
 }

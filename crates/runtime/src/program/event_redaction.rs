@@ -99,7 +99,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::program::event::{ModelCall, Speaker, Summary, mask};
+    use crate::program::event::{ModelCall, Speaker, Summary};
+    use crate::program::event_masking::mask;
     use crate::program::outcome::Outcome;
     use crate::program::shown_cell::ShownCell;
 

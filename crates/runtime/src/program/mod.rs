@@ -11,6 +11,7 @@ pub mod custom;
 pub mod decision;
 pub(crate) mod evaluation;
 pub mod event;
+pub mod event_masking;
 pub mod event_redaction;
 pub mod exchange;
 pub mod exchange_redaction;

@@ -30,7 +30,7 @@ pub const MAX_COMMENT_BYTES: usize = 64 * 1024;
 
 /// A decision about the request that a session waits for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
+pub struct ApprovalDecision {
     /// The request; the one that is open if not set.
     pub request: Option<String>,
     pub decision: DecisionKind,
@@ -50,7 +50,7 @@ pub enum DecisionError {
     Run(#[from] RunError),
 }
 
-fn refused(code: &'static str, message: Message, help: impl Into<Option<Message>>) -> DecisionError {
+fn refusal(code: &'static str, message: Message, help: impl Into<Option<Message>>) -> DecisionError {
     DecisionError::Refused { code, message, help: help.into() }
 }
 
@@ -114,16 +114,16 @@ impl Session {
     ///
     /// # Errors
     /// `Refused` if no such request is open, or the decision, the person or a value is not permitted; otherwise the store failed.
-    pub async fn decide(&mut self, decision: Decision) -> Result<(), DecisionError> {
+    pub async fn decide(&mut self, decision: ApprovalDecision) -> Result<(), DecisionError> {
         self.ensure_consistent()?;
         let request = self.decidable(decision.request.as_deref()).await?;
-        let Decision { decision, by, comment, values, .. } = decision;
+        let ApprovalDecision { decision, by, comment, values, .. } = decision;
         check_decision(&request, decision)?;
         let by = by.map(|by| by.trim().to_owned()).filter(|by| !by.is_empty());
         check_approver(&request, by.as_deref())?;
         if comment.as_ref().map_or(0, String::len).max(by.as_ref().map_or(0, String::len)) > MAX_COMMENT_BYTES {
             let message = msg!("the comment or the name is longer than {MAX_COMMENT_BYTES} bytes");
-            return Err(refused("decision-too-long", message, None));
+            return Err(refusal("decision-too-long", message, None));
         }
         let key = self.frames.leaf();
         let program = std::sync::Arc::clone(&self.program);
@@ -146,10 +146,10 @@ impl Session {
         };
         let help = open.map(|open| msg!("the open request is `{}`", open.id));
         Err(match answered {
-            Some(answered) => refused("request-answered", answered, help),
+            Some(answered) => refusal("request-answered", answered, help),
             None => match given {
-                Some(given) => refused("request-unknown", msg!("session `{}` has no request `{given}`", self.id), help),
-                None => refused(
+                Some(given) => refusal("request-unknown", msg!("session `{}` has no request `{given}`", self.id), help),
+                None => refusal(
                     "request-unknown",
                     msg!("session `{}` waits for no decision: its status is `{}`", self.id, self.status.name()),
                     None,
@@ -305,7 +305,7 @@ fn check_decision(request: &RequestRow, decision: DecisionKind) -> Result<(), De
         return Ok(());
     }
     let message = msg!("the request `{}` cannot be answered with `{}`", request.id, decision.name());
-    Err(refused("decision-not-permitted", message, msg!("permitted: {}", Message::names(&permitted))))
+    Err(refusal("decision-not-permitted", message, msg!("permitted: {}", Message::names(&permitted))))
 }
 
 fn check_approver(request: &RequestRow, by: Option<&str>) -> Result<(), DecisionError> {
@@ -317,7 +317,7 @@ fn check_approver(request: &RequestRow, by: Option<&str>) -> Result<(), Decision
         Some(_) => msg!("the request `{}` is decided by others", request.id),
         None => msg!("the request `{}` is decided by certain people only, and no name was given", request.id),
     };
-    Err(refused("not-an-approver", message, msg!("who may decide: {}", Message::names(&approvers))))
+    Err(refusal("not-an-approver", message, msg!("who may decide: {}", Message::names(&approvers))))
 }
 
 /// The names in a stored JSON list; none if it is missing.
@@ -338,7 +338,7 @@ fn form_values(
             [] => Message::word("this request has no form"),
             known => msg!("its fields are {}", Message::names(known)),
         };
-        return Err(refused("form-field-unknown", message, help));
+        return Err(refusal("form-field-unknown", message, help));
     }
     let mut values = ExactValues::new();
     for field in form {
@@ -347,7 +347,7 @@ fn form_values(
             // A rejection needs no values.
             if field.required && decision == DecisionKind::Approve {
                 let message = msg!("the form needs a value for `{}`", field.get);
-                return Err(refused("form-field-missing", message, form_help(field)));
+                return Err(refusal("form-field-missing", message, form_help(field)));
             }
             continue;
         };
@@ -361,7 +361,7 @@ fn form_values(
             |value: &ExactValue| field.choices.is_empty() || field.choices.iter().any(|choice| choice == &**value);
         let Some(value) = value.filter(is_choice) else {
             let message = msg!("the value for `{}` does not fit its field", field.get);
-            return Err(refused("form-field-misfit", message, form_help(field)));
+            return Err(refusal("form-field-misfit", message, form_help(field)));
         };
         values.insert(field.get.clone(), value);
     }

@@ -1,6 +1,6 @@
 //! The position of a session for display: every level from the phase to the action, and its surroundings.
 
-use crate::program::event::mask;
+use crate::program::event_masking::mask;
 use crate::run::frames::{Frame, FrameTarget, Insertion, component, id_of, lineage, parent, public_path};
 use crate::run::routing::MAX_HOPS;
 use crate::run::session::Session;
