@@ -35,7 +35,7 @@ fn levels() -> Vec<Level> {
         level("set", "", json!({ "values": set }), ""),
         level("condition", "", json!({ "cases": [{ "when": "true", "set": set }] }), ""),
         level("condition", "/properties/cases/items", json!({ "cases": [{ "when": "true", "set": set }] }), "/cases/0"),
-        level("approval", "", json!({ "prompt": "x" }), ""),
+        level("approval", "", json!({ "prompt": "x", "timeout": "1h" }), ""),
         level("approval", "/$defs/field", json!({ "prompt": "x", "form": [{ "get": "y" }] }), "/form/0"),
         level("wait", "", json!({ "for": "1h" }), ""),
         level("use_skill", "", json!({ "skill": "x" }), ""),

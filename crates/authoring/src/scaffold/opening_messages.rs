@@ -12,6 +12,7 @@ use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 use bcc_llm::providers::offline;
 use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::SessionPause;
 use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
@@ -26,8 +27,8 @@ const CLOCK: &str = "2026-01-01T09:00:00Z";
 pub struct Opening {
     /// The messages of the AI.
     pub messages: Vec<String>,
-    /// Whether the session then waits for an answer; otherwise it has ended.
-    pub waits: bool,
+    /// What the session then waits for, or that it has ended.
+    pub status: SessionStatus,
 }
 
 struct IgnoreDeltas;
@@ -50,6 +51,7 @@ pub async fn opening(project: Project, file: &Path, environment: &Environment) -
     };
     let mut session = engine.run(&request, Arc::new(IgnoreDeltas)).await?.session;
     let pause = session.advance().await?;
+    let status = session.status();
     drop(session);
     let rows = store.journal(SESSION, 0, usize::MAX).await?;
     let events: Vec<Value> = rows.iter().filter_map(|row| serde_json::from_str(&row.body).ok()).collect();
@@ -59,7 +61,7 @@ pub async fn opening(project: Project, file: &Path, environment: &Environment) -
             let messages = events.iter().filter(|event| text(event, "type").as_deref() == Some("message"));
             let messages = messages.filter(|event| text(event, "role").as_deref() == Some("ai"));
             let messages = messages.filter_map(|event| text(event, "text")).collect();
-            Ok(Opening { messages, waits: pause == SessionPause::Waiting })
+            Ok(Opening { messages, status })
         }
         SessionPause::Failed | SessionPause::Stopped | SessionPause::Cancelled => {
             let reason = events

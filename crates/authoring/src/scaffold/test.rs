@@ -81,14 +81,14 @@ fn from_tests(script: &Path, base: &Path) -> String {
 }
 
 fn text(language: Language, name: &str, script: &str, opening: &Opening) -> Result<String, EngineError> {
-    let status = if opening.waits { "waiting_input" } else { "completed" };
+    let status = opening.status.name();
     let messages: Vec<_> = opening.messages.iter().map(|text| json!({ "ai": text })).collect();
     let messages: String = match messages.as_slice() {
         [] => String::new(),
         messages => yaml(&messages)?.lines().map(indented).collect(),
     };
     let mut text = texts(language).new_test.replace("@NAME@", name).replace("@STATUS@", status);
-    if !opening.waits {
+    if opening.status.is_final() {
         // The script asks no question.
         text = text.lines().filter(|line| !line.starts_with(ANSWER_LINE)).map(|line| format!("{line}\n")).collect();
     }

@@ -73,7 +73,8 @@ pub struct Codes {
 }
 
 /// The statuses of a session.
-pub(crate) const STATUSES: [&str; 5] = ["running", "waiting_input", "stopped", "completed", "failed"];
+pub(crate) const STATUSES: [&str; 7] =
+    ["running", "waiting_input", "waiting_approval", "waiting_time", "stopped", "completed", "failed"];
 
 /// The valid suggestions.
 const SUGGESTIONS: [&str; 4] = ["continue_needed", "completed", "blocked", "off_topic"];
