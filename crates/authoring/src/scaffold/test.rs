@@ -1,6 +1,7 @@
 //! `new test`: creates a conversation test that passes, with the current opening messages of its script.
 
 use bcc_lang::message::msg;
+use bcc_runtime::run::head::SessionStatus;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::json;
@@ -88,7 +89,7 @@ fn text(language: Language, name: &str, script: &str, opening: &Opening) -> Resu
         messages => yaml(&messages)?.lines().map(indented).collect(),
     };
     let mut text = texts(language).new_test.replace("@NAME@", name).replace("@STATUS@", status);
-    if opening.status.is_final() {
+    if opening.status != SessionStatus::WaitingInput {
         // The script asks no question.
         text = text.lines().filter(|line| !line.starts_with(ANSWER_LINE)).map(|line| format!("{line}\n")).collect();
     }
