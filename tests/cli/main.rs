@@ -5,6 +5,7 @@
 
 mod behavior_server;
 mod behaviors;
+mod commands;
 mod crash;
 mod custom_kinds;
 mod damaged_stores;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::behavior_servers::ConfiguredServers;
+use crate::commands::ProjectCommands;
 use crate::config::kinds::kinds;
 use crate::environment::Environment;
 use crate::error::EngineError;
@@ -114,7 +115,13 @@ fn services(project: &Project, environment: &Environment, permissions: Permissio
         permission_error: denied,
     };
     let servers = Arc::new(ConfiguredServers::new(project, environment));
-    HostServices { permissions: Arc::new(permissions), kernel: kernel(location), servers, ..HostServices::default() }
+    HostServices {
+        permissions: Arc::new(permissions),
+        kernel: kernel(location),
+        commands: Arc::new(ProjectCommands),
+        servers,
+        ..HostServices::default()
+    }
 }
 
 #[cfg(feature = "jupyter")]
@@ -137,7 +144,7 @@ pub fn check_permissions(program: &Program, host: &HostServices) -> Result<(), E
         let denied = match host.permissions.check(permission) {
             Err(denied) => Some((denied.message, Some(denied.help))),
             // This build may not support what the project allows.
-            Ok(()) if *permission == "exec" => {
+            Ok(()) if permission == "exec" => {
                 host.kernel.check_permission().err().map(|error| (error.message, error.help))
             }
             Ok(()) => None,

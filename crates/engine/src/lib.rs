@@ -10,6 +10,7 @@
 pub mod behavior_servers;
 pub mod calls;
 pub mod clock;
+mod commands;
 pub mod config;
 pub mod discovery;
 pub mod engine;

@@ -287,6 +287,7 @@ impl ActionSetup<'_> {
             effect: None,
             effect_is_due: false,
             on_interrupted: step.on_interrupted,
+            options: &step.options,
         };
         let turn = Turn::new(resources, self.scopes.clone());
         let flow = step.action.turn(&turn).await;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::test_runner::clock::TestClock;
+use crate::test_runner::commands::TestCommands;
 use crate::test_runner::judge::{Judge, judge};
 use crate::test_runner::kernel::TestKernel;
 use crate::test_runner::log::Log;
@@ -65,6 +66,7 @@ pub(crate) struct TestConversation<'t> {
     store: Arc<MemoryStore>,
     pub(crate) log: Arc<Log>,
     services: Services,
+    pub(crate) commands: Arc<TestCommands>,
     pub(crate) session: Option<Session>,
     pub lines: Vec<TranscriptLine>,
     /// The number of events from which [`TestConversation::lines`] was read.
@@ -100,6 +102,7 @@ impl<'t> TestConversation<'t> {
     /// A conversation that has not started.
     pub(crate) fn new(setting: TestSetting<'t>) -> Self {
         let log = Arc::new(Log::default());
+        let commands = Arc::new(TestCommands::new(setting.test.commands.clone(), Arc::clone(&setting.time)));
         let services = Services {
             models: Arc::clone(&setting.models) as Arc<_>,
             clock: Arc::new(TestClock::new(setting.test.clock, Arc::clone(&setting.time))),
@@ -108,6 +111,7 @@ impl<'t> TestConversation<'t> {
             recorder: None,
             host: HostServices {
                 kernel: Arc::new(TestKernel::default()),
+                commands: Arc::clone(&commands) as Arc<_>,
                 permissions: Arc::clone(&setting.script.services.permissions),
                 ..HostServices::default()
             },
@@ -117,6 +121,7 @@ impl<'t> TestConversation<'t> {
             store: Arc::new(MemoryStore::default()),
             log,
             services,
+            commands,
             session: None,
             lines: vec![],
             read: 0,
@@ -209,6 +214,7 @@ impl<'t> TestConversation<'t> {
         self.settle().await?;
         self.read_lines();
         stop_reasons::check_reply_count(self)?;
+        stop_reasons::check_command_results(self)?;
         match self.setting.watch.endless() {
             Some(reason) => {
                 let span = self.setting.test.name.as_ref().map_or(Span::default(), |name| name.node.span);

@@ -1,6 +1,7 @@
 //! Conversation tests (docs/tests.md): finds, runs and reports them.
 
 pub mod clock;
+pub mod commands;
 pub mod conversation;
 pub mod coverage;
 pub mod diff;

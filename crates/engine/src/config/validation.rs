@@ -16,6 +16,7 @@ use crate::config::secrets::{is_key, is_secret_header, is_variable, user_info};
 use crate::config::server_table;
 use crate::config::values::TextOrEnv;
 use bcc_lang::script::fields::shortened;
+use bcc_runtime::effects::permissions::PROGRAM;
 use bcc_lang::source::near::near_miss;
 
 /// The model that exists without a configuration.
@@ -24,7 +25,7 @@ pub const OFFLINE: &str = "offline";
 /// Headers that the provider sends itself.
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", "host", "transfer-encoding"];
 
-/// The permissions that `allow` can list.
+/// The permissions that `allow` can list, in addition to those for single programs.
 pub(crate) const ALLOWABLE: [&str; 2] = ["exec", "command"];
 
 /// All errors: of models in the order of their names, then of action types, permissions and servers.
@@ -41,11 +42,14 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
     cycles(config, &mut found);
     found.extend(kinds::errors(&config.kinds));
     for (number, name) in config.project.allow.iter().enumerate() {
-        if !ALLOWABLE.contains(&name.as_str()) {
+        let is_program = name.strip_prefix(PROGRAM).is_some_and(|pattern| !pattern.trim().is_empty());
+        if !is_program && !ALLOWABLE.contains(&name.as_str()) {
             let message = msg!("`{}` in `allow` is not a known permission", shortened(name));
             let help = match near_miss(name, ALLOWABLE) {
                 Some(near) => msg!("did you mean `{near}`?"),
-                None => msg!("the permissions are `exec` (run code in a kernel) and `command` (run programs)"),
+                None => msg!(
+                    "the permissions are `exec` (run code in a kernel), `command` (run programs) and `command:PROGRAM` (run this program)"
+                ),
             };
             found.push(ConfigError::new(&["project", "allow", &number.to_string()], message, help));
         }

@@ -6,6 +6,7 @@ pub mod ai_think;
 pub mod behavior_loop;
 pub mod behaviors;
 pub mod calling;
+pub mod command;
 pub mod condition;
 pub mod conversation;
 pub mod monitors;
@@ -27,6 +28,7 @@ pub static KINDS: &[&dyn Kind] = &[
     &set::SetKind,
     &condition::Condition,
     &use_skill::UseSkill,
+    &command::config::CommandKind,
     &notebook::plain::ADD,
     &notebook::exec::ExecKind,
     &notebook::plain::IS_THINKING,

@@ -3,5 +3,6 @@
 
 pub mod behavior_server;
 pub mod behaviors;
+pub mod commands;
 pub mod permissions;
 pub mod process;

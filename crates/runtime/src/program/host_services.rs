@@ -1,10 +1,11 @@
-//! The host services of a session: permissions, kernel, behavior servers.
+//! The host services of a session: permissions, kernel, commands, behavior servers.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::effects::behaviors::{BehaviorServer, ResponseStream, ServerError};
+use crate::effects::commands::{Commands, NoCommands};
 use crate::effects::permissions::Permissions;
 use crate::notebook::kernel::contract::{Kernel, NoKernel};
 
@@ -30,6 +31,7 @@ impl BehaviorServers for NoServers {
 pub struct HostServices {
     pub permissions: Arc<Permissions>,
     pub kernel: Arc<dyn Kernel>,
+    pub commands: Arc<dyn Commands>,
     pub servers: Arc<dyn BehaviorServers>,
     /// Responses of these servers that are still being received.
     pub pending_responses: Arc<PendingResponses>,
@@ -61,6 +63,7 @@ impl Default for HostServices {
         Self {
             permissions: Arc::default(),
             kernel: Arc::new(NoKernel::default()),
+            commands: Arc::new(NoCommands),
             servers: Arc::new(NoServers),
             pending_responses: Arc::default(),
         }

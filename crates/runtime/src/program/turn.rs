@@ -23,6 +23,7 @@ use crate::program::work::{TurnWork, VariableWrite};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::expr::truth::Truth;
 use bcc_lang::script::interrupted::OnInterrupted;
+use bcc_lang::script::step_options::StepOptions;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 use bcc_lang::value::exact::ExactValue;
@@ -89,6 +90,7 @@ pub struct TurnResources<'a> {
     pub effect_is_due: bool,
     /// How the author wants an open effect that is not due to be handled.
     pub on_interrupted: OnInterrupted,
+    pub options: &'a StepOptions,
 }
 
 impl<'a> Deref for Turn<'a> {
