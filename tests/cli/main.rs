@@ -15,6 +15,7 @@ mod doctor;
 mod earlier_release;
 mod embedding;
 mod explain;
+mod files;
 mod first_ten_minutes;
 mod fixes;
 mod graph;

@@ -36,6 +36,8 @@ fn levels() -> Vec<Level> {
         level("condition", "", json!({ "cases": [{ "when": "true", "set": set }] }), ""),
         level("condition", "/properties/cases/items", json!({ "cases": [{ "when": "true", "set": set }] }), "/cases/0"),
         level("use_skill", "", json!({ "skill": "x" }), ""),
+        level("read_file", "", json!({ "path": "x", "output": "y" }), ""),
+        level("write_file", "", json!({ "path": "x", "content": "y" }), ""),
         level("command", "", json!({ "command": ["x"] }), ""),
         level("command", "/properties/simulate", json!({ "command": ["x"], "simulate": {} }), "/simulate"),
         level("behavior_loop", "", json!({ "target": "x" }), ""),

@@ -43,7 +43,7 @@ use bcc_runtime::program::route_table::RouteTable;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 /// Kinds of the language that later releases will support.
-pub const LATER_KINDS: [&str; 5] = ["parallel", "approval", "read_file", "write_file", "ai_act"];
+pub const LATER_KINDS: [&str; 3] = ["parallel", "approval", "ai_act"];
 
 /// The maximum number of unknown names for which a similar one is searched; see [`Findings::may_advise`].
 const MAX_SUGGESTIONS: usize = 1_000;

@@ -14,6 +14,7 @@ use crate::error::EngineError;
 use crate::pin::Pinned;
 use crate::program_environment::{command_variables, kernel_variables};
 use crate::project::Project;
+use crate::project_files::ScriptFiles;
 use crate::trust::state::TrustState;
 use bcc_runtime::effects::permissions::{PermissionError, Permissions};
 use bcc_runtime::notebook::kernel::contract::{Kernel, KernelError};
@@ -119,6 +120,7 @@ fn services(project: &Project, environment: &Environment, permissions: Permissio
         permissions: Arc::new(permissions),
         kernel: kernel(location),
         commands: Arc::new(ProjectCommands),
+        files: Arc::new(ScriptFiles::new(&project.config)),
         servers,
         ..HostServices::default()
     }

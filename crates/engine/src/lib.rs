@@ -33,6 +33,7 @@ pub mod pin;
 pub mod portable;
 pub mod program_environment;
 pub mod project;
+mod project_files;
 pub mod recheck;
 pub mod recording;
 pub mod replay;

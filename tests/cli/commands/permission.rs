@@ -154,9 +154,9 @@ fn in_conversation_tests_nothing_runs() {
         (json!({}), json!({ "c": results }), set("done"), Ok(())),
         (json!({ "simulate": { "stdout": "simulated" } }), json!({}), set("simulated"), Ok(())),
         (json!({ "simulate": { "stdout": "simulated" } }), json!({ "c": [{ "stdout": "given" }] }), set("given"), Ok(())),
-        (json!({}), json!({}), json!({}), Err("its result is missing")),
-        (json!({}), json!({ "c": [{ "exit_code": 75 }] }), json!({}), Err("ran its program twice")),
-        (json!({}), json!({ "d": [{ "exit_code": 75 }] }), json!({}), Err("the script has no action `d`")),
+        (json!({}), json!({}), set(""), Err("its result is missing")),
+        (json!({}), json!({ "c": [{ "exit_code": 75 }] }), set(""), Err("ran its program twice")),
+        (json!({}), json!({ "d": [{ "exit_code": 75 }] }), set(""), Err("the script has no action `d`")),
     ];
     for (more, commands, expect, result) in table {
         let home = project("", &json!([command("c", config(more), retry.clone())]));

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::test_runner::clock::TestClock;
 use crate::test_runner::commands::TestCommands;
+use crate::test_runner::files::TestFiles;
 use crate::test_runner::judge::{Judge, judge};
 use crate::test_runner::kernel::TestKernel;
 use crate::test_runner::log::Log;
@@ -112,6 +113,7 @@ impl<'t> TestConversation<'t> {
             host: HostServices {
                 kernel: Arc::new(TestKernel::default()),
                 commands: Arc::clone(&commands) as Arc<_>,
+                files: Arc::new(TestFiles::new(&setting.test.files)),
                 permissions: Arc::clone(&setting.script.services.permissions),
                 ..HostServices::default()
             },

@@ -5,6 +5,7 @@ pub mod commands;
 pub mod conversation;
 pub mod coverage;
 pub mod diff;
+pub mod files;
 pub mod find;
 pub mod judge;
 pub mod junit;

@@ -26,7 +26,7 @@ pub const OFFLINE: &str = "offline";
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", "host", "transfer-encoding"];
 
 /// The permissions that `allow` can list, in addition to those for single programs.
-pub(crate) const ALLOWABLE: [&str; 2] = ["exec", "command"];
+pub(crate) const ALLOWABLE: [&str; 4] = ["exec", "command", "read_file", "write_file"];
 
 /// All errors: of models in the order of their names, then of action types, permissions and servers.
 pub fn errors(config: &Config) -> Vec<ConfigError> {
@@ -48,7 +48,7 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
             let help = match near_miss(name, ALLOWABLE) {
                 Some(near) => msg!("did you mean `{near}`?"),
                 None => msg!(
-                    "the permissions are `exec` (run code in a kernel), `command` (run programs) and `command:PROGRAM` (run this program)"
+                    "the permissions are `exec` (run code in a kernel), `command` (run programs), `command:PROGRAM` (run this program), `read_file` and `write_file`"
                 ),
             };
             found.push(ConfigError::new(&["project", "allow", &number.to_string()], message, help));

@@ -80,7 +80,7 @@ pub fn covered_files(directory: &Path, config: &Config) -> Result<Option<FileHas
 
 /// The name of a file: its path, relative to the project. Distinct paths have distinct names, and none contains a line break,
 /// which could look like a line of this program.
-fn name_in(directory: &Path, path: &Path) -> String {
+pub(crate) fn name_in(directory: &Path, path: &Path) -> String {
     let path = path.strip_prefix(directory).unwrap_or(path);
     match path.to_str() {
         Some(name) if !name.contains(|c: char| c.is_control() || c == '\\') => name.to_owned(),
@@ -129,17 +129,20 @@ fn walk(directory: &Path) -> Result<BTreeSet<PathBuf>, Message> {
 
 fn may_run(directory: &Path, path: &Path, metadata: &Metadata) -> bool {
     const EXECUTE: u32 = 0o111;
-    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let relative = path.strip_prefix(directory).unwrap_or(path);
     // The configuration has its own hash.
-    relative != Path::new(CONFIG_FILE)
-        && (is_yaml(path)
-            || relative.starts_with("_system")
-            || relative.starts_with("schemas/replies")
-            || extension.is_some_and(|extension| PROGRAMS.contains(&extension.as_str()))
-            || PROGRAM_FILES.contains(&name.as_str())
-            || metadata.permissions().mode() & EXECUTE != 0)
+    relative != Path::new(CONFIG_FILE) && (may_run_by_name(relative) || metadata.permissions().mode() & EXECUTE != 0)
+}
+
+/// Whether the file with this path, relative to the project, may run because of its name.
+pub(crate) fn may_run_by_name(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    is_yaml(path)
+        || path.starts_with("_system")
+        || path.starts_with("schemas/replies")
+        || extension.is_some_and(|extension| PROGRAMS.contains(&extension.as_str()))
+        || PROGRAM_FILES.contains(&name.as_str())
 }
 
 /// The files that the commands of action types name, as the program or as an argument, also in hidden folders. Programs of the

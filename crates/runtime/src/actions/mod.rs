@@ -10,10 +10,14 @@ pub mod command;
 pub mod condition;
 pub mod conversation;
 pub mod monitors;
+pub mod failure;
+pub mod file_path;
 pub mod notebook;
 pub mod project_kind;
+pub mod read_file;
 pub mod set;
 pub mod use_skill;
+pub mod write_file;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +33,8 @@ pub static KINDS: &[&dyn Kind] = &[
     &condition::Condition,
     &use_skill::UseSkill,
     &command::config::CommandKind,
+    &read_file::ReadFileKind,
+    &write_file::WriteFileKind,
     &notebook::plain::ADD,
     &notebook::exec::ExecKind,
     &notebook::plain::IS_THINKING,

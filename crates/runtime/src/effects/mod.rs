@@ -4,5 +4,6 @@
 pub mod behavior_server;
 pub mod behaviors;
 pub mod commands;
+pub mod files;
 pub mod permissions;
 pub mod process;

@@ -1,4 +1,4 @@
-//! The host services of a session: permissions, kernel, commands, behavior servers.
+//! The host services of a session: permissions, kernel, commands, files, behavior servers.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::effects::behaviors::{BehaviorServer, ResponseStream, ServerError};
 use crate::effects::commands::{Commands, NoCommands};
+use crate::effects::files::{NoFiles, ProjectFiles};
 use crate::effects::permissions::Permissions;
 use crate::notebook::kernel::contract::{Kernel, NoKernel};
 
@@ -32,6 +33,7 @@ pub struct HostServices {
     pub permissions: Arc<Permissions>,
     pub kernel: Arc<dyn Kernel>,
     pub commands: Arc<dyn Commands>,
+    pub files: Arc<dyn ProjectFiles>,
     pub servers: Arc<dyn BehaviorServers>,
     /// Responses of these servers that are still being received.
     pub pending_responses: Arc<PendingResponses>,
@@ -64,6 +66,7 @@ impl Default for HostServices {
             permissions: Arc::default(),
             kernel: Arc::new(NoKernel::default()),
             commands: Arc::new(NoCommands),
+            files: Arc::new(NoFiles),
             servers: Arc::new(NoServers),
             pending_responses: Arc::default(),
         }

@@ -163,6 +163,15 @@ impl<'a> Turn<'a> {
         rendered
     }
 
+    /// `text` for a program or a file: unlike in texts for people, a line end at its end is a part of it.
+    pub(crate) fn exact_text(&self, text: &Text, names: &TemplateNames) -> Result<String, ActionError> {
+        let mut rendered = self.text(text, names)?;
+        if text.source().ends_with('\n') {
+            rendered.push('\n');
+        }
+        Ok(rendered)
+    }
+
     fn rendered(&self, text: &Text, names: &TemplateNames) -> Result<String, ActionError> {
         self.program.texts.render(text, names).map_err(|error| {
             let action = self.place.action_id.as_deref().unwrap_or_default();

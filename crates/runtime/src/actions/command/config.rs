@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::actions::calling::outputs;
 use crate::actions::command::result::OUTPUTS;
+use crate::actions::file_path::file_path;
 use crate::effects::commands::process_result;
 use crate::effects::permissions::of_program;
 use crate::effects::process::ProcessResult;
@@ -74,7 +75,7 @@ impl Kind for CommandKind {
         let before = fields.findings().author_errors();
         let is_shell = fields.has("shell") && fields.boolean("shell") == Some(true);
         let line = if is_shell { shell_line(fields) } else { program_line(fields, checker) };
-        let folder = fields.text("cwd").and_then(|words| path(&words, "cwd", fields, checker));
+        let folder = fields.text("cwd").and_then(|words| file_path(&words, "cwd", fields, checker));
         let environment = environment(fields, checker);
         let input = fields.text("input").and_then(|words| checker.code(&words));
         let ok_codes = ok_codes(fields);
@@ -220,19 +221,6 @@ fn placeholder(text: &str) -> Option<usize> {
     };
     let tags = text.match_indices("{%").map(|(at, _)| at);
     text.match_indices("{{").map(|(at, _)| at).filter(is_placeholder).chain(tags).min()
-}
-
-/// Reads a path that is relative to the project. One that certainly leads out of it is reported.
-fn path(words: &TextField, name: &str, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Text> {
-    let text = checker.code(words)?;
-    let leads_out = words.text.starts_with('/') || words.text.split('/').any(|part| part == "..");
-    if text.is_plain() && leads_out {
-        let message = msg!("`{name}` leads out of the project");
-        let help = "write a path in the project, relative to the project, without `..`";
-        fields.error("path-outside", message, words.node.span, help);
-        return None;
-    }
-    Some(text)
 }
 
 fn environment(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Vec<(String, Text)> {

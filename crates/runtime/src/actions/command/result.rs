@@ -1,11 +1,8 @@
-//! Reports what a program gave: the outcome of its action, and the values for `output`.
+//! Reports what a program gave: the metadata of the outcome, and the values for `output`.
 
-use bcc_lang::message::message::Message;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::effects::process::{ProcessEnd, ProcessOutput, ProcessResult};
-use crate::program::outcome::{ExitReason, Outcome};
-use crate::program::turn::Turn;
 use bcc_lang::value::exact::ExactValues;
 
 /// What `output` can take.
@@ -80,20 +77,10 @@ pub(crate) fn metadata(result: &ProcessResult, is_sensitive: bool) -> Map<String
     metadata
 }
 
-/// The outcome of an action that failed for this reason.
-pub(crate) fn failed(turn: &Turn<'_>, reason: ExitReason, failure: &Message, mut metadata: Map<String, Value>) -> Outcome {
-    let mut note = |name: &str, value: Value| _ = metadata.insert(name.to_owned(), value);
-    note("success", false.into());
-    note("exit_reason", reason.name().into());
-    note("error", json!(failure));
-    note("error_message", json!(failure));
-    note("action_id", json!(turn.place.action_id));
-    Outcome { success: false, metadata, ..Outcome::done(reason) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn output(bytes: &[u8], dropped: u64) -> ProcessOutput {
         ProcessOutput { bytes: bytes.to_vec(), dropped }

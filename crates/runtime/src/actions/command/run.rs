@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 
 use crate::actions::calling::set_outputs;
 use crate::actions::command::config::{CommandAction, CommandLine};
-use crate::actions::command::result::{failed, metadata, values};
+use crate::actions::command::result::{metadata, values};
+use crate::actions::failure::{failed, failed_flow};
 use crate::effects::commands::CommandRequest;
 use crate::effects::permissions::of_program;
 use crate::effects::process::{ProcessEnd, ProcessRequest, ProcessResult};
@@ -23,7 +23,6 @@ use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::script::step_options::RetryCause;
-use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 
 /// The timeout of a command if its action sets none.
@@ -52,7 +51,7 @@ impl Action for CommandAction {
         if turn.effect.is_none()
             && let Some(failure) = self.prepare(turn, progress).await?
         {
-            return Ok(Flow::done(failed(turn, ExitReason::Failed, &failure, Map::new())));
+            return Ok(failed_flow(turn, &failure));
         }
         match decide(turn, || self.announcement(turn)) {
             Decision::First(flow) => Ok(flow),
@@ -64,7 +63,7 @@ impl Action for CommandAction {
             }
             Decision::Fail => {
                 let failure = interrupted_error().to_message();
-                Ok(Flow::done(failed(turn, ExitReason::Failed, &failure, Map::new())))
+                Ok(failed_flow(turn, &failure))
             }
         }
     }
@@ -114,7 +113,7 @@ impl CommandAction {
 
     fn rendered(&self, turn: &Turn<'_>) -> Result<RenderedCommand, ActionError> {
         let names = turn.names(1);
-        let text = |text: &Text| exact_text(turn, text, &names);
+        let text = |text: &Text| turn.exact_text(text, &names);
         let line = match &self.line {
             CommandLine::Shell(script) => vec![self.line.program().to_owned(), "-c".to_owned(), script.clone()],
             CommandLine::Program(program, arguments) => {
@@ -135,7 +134,7 @@ impl CommandAction {
     async fn attempt(&self, turn: &Turn<'_>, progress: Progress) -> Result<Flow, ActionError> {
         if let Some(denied) = self.permission_error(turn) {
             turn.close_effect("no longer allowed; it was not run");
-            return Ok(Flow::done(failed(turn, ExitReason::Failed, &denied, Map::new())));
+            return Ok(failed_flow(turn, &denied));
         }
         let rendered = self.rendered(turn)?;
         let host = &turn.services.host;
@@ -161,7 +160,7 @@ impl CommandAction {
                 turn.close_effect("it could not be started");
                 let failure = msg!("the command of `{action}` could not be started: {error}");
                 turn.warn("command-not-started", failure.clone(), Some(error.help));
-                return Ok(Flow::done(failed(turn, ExitReason::Failed, &failure, Map::new())));
+                return Ok(failed_flow(turn, &failure));
             }
         };
         let ms = turn.services.clock.elapsed_ms().saturating_sub(started);
@@ -215,15 +214,6 @@ impl RenderedCommand {
         let variables = self.environment.iter().map(|(_, value)| value);
         self.line.iter().chain([&self.folder]).chain(variables).any(|text| text.contains('\0'))
     }
-}
-
-/// The text with its values. Unlike in texts for people, a line end at its end is a part of it.
-fn exact_text(turn: &Turn<'_>, text: &Text, names: &TemplateNames) -> Result<String, ActionError> {
-    let mut rendered = turn.text(text, names)?;
-    if text.source().ends_with('\n') {
-        rendered.push('\n');
-    }
-    Ok(rendered)
 }
 
 /// The next attempt, if the author wants one.
