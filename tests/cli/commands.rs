@@ -44,7 +44,8 @@ fn outcome(finished: &Finished, action: &str) -> Value {
 
 fn variable(finished: &Finished, name: &str) -> Value {
     let is_set = |event: &Value| event["type"] == "variable_set" && event["name"] == name;
-    finished.events().into_iter().rfind(is_set).unwrap_or_else(|| panic!("{name} is not set: {finished:?}"))["value"].clone()
+    finished.events().into_iter().rfind(is_set).unwrap_or_else(|| panic!("{name} is not set: {finished:?}"))["value"]
+        .clone()
 }
 
 fn count(finished: &Finished, kind: &str) -> usize {
@@ -60,7 +61,16 @@ const SHOW: &str = "for a in \"$@\"; do printf '[%s]' \"$a\"; done";
 
 #[test]
 fn each_item_is_one_argument_whatever_it_contains() {
-    let answers = ["a b", "'; touch evil; '", "\"$(touch evil)\" `touch evil`", "*", "-n", "{{ 1 + 1 }} {% raw %}", "a && touch evil | cat > evil", "好 🙂"];
+    let answers = [
+        "a b",
+        "'; touch evil; '",
+        "\"$(touch evil)\" `touch evil`",
+        "*",
+        "-n",
+        "{{ 1 + 1 }} {% raw %}",
+        "a && touch evil | cat > evil",
+        "好 🙂",
+    ];
     for answer in answers {
         let ask = json!({ "action_type": "ai_ask", "action_id": "ask", "config": { "content": "what?", "delivery": "verbatim", "max_rounds": 1 } });
         let show = command(
@@ -162,7 +172,11 @@ fn the_environment_is_the_usual_one_and_env() {
     let show = "echo $LC_ALL ${SHOP_KEY:-none} ${STAGE:-none}; pwd -P";
     let home = project(
         ALLOWED,
-        &json!([command("c", json!({ "shell": true, "command": show, "env": { "STAGE": "{{ 1 + 1 }}" }, "cwd": "build", "output": { "shown": "stdout" } }), json!({}))]),
+        &json!([command(
+            "c",
+            json!({ "shell": true, "command": show, "env": { "STAGE": "{{ 1 + 1 }}" }, "cwd": "build", "output": { "shown": "stdout" } }),
+            json!({})
+        )]),
     );
     fs::create_dir(home.path().join("build")).unwrap();
     let mut process = home.command(RUN);
@@ -175,7 +189,10 @@ fn the_environment_is_the_usual_one_and_env() {
 #[test]
 fn folders_outside_the_project_are_refused() {
     for cwd in ["..", "build/../..", "/tmp", "{{ '..' }}", "{{ '/tmp' }}", "link", "missing", "s.yaml"] {
-        let home = project(ALLOWED, &json!([command("c", json!({ "command": ["/bin/sh", "-c", "echo ran > log"], "cwd": cwd }), json!({}))]));
+        let home = project(
+            ALLOWED,
+            &json!([command("c", json!({ "command": ["/bin/sh", "-c", "echo ran > log"], "cwd": cwd }), json!({}))]),
+        );
         fs::create_dir(home.path().join("build")).unwrap();
         std::os::unix::fs::symlink("/tmp", home.path().join("link")).unwrap();
         let finished = home.finish(RUN, "");
@@ -205,7 +222,8 @@ fn output_is_bounded_and_bytes_that_are_no_text_are_reported() {
 fn a_sensitive_output_is_shown_nowhere() {
     let home = Home::new();
     home.file("bcc-script.toml", ALLOWED);
-    let action = command("c", json!({ "command": ["/bin/echo", "top secret value"], "output": { "key": "stdout" } }), json!({}));
+    let action =
+        command("c", json!({ "command": ["/bin/echo", "top secret value"], "output": { "key": "stdout" } }), json!({}));
     let script = json!({ "session": { "session_id": "s", "declare": [{ "var": "key", "sensitive": true }],
         "phases": [{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [action] }] }] } });
     home.file("s.yaml", &script.to_string());
@@ -218,7 +236,8 @@ fn a_sensitive_output_is_shown_nowhere() {
 
 #[test]
 fn a_program_that_takes_too_long_is_stopped_with_its_children() {
-    let script = "trap '' TERM; (trap '' TERM; echo $$ > group; while :; do sleep 0.05; done) & while :; do sleep 0.05; done";
+    let script =
+        "trap '' TERM; (trap '' TERM; echo $$ > group; while :; do sleep 0.05; done) & while :; do sleep 0.05; done";
     let (home, finished) = run_one(json!({ "shell": true, "command": script }), json!({ "timeout": "500ms" }));
     assert_eq!(finished.code, Some(1), "{finished:?}");
     let outcome = outcome(&finished, "c");
@@ -251,7 +270,12 @@ fn a_failed_attempt_is_repeated_as_an_effect_of_its_own() {
         (count_to(3, 75), retry(json!([75])), 3, "exit_criteria_met"),
         (count_to(4, 75), retry(json!(["failed"])), 3, "failed"),
         (count_to(3, 76), retry(json!([75, "timed_out"])), 1, "failed"),
-        ("echo line >> count; sleep 100".to_owned(), json!({ "timeout": "100ms", "retry": { "times": 1, "backoff": "1ms" } }), 2, "timed_out"),
+        (
+            "echo line >> count; sleep 100".to_owned(),
+            json!({ "timeout": "100ms", "retry": { "times": 1, "backoff": "1ms" } }),
+            2,
+            "timed_out",
+        ),
     ];
     for (script, more, attempts, reason) in table {
         let (home, finished) = run_one(json!({ "shell": true, "command": script }), more);

@@ -15,7 +15,10 @@ fn project(configuration: &str, actions: &Value) -> Home {
     let home = Home::new();
     home.file("bcc-script.toml", configuration);
     let topics = json!([{ "topic_id": "t", "actions": actions }]);
-    home.file("s.yaml", &json!({ "session": { "session_id": "s", "phases": [{ "phase_id": "p", "topics": topics }] } }).to_string());
+    home.file(
+        "s.yaml",
+        &json!({ "session": { "session_id": "s", "phases": [{ "phase_id": "p", "topics": topics }] } }).to_string(),
+    );
     home
 }
 
@@ -29,7 +32,8 @@ fn write(id: &str, config: Value) -> Value {
 
 fn variable(finished: &Finished, name: &str) -> Value {
     let is_set = |event: &Value| event["type"] == "variable_set" && event["name"] == name;
-    finished.events().into_iter().rfind(is_set).unwrap_or_else(|| panic!("{name} is not set: {finished:?}"))["value"].clone()
+    finished.events().into_iter().rfind(is_set).unwrap_or_else(|| panic!("{name} is not set: {finished:?}"))["value"]
+        .clone()
 }
 
 fn text(home: &Home, file: &str) -> String {
@@ -89,7 +93,14 @@ fn what_cannot_be_read_or_written_fails_without_a_route() {
         home.file("bad.json", "[secret]");
         home.put("binary", [0xff, 0xfe]);
         std::os::unix::fs::symlink("/etc/passwd", home.path().join("link")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, home.path().join("pipe"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            home.path().join("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
         let before = ["s.yaml", "bcc-script.toml", "bad.json"].map(|name| text(&home, name));
         let finished = home.finish(RUN, "");
         assert_eq!(finished.code, Some(1), "{action}: {finished:?}");
@@ -103,8 +114,11 @@ fn what_cannot_be_read_or_written_fails_without_a_route() {
 #[test]
 fn a_path_that_a_person_decides_stays_in_the_project() {
     let ask = json!({ "action_type": "ai_ask", "action_id": "ask", "config": { "content": "which?", "delivery": "verbatim", "max_rounds": 1 } });
-    for (answer, code) in [("note", 0), ("../../../../etc/passwd", 1), ("/etc/passwd", 1), (".bcc/sessions.db", 1), ("a\u{0}b", 1)] {
-        let home = project(ALLOWED, &json!([ask, read("a", json!({ "path": "{{ last_user_message }}", "output": "x" }))]));
+    for (answer, code) in
+        [("note", 0), ("../../../../etc/passwd", 1), ("/etc/passwd", 1), (".bcc/sessions.db", 1), ("a\u{0}b", 1)]
+    {
+        let home =
+            project(ALLOWED, &json!([ask, read("a", json!({ "path": "{{ last_user_message }}", "output": "x" }))]));
         home.file("note", "fine");
         let finished = home.finish(RUN, format!("{}\n", json!({ "user": answer })));
         assert_eq!(finished.code, Some(code), "{answer}: {finished:?}");
@@ -142,10 +156,9 @@ fn conversation_tests_use_only_their_own_files() {
         write("b", json!({ "path": "./out.txt", "content": "{{ plan.steps }}" })),
         read("c", json!({ "path": "out.txt", "output": "copy" })),
     ]);
-    for (files, code, expected) in [
-        (json!({ "plan.json": "{\"steps\": 3}" }), 0, "1 passed"),
-        (json!({}), 1, "the test has no such file"),
-    ] {
+    for (files, code, expected) in
+        [(json!({ "plan.json": "{\"steps\": 3}" }), 0, "1 passed"), (json!({}), 1, "the test has no such file")]
+    {
         let home = project("", &actions);
         home.file("plan.json", "{\"steps\": 4}");
         let test = json!({ "test": "it copies", "script": "s.yaml", "files": files, "dialogue": [{ "expect": { "variables": { "copy": "3" } } }] });

@@ -31,7 +31,9 @@ impl Commands for ProjectCommands {
 fn folder(root: &Path, folder: &Path) -> Result<PathBuf, StartError> {
     let failed = |message| StartError {
         message,
-        help: Message::word("`cwd` must be the path of a folder in the project, relative to the project, as in `cwd: build`"),
+        help: Message::word(
+            "`cwd` must be the path of a folder in the project, relative to the project, as in `cwd: build`",
+        ),
     };
     let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if !folder.components().all(is_inside) {
@@ -60,8 +62,13 @@ mod tests {
         symlink("build/deep", root.join("inner")).unwrap();
         symlink("../other", root.join("outer")).unwrap();
         let real = fs::canonicalize(&root).unwrap();
-        for (path, expected) in [("", ""), (".", ""), ("build", "build"), ("./build/./deep", "build/deep"), ("inner", "build/deep")] {
-            assert_eq!(folder(&root, Path::new(path)).unwrap(), if expected.is_empty() { real.clone() } else { real.join(expected) });
+        for (path, expected) in
+            [("", ""), (".", ""), ("build", "build"), ("./build/./deep", "build/deep"), ("inner", "build/deep")]
+        {
+            assert_eq!(
+                folder(&root, Path::new(path)).unwrap(),
+                if expected.is_empty() { real.clone() } else { real.join(expected) }
+            );
         }
         let absolute = root.join("build");
         let table = [

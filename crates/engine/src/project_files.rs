@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -41,7 +41,10 @@ impl ScriptFiles {
     fn check_writable(&self, root: &Path, inside: &Path) -> Result<(), FileError> {
         if may_run_by_name(inside) {
             let help = "write a data file, such as `.txt`, `.md`, `.csv` or `.json`";
-            return Err(error("a script cannot write files that may run or that are scripts, templates or schemas", help));
+            return Err(error(
+                "a script cannot write files that may run or that are scripts, templates or schemas",
+                help,
+            ));
         }
         let path = root.join(inside);
         let covered = self.covered.get_or_init(|| Ok(covered_files(root, &self.config)?.unwrap_or_default()));
@@ -50,10 +53,8 @@ impl ScriptFiles {
             let help = "write another file";
             return Err(error("the trust in the project covers this file, because it may run", help));
         }
-        let mut start = [0; DATABASE.len()];
-        let is_database = path.is_file()
-            && fs::File::open(&path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
-            && start == DATABASE;
+        let is_database =
+            read_within(root, &path, DATABASE.len() as u64).is_ok_and(|start| start.starts_with(DATABASE));
         if is_database {
             return Err(error("the file is a database", "write another file"));
         }
@@ -67,7 +68,10 @@ impl ProjectFiles for ScriptFiles {
         let bytes = read_within(&root, &root.join(inside), max_bytes).map_err(|error| of_system(&error))?;
         if bytes.len() as u64 > max_bytes {
             let message = msg!("it is larger than {max_bytes} bytes");
-            return Err(FileError { message, help: Some(Message::word("increase `max_bytes`, or read a smaller file")) });
+            return Err(FileError {
+                message,
+                help: Some(Message::word("increase `max_bytes`, or read a smaller file")),
+            });
         }
         Ok(bytes)
     }
@@ -108,15 +112,16 @@ fn error(message: &'static str, help: &'static str) -> FileError {
 }
 
 fn of_system(error: &io::Error) -> FileError {
-    let help = (error.kind() == io::ErrorKind::NotFound)
-        .then(|| Message::word("paths are relative to the project directory"));
+    let help =
+        (error.kind() == io::ErrorKind::NotFound).then(|| Message::word("paths are relative to the project directory"));
     FileError { message: error.to_message(), help }
 }
 
 /// The real path of the project, and that of the file relative to it, whether or not it exists. Links are followed inside the
 /// project only.
 fn resolve(root: &Path, path: &str) -> Result<(PathBuf, PathBuf), FileError> {
-    let outside = || error("it leads out of the project", "write a path in the project, relative to the project, without `..`");
+    let outside =
+        || error("it leads out of the project", "write a path in the project, relative to the project, without `..`");
     let path = Path::new(path);
     let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if !path.components().all(is_inside) || path.as_os_str().as_encoded_bytes().contains(&0) {
@@ -217,8 +222,20 @@ mod tests {
     fn files_that_may_run_and_files_outside_are_not_written() {
         let (outer, root) = project();
         let refused = [
-            "s.yaml", "script.txt", "new.yml", "new.py", "run.sh", "Makefile", "_system/config/x.md", "schemas/replies/x.json",
-            "plain", "tool", "sessions", ".git/config", "sub/bcc-script.toml", "data",
+            "s.yaml",
+            "script.txt",
+            "new.yml",
+            "new.py",
+            "run.sh",
+            "Makefile",
+            "_system/config/x.md",
+            "schemas/replies/x.json",
+            "plain",
+            "tool",
+            "sessions",
+            ".git/config",
+            "sub/bcc-script.toml",
+            "data",
         ];
         for mode in [WriteMode::Replace, WriteMode::Append, WriteMode::Create] {
             for name in OUTSIDE.iter().chain(&refused) {

@@ -43,7 +43,9 @@ fn resumed(home: &Home) -> Running {
 
 #[test]
 fn an_interrupted_command_is_decided_by_on_interrupted() {
-    for (choice, lines, said, code) in [("retry", 2, "n is 5", 0), ("skip", 1, "n is ", 0), ("fail", 1, "was interrupted", 1)] {
+    for (choice, lines, said, code) in
+        [("retry", 2, "n is 5", 0), ("skip", 1, "n is ", 0), ("fail", 1, "was interrupted", 1)]
+    {
         let home = killed(json!({ "on_interrupted": choice }));
         let finished = resumed(&home).finish();
         assert_eq!(finished.code, Some(code), "{choice}: {finished:?}");
@@ -69,7 +71,10 @@ fn an_interrupted_command_is_asked_about() {
 fn a_session_that_is_killed_in_a_pause_continues_with_the_next_attempt() {
     let attempts = "echo line >> count; [ $(wc -l < count) -ge 2 ] && echo done || exit 75";
     let more = json!({ "retry": { "times": 1, "backoff": "1h", "max_backoff": "1h" } });
-    let home = project(ALLOWED, &json!([command("c", json!({ "shell": true, "command": attempts, "output": { "n": "stdout" } }), more)]));
+    let home = project(
+        ALLOWED,
+        &json!([command("c", json!({ "shell": true, "command": attempts, "output": { "n": "stdout" } }), more)]),
+    );
     let mut running = home.start(RUN);
     running.event_of("effect_finished");
     running.kill();

@@ -109,7 +109,8 @@ fn what_is_wrong_in_a_command_is_reported_with_its_correction() {
     ];
     for (config, expected) in table {
         let set = json!({ "action_type": "set", "action_id": "set", "config": { "values": { "branch": "main" } } });
-        let home = project("[project]\nallow = [\"command\"]\n", &json!([set, command("c", config.clone(), json!({}))]));
+        let home =
+            project("[project]\nallow = [\"command\"]\n", &json!([set, command("c", config.clone(), json!({}))]));
         let finished = home.finish(["validate", "s.yaml"], "");
         let said = finished.out + &finished.err;
         assert_ne!(finished.code, Some(0), "{config}: {said}");
@@ -144,7 +145,8 @@ fn what_is_wrong_in_a_command_is_reported_with_its_correction() {
 fn in_conversation_tests_nothing_runs() {
     let retry = json!({ "retry": { "times": 2, "backoff": "1h", "max_backoff": "1h", "on": [75, "timed_out"] } });
     let config = |more: Value| {
-        let mut config = json!({ "command": ["/bin/sh", "-c", RUNS], "output": { "out": "stdout", "code": "exit_code" } });
+        let mut config =
+            json!({ "command": ["/bin/sh", "-c", RUNS], "output": { "out": "stdout", "code": "exit_code" } });
         config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         config
     };
@@ -153,14 +155,20 @@ fn in_conversation_tests_nothing_runs() {
     let table = [
         (json!({}), json!({ "c": results }), set("done"), Ok(())),
         (json!({ "simulate": { "stdout": "simulated" } }), json!({}), set("simulated"), Ok(())),
-        (json!({ "simulate": { "stdout": "simulated" } }), json!({ "c": [{ "stdout": "given" }] }), set("given"), Ok(())),
+        (
+            json!({ "simulate": { "stdout": "simulated" } }),
+            json!({ "c": [{ "stdout": "given" }] }),
+            set("given"),
+            Ok(()),
+        ),
         (json!({}), json!({}), set(""), Err("its result is missing")),
         (json!({}), json!({ "c": [{ "exit_code": 75 }] }), set(""), Err("ran its program twice")),
         (json!({}), json!({ "d": [{ "exit_code": 75 }] }), set(""), Err("the script has no action `d`")),
     ];
     for (more, commands, expect, result) in table {
         let home = project("", &json!([command("c", config(more), retry.clone())]));
-        let test = json!({ "test": "it runs", "script": "s.yaml", "commands": commands, "dialogue": [{ "expect": expect }] });
+        let test =
+            json!({ "test": "it runs", "script": "s.yaml", "commands": commands, "dialogue": [{ "expect": expect }] });
         home.file("t.yaml", &test.to_string());
         let finished = home.finish(["test", "t.yaml"], "");
         let said = finished.out.clone() + &finished.err;

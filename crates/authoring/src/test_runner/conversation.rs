@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::test_runner::clock::TestClock;
+use crate::test_runner::clock::{TestClock, with_virtual_time, yield_to_tasks};
 use crate::test_runner::commands::TestCommands;
 use crate::test_runner::files::TestFiles;
 use crate::test_runner::judge::{Judge, judge};
@@ -44,9 +44,6 @@ const SESSION: &str = "test";
 
 /// The maximum number of errors and warnings of a session that are reported with a failure.
 const MAX_PROBLEMS: usize = 10;
-
-/// How often other tasks are given a chance to run before virtual time advances: one task may wake another.
-const MAX_YIELDS: u32 = 8;
 
 pub(crate) struct TestSetting<'t> {
     pub test: &'t WrittenTest,
@@ -477,29 +474,5 @@ impl<'t> TestConversation<'t> {
             transcript_lines: line_count,
         });
         ConversationEnd::Failed
-    }
-}
-
-/// Lets all other tasks run that are ready.
-async fn yield_to_tasks() {
-    for _ in 0..MAX_YIELDS {
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Runs `future`; whenever no task is ready, virtual time advances to the next timer.
-pub(crate) async fn with_virtual_time<T>(time: &VirtualTime, future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut future => return done,
-            () = yield_to_tasks() => {}
-        }
-        match time.next_wakeup() {
-            Some(next) => time.advance_to(next),
-            // A real model is awaited in real time.
-            None => return future.await,
-        }
     }
 }

@@ -41,7 +41,9 @@ impl ProjectFiles for TestFiles {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let content = files.get(&inside(path)?).ok_or_else(|| FileError {
             message: Message::word("the test has no such file"),
-            help: Some(Message::word("no file of the project is read in tests: write its content under `files:` of the test")),
+            help: Some(Message::word(
+                "no file of the project is read in tests: write its content under `files:` of the test",
+            )),
         })?;
         match content.len() as u64 > max_bytes {
             true => Err(FileError { message: msg!("it is larger than {max_bytes} bytes"), help: None }),

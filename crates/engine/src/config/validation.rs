@@ -16,8 +16,8 @@ use crate::config::secrets::{is_key, is_secret_header, is_variable, user_info};
 use crate::config::server_table;
 use crate::config::values::TextOrEnv;
 use bcc_lang::script::fields::shortened;
-use bcc_runtime::effects::permissions::PROGRAM;
 use bcc_lang::source::near::near_miss;
+use bcc_runtime::effects::permissions::PROGRAM;
 
 /// The model that exists without a configuration.
 pub const OFFLINE: &str = "offline";

@@ -11,7 +11,6 @@ use crate::script::fields::{Fields, TextField, is_null, shortened};
 use crate::script::findings::Findings;
 use crate::script::foreign::foreign_document;
 use crate::script::interrupted::on_interrupted;
-use crate::script::step_options::{StepOptions, step_options};
 use crate::script::kernel::kernel;
 use crate::script::legacy::nesting::convert_oldest_nesting;
 use crate::script::legacy::technique::older_skill_form;
@@ -22,6 +21,7 @@ use crate::script::missing_root::missing_root_key;
 use crate::script::route_parser::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
+use crate::script::step_options::{StepOptions, step_options};
 use crate::script::test::test::{WrittenTest, test};
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::help_for;
@@ -255,7 +255,17 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
     // If the kind is missing, the values are still searched for the names that they set.
     let kind = kind.unwrap_or_else(|| Spanned { value: String::new(), span: node.span });
     let beside = sibling_keys.into_inner();
-    Some(RawAction { kind, id, condition, on_exit, on_interrupted, options, config, sibling_keys: beside, span: node.span })
+    Some(RawAction {
+        kind,
+        id,
+        condition,
+        on_exit,
+        on_interrupted,
+        options,
+        config,
+        sibling_keys: beside,
+        span: node.span,
+    })
 }
 
 fn condition(fields: &Fields<'_>) -> Option<TextField> {

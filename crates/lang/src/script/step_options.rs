@@ -93,7 +93,8 @@ fn cause(item: &YamlNode, fields: &Fields<'_>) -> Option<RetryCause> {
         Some("failed") => Some(RetryCause::Failed),
         Some("timed_out") => Some(RetryCause::TimedOut),
         other => {
-            let message = msg!("an item of `on` must be `failed`, `timed_out` or an exit code, but this is {}", item.describe());
+            let message =
+                msg!("an item of `on` must be `failed`, `timed_out` or an exit code, but this is {}", item.describe());
             let help = match other.and_then(|text| near_miss(text, REASONS)) {
                 Some(near) => msg!("did you mean `{near}`?"),
                 None => msg!("write for example `on: [failed, timed_out, 75]`; exit codes are numbers from 1 to 255"),

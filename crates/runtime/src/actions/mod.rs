@@ -9,9 +9,9 @@ pub mod calling;
 pub mod command;
 pub mod condition;
 pub mod conversation;
-pub mod monitors;
 pub mod failure;
 pub mod file_path;
+pub mod monitors;
 pub mod notebook;
 pub mod project_kind;
 pub mod read_file;
@@ -32,7 +32,7 @@ pub static KINDS: &[&dyn Kind] = &[
     &set::SetKind,
     &condition::Condition,
     &use_skill::UseSkill,
-    &command::config::CommandKind,
+    &command::CommandKind,
     &read_file::ReadFileKind,
     &write_file::WriteFileKind,
     &notebook::plain::ADD,

@@ -61,8 +61,14 @@ impl Kind for WriteFileKind {
         };
         let content = match (text, value) {
             (Some(_), Some(_)) => {
-                let message = msg!("{} has both `{one}` and `{other}`", fields.subject(), one = "content", other = "value");
-                fields.error("conflicting-fields", message, fields.span(), "keep `content` for text, or `value` for a value that is written as JSON");
+                let message =
+                    msg!("{} has both `{one}` and `{other}`", fields.subject(), one = "content", other = "value");
+                fields.error(
+                    "conflicting-fields",
+                    message,
+                    fields.span(),
+                    "keep `content` for text, or `value` for a value that is written as JSON",
+                );
                 None
             }
             (Some(text), None) => text.map(Content::Text),
@@ -120,8 +126,9 @@ impl WriteFile {
             Content::Text(text) => return turn.exact_text(text, &turn.names(1)),
             Content::Value(value) => evaluate(turn, std::iter::once(("", value)))?.pop().map(|(_, value)| value),
         };
-        let json = serde_json::to_string_pretty(&value.unwrap_or_default())
-            .map_err(|error| ActionError::failed("value-not-json", msg!("the value cannot be written as JSON: {error}")))?;
+        let json = serde_json::to_string_pretty(&value.unwrap_or_default()).map_err(|error| {
+            ActionError::failed("value-not-json", msg!("the value cannot be written as JSON: {error}"))
+        })?;
         Ok(json + "\n")
     }
 
@@ -129,7 +136,11 @@ impl WriteFile {
         let host = &turn.services.host;
         if let Err(error) = host.files.write(&host.permissions.directory, path, bytes, self.mode) {
             turn.close_effect("it failed");
-            let failure = msg!("the file `{source}` cannot be written: {error}", source = self.path.source(), error = error.message);
+            let failure = msg!(
+                "the file `{source}` cannot be written: {error}",
+                source = self.path.source(),
+                error = error.message
+            );
             turn.warn("file-not-written", failure.clone(), error.help);
             return failed_flow(turn, &failure);
         }

@@ -63,9 +63,9 @@ pub fn of_program(program: &str) -> String {
 /// The start of the permission to run one program.
 pub const PROGRAM: &str = "command:";
 
-/// Whether the entry of `allow` permits `what`. `command` permits every program, and `command:PATTERN` the programs that are
+/// Whether the entry of `allow` covers `what`. `command` permits every program, and `command:PATTERN` the programs that are
 /// written like this. `*` in it stands for any characters except `/`.
-fn permits(entry: &str, what: &str) -> bool {
+fn covers(entry: &str, what: &str) -> bool {
     let Some(program) = what.strip_prefix(PROGRAM) else { return entry == what };
     entry == COMMAND || entry.strip_prefix(PROGRAM).is_some_and(|pattern| fits(pattern, program))
 }
@@ -101,7 +101,7 @@ fn fits(pattern: &str, text: &str) -> bool {
 impl Permissions {
     /// Whether `what` is allowed.
     pub fn check(&self, what: &str) -> Result<(), PermissionError> {
-        let is_in = |entries: &BTreeSet<String>| entries.iter().any(|entry| permits(entry, what));
+        let is_in = |entries: &BTreeSet<String>| entries.iter().any(|entry| covers(entry, what));
         if is_in(&self.allowed) {
             return Ok(());
         }
@@ -160,8 +160,8 @@ mod tests {
             ("exec", "git", false),
         ];
         for (entry, program, is_permitted) in table {
-            assert_eq!(permits(entry, &of_program(program)), is_permitted, "{entry} {program}");
+            assert_eq!(covers(entry, &of_program(program)), is_permitted, "{entry} {program}");
         }
-        assert!(!permits("command:git", COMMAND), "a kind of the project needs all of it");
+        assert!(!covers("command:git", COMMAND), "a kind of the project needs all of it");
     }
 }

@@ -45,12 +45,22 @@ pub fn written_result(node: &YamlNode, what: &'static str, fields: &Fields<'_>) 
 
 /// Reads `commands`.
 pub(crate) fn commands(fields: &Fields<'_>) -> Vec<CommandResults> {
-    let lists = entries(fields, "commands", "results by action", "write for example `deploy: [{ exit_code: 0, stdout: done }]`");
+    let lists = entries(
+        fields,
+        "commands",
+        "results by action",
+        "write for example `deploy: [{ exit_code: 0, stdout: done }]`",
+    );
     let mut commands = Vec::new();
     for (action, node) in lists {
         let NodeKind::Sequence(items) = &node.kind else {
             let message = msg!("the results of `{}` must be a list, but this is {}", action.value, node.describe());
-            fields.error("wrong-type", message, node.span, "write the results in order, each on its own line with `- `");
+            fields.error(
+                "wrong-type",
+                message,
+                node.span,
+                "write the results in order, each on its own line with `- `",
+            );
             continue;
         };
         let timed_out = |item: &YamlNode| item.as_scalar().is_some_and(|scalar| scalar.text == "timeout");

@@ -9,8 +9,7 @@ use crate::actions::file_path::file_path;
 use crate::effects::commands::process_result;
 use crate::effects::permissions::of_program;
 use crate::effects::process::ProcessResult;
-use crate::program::action::Action;
-use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
+use crate::program::kind::{ActionProperties, KindChecker};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, TextField, is_null, shortened};
 use bcc_lang::script::test::effects::written_result;
@@ -24,8 +23,6 @@ const SHELL: &str = "/bin/sh";
 
 /// Environment variables that decide which program or library is loaded: their values would evade `allow`.
 const LOADER_VARIABLES: [&str; 2] = ["LD_", "DYLD_"];
-
-pub(crate) struct CommandKind;
 
 pub(crate) enum CommandLine {
     /// A program, as the author wrote it, and its arguments.
@@ -57,23 +54,11 @@ pub(crate) struct CommandAction {
     pub simulated: Option<ProcessResult>,
 }
 
-impl Kind for CommandKind {
-    fn info(&self) -> KindInfo {
-        KindInfo {
-            name: "command",
-            schema: include_str!("../../../../../schemas/actions/command.json"),
-            page: include_str!("../../../../../docs/actions/command.md"),
-            exits: &["exit_criteria_met", "failed", "timed_out"],
-        }
-    }
-
-    fn step_options(&self) -> &'static [&'static str] {
-        &["timeout", "retry"]
-    }
-
-    fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+impl CommandAction {
+    /// Reads the config, and describes the action. All problems are reported.
+    pub(crate) fn read(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Self> {
         let before = fields.findings().author_errors();
-        let is_shell = fields.has("shell") && fields.boolean("shell") == Some(true);
+        let is_shell = fields.boolean("shell") == Some(true);
         let line = if is_shell { shell_line(fields) } else { program_line(fields, checker) };
         let folder = fields.text("cwd").and_then(|words| file_path(&words, "cwd", fields, checker));
         let environment = environment(fields, checker);
@@ -92,16 +77,7 @@ impl Kind for CommandKind {
             return None;
         }
         let simulated = simulated.as_ref().map(process_result);
-        Some(Box::new(CommandAction {
-            line: line?,
-            folder,
-            environment,
-            input,
-            ok_codes,
-            requires,
-            outputs,
-            simulated,
-        }))
+        Some(Self { line: line?, folder, environment, input, ok_codes, requires, outputs, simulated })
     }
 }
 
@@ -113,7 +89,12 @@ fn program_line(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Co
         return None;
     };
     let Some((first, rest)) = items.split_first() else {
-        fields.error("empty-list", "`command` is empty", node.span, "write the program first, as in `command: [git, push]`");
+        fields.error(
+            "empty-list",
+            "`command` is empty",
+            node.span,
+            "write the program first, as in `command: [git, push]`",
+        );
         return None;
     };
     let program = word(first, fields).and_then(|words| literal_program(&words, fields, checker));
@@ -137,7 +118,8 @@ fn literal_program(words: &TextField, fields: &Fields<'_>, checker: &mut dyn Kin
     let text = checker.code(words)?;
     if !text.is_plain() {
         let message = "the program of a `command` must not contain variables";
-        let help = "write its name or path; to choose between programs, use a `condition` with one `command` in each case";
+        let help =
+            "write its name or path; to choose between programs, use a `condition` with one `command` in each case";
         fields.error("wrong-type", message, words.node.span, help);
         return None;
     }
@@ -183,7 +165,8 @@ fn as_list(text: &str) -> Option<String> {
     }
     words.extend((!word.is_empty()).then_some(word));
     // JSON is YAML.
-    (!words.is_empty()).then(|| format!("[{}]", words.iter().map(|word| format!("{:?}", word)).collect::<Vec<_>>().join(", ")))
+    (!words.is_empty())
+        .then(|| format!("[{}]", words.iter().map(|word| format!("{:?}", word)).collect::<Vec<_>>().join(", ")))
 }
 
 /// Reads a shell command, in which a variable would become code.
@@ -199,7 +182,10 @@ fn shell_line(fields: &Fields<'_>) -> Option<CommandLine> {
     };
     if let Some(at) = placeholder(&words.text) {
         let name = words.text.get(at..).and_then(|from| from.split("}}").next()).unwrap_or_default();
-        let message = msg!("a variable in a shell command would become a part of its code: `{}`", shortened(&format!("{name}}}}}")));
+        let message = msg!(
+            "a variable in a shell command would become a part of its code: `{}`",
+            shortened(&format!("{name}}}}}"))
+        );
         let help = "pass it as an environment variable: `env: { NAME: \"{{ name }}\" }`, and write `\"$NAME\"` here";
         fields.error("shell-variable", message, words.node.span, help);
         return None;
@@ -259,7 +245,7 @@ fn environment(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Vec<(Strin
 }
 
 fn ok_codes(fields: &Fields<'_>) -> Vec<u8> {
-    if !fields.has("ok_codes") {
+    if fields.take("ok_codes").is_none() {
         return vec![0];
     }
     let items = fields.required_list("ok_codes").unwrap_or_default();
@@ -321,7 +307,9 @@ mod tests {
 
     #[test]
     fn placeholders_are_found_in_shell_commands_and_formats_of_other_programs_are_none() {
-        for text in ["echo {{ name }}", "echo {{name}}", "{{- name }}", "{% if x %}", "a {{.ID}} {{ \"x\" }}", "{{ 名字 }}"] {
+        for text in
+            ["echo {{ name }}", "echo {{name}}", "{{- name }}", "{% if x %}", "a {{.ID}} {{ \"x\" }}", "{{ 名字 }}"]
+        {
             assert!(placeholder(text).is_some(), "{text}");
         }
         for text in ["docker ps --format '{{.ID}}'", "echo ${name} {x}", "awk '{ print $1 }'", "{{ .Names }}"] {

@@ -107,7 +107,10 @@ mod tests {
             Value::from(metadata(&result, false)),
             json!({ "exit_code": 3, "stdout": "a\u{fffd}\n\n", "stdout_bytes": 4, "stdout_not_utf8": true, "stderr": "好", "stderr_bytes": 3 })
         );
-        assert_eq!(Value::from(metadata(&result, true)), json!({ "exit_code": 3, "stdout_bytes": 4, "stderr_bytes": 3 }));
+        assert_eq!(
+            Value::from(metadata(&result, true)),
+            json!({ "exit_code": 3, "stdout_bytes": 4, "stderr_bytes": 3 })
+        );
         assert_eq!(values(&result)["stdout"], json!("a\u{fffd}"));
     }
 }

@@ -91,7 +91,9 @@ impl CommandAction {
         }
         // A text that cannot be rendered ends the action before anything is announced.
         if self.rendered(turn)?.contains_nul() {
-            return Ok(Some(Message::word("a value for the program contains the character NUL, which no argument can have")));
+            return Ok(Some(Message::word(
+                "a value for the program contains the character NUL, which no argument can have",
+            )));
         }
         if progress.failed_attempts > 0
             && let Some(policy) = &turn.options.retry
@@ -151,8 +153,7 @@ impl CommandAction {
             variables: &variables,
             timeout,
         };
-        let request =
-            CommandRequest { action, folder: &rendered.folder, simulated: self.simulated.as_ref(), process };
+        let request = CommandRequest { action, folder: &rendered.folder, simulated: self.simulated.as_ref(), process };
         let started = turn.services.clock.elapsed_ms();
         let result = match host.commands.run(&request).await {
             Ok(result) => result,
@@ -225,7 +226,8 @@ fn retry(
 ) -> Result<Option<Flow>, ActionError> {
     let Some(policy) = turn.options.retry.as_ref().map(|retry| &retry.value) else { return Ok(None) };
     let is_cause = |cause: &RetryCause| match (cause, result.ended) {
-        (RetryCause::Failed, ProcessEnd::Code(_) | ProcessEnd::Signal(_)) | (RetryCause::TimedOut, ProcessEnd::TimedOut) => true,
+        (RetryCause::Failed, ProcessEnd::Code(_) | ProcessEnd::Signal(_))
+        | (RetryCause::TimedOut, ProcessEnd::TimedOut) => true,
         (RetryCause::ExitCode(wanted), ProcessEnd::Code(code)) => i32::from(*wanted) == code,
         _ => false,
     };
