@@ -139,6 +139,9 @@ fn a_failure_follows_its_route_with_its_results_and_else_fails_the_session() {
     assert_eq!(outcome["metadata"]["error"], "the command of `c` ended with exit code 4");
     let (_, finished) = run_one(config, json!({ "on_exit": { "failed": "next" } }));
     assert_eq!((finished.code, variable(&finished, "why")), (Some(0), json!("why")));
+    let home = project(ALLOWED, &json!([command("c", json!({ "command": ["/bin/sh", "-c", "exit 4"] }), json!({}))]));
+    let chinese = home.finish(["--lang", "zh", "run", "s.yaml", "--trust"], "");
+    assert!(chinese.err.contains("`c` 的命令以退出码 4 结束"), "{chinese:?}");
     // A signal, a program that does not exist, and one that is not executable.
     let table = [
         (json!(["/bin/sh", "-c", "kill -9 $$"]), "terminated by signal 9"),

@@ -1,10 +1,13 @@
 //! The outcome of an action whose effect outside the session failed.
 
 use bcc_lang::message::message::Message;
+use bcc_lang::message::stored::StoredMessage;
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use crate::program::flow::Flow;
-use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::outcome::{ERROR_MESSAGE, ExitReason, Outcome};
 use crate::program::turn::Turn;
 
 /// Ends the action with `failed`.
@@ -25,5 +28,7 @@ pub(crate) fn failed(
     note("error", json!(failure));
     note("error_message", json!(failure));
     note("action_id", json!(turn.place.action_id));
-    Outcome { success: false, metadata, ..Outcome::done(reason) }
+    let stored = |pointer: &str| (pointer.to_owned(), StoredMessage(failure.clone()));
+    let messages = BTreeMap::from([ERROR_MESSAGE, "/metadata/error"].map(stored));
+    Outcome { success: false, metadata, messages, ..Outcome::done(reason) }
 }
