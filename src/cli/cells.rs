@@ -22,12 +22,15 @@ const MAX_OUTPUT: usize = 12;
 const MAX_COLUMNS: usize = 200;
 
 /// The warnings that are shown, because the output would be unclear without them. `/why` and `--json` show all warnings.
-const SHOWN_WARNINGS: [&str; 12] = [
+const SHOWN_WARNINGS: [&str; 15] = [
     "auto-debug-failed",
     "bad-plan",
     "behavior-cut-short",
     "behavior-unreadable",
     "command-not-started",
+    "command-retried",
+    "file-not-read",
+    "file-not-written",
     "kernel-died",
     "kernel-memory-gone",
     "not-allowed",

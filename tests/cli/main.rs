@@ -5,6 +5,7 @@
 
 mod behavior_server;
 mod behaviors;
+mod commands;
 mod crash;
 mod custom_kinds;
 mod damaged_stores;
@@ -14,6 +15,7 @@ mod doctor;
 mod earlier_release;
 mod embedding;
 mod explain;
+mod files;
 mod first_ten_minutes;
 mod fixes;
 mod graph;

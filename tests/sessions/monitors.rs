@@ -341,6 +341,7 @@ async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>)
         effect: None,
         effect_is_due: false,
         on_interrupted: topic.steps[action].on_interrupted,
+        options: &topic.steps[action].options,
     };
     let turn = Turn::new(resources, Scopes::default());
     topic.steps[action].action.turn(&turn).await.unwrap();

@@ -143,7 +143,7 @@ fn every_other_data_block_is_valid() {
                 }
                 "jsonl" if page.path == "docs/configuration.md" => drop(Replay::parse(&place, &block.text).unwrap()),
                 "jsonl" => block.text.lines().for_each(|line| drop(serde_json::from_str::<Value>(line).unwrap())),
-                "yaml" | "yaml scripts/intake.yaml" | "sh" | "console" | "text" | "" => {}
+                "yaml" | "yaml scripts/intake.yaml" | "yaml scripts/release.yaml" | "sh" | "console" | "text" | "" => {}
                 // Run by tests/cli/templates.rs.
                 "shell-session" if page.path == "docs/templates.md" => {}
                 // Applied by tests/cli/first_ten_minutes.rs.

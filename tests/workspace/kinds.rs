@@ -39,6 +39,10 @@ fn levels() -> Vec<Level> {
         level("approval", "/$defs/field", json!({ "prompt": "x", "form": [{ "get": "y" }] }), "/form/0"),
         level("wait", "", json!({ "for": "1h" }), ""),
         level("use_skill", "", json!({ "skill": "x" }), ""),
+        level("read_file", "", json!({ "path": "x", "output": "y" }), ""),
+        level("write_file", "", json!({ "path": "x", "content": "y" }), ""),
+        level("command", "", json!({ "command": ["x"] }), ""),
+        level("command", "/properties/simulate", json!({ "command": ["x"], "simulate": {} }), "/simulate"),
         level("behavior_loop", "", json!({ "target": "x" }), ""),
         level("add", "", json!({ "content": "x" }), ""),
         level("add", "/$defs/metadata", json!({ "content": "x", "shot_type": "action", "metadata": {} }), "/metadata"),
@@ -186,6 +190,11 @@ fn the_schema_and_the_check_accept_the_same_values() {
                     // `source: server` needs the name of the server in `server`.
                     assert!(!findings_text(level.kind, &config).is_empty() && !compiled.is_valid(&config));
                     config["server"] = json!("analysis");
+                }
+                if (level.kind, name.as_str(), &value) == ("command", "shell", &json!(true)) {
+                    // A shell command is one text.
+                    assert!(!findings_text(level.kind, &config).is_empty() && !compiled.is_valid(&config));
+                    config["command"] = json!("x");
                 }
                 let text = findings_text(level.kind, &config);
                 assert_eq!(text.is_empty(), valid, "{} `{name}: {value}`: the check says {text:?}", level.kind);

@@ -43,7 +43,7 @@ use bcc_runtime::program::route_table::RouteTable;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 /// Kinds of the language that later releases will support.
-pub const LATER_KINDS: [&str; 5] = ["parallel", "command", "read_file", "write_file", "ai_act"];
+pub const LATER_KINDS: [&str; 2] = ["parallel", "ai_act"];
 
 /// The maximum number of unknown names for which a similar one is searched; see [`Findings::may_advise`].
 const MAX_SUGGESTIONS: usize = 1_000;
@@ -160,6 +160,7 @@ impl Checker<'_> {
             }
             return None;
         };
+        self.report_unsupported_options(raw, kind);
         let what = if raw.id.value.is_empty() { msg!("this action") } else { msg!("`{}`", raw.id.value) };
         let fields = match &raw.config {
             Some(config) => Fields::of(config, msg!("the config of {what}"), self.file, self.findings)?,
@@ -173,7 +174,8 @@ impl Checker<'_> {
         }
         fields.finish_with(|key| {
             let siblings = ["condition", "action_type", "action_id", "on_exit", "on_interrupted"];
-            siblings.contains(&key).then(|| msg!("`{key}` belongs next to `config`, not inside it"))
+            let is_sibling = siblings.contains(&key) || kind.step_options().contains(&key);
+            is_sibling.then(|| msg!("`{key}` belongs next to `config`, not inside it"))
         });
         let condition = match condition {
             Some(None) => return None,
@@ -189,7 +191,28 @@ impl Checker<'_> {
             action: Arc::from(action?),
             routes: RouteTable::default(),
             on_interrupted: raw.on_interrupted,
+            options: raw.options.clone(),
         })
+    }
+
+    /// Reports `timeout` and `retry` next to `config` for a kind that does not have them.
+    fn report_unsupported_options(&self, raw: &RawAction, kind: &dyn Kind) {
+        let supported = kind.step_options();
+        for (name, span) in raw.options.written().filter(|(name, _)| !supported.contains(name)) {
+            let message = msg!("an action of the type `{}` has no `{name}` next to `config`", kind.name());
+            // Such as the `timeout` of `exec`.
+            let schema: Option<Value> = serde_json::from_str(kind.schema()).ok();
+            let in_config = schema.is_some_and(|schema| schema.pointer(&format!("/properties/{name}")).is_some());
+            let help = match in_config {
+                true => msg!("write it under `config:`"),
+                false => {
+                    let with = |kind: &&&dyn Kind| kind.step_options().contains(&name);
+                    let kinds: Vec<&str> = self.kinds.iter().filter(with).map(|kind| kind.name()).collect();
+                    msg!("remove it; only actions with effects outside the session have it: {}", Message::names(&kinds))
+                }
+            };
+            self.findings.report(Diagnostic::error("unknown-key", message, self.file, span).with_help(help));
+        }
     }
 
     /// Learns the names that an action of an unknown kind would probably set, so that one mistake does not cause further

@@ -47,7 +47,7 @@ pub struct CheckedDocument<T> {
     /// For a script, the inserted actions that it contains.
     pub inserts: BTreeMap<String, ProgramStep>,
     /// The required permissions, each with the first action that needs it.
-    pub permissions: BTreeMap<&'static str, ActionNeedingPermission>,
+    pub permissions: BTreeMap<String, ActionNeedingPermission>,
 }
 
 /// Checks a script and reports its problems.
@@ -138,11 +138,11 @@ fn needs(model: &SemanticModel<'_>) -> Vec<RequiredInputs> {
 }
 
 /// The permissions that the actions need according to their kinds.
-fn permissions(model: &SemanticModel<'_>) -> BTreeMap<&'static str, ActionNeedingPermission> {
+fn permissions(model: &SemanticModel<'_>) -> BTreeMap<String, ActionNeedingPermission> {
     let mut permissions = BTreeMap::new();
     for action in &model.collected.actions {
         for what in action.described.iter().flat_map(|described| &described.needs) {
-            permissions.entry(*what).or_insert_with(|| ActionNeedingPermission {
+            permissions.entry(what.clone()).or_insert_with(|| ActionNeedingPermission {
                 action: action.id.value.clone(),
                 file: Arc::clone(model.file),
                 span: action.span,

@@ -26,7 +26,7 @@ pub struct Reached {
     pub diagnostics: Vec<Diagnostic>,
     pub broken: bool,
     /// The permissions that they need, each with the first action that needs it.
-    pub permissions: BTreeMap<&'static str, ActionNeedingPermission>,
+    pub permissions: BTreeMap<String, ActionNeedingPermission>,
 }
 
 /// Checks the skills that a script calls, inserts or names by a path, and the skills that those need. `needs` are the needs

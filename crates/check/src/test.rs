@@ -195,6 +195,11 @@ fn check_names(
         let name = Spanned { value: replies.asker.written(), span: replies.span };
         report(&name, action, message, actions(), "actions");
     }
+    for results in test.commands.iter().filter(|results| !script.actions.contains(&results.action.value)) {
+        let id = &results.action.value;
+        let message = msg!("the script has no action `{}`, so these results are never used", shortened(id));
+        report(&results.action, id, message, actions(), "actions");
+    }
     for expected in test.expected() {
         match expected {
             Expected::Variable(name) => {

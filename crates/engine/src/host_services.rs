@@ -7,12 +7,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::behavior_servers::ConfiguredServers;
+use crate::commands::ProjectCommands;
 use crate::config::kinds::kinds;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::pin::Pinned;
 use crate::program_environment::{command_variables, kernel_variables};
 use crate::project::Project;
+use crate::project_files::ScriptFiles;
 use crate::trust::state::TrustState;
 use bcc_runtime::effects::permissions::{PermissionError, Permissions};
 use bcc_runtime::notebook::kernel::contract::{Kernel, KernelError};
@@ -114,7 +116,14 @@ fn services(project: &Project, environment: &Environment, permissions: Permissio
         permission_error: denied,
     };
     let servers = Arc::new(ConfiguredServers::new(project, environment));
-    HostServices { permissions: Arc::new(permissions), kernel: kernel(location), servers, ..HostServices::default() }
+    HostServices {
+        permissions: Arc::new(permissions),
+        kernel: kernel(location),
+        commands: Arc::new(ProjectCommands),
+        files: Arc::new(ScriptFiles::new(&project.config)),
+        servers,
+        ..HostServices::default()
+    }
 }
 
 #[cfg(feature = "jupyter")]
@@ -137,7 +146,7 @@ pub fn check_permissions(program: &Program, host: &HostServices) -> Result<(), E
         let denied = match host.permissions.check(permission) {
             Err(denied) => Some((denied.message, Some(denied.help))),
             // This build may not support what the project allows.
-            Ok(()) if *permission == "exec" => {
+            Ok(()) if permission == "exec" => {
                 host.kernel.check_permission().err().map(|error| (error.message, error.help))
             }
             Ok(()) => None,

@@ -10,6 +10,7 @@
 pub mod behavior_servers;
 pub mod calls;
 pub mod clock;
+mod commands;
 pub mod config;
 pub mod discovery;
 pub mod engine;
@@ -32,6 +33,7 @@ pub mod pin;
 pub mod portable;
 pub mod program_environment;
 pub mod project;
+mod project_files;
 pub mod recheck;
 pub mod recording;
 pub mod replay;

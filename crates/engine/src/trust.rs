@@ -2,6 +2,7 @@
 //! allows code or commands, of every file that may run, in the user's configuration directory.
 
 pub mod covered;
+mod named_files;
 pub mod own_sessions;
 pub mod state;
 

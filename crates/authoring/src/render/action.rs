@@ -289,6 +289,7 @@ impl ActionSetup<'_> {
             decision: None,
             push_backs: 0,
             on_interrupted: step.on_interrupted,
+            options: &step.options,
         };
         let turn = Turn::new(resources, self.scopes.clone());
         let flow = step.action.turn(&turn).await;

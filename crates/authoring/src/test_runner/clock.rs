@@ -10,6 +10,9 @@ use bcc_lang::value::instant::remaining;
 use bcc_llm::providers::scripted::time::VirtualTime;
 use bcc_runtime::program::clock::Clock;
 
+/// How often other tasks are given a chance to run before virtual time advances: one task may wake another.
+const MAX_YIELDS: u32 = 8;
+
 /// The default start time of a test.
 const USUAL_START: Timestamp = Timestamp::constant(1_767_258_000, 0);
 
@@ -56,6 +59,30 @@ impl Clock for TestClock {
 
     fn instant(&self, text: &str) -> Option<String> {
         self.fixed().instant(text)
+    }
+}
+
+/// Lets all other tasks run that are ready.
+pub(crate) async fn yield_to_tasks() {
+    for _ in 0..MAX_YIELDS {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Runs `future`; whenever no task is ready, virtual time advances to the next timer.
+pub(crate) async fn with_virtual_time<T>(time: &VirtualTime, future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut future => return done,
+            () = yield_to_tasks() => {}
+        }
+        match time.next_wakeup() {
+            Some(next) => time.advance_to(next),
+            // A real model is awaited in real time.
+            None => return future.await,
+        }
     }
 }
 

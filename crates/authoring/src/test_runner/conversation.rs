@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::test_runner::clock::TestClock;
+use crate::test_runner::clock::{TestClock, with_virtual_time, yield_to_tasks};
+use crate::test_runner::commands::TestCommands;
+use crate::test_runner::files::TestFiles;
 use crate::test_runner::judge::{Judge, judge};
 use crate::test_runner::kernel::TestKernel;
 use crate::test_runner::log::Log;
@@ -43,9 +45,6 @@ const SESSION: &str = "test";
 /// The maximum number of errors and warnings of a session that are reported with a failure.
 const MAX_PROBLEMS: usize = 10;
 
-/// How often other tasks are given a chance to run before virtual time advances: one task may wake another.
-const MAX_YIELDS: u32 = 8;
-
 pub(crate) struct TestSetting<'t> {
     pub test: &'t WrittenTest,
     pub file: &'t Arc<SourceFile>,
@@ -65,6 +64,7 @@ pub(crate) struct TestConversation<'t> {
     store: Arc<MemoryStore>,
     pub(crate) log: Arc<Log>,
     services: Services,
+    pub(crate) commands: Arc<TestCommands>,
     pub(crate) session: Option<Session>,
     pub lines: Vec<TranscriptLine>,
     /// The number of events from which [`TestConversation::lines`] was read.
@@ -100,6 +100,7 @@ impl<'t> TestConversation<'t> {
     /// A conversation that has not started.
     pub(crate) fn new(setting: TestSetting<'t>) -> Self {
         let log = Arc::new(Log::default());
+        let commands = Arc::new(TestCommands::new(setting.test.commands.clone(), Arc::clone(&setting.time)));
         let services = Services {
             models: Arc::clone(&setting.models) as Arc<_>,
             clock: Arc::new(TestClock::new(setting.test.clock, Arc::clone(&setting.time))),
@@ -108,6 +109,8 @@ impl<'t> TestConversation<'t> {
             recorder: None,
             host: HostServices {
                 kernel: Arc::new(TestKernel::default()),
+                commands: Arc::clone(&commands) as Arc<_>,
+                files: Arc::new(TestFiles::new(&setting.test.files)),
                 permissions: Arc::clone(&setting.script.services.permissions),
                 ..HostServices::default()
             },
@@ -117,6 +120,7 @@ impl<'t> TestConversation<'t> {
             store: Arc::new(MemoryStore::default()),
             log,
             services,
+            commands,
             session: None,
             lines: vec![],
             read: 0,
@@ -210,6 +214,7 @@ impl<'t> TestConversation<'t> {
         self.settle().await?;
         self.read_lines();
         stop_reasons::check_reply_count(self)?;
+        stop_reasons::check_command_results(self)?;
         match self.setting.watch.endless() {
             Some(reason) => {
                 let span = self.setting.test.name.as_ref().map_or(Span::default(), |name| name.node.span);
@@ -476,29 +481,5 @@ impl<'t> TestConversation<'t> {
             transcript_lines: line_count,
         });
         ConversationEnd::Failed
-    }
-}
-
-/// Lets all other tasks run that are ready.
-async fn yield_to_tasks() {
-    for _ in 0..MAX_YIELDS {
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Runs `future`; whenever no task is ready, virtual time advances to the next timer.
-pub(crate) async fn with_virtual_time<T>(time: &VirtualTime, future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut future => return done,
-            () = yield_to_tasks() => {}
-        }
-        match time.next_wakeup() {
-            Some(next) => time.advance_to(next),
-            // A real model is awaited in real time.
-            None => return future.await,
-        }
     }
 }

@@ -1,10 +1,12 @@
 //! Conversation tests (docs/tests.md): finds, runs and reports them.
 
 pub mod clock;
+pub mod commands;
 pub mod conversation;
 pub mod coverage;
 pub mod decide;
 pub mod diff;
+pub mod files;
 pub mod find;
 pub mod judge;
 pub mod junit;

@@ -223,8 +223,7 @@ impl TestConversation<'_> {
         };
         let time = Arc::clone(&self.setting.time);
         let reply =
-            crate::test_runner::conversation::with_virtual_time(&time, provider.complete(&request, &mut NoLiveOutput))
-                .await;
+            crate::test_runner::clock::with_virtual_time(&time, provider.complete(&request, &mut NoLiveOutput)).await;
         crate::test_runner::stop_reasons::check_reply_count(self)?;
         let reply = reply.map_err(|error| ConversationEnd::Broken(msg!("{WHO}: {error}", WHO = Message::word(WHO))))?;
         cost.add(&reply);

@@ -55,6 +55,26 @@ pub(crate) fn check_reply_count(conversation: &mut TestConversation<'_>) -> Resu
     Err(conversation.failure(span, message, expected, found, Some(help)))
 }
 
+/// Fails if an action ran a program for which there is no result.
+pub(crate) fn check_command_results(conversation: &mut TestConversation<'_>) -> Result<(), ConversationEnd> {
+    let Some(missing) = conversation.commands.missing() else { return Ok(()) };
+    let action = missing.action;
+    let test = conversation.setting.test;
+    let (span, message) = match missing.list {
+        Some((span, count)) => {
+            (span, msg!("`{action}` ran its program {}, but the test has results for {count}", times(count + 1)))
+        }
+        None => {
+            let span = test.name.as_ref().map_or(Span::default(), |name| name.node.span);
+            (span, msg!("`{action}` runs a program, and no program runs in tests: its result is missing"))
+        }
+    };
+    let help = msg!(
+        "write `commands: {{ {action}: [{{ exit_code: 0, stdout: done }}] }}` in the test, with one result for each attempt, or `simulate: {{ stdout: done }}` in the config of the action"
+    );
+    Err(conversation.failure(span, message, Message::default(), Message::default(), Some(help)))
+}
+
 /// The action calls without a reply. A monitor without replies is not an error.
 fn missing(conversation: &TestConversation<'_>) -> Vec<MissingReply> {
     let mut missing =

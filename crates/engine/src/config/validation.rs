@@ -17,6 +17,7 @@ use crate::config::server_table;
 use crate::config::values::TextOrEnv;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::source::near::near_miss;
+use bcc_runtime::effects::permissions::PROGRAM;
 
 /// The model that exists without a configuration.
 pub const OFFLINE: &str = "offline";
@@ -24,8 +25,8 @@ pub const OFFLINE: &str = "offline";
 /// Headers that the provider sends itself.
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", "host", "transfer-encoding"];
 
-/// The permissions that `allow` can list.
-pub(crate) const ALLOWABLE: [&str; 2] = ["exec", "command"];
+/// The permissions that `allow` can list, in addition to those for single programs.
+pub(crate) const ALLOWABLE: [&str; 4] = ["exec", "command", "read_file", "write_file"];
 
 /// All errors: of models in the order of their names, then of action types, permissions and servers.
 pub fn errors(config: &Config) -> Vec<ConfigError> {
@@ -41,11 +42,14 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
     cycles(config, &mut found);
     found.extend(kinds::errors(&config.kinds));
     for (number, name) in config.project.allow.iter().enumerate() {
-        if !ALLOWABLE.contains(&name.as_str()) {
+        let is_program = name.strip_prefix(PROGRAM).is_some_and(|pattern| !pattern.trim().is_empty());
+        if !is_program && !ALLOWABLE.contains(&name.as_str()) {
             let message = msg!("`{}` in `allow` is not a known permission", shortened(name));
             let help = match near_miss(name, ALLOWABLE) {
                 Some(near) => msg!("did you mean `{near}`?"),
-                None => msg!("the permissions are `exec` (run code in a kernel) and `command` (run programs)"),
+                None => msg!(
+                    "the permissions are `exec` (run code in a kernel), `command` (run programs), `command:PROGRAM` (run this program), `read_file` and `write_file`"
+                ),
             };
             found.push(ConfigError::new(&["project", "allow", &number.to_string()], message, help));
         }

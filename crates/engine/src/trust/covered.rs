@@ -15,6 +15,7 @@ use crate::files::read_bounded;
 use crate::pin::sha256;
 use crate::project::{CONFIG_FILE, absolute};
 use crate::trust::FileHashes;
+use crate::trust::named_files::named_by_script;
 use bcc_runtime::program::custom::CustomBody;
 
 /// The number of covered files of one project.
@@ -39,7 +40,7 @@ const PROGRAM_FILES: [&str; 5] = ["makefile", "gnumakefile", "justfile", "packag
 const PYTHON_CACHE: &str = "__pycache__";
 
 /// The files of `directory` that may run, with their hashes: YAML files, templates and schemas, programs, and the files that
-/// the commands of its action types name. `None` if its configuration allows neither code nor commands.
+/// its commands name. `None` if its configuration allows neither code nor commands.
 ///
 /// # Errors
 /// When a folder or a file cannot be read, or a limit is exceeded.
@@ -51,8 +52,12 @@ pub fn covered_files(directory: &Path, config: &Config) -> Result<Option<FileHas
     let mut total = 0;
     let mut paths = walk(directory)?;
     paths.extend(named_by_commands(directory, config));
-    for path in paths {
+    // Scripts add the files that they name.
+    while let Some(path) = paths.pop_first() {
         let name = name_in(directory, &path);
+        if hashes.contains_key(&name) {
+            continue;
+        }
         if hashes.len() >= MAX_FILES {
             return Err(msg!("the project has more than {MAX_FILES} files that may run"));
         }
@@ -65,6 +70,9 @@ pub fn covered_files(directory: &Path, config: &Config) -> Result<Option<FileHas
         if total > MAX_TOTAL_BYTES {
             return Err(msg!("the files of the project that may run are larger than {MAX_TOTAL_BYTES} bytes"));
         }
+        if is_yaml(&path) {
+            paths.extend(named_by_script(directory, &bytes).into_iter().filter(|path| is_named(directory, path)));
+        }
         hashes.insert(name, sha256(&bytes));
     }
     Ok(Some(hashes))
@@ -72,7 +80,7 @@ pub fn covered_files(directory: &Path, config: &Config) -> Result<Option<FileHas
 
 /// The name of a file: its path, relative to the project. Distinct paths have distinct names, and none contains a line break,
 /// which could look like a line of this program.
-fn name_in(directory: &Path, path: &Path) -> String {
+pub(crate) fn name_in(directory: &Path, path: &Path) -> String {
     let path = path.strip_prefix(directory).unwrap_or(path);
     match path.to_str() {
         Some(name) if !name.contains(|c: char| c.is_control() || c == '\\') => name.to_owned(),
@@ -121,17 +129,20 @@ fn walk(directory: &Path) -> Result<BTreeSet<PathBuf>, Message> {
 
 fn may_run(directory: &Path, path: &Path, metadata: &Metadata) -> bool {
     const EXECUTE: u32 = 0o111;
-    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let relative = path.strip_prefix(directory).unwrap_or(path);
     // The configuration has its own hash.
-    relative != Path::new(CONFIG_FILE)
-        && (is_yaml(path)
-            || relative.starts_with("_system")
-            || relative.starts_with("schemas/replies")
-            || extension.is_some_and(|extension| PROGRAMS.contains(&extension.as_str()))
-            || PROGRAM_FILES.contains(&name.as_str())
-            || metadata.permissions().mode() & EXECUTE != 0)
+    relative != Path::new(CONFIG_FILE) && (may_run_by_name(relative) || metadata.permissions().mode() & EXECUTE != 0)
+}
+
+/// Whether the file with this path, relative to the project, may run because of its name.
+pub(crate) fn may_run_by_name(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    is_yaml(path)
+        || path.starts_with("_system")
+        || path.starts_with("schemas/replies")
+        || extension.is_some_and(|extension| PROGRAMS.contains(&extension.as_str()))
+        || PROGRAM_FILES.contains(&name.as_str())
 }
 
 /// The files that the commands of action types name, as the program or as an argument, also in hidden folders. Programs of the
@@ -142,10 +153,12 @@ fn named_by_commands(directory: &Path, config: &Config) -> Vec<PathBuf> {
         CustomBody::Command(command) => Some(command),
         CustomBody::Skill(_) => None,
     });
-    let is_named = |path: &PathBuf| {
-        path.is_file() && path.strip_prefix(directory).is_ok_and(|relative| relative != Path::new(CONFIG_FILE))
-    };
-    commands.flatten().map(|word| directory.join(word)).filter(is_named).collect()
+    commands.flatten().map(|word| directory.join(word)).filter(|path| is_named(directory, path)).collect()
+}
+
+/// Whether a path that a command names is a file of the project.
+fn is_named(directory: &Path, path: &Path) -> bool {
+    path.is_file() && path.strip_prefix(directory).is_ok_and(|relative| relative != Path::new(CONFIG_FILE))
 }
 
 #[cfg(test)]
@@ -212,6 +225,24 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(covered(&root, "").unwrap(), None, "nothing runs where nothing is allowed");
+    }
+
+    #[test]
+    fn the_files_that_commands_of_scripts_name_are_covered() {
+        let root = tempfile::tempdir().unwrap();
+        let root = absolute(root.path());
+        let script = "session:\n  a:\n    - &x { action_type: command, config: { command: [sh, .tools/one, data, \"{{ x }}\", 5], cwd: sub } }\n    - *x\n\
+                      \x20   - { action_type: condition, config: { else: { actions: [{ action_type: command, config: { shell: true, command: \"cat <.two|sh .tools/three\" } }] } } }\n\
+                      \x20   - { action_type: other, config: { command: [.tools/four] } }\n";
+        fs::create_dir_all(root.join(".tools")).unwrap();
+        fs::create_dir_all(root.join("sub/.tools")).unwrap();
+        for name in [".tools/one", "sub/.tools/one", "data", ".two", ".tools/three", ".tools/four", "other"] {
+            fs::write(root.join(name), name).unwrap();
+        }
+        fs::write(root.join("s.yaml"), script).unwrap();
+        let found = covered(&root, "[project]\nallow = [\"command:sh\"]\n").unwrap().unwrap();
+        let expected = [".tools/one", ".tools/three", ".two", "data", "s.yaml", "sub/.tools/one"];
+        assert_eq!(found.into_keys().collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod read;
 pub mod route_parser;
 pub mod script;
 pub mod skill;
+pub mod step_options;
 pub mod test;
 mod text_list;
 pub mod time;

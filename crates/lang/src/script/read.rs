@@ -21,6 +21,7 @@ use crate::script::missing_root::missing_root_key;
 use crate::script::route_parser::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
+use crate::script::step_options::{StepOptions, step_options};
 use crate::script::test::test::{WrittenTest, test};
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::help_for;
@@ -242,18 +243,29 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
     let condition = condition(&fields);
     let on_exit = on_exit(&fields);
     let on_interrupted = on_interrupted(&fields);
+    let options = step_options(&fields);
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
     let sibling_keys = RefCell::new(Vec::new());
     fields.finish_with(|key| {
         let action_keys = ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted"];
-        let foreign = near_miss(key, action_keys).is_none();
+        let foreign = near_miss(key, action_keys.into_iter().chain(StepOptions::NAMES)).is_none();
         foreign.then(|| sibling_keys.borrow_mut().push(key.to_owned()));
         foreign.then(|| msg!("the fields of the action type go under `config:`; custom fields start with `x-`"))
     });
     // If the kind is missing, the values are still searched for the names that they set.
     let kind = kind.unwrap_or_else(|| Spanned { value: String::new(), span: node.span });
     let beside = sibling_keys.into_inner();
-    Some(RawAction { kind, id, condition, on_exit, on_interrupted, config, sibling_keys: beside, span: node.span })
+    Some(RawAction {
+        kind,
+        id,
+        condition,
+        on_exit,
+        on_interrupted,
+        options,
+        config,
+        sibling_keys: beside,
+        span: node.span,
+    })
 }
 
 fn condition(fields: &Fields<'_>) -> Option<TextField> {

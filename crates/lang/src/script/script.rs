@@ -9,6 +9,7 @@ use crate::script::kernel::WrittenKernel;
 use crate::script::limits::{WrittenBudget, WrittenForEach, WrittenStrategy};
 use crate::script::route_parser::{OnExit, WrittenTrigger};
 use crate::script::skill::{SkillItem, WrittenSkill};
+use crate::script::step_options::StepOptions;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::YamlNode;
@@ -97,6 +98,7 @@ pub struct RawAction {
     pub condition: Option<TextField>,
     pub on_exit: Option<OnExit>,
     pub on_interrupted: OnInterrupted,
+    pub options: StepOptions,
     pub config: Option<Arc<YamlNode>>,
     /// Keys next to `config` that are not fields of an action. They are reported, and may be fields missing in `config`.
     pub sibling_keys: Vec<String>,
@@ -115,6 +117,7 @@ impl RawAction {
             condition: None,
             on_exit: None,
             on_interrupted,
+            options: StepOptions::default(),
             config,
             sibling_keys: beside,
             span: node.span,

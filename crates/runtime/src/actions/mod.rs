@@ -7,14 +7,19 @@ pub mod approval;
 pub mod behavior_loop;
 pub mod behaviors;
 pub mod calling;
+pub mod command;
 pub mod condition;
 pub mod conversation;
+pub mod failure;
+pub mod file_path;
 pub mod monitors;
 pub mod notebook;
 pub mod project_kind;
+pub mod read_file;
 pub mod set;
 pub mod use_skill;
 pub mod wait;
+pub mod write_file;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +36,9 @@ pub static KINDS: &[&dyn Kind] = &[
     &approval::ApprovalKind,
     &wait::WaitKind,
     &use_skill::UseSkill,
+    &command::CommandKind,
+    &read_file::ReadFileKind,
+    &write_file::WriteFileKind,
     &notebook::plain::ADD,
     &notebook::exec::ExecKind,
     &notebook::plain::IS_THINKING,

@@ -67,7 +67,7 @@ impl Kind for ProjectKind {
             CustomBody::Command(_) => vec![],
         };
         checker.runs(&self.custom, skill_arguments(entries), used_outputs);
-        let needs = if self.custom.has_command() { vec![COMMAND] } else { vec![] };
+        let needs = if self.custom.has_command() { vec![COMMAND.to_owned()] } else { vec![] };
         checker.describe(ActionProperties {
             max_rounds: 1,
             outputs: outputs.len(),

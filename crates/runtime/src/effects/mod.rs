@@ -3,5 +3,7 @@
 
 pub mod behavior_server;
 pub mod behaviors;
+pub mod commands;
+pub mod files;
 pub mod permissions;
 pub mod process;

@@ -27,10 +27,12 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug)]
 pub struct ProcessRequest<'a> {
-    /// The program and its arguments, as configured: they must not contain text of a model, a server or a person. A name
-    /// without `/` is looked up in `PATH`; a relative path starts at `directory`.
+    /// The program, as the author wrote it, and its arguments, which no shell interprets. A name without `/` is looked up in
+    /// `PATH`; a relative path starts at `directory`.
     pub command: &'a [String],
     pub directory: &'a Path,
+    /// The directory in which it runs.
+    pub working_directory: &'a Path,
     /// Its standard input.
     pub input: &'a [u8],
     /// Its environment variables. It inherits none.
@@ -110,7 +112,7 @@ fn spawn(request: &ProcessRequest<'_>) -> Result<Child, StartError> {
     // The meaning of a relative path would otherwise depend on the system.
     let path = if program.contains('/') { request.directory.join(program) } else { PathBuf::from(program) };
     let mut command = Command::new(path);
-    command.args(arguments).current_dir(request.directory).process_group(0).kill_on_drop(true);
+    command.args(arguments).current_dir(request.working_directory).process_group(0).kill_on_drop(true);
     let input = input_file(request.input).map_err(|error| {
         start_error(
             msg!("the input of the program `{program}` cannot be written to a temporary file: {error}"),
@@ -122,11 +124,15 @@ fn spawn(request: &ProcessRequest<'_>) -> Result<Child, StartError> {
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => start_error(
             msg!("the program `{program}` was not found"),
-            "install it, or correct its name in bcc-script.toml; paths are relative to the project directory",
+            "install it, or correct its name; paths are relative to the project directory",
         ),
         std::io::ErrorKind::PermissionDenied => start_error(
             msg!("no permission to run the program `{program}`"),
             "make the file executable (`chmod +x`), or put the program that reads it first",
+        ),
+        std::io::ErrorKind::ArgumentListTooLong => start_error(
+            msg!("the arguments of the program `{program}` are too long"),
+            "give it long text on its standard input",
         ),
         _ => start_error(
             msg!("the program `{program}` cannot be started: {error}"),

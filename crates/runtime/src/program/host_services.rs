@@ -1,10 +1,12 @@
-//! The host services of a session: permissions, kernel, behavior servers.
+//! The host services of a session: permissions, kernel, commands, files, behavior servers.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::effects::behaviors::{BehaviorServer, ResponseStream, ServerError};
+use crate::effects::commands::{Commands, NoCommands};
+use crate::effects::files::{NoFiles, ProjectFiles};
 use crate::effects::permissions::Permissions;
 use crate::notebook::kernel::contract::{Kernel, NoKernel};
 
@@ -30,6 +32,8 @@ impl BehaviorServers for NoServers {
 pub struct HostServices {
     pub permissions: Arc<Permissions>,
     pub kernel: Arc<dyn Kernel>,
+    pub commands: Arc<dyn Commands>,
+    pub files: Arc<dyn ProjectFiles>,
     pub servers: Arc<dyn BehaviorServers>,
     /// Responses of these servers that are still being received.
     pub pending_responses: Arc<PendingResponses>,
@@ -61,6 +65,8 @@ impl Default for HostServices {
         Self {
             permissions: Arc::default(),
             kernel: Arc::new(NoKernel::default()),
+            commands: Arc::new(NoCommands),
+            files: Arc::new(NoFiles),
             servers: Arc::new(NoServers),
             pending_responses: Arc::default(),
         }

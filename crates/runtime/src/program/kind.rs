@@ -79,6 +79,11 @@ pub trait Kind: Sync {
         true
     }
 
+    /// The options of its actions next to `config` (`timeout`, `retry`). Kinds with effects outside the session have them.
+    fn step_options(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Reads and checks its `config`. Unknown keys are reported by the caller, which finishes `fields`.
     ///
     /// Returns `None` if something was wrong; all problems are reported through `fields`.
@@ -101,8 +106,8 @@ pub struct ActionProperties {
     /// Whether it always jumps elsewhere or runs nested actions, and never continues directly.
     pub always_branches: bool,
     pub outputs: usize,
-    /// The permissions that it needs (`allow` of bcc-script.toml): `exec`, `command`.
-    pub needs: Vec<&'static str>,
+    /// The permissions that it needs (`allow` of bcc-script.toml): `exec`, `command`, `command:git`, …
+    pub needs: Vec<String>,
 }
 
 /// An argument of a call of a skill.

@@ -105,7 +105,7 @@ impl ProgressSuggestion {
 }
 
 /// The JSON pointer of the error message in an outcome.
-const ERROR_MESSAGE: &str = "/metadata/error_message";
+pub(crate) const ERROR_MESSAGE: &str = "/metadata/error_message";
 
 /// The result of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -10,6 +10,7 @@ use crate::program::limits::{Budget, ForEach, Priority, Strategy};
 use crate::program::route_table::{RouteTable, Trigger};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::interrupted::OnInterrupted;
+use bcc_lang::script::step_options::StepOptions;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::templates::Templates;
@@ -43,7 +44,7 @@ pub struct Program {
     pub budget: Budget,
     pub custom: BTreeMap<String, CustomKind>,
     /// The permissions required before it starts (`allow` of bcc-script.toml), each with the first action that needs it.
-    pub needs: BTreeMap<&'static str, ActionNeedingPermission>,
+    pub needs: BTreeMap<String, ActionNeedingPermission>,
     pub kernel: KernelSettings,
     /// Every skill that may be called or inserted, by id: those of the script, of its paths and of the project.
     pub skills: BTreeMap<String, Skill>,
@@ -137,4 +138,5 @@ pub struct ProgramStep {
     pub routes: RouteTable,
     /// How an interrupted external effect of it is handled.
     pub on_interrupted: OnInterrupted,
+    pub options: StepOptions,
 }

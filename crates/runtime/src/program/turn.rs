@@ -24,6 +24,7 @@ use crate::program::work::{TurnWork, VariableWrite};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::expr::truth::Truth;
 use bcc_lang::script::interrupted::OnInterrupted;
+use bcc_lang::script::step_options::StepOptions;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 use bcc_lang::value::exact::ExactValue;
@@ -98,6 +99,7 @@ pub struct TurnResources<'a> {
     pub push_backs: u32,
     /// How the author wants an open effect that is not due to be handled.
     pub on_interrupted: OnInterrupted,
+    pub options: &'a StepOptions,
 }
 
 impl<'a> Deref for Turn<'a> {
@@ -168,6 +170,15 @@ impl<'a> Turn<'a> {
         let rendered = self.rendered(text, names);
         self.report_warnings(names);
         rendered
+    }
+
+    /// `text` for a program or a file: unlike in texts for people, a line end at its end is a part of it.
+    pub(crate) fn exact_text(&self, text: &Text, names: &TemplateNames) -> Result<String, ActionError> {
+        let mut rendered = self.text(text, names)?;
+        if text.source().ends_with('\n') {
+            rendered.push('\n');
+        }
+        Ok(rendered)
     }
 
     fn rendered(&self, text: &Text, names: &TemplateNames) -> Result<String, ActionError> {

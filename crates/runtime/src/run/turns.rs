@@ -136,6 +136,7 @@ impl Session {
             effect: frame.effect.as_ref(),
             effect_is_due: frame.effect.as_ref().is_some_and(|effect| self.is_due(&effect.id)),
             on_interrupted: position.step.on_interrupted,
+            options: &position.step.options,
         }
     }
 
@@ -444,6 +445,7 @@ impl Session {
             effect: None,
             effect_is_due: false,
             on_interrupted: position.step.on_interrupted,
+            options: &position.step.options,
         };
         let turn = Turn::new(resources, self.scopes.clone());
         turn.in_round(frame.round.unwrap_or(1));

@@ -2,6 +2,7 @@
 
 pub mod cases;
 pub mod dialogue;
+pub mod effects;
 pub mod expect;
 pub mod expected_counts;
 pub mod pattern;

@@ -11,6 +11,7 @@ use crate::script::findings::Findings;
 use crate::script::limits::{WrittenBudget, budget};
 use crate::script::test::cases::{CaseValues, cases, filled, unused};
 use crate::script::test::dialogue::{DialogueStep, Persona, item, persona};
+use crate::script::test::effects::{CommandResults, commands, files};
 use crate::script::test::expect::{Expect, expect};
 use crate::script::test::replies::{Model, Replies, model, monitor};
 use crate::script::test::snapshot::{SnapshotSetting, snapshot};
@@ -27,9 +28,9 @@ pub const MAX_CHECKED_CASES: usize = 200;
 pub(crate) const DEFAULT_TURNS: u32 = 200;
 
 /// The fields at the root of a test.
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 18] = [
     "script", "model", "monitor", "vars", "user_id", "scheme", "clock", "seed", "budget", "turns", "strict", "user",
-    "for", "dialogue", "expect", "snapshot",
+    "for", "dialogue", "expect", "snapshot", "commands", "files",
 ];
 
 /// A test, or one case of it.
@@ -65,6 +66,10 @@ pub struct WrittenTest {
     pub dialogue: Vec<DialogueStep>,
     /// `snapshot`: the parts of the conversation that are compared with their stored form, and the position of the field.
     pub snapshot: Option<Spanned<Vec<SnapshotSetting>>>,
+    /// `commands`: the results of actions that run programs. No program runs.
+    pub commands: Vec<CommandResults>,
+    /// `files`: the files that actions find, by path. No other file is read or written.
+    pub files: Vec<(Spanned<String>, String)>,
     /// `expect`: what must hold at the end.
     pub expect: Option<Expect>,
 }
@@ -195,6 +200,8 @@ fn read(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<
         persona,
         dialogue,
         snapshot: snapshots(&fields),
+        commands: commands(&fields),
+        files: files(&fields),
         expect: fields.take("expect").and_then(|node| expect(node, &fields)),
     };
     Some(test)

@@ -264,7 +264,15 @@ async fn run_command(
     let timeout = kind.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let directory = permissions.directory.as_path();
     let variables = &permissions.variables.of(&kind.name);
-    let result = run(&ProcessRequest { command, directory, input: input.as_bytes(), variables, timeout }).await;
+    let result = run(&ProcessRequest {
+        command,
+        directory,
+        working_directory: directory,
+        input: input.as_bytes(),
+        variables,
+        timeout,
+    })
+    .await;
     let command_name = msg!("the command {} `{}`", part.word(), kind.name);
     let result = match result {
         Ok(result) => result,

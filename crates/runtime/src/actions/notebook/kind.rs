@@ -35,7 +35,7 @@ struct StoredState {
 }
 
 pub fn described(runs: bool) -> ActionProperties {
-    let needs = if runs { vec![NEEDS_EXEC] } else { vec![] };
+    let needs = if runs { vec![NEEDS_EXEC.to_owned()] } else { vec![] };
     ActionProperties { max_rounds: 1, needs, ..ActionProperties::default() }
 }
 

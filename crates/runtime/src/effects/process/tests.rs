@@ -16,7 +16,15 @@ async fn run_in(
 ) -> Result<ProcessResult, StartError> {
     let path = std::env::var("PATH").unwrap_or_default();
     let variables = BTreeMap::from([("PATH".to_owned(), path), ("GIVEN".to_owned(), "given".to_owned())]);
-    run(&ProcessRequest { command, directory, input, variables: &variables, timeout: limit }).await
+    run(&ProcessRequest {
+        command,
+        directory,
+        working_directory: directory,
+        input,
+        variables: &variables,
+        timeout: limit,
+    })
+    .await
 }
 
 async fn ran(text: &str, input: &[u8], limit: Duration) -> ProcessResult {

@@ -1,0 +1,271 @@
+//! Reads and writes files of a project for its scripts: none outside of it, and none on which its trust depends.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+
+use crate::config::config::Config;
+use crate::files::create::create;
+use crate::files::within::{read_within, replace_within, resolve_within};
+use crate::files::write::folder_of;
+use crate::project::CONFIG_FILE;
+use crate::trust::FileHashes;
+use crate::trust::covered::{covered_files, may_run_by_name, name_in};
+use bcc_runtime::effects::files::{FileError, ProjectFiles, WriteMode};
+
+/// The maximum size of a file to which a script appends, in bytes.
+const MAX_APPENDED_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The start of a database: it may be the store of sessions, or that of another program.
+const DATABASE: &[u8] = b"SQLite format 3\0";
+
+/// The files of one project.
+pub(crate) struct ScriptFiles {
+    config: Config,
+    /// The files that the trust of the project covers, from the first write on.
+    covered: OnceLock<Result<FileHashes, Message>>,
+}
+
+impl ScriptFiles {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self { config: config.clone(), covered: OnceLock::new() }
+    }
+
+    /// Refuses to write what may run or what decides what may run.
+    fn check_writable(&self, root: &Path, inside: &Path) -> Result<(), FileError> {
+        if may_run_by_name(inside) {
+            let help = "write a data file, such as `.txt`, `.md`, `.csv` or `.json`";
+            return Err(error(
+                "a script cannot write files that may run or that are scripts, templates or schemas",
+                help,
+            ));
+        }
+        let path = root.join(inside);
+        let covered = self.covered.get_or_init(|| Ok(covered_files(root, &self.config)?.unwrap_or_default()));
+        let covered = covered.as_ref().map_err(|reason| FileError { message: reason.clone(), help: None })?;
+        if covered.contains_key(&name_in(root, &path)) || is_executable(&path) {
+            let help = "write another file";
+            return Err(error("the trust in the project covers this file, because it may run", help));
+        }
+        let is_database =
+            read_within(root, &path, DATABASE.len() as u64).is_ok_and(|start| start.starts_with(DATABASE));
+        if is_database {
+            return Err(error("the file is a database", "write another file"));
+        }
+        Ok(())
+    }
+}
+
+impl ProjectFiles for ScriptFiles {
+    fn read(&self, root: &Path, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+        let (root, inside) = resolve(root, path)?;
+        let bytes = read_within(&root, &root.join(inside), max_bytes).map_err(|error| of_system(&error))?;
+        if bytes.len() as u64 > max_bytes {
+            let message = msg!("it is larger than {max_bytes} bytes");
+            return Err(FileError {
+                message,
+                help: Some(Message::word("increase `max_bytes`, or read a smaller file")),
+            });
+        }
+        Ok(bytes)
+    }
+
+    fn write(&self, root: &Path, path: &str, bytes: &[u8], mode: WriteMode) -> Result<(), FileError> {
+        let (root, inside) = resolve(root, path)?;
+        self.check_writable(&root, &inside)?;
+        let path = root.join(&inside);
+        let write = |bytes: &[u8]| replace_within(&root, &path, bytes).map_err(|error| of_system(&error));
+        match mode {
+            WriteMode::Replace => write(bytes),
+            WriteMode::Append => {
+                let mut content = match read_within(&root, &path, MAX_APPENDED_BYTES) {
+                    Ok(content) => content,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => vec![],
+                    Err(error) => return Err(of_system(&error)),
+                };
+                if content.len() as u64 + bytes.len() as u64 > MAX_APPENDED_BYTES {
+                    let message = msg!("it would be larger than {MAX_APPENDED_BYTES} bytes");
+                    return Err(FileError { message, help: Some(Message::word("write another file")) });
+                }
+                content.extend_from_slice(bytes);
+                write(&content)
+            }
+            WriteMode::Create => {
+                let created = fs::create_dir_all(folder_of(&path)).and_then(|()| create(&path, bytes));
+                match created.map_err(|error| of_system(&error))? {
+                    true => Ok(()),
+                    false => Err(error("it exists already", "remove it, choose another name, or use `mode: replace`")),
+                }
+            }
+        }
+    }
+}
+
+fn error(message: &'static str, help: &'static str) -> FileError {
+    FileError { message: Message::word(message), help: Some(Message::word(help)) }
+}
+
+fn of_system(error: &io::Error) -> FileError {
+    let help =
+        (error.kind() == io::ErrorKind::NotFound).then(|| Message::word("paths are relative to the project directory"));
+    FileError { message: error.to_message(), help }
+}
+
+/// The real path of the project, and that of the file relative to it, whether or not it exists. Links are followed inside the
+/// project only.
+fn resolve(root: &Path, path: &str) -> Result<(PathBuf, PathBuf), FileError> {
+    let outside =
+        || error("it leads out of the project", "write a path in the project, relative to the project, without `..`");
+    let path = Path::new(path);
+    let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    if !path.components().all(is_inside) || path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(outside());
+    }
+    let real_root = fs::canonicalize(root).map_err(|error| of_system(&error))?;
+    let path = real_root.join(path);
+    // What does not exist yet is below something that does.
+    let existing = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(&real_root);
+    let missing = path.strip_prefix(existing).map_err(|_| outside())?;
+    let real = resolve_within(&real_root, existing).map_err(|error| of_system(&error))?;
+    let real = if missing.as_os_str().is_empty() { real } else { real.join(missing) };
+    let inside = real.strip_prefix(&real_root).map_err(|_| outside())?.to_path_buf();
+    if inside.file_name().is_none() {
+        return Err(error("it is the directory of the project", "write the path of a file"));
+    }
+    let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    if inside.components().any(is_hidden) || inside.file_name() == Some(OsStr::new(CONFIG_FILE)) {
+        let help = "use a file whose path has no name that starts with `.`";
+        return Err(error("scripts cannot use hidden files and folders and the configuration", help));
+    }
+    Ok((real_root, inside))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    const EXECUTE: u32 = 0o111;
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & EXECUTE != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::config::parse;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn files() -> ScriptFiles {
+        ScriptFiles::new(&parse("bcc-script.toml", "[project]\nallow = [\"command\", \"write_file\"]\n").unwrap())
+    }
+
+    fn project() -> (tempfile::TempDir, PathBuf) {
+        let outer = tempfile::tempdir().unwrap();
+        let root = outer.path().join("project");
+        fs::create_dir_all(root.join("data")).unwrap();
+        fs::create_dir_all(outer.path().join("other")).unwrap();
+        fs::create_dir_all(root.join(".bcc")).unwrap();
+        fs::write(outer.path().join("other/secret"), "secret").unwrap();
+        for (name, text) in [
+            ("data/a.txt", "a"),
+            (".bcc/store.txt", "x"),
+            ("bcc-script.toml", ""),
+            ("plain", "runs"),
+            ("tool", "x"),
+            ("s.yaml", "{ action_type: command, config: { command: [sh, plain] } }"),
+            ("sessions", "SQLite format 3\0…"),
+        ] {
+            fs::write(root.join(name), text).unwrap();
+        }
+        fs::set_permissions(root.join("tool"), fs::Permissions::from_mode(0o755)).unwrap();
+        symlink("../other/secret", root.join("out")).unwrap();
+        symlink("../other", root.join("outer")).unwrap();
+        symlink(".bcc", root.join("hidden")).unwrap();
+        symlink("s.yaml", root.join("script.txt")).unwrap();
+        symlink("data/a.txt", root.join("link.txt")).unwrap();
+        (outer, root)
+    }
+
+    /// What is refused for reading and for writing.
+    const OUTSIDE: [&str; 11] = [
+        "../other/secret",
+        "data/../../other/secret",
+        "/etc/passwd",
+        "out",
+        "outer/secret",
+        "outer/new",
+        "hidden/store.txt",
+        ".bcc/store.txt",
+        "bcc-script.toml",
+        "",
+        ".",
+    ];
+
+    #[test]
+    fn only_files_of_the_project_are_read() {
+        let (_outer, root) = project();
+        for name in ["data/a.txt", "./data/./a.txt", "link.txt"] {
+            assert_eq!(files().read(&root, name, 1).unwrap(), b"a", "{name}");
+        }
+        for name in OUTSIDE.into_iter().chain(["missing", "data", "data/a.txt/b"]) {
+            let error = files().read(&root, name, 100).unwrap_err().message.to_string();
+            assert!(!error.contains("secret"), "{name}: {error}");
+        }
+        let error = files().read(&root, "s.yaml", 10).unwrap_err().message.to_string();
+        assert_eq!(error, "it is larger than 10 bytes");
+    }
+
+    #[test]
+    fn files_that_may_run_and_files_outside_are_not_written() {
+        let (outer, root) = project();
+        let refused = [
+            "s.yaml",
+            "script.txt",
+            "new.yml",
+            "new.py",
+            "run.sh",
+            "Makefile",
+            "_system/config/x.md",
+            "schemas/replies/x.json",
+            "plain",
+            "tool",
+            "sessions",
+            ".git/config",
+            "sub/bcc-script.toml",
+            "data",
+        ];
+        for mode in [WriteMode::Replace, WriteMode::Append, WriteMode::Create] {
+            for name in OUTSIDE.iter().chain(&refused) {
+                assert!(files().write(&root, name, b"new", mode).is_err(), "{name} {mode:?}");
+            }
+        }
+        assert_eq!(fs::read_to_string(outer.path().join("other/secret")).unwrap(), "secret");
+        assert_eq!(fs::read_dir(outer.path().join("other")).unwrap().count(), 1);
+        for (name, text) in [("plain", "runs"), (".bcc/store.txt", "x"), ("bcc-script.toml", "")] {
+            assert_eq!(fs::read_to_string(root.join(name)).unwrap(), text, "{name}");
+        }
+        assert!(!root.join("new.py").exists() && !root.join(".git").exists() && !root.join("_system").exists());
+    }
+
+    #[test]
+    fn files_are_replaced_appended_to_and_created_with_their_permissions() {
+        let (_outer, root) = project();
+        let text = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+        fs::set_permissions(root.join("data/a.txt"), fs::Permissions::from_mode(0o640)).unwrap();
+        files().write(&root, "link.txt", b"b", WriteMode::Replace).unwrap();
+        files().write(&root, "data/a.txt", b"c", WriteMode::Append).unwrap();
+        assert_eq!(text("data/a.txt"), "bc");
+        assert!(root.join("link.txt").is_symlink());
+        assert_eq!(root.join("data/a.txt").metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        files().write(&root, "new/deep/x.json", b"{}", WriteMode::Create).unwrap();
+        files().write(&root, "log.txt", b"one", WriteMode::Append).unwrap();
+        let error = files().write(&root, "new/deep/x.json", b"[]", WriteMode::Create).unwrap_err();
+        assert_eq!((error.message.to_string().as_str(), text("new/deep/x.json").as_str()), ("it exists already", "{}"));
+        assert_eq!(text("log.txt"), "one");
+        let names = fs::read_dir(root.join("data")).unwrap().count();
+        assert_eq!(names, 1, "no temporary file is left");
+    }
+}

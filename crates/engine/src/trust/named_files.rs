@@ -1,0 +1,62 @@
+//! Finds the files that actions of the type `command` name in a script: they may run, whatever they are called.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bcc_lang::source::compose::parse;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::{NodeKind, YamlNode};
+use bcc_runtime::program::custom::COMMAND;
+
+/// The separators between the words of a shell command.
+const SHELL_SEPARATORS: [char; 12] = ['\'', '"', ';', '|', '&', '(', ')', '<', '>', '`', '$', '='];
+
+/// The paths that the commands in a YAML file may mean, as the program or as an argument, whether or not there are such files.
+/// Words with variables are left out: what they mean is not known.
+pub(crate) fn named_by_script(directory: &Path, text: &[u8]) -> Vec<PathBuf> {
+    // Most files are not worth parsing.
+    let Some(text) = std::str::from_utf8(text).ok().filter(|text| text.contains(COMMAND)) else { return vec![] };
+    let Some(root) = parse(&Arc::new(SourceFile::new("", text))).root else { return vec![] };
+    let mut paths = Vec::new();
+    // Aliases repeat nodes, possibly very often.
+    let mut visited = HashSet::new();
+    let mut pending = vec![&root];
+    while let Some(node) = pending.pop() {
+        if !visited.insert(Arc::as_ptr(node)) {
+            continue;
+        }
+        match &node.kind {
+            NodeKind::Sequence(items) => pending.extend(items),
+            NodeKind::Mapping(entries) => {
+                pending.extend(entries.iter().map(|entry| &entry.value));
+                if node.get("action_type").and_then(|kind| kind.as_scalar()).is_some_and(|kind| kind.text == COMMAND)
+                    && let Some(config) = node.get("config")
+                {
+                    add_paths(directory, config, &mut paths);
+                }
+            }
+            NodeKind::Scalar(_) => {}
+        }
+    }
+    paths
+}
+
+fn add_paths(directory: &Path, config: &YamlNode, paths: &mut Vec<PathBuf>) {
+    let folder = config.get("cwd").and_then(|cwd| cwd.as_scalar()).map(|cwd| directory.join(&cwd.text));
+    let mut add = |word: &str| {
+        if !word.is_empty() {
+            paths.push(directory.join(word));
+            paths.extend(folder.as_ref().map(|folder| folder.join(word)));
+        }
+    };
+    match config.get("command").map(|command| &command.kind) {
+        Some(NodeKind::Sequence(words)) => {
+            words.iter().filter_map(|word| word.as_scalar()).for_each(|word| add(&word.text));
+        }
+        Some(NodeKind::Scalar(script)) => {
+            script.text.split(|c: char| c.is_whitespace() || SHELL_SEPARATORS.contains(&c)).for_each(add);
+        }
+        Some(NodeKind::Mapping(_)) | None => {}
+    }
+}
