@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::reply::repair::characters::{closing, is_json_space, is_quote, is_space, is_word, plain};
+use crate::reply::repair::characters::{closing, is_json_space, is_space, is_word, plain};
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::items::{AfterBracket, BracketRepair};
 use crate::reply::repair::quote_error::{QuoteError, QuoteReading};
@@ -194,11 +194,19 @@ impl<'t> Parser<'t> {
             }
             comma = None;
             let had_bare = std::mem::take(&mut self.bare_text);
-            match self.member(depth) {
+            let had_unlikely_key = std::mem::take(&mut self.unlikely_key);
+            let member = self.member(depth);
+            let is_unlikely = self.unlikely_key;
+            self.unlikely_key |= had_unlikely_key;
+            match member {
                 Ok((key, value)) => {
                     if members.insert(key, value).is_some() {
                         self.add_repair(RepairKind::RepeatedKey, start)?;
                     }
+                }
+                // The rest of the text may have been taken for a key.
+                Err(Stop::Cut) if is_unlikely => {
+                    return Err(Stop::Rejected("it is not clear where a key ends", start));
                 }
                 Err(Stop::Cut) => return self.truncated(members, depth, Some(start)),
                 Err(rejection) => return Err(rejection),
@@ -322,12 +330,12 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `key`, whose opening quote is at `start`, without unescaped line ends next to its quotes, if it is a name.
+    /// `key`, whose opening quote is at `start`, without unescaped line ends and spaces next to its quotes, if it is a name.
     fn without_line_ends(&self, key: String, start: usize) -> String {
-        let raw = self.text.get(start..self.at).unwrap_or_default().trim_matches(is_quote);
-        let name = raw.trim_matches(is_json_space);
+        let raw = self.text.get(start..self.at).unwrap_or_default();
+        let name = key.trim_matches(is_json_space);
         let is_name = !name.is_empty() && name.chars().all(is_word);
-        if is_name && raw.contains('\n') { name.to_owned() } else { key }
+        if is_name && raw.contains('\n') && !raw.contains('\\') { name.to_owned() } else { key }
     }
 
     fn skip_word(&mut self) {

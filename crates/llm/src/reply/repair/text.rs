@@ -89,8 +89,7 @@ impl Parser<'_> {
                 '\0'..='\u{1f}' => self.take_control(&mut quoted, c)?,
                 _ if self.ends(&mut quoted, c)? => {
                     if !quoted.unclosed_end {
-                        // In a list, the quote may start the item of this line.
-                        if quoted.location == RepairLocation::Item && self.starts_line() && quoted.control {
+                        if quoted.location == RepairLocation::Item && quoted.control && self.may_start_item(c) {
                             return Err(Stop::Rejected("it is not clear where the string ends", quoted.start));
                         }
                         self.bump();
@@ -346,9 +345,21 @@ impl Parser<'_> {
         self.add_repair(RepairKind::RawQuote, self.at)
     }
 
-    /// Whether only spaces are before the current position on its line.
-    fn starts_line(&self) -> bool {
-        self.text.get(..self.at).is_some_and(|before| before.trim_end_matches([' ', '\t']).ends_with('\n'))
+    /// Whether the current quote `c` may start an item instead of ending the one before, whose closing quote is then missing: it is the
+    /// first character of its line, and the next quote on this line may end an item.
+    fn may_start_item(&mut self, c: char) -> bool {
+        if !self.text.get(..self.at).is_some_and(|before| before.trim_end_matches([' ', '\t']).ends_with('\n')) {
+            return false;
+        }
+        let inside = self.at + c.len_utf8();
+        let line = self.text.get(inside..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let mut escaped = false;
+        let end = line.find(|other| {
+            let is_quote = other == c && !escaped;
+            escaped = other == '\\' && !escaped;
+            is_quote
+        });
+        end.is_some_and(|end| self.ends_string(inside + end + c.len_utf8(), RepairLocation::Item))
     }
 
     /// Whether another quote `c` follows the current one after spaces, and ends the string.
