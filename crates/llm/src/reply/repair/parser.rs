@@ -43,6 +43,8 @@ pub(super) struct Parser<'t> {
     pub(super) wide: bool,
     /// Whether the end of a string was determined from the text after it; then no quotes may follow the object.
     pub(super) guessed: bool,
+    /// Whether a string or key ends at a quote of another kind than the one that starts it.
+    pub(super) mixed_quotes: bool,
     /// Whether a string of one word has no quotes.
     pub(super) bare_text: bool,
     /// Whether a key contains syntax, so that it may be the rest of a string.
@@ -67,6 +69,7 @@ impl<'t> Parser<'t> {
             numbers: Vec::new(),
             wide: false,
             guessed: false,
+            mixed_quotes: false,
             bare_text: false,
             unlikely_key: false,
             bracket,
@@ -119,7 +122,8 @@ impl<'t> Parser<'t> {
                 ]
                 .into_iter()
                 .any(has));
-        if is_unlikely || (self.guessed && self.repairs.iter().any(ambiguous)) {
+        let is_mixed = self.mixed_quotes && (has(RepairKind::RawQuote) || has(RepairKind::DoubleEncoded));
+        if is_unlikely || is_mixed || (self.guessed && self.repairs.iter().any(ambiguous)) {
             return Err(Stop::Rejected("too much is missing to determine where its strings end", start));
         }
         self.check_quote_error(start)?;

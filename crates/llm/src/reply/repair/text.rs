@@ -274,6 +274,7 @@ impl Parser<'_> {
         };
         if ends {
             self.guessed = true;
+            self.mixed_quotes = true;
             self.add_repair(RepairKind::OtherQuotes, self.at)?;
         }
         Ok(ends)
@@ -428,8 +429,9 @@ impl Quoted {
             self.raw_quotes > 0 && self.text.get(self.before_quotes..).is_none_or(|text| text.contains(colon));
         // A string that ends like an object probably contains the end of the object.
         let closed = self.text.trim_end_matches(|c| is_space(c) || c == '`').ends_with(['}', '｝']);
+        let is_end = self.text.chars().all(|c| is_space(c) || matches!(plain(c), '}' | ']' | '`'));
         let swallowed = match self.location {
-            _ if closed && (may_contain_fields || self.open != '"') => true,
+            _ if closed && (may_contain_fields || self.open != '"' || is_end) => true,
             RepairLocation::Key => !self.text.chars().all(|c| is_word(c) || is_space(c)),
             _ => may_contain_fields || (self.open != '"' && self.nested > 0),
         };
