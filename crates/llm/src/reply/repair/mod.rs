@@ -184,7 +184,7 @@ fn object_at(text: &str, start: usize) -> Result<RepairedText, Rejection> {
         let end = start + length;
         // The text that contains the object is a field or an item of something larger.
         if Lookahead::new(text, end, true).after_space().is_some_and(|c| matches!(plain(c), ',' | ':' | '}' | ']')) {
-            return Err(("more follows its closing quote", end));
+            return Err(("more follows its closing brace", end));
         }
         let repairs = vec![RepairRecord { kind: RepairKind::DoubleEncoded, at: start }];
         return Ok(RepairedText { object, digits: None, repairs, end });

@@ -201,7 +201,8 @@ impl<'t> Parser<'t> {
             let had_unlikely_key = std::mem::take(&mut self.unlikely_key);
             let member = self.member(depth);
             let is_unlikely = self.unlikely_key;
-            self.unlikely_key |= had_unlikely_key;
+            // Of a field that is cut off, only the keys that lead to its end count.
+            self.unlikely_key |= had_unlikely_key && (depth == 1 || member.is_ok());
             match member {
                 Ok((key, value)) => {
                     if members.insert(key, value).is_some() {
