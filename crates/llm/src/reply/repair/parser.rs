@@ -299,6 +299,10 @@ impl<'t> Parser<'t> {
         }
         // `content": …`: only the opening quote is missing.
         if matches!(self.peek(), Some('"' | '\'')) {
+            // A full-width comma before it may belong to it.
+            if self.text.get(..start).is_some_and(|before| before.trim_end_matches(is_space).ends_with('，')) {
+                return Err(Stop::Rejected("a key was expected", start));
+            }
             self.bump();
         }
         self.add_repair(RepairKind::UnquotedKey, start)?;
