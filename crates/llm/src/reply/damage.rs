@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, RngSeed, TestRunner};
+use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 
 use crate::reply::repair::record::RepairKind;
@@ -12,7 +12,7 @@ use crate::reply::strategies::parse;
 
 const OWN: &[&str] = &["safety_risk", "content", "EXIT", "BRIEF", "score", "list"];
 
-/// The number of replies, each damaged in every way. 5,000 replies (more than 200,000 damaged texts) were tested manually with BCC_DAMAGED_REPLIES.
+/// The number of replies, each damaged in every way. BCC_DAMAGED_REPLIES tests another number, and PROPTEST_RNG_SEED other replies.
 const REPLIES: usize = 300;
 
 /// A damage: its name, and the damaged text of a reply; `None` if it would not be damaged, or if the result would be ambiguous.
@@ -304,7 +304,7 @@ fn is_right(read: &Map<String, Value>, reply: &Reply, is_cut: bool) -> bool {
 
 #[test]
 fn a_damaged_reply_is_read_exactly_or_rejected_by_every_strategy() {
-    let mut runner = TestRunner::new(Config { rng_seed: RngSeed::Fixed(17), ..Config::default() });
+    let mut runner = TestRunner::new(Config::default());
     let replies = std::env::var("BCC_DAMAGED_REPLIES").ok().and_then(|count| count.parse().ok()).unwrap_or(REPLIES);
     // For each damage: damaged, read by the first three strategies, read with repair.
     let mut counts = BTreeMap::<&str, [usize; 3]>::new();
@@ -342,9 +342,13 @@ fn a_damaged_reply_is_read_exactly_or_rejected_by_every_strategy() {
     );
     assert!(counts.len() >= 40);
     // These can be read in one way only.
-    for name in ["fence", "reasoning in another tag", "reasoning in a channel", "encoded twice", "prose before"] {
-        let [all, plain, repaired] = counts[name];
-        assert!(repaired * 10 >= all * 9 && (name == "encoded twice" || plain * 10 >= all * 9), "{name}:\n{table}");
+    for name in ["fence", "reasoning in another tag", "reasoning in a channel", "prose before"] {
+        let [all, plain, _] = counts[name];
+        assert!(plain * 10 >= all * 9, "{name}:\n{table}");
+    }
+    for name in ["encoded twice", "raw line ends"] {
+        let [all, _, repaired] = counts[name];
+        assert!(repaired * 10 >= all * 9, "{name}:\n{table}");
     }
     for name in [
         "a comment before a comma",

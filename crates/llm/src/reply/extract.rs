@@ -33,7 +33,7 @@ pub fn object(text: &str, own: &[&str]) -> Result<(Map<String, Value>, Option<Di
     if reply.is_empty() && skipped > 0 {
         return Err(Message::word("the text ends in the middle of its reasoning"));
     }
-    let mut search = Search { own, prose: String::new(), found: None, abandoned: false };
+    let mut search = Search { own, prose: String::new(), found: None, abandoned: false, drafts_end: 0 };
     search.run(reply, skipped)?;
     let Some(object) = search.found else { return Err(Message::word("there is no JSON object in the text")) };
     // What closes the draft would show that the object is inside it.
@@ -51,6 +51,9 @@ struct Search<'a> {
     found: Option<(Map<String, Value>, Option<Digits>)>,
     /// Whether a draft before the object was given up.
     abandoned: bool,
+    /// The end of the reasoning after the object. What precedes it is judged as prose, because a tag inside a damaged text looks the
+    /// same, but an object in it is a draft.
+    drafts_end: usize,
 }
 
 impl Search<'_> {
@@ -62,6 +65,11 @@ impl Search<'_> {
             let inside = tail(text, start + 1).trim_start();
             let quoted = inside.starts_with(['"', '}']);
             match object_at(text, start) {
+                Ok((_, end)) if start < self.drafts_end => {
+                    self.prose.push(surroundings::OBJECT);
+                    at = end;
+                    continue;
+                }
                 Ok((object, end)) => {
                     self.take(object, text.get(start..end).unwrap_or_default())?;
                     at = end;
@@ -86,7 +94,8 @@ impl Search<'_> {
                 }
                 Err(_) => {}
             }
-            // A brace of the prose, `{name}`, or something that is not JSON: the rest of the text is searched only outside it.
+            // A brace of the prose, `{name}`, or something that is not JSON: the rest of the text is searched only outside it. After the
+            // object, it may be the rest of a damaged text.
             let end = match closing_brace(text, start) {
                 _ if braces > MAX_SKIPPED => None,
                 Some(end) => Some(end),
@@ -98,7 +107,7 @@ impl Search<'_> {
             };
             let Some(end) = end else { return Err(Message::word("there are too many braces that are not JSON")) };
             let skipped = text.get(start..end).unwrap_or_default();
-            if self.own.iter().any(|name| skipped.contains(name)) {
+            if self.found.is_some() || self.own.iter().any(|name| skipped.contains(name)) {
                 self.prose.push_str(skipped);
             }
             at = end;
@@ -112,13 +121,20 @@ impl Search<'_> {
             let rest = tail(text, *at);
             let brace = memchr(b'{', rest.as_bytes());
             let before = rest.get(..brace.unwrap_or(rest.len())).unwrap_or_default();
-            // Reasoning after the reply.
-            if let Some((start, end, Marker::Open(close))) = first_marker(before) {
+            if *at >= self.drafts_end
+                && let Some((start, end, Marker::Open(close))) = first_marker(before)
+            {
                 self.prose.push_str(before.get(..start).unwrap_or_default());
-                *at = match find_ignoring_case(tail(rest, end), close) {
+                let reasoning_end = match find_ignoring_case(tail(rest, end), close) {
                     Some(found) => *at + end + found + close.len(),
                     None => text.len(),
                 };
+                if self.found.is_some() {
+                    self.drafts_end = reasoning_end;
+                    *at += end;
+                } else {
+                    *at = reasoning_end;
+                }
                 continue;
             }
             self.prose.push_str(before);
@@ -295,6 +311,7 @@ mod tests {
             ("好的<think>{\"b\":2}</think>{\"a\":1}", "after prose and reasoning"),
             ("先想想 {\"b\":2} 然后\n</think>\n{\"a\":1}", "after reasoning whose opening tag is lost"),
             ("{\"a\":1}<think>{\"b\":2}</think>", "before a late reasoning"),
+            ("{\"a\":1}\n<think>{name}, or {\"a\":2}?", "before a late reasoning that does not end"),
             ("[{\"a\":1}]", "inside a list"),
         ];
         for (text, case) in table {
@@ -339,6 +356,12 @@ mod tests {
             "\"metadata\": {\"a\": 1}}",
             "{\"k\":1}},{\"content\":\"WRONG\"}]}",
             "{\"a\":2,} {\"a\":1}",
+            // A text with a quote that is not escaped, which ends the object too early; its rest looks like reasoning or like prose.
+            "{\"content\":\"one\"}<think> two\",\"b\":1}",
+            "{\"content\":\"one\"} two [THINK]\",\"b\":{\"c\":[\"three\"]}}",
+            "{\"content\":\"\"}<think>\",\"b\":\"</think>\"}",
+            "{\"content\":\"one\"}<think>two</think>three\",\"b\":[1]}",
+            "{\"content\":\"one\"}{\",\"b\":{\"c\":[\"d\\\"}{\"]}}",
             // An example and the reply, or only an example.
             "例如 {\"content\": \"…\"}：{\"content\": \"您好\"}",
             "```json\n{\"a\":1}\n```\n```json\n{\"a\":2}\n```",
@@ -369,6 +392,17 @@ mod tests {
         for unit in units.split('|') {
             let text = unit.repeat(BYTES / unit.len());
             let _ = object(&text, OWN);
+        }
+        for unit in [
+            "<think>",
+            "<think></think>",
+            "</think>",
+            "<think>{",
+            "<think>{}</think>",
+            "{x}<think>",
+            "<analysis>x{\"a\":1}",
+        ] {
+            let _ = object(&format!("{{\"a\":1}}{}", unit.repeat(BYTES / unit.len())), OWN);
         }
     }
 }

@@ -82,11 +82,10 @@ fn starts_broken_object(text: &str, brace: usize) -> bool {
 pub(crate) fn first_marker(text: &str) -> Option<(usize, usize, Marker)> {
     let tags = text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'<' | b'[' | 0xE2));
     let tag = tags.map(|(at, _)| at).find_map(|at| marker_at(text, at).map(|(end, marker)| (at, end, marker)));
-    let words = memmem::find(text.as_bytes(), FINAL_WORDS.as_bytes());
-    match (tag, words) {
-        (Some(tag), Some(words)) if tag.0 < words => Some(tag),
-        (_, Some(words)) => Some((words, words + FINAL_WORDS.len(), Marker::FinalChannel)),
-        (tag, None) => tag,
+    let before = tag.as_ref().and_then(|tag| text.get(..tag.0)).unwrap_or(text);
+    match memmem::find(before.as_bytes(), FINAL_WORDS.as_bytes()) {
+        Some(words) => Some((words, words + FINAL_WORDS.len(), Marker::FinalChannel)),
+        None => tag,
     }
 }
 

@@ -35,11 +35,7 @@ impl Parser<'_> {
         // Only the opening quote is missing.
         let closes = rest.get(end..).is_some_and(|after| after.starts_with('"')) && !text.ends_with(is_space);
         if closes {
-            // A comment, or white space that is written as an escape, may belong to it.
-            let before = self.text.get(..start).unwrap_or_default().trim_end_matches(is_space);
-            // After an empty item, its opening quote could be a doubled one: `"",a"`. The second of two commas may belong to it too.
-            let is_after_empty = before.ends_with("\"\",") || before.ends_with(",,");
-            if !before.ends_with([':', '=', ',', '[', '(', '>']) || is_after_empty {
+            if !self.has_certain_start(start, location) {
                 return Ok(None);
             }
             if !self.look_ahead(start + end + 1, |lookahead| lookahead.strictly().continues(location)) {
@@ -66,6 +62,23 @@ impl Parser<'_> {
         self.bare_text = true;
         self.at += text.len();
         Ok(Some(text.to_owned()))
+    }
+
+    /// Whether a text without its opening quote starts at `start`, and not before: it follows a colon, an opening bracket, or in a list
+    /// the comma after a list or an object. A comma after another item may belong to the text (`1,a"`), and so may the whole item before
+    /// it, whose closing quote is then not escaped (`"b",a"`), unless the text starts a line.
+    fn has_certain_start(&self, start: usize, location: RepairLocation) -> bool {
+        let before = self.text.get(..start).unwrap_or_default();
+        let value = before.trim_end_matches(is_space);
+        match (location, value.strip_suffix(',').map(|value| value.trim_end_matches(is_space))) {
+            (RepairLocation::Item, Some(item)) => {
+                let starts_line = before.get(value.len()..).is_some_and(|space| space.contains('\n'));
+                item.ends_with(['}', ']', ')']) || (starts_line && !item.ends_with(['[', '(', ',', '/']))
+            }
+            (RepairLocation::Item, None) => value.ends_with(['[', '(']),
+            // A comment, or white space that is written as an escape, may belong to it.
+            _ => value.ends_with([':', '=', '>']),
+        }
     }
 
     /// Whether several words in a list are one item: commas separate the items of the list, and no word is a number or a literal.
@@ -103,7 +116,7 @@ impl Parser<'_> {
                 ')' if self.tuples > 0 => return Some(offset),
                 // Otherwise only a closing quote can end it.
                 ',' if !self.ends_at_comma(start + offset, location) => {
-                    let quote = after.find(['"', '\n', '{', '}', '[', ']', ':'])?;
+                    let quote = after.find(['"', '\\', '\n', '{', '}', '[', ']', ':'])?;
                     if !after.get(quote..)?.starts_with('"') || location == RepairLocation::Item {
                         return None;
                     }

@@ -67,22 +67,22 @@ pub(super) fn starts(text: &str) -> bool {
     without_space(inside).starts_with("\\\"")
 }
 
-/// The object at the start of `text`, if it is encoded twice and complete.
-pub(super) fn object(text: &str) -> Option<Map<String, Value>> {
+/// The object at the start of `text`, if it is encoded twice and complete, and its length there.
+pub(super) fn object(text: &str) -> Option<(Map<String, Value>, usize)> {
     if !starts(text) {
         return None;
     }
-    let inside = if text.starts_with('"') {
+    let (inside, length) = if text.starts_with('"') {
         let mut stream = serde_json::Deserializer::from_str(text).into_iter::<String>();
-        stream.next()?.ok()?
+        (stream.next()?.ok()?, stream.byte_offset())
     } else {
         let end = text.rfind('}')?;
         let body = text.get(..=end)?;
         // Line ends between tokens may be unescaped. Inside strings they are invalid and are not removed.
         let body = body.replace('\r', "\\r").replace('\n', "\\n");
-        serde_json::from_str::<String>(&format!("\"{body}\"")).ok()?
+        (serde_json::from_str::<String>(&format!("\"{body}\"")).ok()?, text.len())
     };
-    serde_json::from_str(inside.trim()).ok()
+    Some((serde_json::from_str(inside.trim()).ok()?, length))
 }
 
 /// `text` without leading white space, which may be written as escapes.

@@ -180,9 +180,14 @@ fn starts_object(text: &str, start: usize) -> bool {
 
 /// The object at `start`. If parsing fails, its quotes are read in other ways ([`QuoteReading`]).
 fn object_at(text: &str, start: usize) -> Result<RepairedText, Rejection> {
-    if let Some(object) = encoded::object(text.get(start..).unwrap_or_default()) {
+    if let Some((object, length)) = encoded::object(text.get(start..).unwrap_or_default()) {
+        let end = start + length;
+        // The text that contains the object is a field or an item of something larger.
+        if Lookahead::new(text, end, true).after_space().is_some_and(|c| matches!(plain(c), ',' | ':' | '}' | ']')) {
+            return Err(("more follows its closing brace", end));
+        }
         let repairs = vec![RepairRecord { kind: RepairKind::DoubleEncoded, at: start }];
-        return Ok(RepairedText { object, digits: None, repairs, end: text.len() });
+        return Ok(RepairedText { object, digits: None, repairs, end });
     }
     match read(text, start, QuoteReading::Matching) {
         Ok(repaired) if !is_cut(&repaired) => Ok(repaired),

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::reply::repair::characters::{closing, is_json_space, is_quote, is_space, is_word, plain};
+use crate::reply::repair::characters::{closing, is_json_space, is_space, is_word, plain};
 use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::items::{AfterBracket, BracketRepair};
 use crate::reply::repair::quote_error::{QuoteError, QuoteReading};
@@ -43,6 +43,8 @@ pub(super) struct Parser<'t> {
     pub(super) wide: bool,
     /// Whether the end of a string was determined from the text after it; then no quotes may follow the object.
     pub(super) guessed: bool,
+    /// Whether a string or key ends at a quote of another kind than the one that starts it.
+    pub(super) mixed_quotes: bool,
     /// Whether a string of one word has no quotes.
     pub(super) bare_text: bool,
     /// Whether a key contains syntax, so that it may be the rest of a string.
@@ -67,6 +69,7 @@ impl<'t> Parser<'t> {
             numbers: Vec::new(),
             wide: false,
             guessed: false,
+            mixed_quotes: false,
             bare_text: false,
             unlikely_key: false,
             bracket,
@@ -119,7 +122,8 @@ impl<'t> Parser<'t> {
                 ]
                 .into_iter()
                 .any(has));
-        if is_unlikely || (self.guessed && self.repairs.iter().any(ambiguous)) {
+        let is_mixed = self.mixed_quotes && (has(RepairKind::RawQuote) || has(RepairKind::DoubleEncoded));
+        if is_unlikely || is_mixed || (self.guessed && self.repairs.iter().any(ambiguous)) {
             return Err(Stop::Rejected("too much is missing to determine where its strings end", start));
         }
         self.check_quote_error(start)?;
@@ -194,11 +198,20 @@ impl<'t> Parser<'t> {
             }
             comma = None;
             let had_bare = std::mem::take(&mut self.bare_text);
-            match self.member(depth) {
+            let had_unlikely_key = std::mem::take(&mut self.unlikely_key);
+            let member = self.member(depth);
+            let is_unlikely = self.unlikely_key;
+            // Of a field that is cut off, only the keys that lead to its end count.
+            self.unlikely_key |= had_unlikely_key && (depth == 1 || member.is_ok());
+            match member {
                 Ok((key, value)) => {
                     if members.insert(key, value).is_some() {
                         self.add_repair(RepairKind::RepeatedKey, start)?;
                     }
+                }
+                // The rest of the text may have been taken for a key.
+                Err(Stop::Cut) if is_unlikely => {
+                    return Err(Stop::Rejected("it is not clear where a key ends", start));
                 }
                 Err(Stop::Cut) => return self.truncated(members, depth, Some(start)),
                 Err(rejection) => return Err(rejection),
@@ -286,6 +299,10 @@ impl<'t> Parser<'t> {
         }
         // `content": …`: only the opening quote is missing.
         if matches!(self.peek(), Some('"' | '\'')) {
+            // A full-width comma before it may belong to it.
+            if self.text.get(..start).is_some_and(|before| before.trim_end_matches(is_space).ends_with('，')) {
+                return Err(Stop::Rejected("a key was expected", start));
+            }
             self.bump();
         }
         self.add_repair(RepairKind::UnquotedKey, start)?;
@@ -322,12 +339,12 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `key`, whose opening quote is at `start`, without unescaped line ends next to its quotes, if it is a name.
+    /// `key`, whose opening quote is at `start`, without unescaped line ends and spaces next to its quotes, if it is a name.
     fn without_line_ends(&self, key: String, start: usize) -> String {
-        let raw = self.text.get(start..self.at).unwrap_or_default().trim_matches(is_quote);
-        let name = raw.trim_matches(is_json_space);
+        let raw = self.text.get(start..self.at).unwrap_or_default();
+        let name = key.trim_matches(is_json_space);
         let is_name = !name.is_empty() && name.chars().all(is_word);
-        if is_name && raw.contains('\n') { name.to_owned() } else { key }
+        if is_name && raw.contains('\n') && !raw.contains('\\') { name.to_owned() } else { key }
     }
 
     fn skip_word(&mut self) {

@@ -250,8 +250,9 @@ proptest! {
             if !is_unambiguous(&value, unescaped_quotes(damage)) {
                 continue;
             }
-            // A line end next to the quotes of a key is dropped.
-            if damage == Damage::RawControls && has_key(&value, |key| key.starts_with('\n') || key.ends_with('\n')) {
+            // Line ends and spaces next to the quotes of a key are dropped.
+            let is_trimmed = |key: &str| key.contains('\n') && key.trim_matches([' ', '\t', '\n']) != key;
+            if damage == Damage::RawControls && has_key(&value, is_trimmed) {
                 continue;
             }
             let raw = damage_object(&object, damage);
@@ -265,6 +266,8 @@ proptest! {
     #[test]
     fn a_truncated_object_contains_only_complete_fields(object in any_object(), at in any::<prop::sample::Index>(), pretty in any::<bool>()) {
         let value = Value::Object(object.clone());
+        // A key that is cut after its brace, `"a: b}`, looks like a field without the closing quote of its key.
+        prop_assume!(!has_key(&value, |key| key.contains(':') && key.contains('}')));
         let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
         let cut: String = text.chars().take(at.index(text.chars().count())).collect();
         if let Ok((repaired, repairs)) = repair(&cut, &[]) {
@@ -368,7 +371,7 @@ fn other_cases_are_read_or_rejected() {
         let mut verdict = ("refused", String::new());
         // An empty text as the value of a text that is not one means that there is nothing to read.
         if expected == "" && !raw.contains("\"\"") && repair(raw, &[]).map_or(true, |(object, _)| object.is_empty()) {
-            *counts.entry("equal: nothing").or_default() += 1;
+            *counts.entry("nothing to read").or_default() += 1;
             continue;
         }
         for attempt in attempts {

@@ -89,8 +89,7 @@ impl Parser<'_> {
                 '\0'..='\u{1f}' => self.take_control(&mut quoted, c)?,
                 _ if self.ends(&mut quoted, c)? => {
                     if !quoted.unclosed_end {
-                        // In a list, the quote may start the item of this line.
-                        if quoted.location == RepairLocation::Item && self.starts_line() && quoted.control {
+                        if quoted.location == RepairLocation::Item && quoted.control && self.may_start_item(c) {
                             return Err(Stop::Rejected("it is not clear where the string ends", quoted.start));
                         }
                         self.bump();
@@ -275,6 +274,7 @@ impl Parser<'_> {
         };
         if ends {
             self.guessed = true;
+            self.mixed_quotes = true;
             self.add_repair(RepairKind::OtherQuotes, self.at)?;
         }
         Ok(ends)
@@ -346,9 +346,21 @@ impl Parser<'_> {
         self.add_repair(RepairKind::RawQuote, self.at)
     }
 
-    /// Whether only spaces are before the current position on its line.
-    fn starts_line(&self) -> bool {
-        self.text.get(..self.at).is_some_and(|before| before.trim_end_matches([' ', '\t']).ends_with('\n'))
+    /// Whether the current quote `c` may start an item instead of ending the one before, whose closing quote is then missing: it is the
+    /// first character of its line, and the next quote on this line may end an item.
+    fn may_start_item(&mut self, c: char) -> bool {
+        if !self.text.get(..self.at).is_some_and(|before| before.trim_end_matches([' ', '\t']).ends_with('\n')) {
+            return false;
+        }
+        let inside = self.at + c.len_utf8();
+        let line = self.text.get(inside..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let mut escaped = false;
+        let end = line.find(|other| {
+            let is_quote = other == c && !escaped;
+            escaped = other == '\\' && !escaped;
+            is_quote
+        });
+        end.is_some_and(|end| self.ends_string(inside + end + c.len_utf8(), RepairLocation::Item))
     }
 
     /// Whether another quote `c` follows the current one after spaces, and ends the string.
@@ -417,8 +429,9 @@ impl Quoted {
             self.raw_quotes > 0 && self.text.get(self.before_quotes..).is_none_or(|text| text.contains(colon));
         // A string that ends like an object probably contains the end of the object.
         let closed = self.text.trim_end_matches(|c| is_space(c) || c == '`').ends_with(['}', '｝']);
+        let is_end = self.text.chars().all(|c| is_space(c) || matches!(plain(c), '}' | ']' | '`'));
         let swallowed = match self.location {
-            _ if closed && (may_contain_fields || self.open != '"') => true,
+            _ if closed && (may_contain_fields || self.open != '"' || is_end) => true,
             RepairLocation::Key => !self.text.chars().all(|c| is_word(c) || is_space(c)),
             _ => may_contain_fields || (self.open != '"' && self.nested > 0),
         };
