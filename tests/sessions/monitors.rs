@@ -312,7 +312,7 @@ async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>)
         recorder: None,
         host: Default::default(),
     };
-    let (recent, place) = (RecentTranscript::new(20, 8000), EventLocation::default());
+    let (recent, place) = (RecentTranscript::new(20, 8000, true), EventLocation::default());
     let topic = &program.phases[0].topics[0];
     let notebook = NotebookState::default();
     let resources = TurnResources {

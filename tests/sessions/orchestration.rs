@@ -311,7 +311,7 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
         recorder: None,
         host: Default::default(),
     };
-    let mut recent = RecentTranscript::new(20, 8000);
+    let mut recent = RecentTranscript::new(20, 8000, true);
     recent.push(TranscriptEntry {
         speaker: bcc_runtime::program::event::Speaker::User,
         text: "{{ nickname }} 不想说".into(),

@@ -21,9 +21,12 @@ const MAX_TOKENS: usize = 2800;
 
 const USUAL_CHARS: usize = 150;
 
+/// A session with one topic and these actions.
 const CHINESE: &str = "
 session:
   session_id: s
+  who: 咨询师小安
+  global_goal: 了解来访者的成长环境
   phases:
     - phase_id: p
       topics:
@@ -31,6 +34,23 @@ session:
           topic_goal: 了解父亲
           strategy: { text: 先关心感受，再问事实, min_completeness_requirement: 至少知道职业, retry_strategy: 换一个角度, max_retry_count: 2 }
           actions:
+";
+
+const ENGLISH: &str = "
+session:
+  session_id: s
+  who: the counsellor Ann
+  global_goal: Understand the home in which the client grew up
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          topic_goal: Learn what the father does and how they get along
+          strategy: { text: Feelings first and facts second, min_completeness_requirement: At least the occupation, retry_strategy: Another angle, max_retry_count: 2 }
+          actions:
+";
+
+const CHINESE_ASK: &str = "
             - action_type: ai_ask
               action_id: ask_father
               config:
@@ -40,19 +60,11 @@ session:
                 max_rounds: 50
                 output:
                   - { get: 父亲职业, define: 父亲的职业, required: true }
+                  - { get: 感受, define: 来访者对父亲的感受, required: true }
                   - { get: 难忘的事, define: 提到的事件, append: true }
 ";
 
-const ENGLISH: &str = "
-session:
-  session_id: s
-  phases:
-    - phase_id: p
-      topics:
-        - topic_id: t
-          topic_goal: Learn what the father does and how they get along
-          strategy: { text: Feelings first and facts second, min_completeness_requirement: At least the occupation, retry_strategy: Another angle, max_retry_count: 2 }
-          actions:
+const ENGLISH_ASK: &str = "
             - action_type: ai_ask
               action_id: ask_father
               config:
@@ -62,7 +74,30 @@ session:
                 max_rounds: 50
                 output:
                   - { get: father_job, define: The father's occupation now or before he retired, required: true }
+                  - { get: feelings, define: How the client feels about the father, required: true }
                   - { get: events, define: Events that the client mentions, append: true }
+";
+
+const CHINESE_SAY: &str = "
+            - action_type: ai_say
+              action_id: say_diary
+              config:
+                content: 说明为什么要记录睡眠：只有把上床、入睡、醒来的时间写下来，才看得出真正睡了多久；白天担心的事也写一句，第二次谈话时一起看。漏几天不要紧
+                goal: 愿意从今晚开始记录
+                tone: 温和、不催促
+                exit: 来访者能说出为什么要记录
+                max_rounds: 50
+";
+
+const ENGLISH_SAY: &str = "
+            - action_type: ai_say
+              action_id: say_diary
+              config:
+                content: Explain why to keep a sleep diary - only written times of going to bed, falling asleep and waking show how much they really sleep, and a line about the day's worries helps to see what keeps them awake. Missing days do no harm
+                goal: They are willing to start tonight
+                tone: Warm and unhurried
+                exit: They can say in their own words why the diary is useful
+                max_rounds: 50
 ";
 
 const CHINESE_WORDS: &str = "我也说不太清楚，可能是从上个月开始的吧。每天晚上躺下来，脑子里就会想白天开会时说过的话，担心别人是不是不高兴。\
@@ -70,6 +105,13 @@ const CHINESE_WORDS: &str = "我也说不太清楚，可能是从上个月开始
 
 const ENGLISH_WORDS: &str = "I am not quite sure, maybe it started last month. Every night when I lie down I go over what I said in the meeting and \
 worry that somebody was upset. My father used to work in a factory, he did not talk much, and when he came home he watched television. ";
+
+/// What the model says in a round: 50 characters.
+const CHINESE_REPLY: &str =
+    "听起来那段日子很不容易，夜里还在想白天的事，一定很累。能不能再说说，小时候您和父亲平时是怎么相处的？";
+
+/// What the model says in a round: 120 characters.
+const ENGLISH_REPLY: &str = "Lying awake and going over the day sounds really exhausting. What was it usually like with your father when you were six?";
 
 /// Replies like a model, and counts the tokens of what it receives.
 struct Counting {
@@ -99,7 +141,7 @@ impl Provider for Counting {
         };
         let words = |chinese: &'static str, english: &'static str| if self.chinese { chinese } else { english };
         let reply = if is_monitor {
-            json!({ "intervention_needed": true, "intervention_reason": "insufficient", "intervention_level": "action_feedback",
+            json!({ "understanding_issue": true, "issue_type": "disagreement", "example_suggestion": null, "intervention_needed": true, "intervention_reason": "insufficient", "intervention_level": "action_feedback",
                 "strategy_suggestion": "rephrase",
                 "feedback_for_action": words("对方绕开了父亲。先回应担心，再从家里的气氛问起。", "They talk a lot but step around their father. Acknowledge the worry, then ask what home felt like."),
                 "modified_approach": words("从一件小事问起。", "Start from one small, concrete event."),
@@ -109,15 +151,18 @@ impl Provider for Counting {
             let mut reply = json!({ "BRIEF": "…", "EXIT": "NO", "progress_suggestion": "blocked",
                 "metadata": { "emotional_tone": "…", "crisis_signal": false },
                 "safety_risk": { "detected": false, "risk_type": null, "confidence": null, "reason": null },
-                "content": words("听起来很不容易。小时候您和父亲通常怎样相处？", "That sounds like a hard time. What was it usually like with your father when you were a child?"),
+                "content": words(CHINESE_REPLY, ENGLISH_REPLY),
                 "metrics": {
                     "information_completeness": text(words("还不知道职业，知道一些相处的情况", "The occupation is unknown; a little is known about how they get along")),
                     "user_engagement": text(words("回答很长，愿意说，但绕开了父亲", "Long answers, willing, but stepping around the father")),
                     "emotional_intensity": text(words("担心和疲惫，中等强度", "Worried and tired, of medium strength")),
-                    "reply_relevance": text(words("部分相关，没有正面回答", "Partly relevant, without a direct answer")) } });
+                    "reply_relevance": text(words("部分相关，没有正面回答", "Partly relevant, without a direct answer")),
+                    "understanding_level": text(words("能复述大意，还不信有用", "Can repeat the point, and doubts that it helps")) } });
             let event = if self.chinese { "难忘的事" } else { "events" };
             reply[event] = json!(text(words("父亲生病的那次", "When the father was ill")));
-            reply[if self.chinese { "父亲职业" } else { "father_job" }] = json!(null);
+            let job = words("工厂的钳工，已经退休", "Fitter in a factory, retired");
+            reply[if self.chinese { "父亲职业" } else { "father_job" }] = json!(job);
+            reply[if self.chinese { "感受" } else { "feelings" }] = json!(null);
             reply
         };
         Ok(ModelReply { text: reply.to_string(), model: "counting".to_owned(), attempts: 1, ..ModelReply::default() })
@@ -129,10 +174,9 @@ fn answer(words: &str, number: usize, chars: usize) -> String {
 }
 
 /// The tokens of all calls of a conversation with answers of this length.
-async fn sizes(chinese: bool, chars: usize) -> Vec<(bool, usize, usize)> {
+async fn sizes(chinese: bool, script: &str, chars: usize) -> Vec<(bool, usize, usize)> {
     let project = tempfile::tempdir().unwrap();
-    let (script, scheme, words) =
-        if chinese { (CHINESE, None, CHINESE_WORDS) } else { (ENGLISH, Some("english"), ENGLISH_WORDS) };
+    let (scheme, words) = if chinese { (None, CHINESE_WORDS) } else { (Some("english"), ENGLISH_WORDS) };
     let (program, _) = test_session::pinned(script, project.path(), scheme);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let model = Arc::new(Counting { chinese, calls: Mutex::default() });
@@ -158,9 +202,17 @@ async fn sizes(chinese: bool, chars: usize) -> Vec<(bool, usize, usize)> {
 
 #[tokio::test]
 async fn a_prompt_with_its_schema_stays_within_its_budget_and_does_not_grow() {
-    for chinese in [true, false] {
-        for chars in [20, USUAL_CHARS, 400, 3000] {
-            let calls = sizes(chinese, chars).await;
+    for (chinese, kind, action) in [
+        (true, "ai_ask", CHINESE_ASK),
+        (true, "ai_say", CHINESE_SAY),
+        (false, "ai_ask", ENGLISH_ASK),
+        (false, "ai_say", ENGLISH_SAY),
+    ] {
+        // The history of all kinds is limited in the same way.
+        let lengths = if kind == "ai_ask" { &[20, USUAL_CHARS, 400, 3000][..] } else { &[USUAL_CHARS] };
+        for &chars in lengths {
+            let script = format!("{}{action}", if chinese { CHINESE } else { ENGLISH });
+            let calls = sizes(chinese, &script, chars).await;
             for is_monitor in [false, true] {
                 let of_kind: Vec<_> = calls.iter().filter(|(monitor, ..)| *monitor == is_monitor).collect();
                 assert!(of_kind.len() >= TURNS - 2, "{}", of_kind.len());
@@ -169,21 +221,35 @@ async fn a_prompt_with_its_schema_stays_within_its_budget_and_does_not_grow() {
                 let at = |turn: usize| totals[turn.min(totals.len() - 1)];
                 let most = totals.iter().max().unwrap();
                 let language = if chinese { "zh" } else { "en" };
-                let kind = if is_monitor { "monitor" } else { "turn" };
+                let call = format!("{language} {kind}{}", if is_monitor { " monitor" } else { "" });
                 println!(
-                    "{language} {kind:7} {chars:4} characters: schema {schema}, turn 1 {}, 10 {}, 25 {}, 50 {}, most {most}",
+                    "{call:17} {chars:4} characters: schema {schema}, turn 1 {}, 10 {}, 25 {}, 50 {}, most {most}",
                     at(0),
                     at(10),
                     at(25),
                     at(50)
                 );
                 if chars <= USUAL_CHARS {
-                    assert!(*most <= MAX_TOKENS, "{language} {kind} with answers of {chars} characters: {most}");
+                    assert!(*most <= MAX_TOKENS, "{call} with answers of {chars} characters: {most}");
                 }
                 // The history is full after ten exchanges, and nothing else grows.
                 let early = totals.iter().take(25).max().unwrap();
-                assert!(*most <= early + early / 20, "{language} {kind} {chars}: {early} in 25 turns, then {most}");
+                assert!(*most <= early + early / 20, "{call} {chars}: {early} in 25 turns, then {most}");
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_script_that_sets_its_history_gets_all_messages_that_it_asks_for() {
+    let economical = format!("{CHINESE}{CHINESE_ASK}");
+    let explicit = economical.replacen("  who:", "  history: { messages: 20, chars: 8000 }\n  who:", 1);
+    let mut most = Vec::new();
+    for script in [economical, explicit] {
+        let calls = sizes(true, &script, USUAL_CHARS).await;
+        most.push(calls.iter().filter(|(is_monitor, ..)| !is_monitor).map(|(_, prompt, _)| *prompt).max().unwrap());
+    }
+    // Six messages more: three answers and three lines of the model.
+    let message = tokens(CHINESE_WORDS) + tokens(CHINESE_REPLY);
+    assert!(most[1] > most[0] + 3 * message, "{most:?}, {message}");
 }

@@ -137,7 +137,7 @@ pub(crate) fn monitor(kind: &str) -> &'static dyn Monitor {
 }
 
 pub(crate) fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seeded>, seq: u64) -> MonitorContext {
-    let (phase, recent) = (&program.phases[0], RecentTranscript::new(20, 8000));
+    let (phase, recent) = (&program.phases[0], RecentTranscript::new(20, 8000, true));
     let topic = &phase.topics[0];
     MonitorContext {
         program: Arc::clone(program),

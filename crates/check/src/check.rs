@@ -57,6 +57,7 @@ pub fn check(
         model: script.model.as_ref().map(|model| model.value.clone()),
         history_messages: script.history.messages as usize,
         history_chars: script.history.chars as usize,
+        history_economical: script.history.economical,
         globals: tree.globals,
         declarations: tree.declarations,
         phases: tree.phases,

@@ -89,7 +89,7 @@ pub async fn prompt_of_action(
         host: HostServices { servers: Arc::new(NoPrompt), ..HostServices::default() },
     };
     let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;
-    let recent = RecentTranscript::new(program.history_messages, program.history_chars);
+    let recent = program.recent_transcript();
     let empty_list = is_empty_list(&program, &found, &scopes);
     let (state, notebook, calls) = (Value::Null, NotebookState::default(), 0);
     let mut setup =

@@ -45,7 +45,7 @@ pub fn scopes(
     }
     if let Some(each) = element {
         let names =
-            base_names(program, Some(found.phase), Some(found.topic), &RecentTranscript::new(0, 0), scopes.clone());
+            base_names(program, Some(found.phase), Some(found.topic), &RecentTranscript::default(), scopes.clone());
         let first = match each.list.eval(&names) {
             Ok(list) => list.items().next().unwrap_or_default(),
             Err(_) => ExactValue::default(),
@@ -67,7 +67,7 @@ pub fn scopes(
 /// Whether the list of the action's topic is empty or not set, so that the action would not run.
 pub(crate) fn is_empty_list(program: &Program, found: &FoundAction<'_>, scopes: &Scopes) -> bool {
     let Some(each) = found.topic.for_each.as_ref().filter(|_| found.skill.is_none()) else { return false };
-    let names = base_names(program, Some(found.phase), Some(found.topic), &RecentTranscript::new(0, 0), scopes.clone());
+    let names = base_names(program, Some(found.phase), Some(found.topic), &RecentTranscript::default(), scopes.clone());
     match each.list.eval(&names) {
         Ok(list) => list.as_array().map_or_else(|| list.is_null(), Vec::is_empty),
         Err(_) => false,

@@ -197,7 +197,7 @@ impl TestConversation<'_> {
         cost: &mut PersonaCost,
     ) -> Result<String, ConversationEnd> {
         let program = Arc::clone(&self.setting.script.program);
-        let transcript = recent_transcript(&self.lines, program.history_messages, program.history_chars);
+        let transcript = transcript(program.recent_transcript(), &self.lines);
         let profile = (persona.persona.text.as_str(), persona.goal.as_ref().map(|goal| goal.text.as_str()));
         let time = self.clock_words();
         let prompt = prompt(&program, profile, &transcript, &time)
@@ -239,8 +239,8 @@ impl TestConversation<'_> {
     }
 }
 
-fn recent_transcript(lines: &[TranscriptLine], messages: usize, chars: usize) -> RecentTranscript {
-    let mut recent = RecentTranscript::new(messages, chars);
+/// `recent` with these lines added.
+fn transcript(mut recent: RecentTranscript, lines: &[TranscriptLine]) -> RecentTranscript {
     lines.iter().for_each(|line| recent.push(TranscriptEntry { speaker: line.speaker, text: line.text.clone() }));
     recent
 }
@@ -314,7 +314,7 @@ mod tests {
                 action_id: "a".to_owned(),
                 seq: 1,
             };
-            let transcript = recent_transcript(&[line], 20, 8000);
+            let transcript = transcript(RecentTranscript::new(20, 8000, false), &[line]);
             let prompt =
                 prompt(&played.program, ("话不多的程序员", Some("说说失眠")), &transcript, "2026-01-01").unwrap();
             let all: String = prompt.messages.iter().map(|message| message.content.as_str()).collect();

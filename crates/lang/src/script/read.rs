@@ -164,6 +164,7 @@ fn history(fields: &Fields<'_>) -> History {
     let mut history = History::default();
     let Some(node) = fields.take("history") else { return history };
     let Some(inner) = fields.inner(node, "`history`") else { return history };
+    history.economical = false;
     if let Some(messages) = inner.integer("messages", 1..=1000) {
         history.messages = messages;
     }

@@ -54,11 +54,14 @@ impl Script {
 pub struct History {
     pub messages: u32,
     pub chars: u32,
+    /// Whether the oldest messages are left out of a long conversation even within these limits, to save tokens. A script that sets
+    /// a limit gets what it asks for.
+    pub economical: bool,
 }
 
 impl Default for History {
     fn default() -> Self {
-        Self { messages: 20, chars: 8000 }
+        Self { messages: 20, chars: 8000, economical: true }
     }
 }
 

@@ -91,8 +91,8 @@ impl OutputVariable {
         };
         if self.append {
             meaning.push_str(match language {
-                PromptLanguage::Zh => "；逐次追加到列表：只写这次新说到的，没有就填 null",
-                PromptLanguage::En => "; it is added to a list: only what is new in this answer, or null",
+                PromptLanguage::Zh => "；会追加到列表，只写这次新说到的",
+                PromptLanguage::En => "; added to a list: only what is new in this answer",
             });
         }
         format!("  {}: {}", Value::from(self.get.as_str()), Value::from(meaning))

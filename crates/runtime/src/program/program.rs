@@ -8,6 +8,7 @@ use crate::program::action::Action;
 use crate::program::custom::CustomKind;
 use crate::program::limits::{Budget, ForEach, Priority, Strategy};
 use crate::program::route_table::{RouteTable, Trigger};
+use crate::program::transcript::RecentTranscript;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::interrupted::OnInterrupted;
 use bcc_lang::script::step_options::StepOptions;
@@ -33,6 +34,8 @@ pub struct Program {
     pub history_messages: usize,
     /// The maximum number of characters of these messages.
     pub history_chars: usize,
+    /// Whether older messages are left out of a long conversation ([`RecentTranscript::new`]).
+    pub history_economical: bool,
     /// Variables that are stored across the sessions of a user.
     pub globals: Arc<DeclarationMap>,
     pub declarations: Arc<DeclarationMap>,
@@ -57,6 +60,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// An empty transcript with the limits of this script.
+    pub fn recent_transcript(&self) -> RecentTranscript {
+        RecentTranscript::new(self.history_messages, self.history_chars, self.history_economical)
+    }
+
     pub(crate) fn has_sensitive(&self) -> bool {
         let topics = self.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.declarations);
         let phases = self.phases.iter().map(|phase| &phase.declarations);

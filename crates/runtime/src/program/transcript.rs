@@ -6,6 +6,13 @@ use std::collections::VecDeque;
 use crate::program::event::Speaker;
 use bcc_lang::value::quoting::quote_after_label;
 
+/// The number of messages that an economical prompt contains regardless of their size, the newest ones.
+const ALWAYS_VISIBLE: usize = 12;
+
+/// The size up to which an economical prompt contains older messages as well. Counted in bytes, because tokenizers need about one
+/// token for four bytes, in Chinese as in English, although not for the same number of characters.
+const ECONOMICAL_BYTES: usize = 4500;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptEntry {
     pub speaker: Speaker,
@@ -20,6 +27,7 @@ pub struct RecentTranscript {
     length: usize,
     keep: usize,
     keep_chars: usize,
+    economical: bool,
     /// The last message of the person, regardless of its age.
     last_user_message: Option<String>,
     /// The last message to the person, regardless of its age.
@@ -27,9 +35,10 @@ pub struct RecentTranscript {
 }
 
 impl RecentTranscript {
-    /// Keeps the newest `keep` messages, and only as many as `keep_chars` characters need.
-    pub fn new(keep: usize, keep_chars: usize) -> Self {
-        Self { keep, keep_chars, ..Self::default() }
+    /// Keeps the newest `keep` messages, and only as many as `keep_chars` characters need. `economical`: whether messages before the
+    /// newest twelve are visible only as long as all together have at most 4,500 bytes.
+    pub fn new(keep: usize, keep_chars: usize, economical: bool) -> Self {
+        Self { keep, keep_chars, economical, ..Self::default() }
     }
 
     pub fn push(&mut self, entry: TranscriptEntry) {
@@ -81,9 +90,16 @@ impl RecentTranscript {
 
     /// [`RecentTranscript::visible`] without the newest `skipped` messages.
     fn newest(&self, skipped: usize, chars: usize) -> Vec<(Speaker, Cow<'_, str>)> {
-        let mut left = chars;
+        let (mut left, mut bytes) = (chars, 0);
         let mut visible = Vec::with_capacity(self.messages.len());
-        for entry in self.messages.iter().rev().skip(skipped) {
+        for (place, entry) in self.messages.iter().rev().enumerate() {
+            bytes += entry.text.len();
+            if self.economical && place >= ALWAYS_VISIBLE && bytes > ECONOMICAL_BYTES {
+                break;
+            }
+            if place < skipped {
+                continue;
+            }
             let length = entry.text.chars().count();
             if length <= left {
                 left -= length;
@@ -173,7 +189,7 @@ mod tests {
     use super::*;
 
     fn recent(texts: &[(&str, Speaker)]) -> RecentTranscript {
-        let mut recent = RecentTranscript::new(3, 1000);
+        let mut recent = RecentTranscript::new(3, 1000, false);
         for (text, speaker) in texts {
             recent.push(TranscriptEntry { speaker: *speaker, text: (*text).into() });
         }
@@ -201,8 +217,34 @@ mod tests {
     }
 
     #[test]
+    fn an_economical_prompt_contains_older_messages_only_if_they_are_short() {
+        // The size of each message, and how many of them are visible.
+        let table = [
+            ("字".repeat(50), 20),
+            ("字".repeat(100), 15),
+            ("a".repeat(300), 15),
+            ("字".repeat(400), 12),
+            ("字".repeat(4000), 2),
+        ];
+        for (text, expected) in table {
+            for (economical, expected) in [(true, expected), (false, 20.min(8000 / text.chars().count()))] {
+                let mut recent = RecentTranscript::new(20, 8000, economical);
+                for number in 0..30 {
+                    let speaker = if number % 2 == 0 { Speaker::Ai } else { Speaker::User };
+                    recent.push(TranscriptEntry { speaker, text: text.clone() });
+                }
+                let chars = text.chars().count();
+                assert_eq!(recent.within(8000).len(), expected, "{chars} characters, economical: {economical}");
+                // An answer that is shown separately counts as well.
+                let before = recent.as_text_before(&text, 8000 - chars, "a", "b");
+                assert_eq!(before.lines().count(), expected - 1, "{chars} characters, economical: {economical}");
+            }
+        }
+    }
+
+    #[test]
     fn messages_beyond_every_prompt_are_dropped() {
-        let mut recent = RecentTranscript::new(1000, 10);
+        let mut recent = RecentTranscript::new(1000, 10, false);
         for _ in 0..100 {
             recent.push(TranscriptEntry { speaker: Speaker::Ai, text: "六个字的话呀".into() });
         }

@@ -208,7 +208,7 @@ pub(crate) async fn recent(
             count = count.saturating_mul(4);
             continue;
         }
-        let mut recent = RecentTranscript::new(program.history_messages, program.history_chars);
+        let mut recent = program.recent_transcript();
         for message in messages {
             let speaker = if message.role == Speaker::User.name() { Speaker::User } else { Speaker::Ai };
             recent.push(TranscriptEntry { speaker, text: message.text });

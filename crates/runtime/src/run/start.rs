@@ -11,7 +11,6 @@ use crate::program::limits::Budget;
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::services::Services;
-use crate::program::transcript::RecentTranscript;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
@@ -65,7 +64,7 @@ impl Session {
             notebook: NotebookState::default(),
             cells: StoredCells { store: Arc::clone(&store), session: id.clone() },
             due: Mutex::default(),
-            recent: RecentTranscript::new(program.history_messages, program.history_chars),
+            recent: program.recent_transcript(),
             id,
             services,
             store,
