@@ -9,7 +9,7 @@ use clap::Subcommand;
 use crate::cli::exit::{Exit, STORE_CODES};
 use crate::cli::language::translated;
 use crate::cli::print::{print, print_translated};
-use crate::cli::sessions::{StoreArgs, path_of_store};
+use crate::cli::sessions::{StoreArgs, no_store, path_of_store};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
@@ -77,8 +77,7 @@ pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, 
 
 fn failed(error: StoreError, path: &Path) -> EngineError {
     match error {
-        StoreError::Missing { .. } => EngineError::usage(msg!("there is no store at {path}", path = path.display()))
-            .with_help("run a script first, or specify the store with `--store`"),
+        StoreError::Missing { .. } => no_store(path),
         error => error.into(),
     }
 }

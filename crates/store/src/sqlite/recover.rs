@@ -13,11 +13,11 @@ use bcc_lang::message::message::Message;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::StoreError;
-use crate::sqlite::damage::{DAMAGED, DAMAGED_FILE, FILES, Unclean, free_path, sync_directory};
+use crate::sqlite::damage::{DAMAGED, DAMAGED_FILE, FILES, Unclean, copy_file, free_path, sync_directory};
 use crate::sqlite::disk::{new_private_file, sibling};
 use crate::sqlite::error::{self, Failure};
 use crate::sqlite::in_use::OpeningStore;
-use crate::sqlite::open::{connect, existing, has_log, writer};
+use crate::sqlite::open::{check_header, connect, existing, has_journal, has_log, writer};
 use crate::sqlite::salvage::{Attempt, Found, Saved, Source};
 use crate::sqlite::schema::{self, APPLICATION_ID, MIGRATIONS};
 use crate::sqlite::wal::{Wal, is_log_missing};
@@ -149,6 +149,9 @@ fn alone(opening: Option<OpeningStore>, store: &str) -> Result<Option<OpeningSto
 /// Copies what can be read to a new store in `target`. `directory` is for temporary files.
 fn salvage(file: &Path, store: &str, directory: &Path, target: &Path) -> Result<RecoveryReport, StoreError> {
     let mut report = RecoveryReport::default();
+    let undone = (has_journal(file) && !has_log(file)).then(|| undone_copy(file, directory)).transpose();
+    let undone = undone.map_err(|error| error::io(store, &error))?;
+    let file = undone.as_deref().unwrap_or(file);
     let unclean = Unclean::of(file, store)?;
     report.damage.extend(unclean.damage.map(Message::word));
     let wal = Wal::of(file).map_err(|error| error::io(store, &error))?;
@@ -160,7 +163,7 @@ fn salvage(file: &Path, store: &str, directory: &Path, target: &Path) -> Result<
             .damage
             .push(Message::word("the last commits in the log cannot be read, so a session may lack its last answers"));
     }
-    if wal.is_none() && fs::metadata(file).is_ok_and(|metadata| metadata.len() == 0) {
+    if wal.is_none() && matches!(check_header(file, store, MIGRATIONS), Ok(false)) {
         // A store to which nothing was written.
         return Ok(report);
     }
@@ -185,6 +188,17 @@ fn salvage(file: &Path, store: &str, directory: &Path, target: &Path) -> Result<
     copied.map_err(|failure: Failure| failure.into_store_error(store))?;
     connection.close().map_err(|(_, error)| error::sqlite(store, &error))?;
     Ok(report)
+}
+
+/// A copy of the file in which the change without a log that was interrupted is undone.
+fn undone_copy(file: &Path, directory: &Path) -> io::Result<PathBuf> {
+    let copy = directory.join("undone.db");
+    for end in ["", "-journal"] {
+        copy_file(&sibling(file, end), &sibling(&copy, end))?;
+    }
+    // Reading it is enough. If that fails, what the file contains is examined as it is.
+    let _ = connect(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE, "").map(|connection| schema::layout(&connection));
+    Ok(copy)
 }
 
 /// The databases to read from, the newest first: the file with its log up to the newest commit, and, if a page of that is
