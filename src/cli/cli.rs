@@ -14,7 +14,7 @@ use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
     completions, doctor, explain, file_limit, graph, help, init, language, man, migrate, models, new, report, run,
-    schema, sessions, store, templates, test, trust, validate,
+    schema, sessions, signals, store, templates, test, trust, validate,
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
@@ -80,6 +80,8 @@ pub fn localized_command(language: Language) -> clap::Command {
 
 /// Runs the program with these arguments (the first is its name), and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    // Without a further thread the program works as well, and signals kill it; what has to end in order reports the error.
+    let _ = signals::start();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     // Without the handler the program works as well, up to the limit.
     let _ = file_limit::report_as_write_error();
@@ -130,6 +132,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Run(options) => wait_for(run::run(options, environment)),
         Command::Sessions(command) => wait_for(sessions::sessions(command, environment)),
     };
+    signals::wait_for_end();
     match result {
         Ok(exit) => exit.code(),
         Err(error) => report::failed(&error).code(),

@@ -10,6 +10,7 @@ use crate::cli::exit::{Exit, STORE_CODES};
 use crate::cli::language::translated;
 use crate::cli::print::{print, print_translated};
 use crate::cli::sessions::{StoreArgs, no_store, path_of_store};
+use crate::cli::signals::temporary_directory;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
@@ -37,7 +38,7 @@ pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, 
     match command {
         StoreCommand::Check(store) => {
             let path = path_of_store(store, environment)?;
-            let report = check(&path).map_err(|error| failed(error, &path))?;
+            let report = check(&path, temporary_directory).map_err(|error| failed(error, &path))?;
             print_report(&report)?;
             let shown = path.display();
             if report.is_sound() {
@@ -53,7 +54,7 @@ pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, 
         StoreCommand::Recover { replace, store } => {
             let path = path_of_store(store, environment)?;
             let Recovery { report, store, moved_to } =
-                recover(&path, *replace).map_err(|error| failed(error, &path))?;
+                recover(&path, *replace, temporary_directory).map_err(|error| failed(error, &path))?;
             print_report(&report)?;
             let shown = path.display();
             match (store, moved_to) {

@@ -26,6 +26,10 @@ use crate::sqlite::{image, lock};
 /// The end of the name of a recovered store, before its time.
 const RECOVERED: &str = ".recovered-";
 
+/// Creates a temporary directory in this one, or in that of the system. The caller may have to remove it if the process is
+/// interrupted, because it contains conversations.
+pub type NewDirectory = fn(Option<&Path>) -> io::Result<tempfile::TempDir>;
+
 /// What a check or a recovery found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
@@ -70,38 +74,34 @@ impl RecoveryReport {
 }
 
 /// Checks the store at `path`: its log, the structure of its file, and whether every session is whole. Writes only to the
-/// directory for temporary files.
+/// directory for temporary files, which `temporary` creates in a directory, or in that of the system.
 /// Errors: [`StoreError::Missing`], [`StoreError::InUse`], those of a store of another program or of a newer release, and
 /// those of the operating system.
-pub fn check(path: &Path) -> Result<RecoveryReport, StoreError> {
+pub fn check(path: &Path, temporary: NewDirectory) -> Result<RecoveryReport, StoreError> {
     let store = path.display().to_string();
     let file = file_of(path, &store)?;
     let _opening = alone(OpeningStore::start_reading(&lock::directory(&file), &store)?, &store)?;
-    let directory = tempfile::tempdir().map_err(|error| error::io(&store, &error))?;
+    let directory = temporary(None).map_err(|error| error::io(&store, &error))?;
     salvage(&file, &store, directory.path(), &directory.path().join("check.db"))
 }
 
 /// Saves what can be read of the store at `path` in a new store next to it. `replaces` moves the store away, and puts the
 /// new one in its place.
-/// Errors: as of [`check`].
-pub fn recover(path: &Path, replaces: bool) -> Result<Recovery, StoreError> {
+/// `temporary` and errors: as of [`check`].
+pub fn recover(path: &Path, replaces: bool, temporary: NewDirectory) -> Result<Recovery, StoreError> {
     let store = path.display().to_string();
     let file = file_of(path, &store)?;
     let opening = alone(Some(OpeningStore::start(&lock::directory(&file), &store)?), &store)?;
     let report_io = |error: io::Error| error::io(&store, &error);
-    let directory = match file.parent() {
-        Some(parent) => tempfile::tempdir_in(parent),
-        None => tempfile::tempdir(),
-    };
-    let directory = directory.map_err(report_io)?;
-    let temporary = directory.path().join("recovered.db");
-    let report = salvage(&file, &store, directory.path(), &temporary)?;
+    let directory = temporary(file.parent()).map_err(report_io)?;
+    let new = directory.path().join("recovered.db");
+    let report = salvage(&file, &store, directory.path(), &new)?;
     if report.is_sound() {
         return Ok(Recovery { report, store: None, moved_to: None });
     }
     let moved = || {
         let target = free_path(&file, RECOVERED)?;
-        fs::rename(&temporary, &target)?;
+        fs::rename(&new, &target)?;
         sync_directory(&target)?;
         if !replaces {
             return Ok((target, None));

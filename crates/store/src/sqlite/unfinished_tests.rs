@@ -11,8 +11,20 @@ use crate::contract::Store;
 use crate::error::StoreError;
 use crate::sqlite::inspect::{inspect, open_immutable};
 use crate::sqlite::open::{open, open_read_only};
-use crate::sqlite::recover::check;
+use crate::sqlite::recover::{self, Recovery, RecoveryReport};
 use crate::sqlite::schema::{APPLICATION_ID, MIGRATIONS};
+
+fn temporary_directory(parent: Option<&Path>) -> std::io::Result<TempDir> {
+    parent.map_or_else(tempfile::tempdir, tempfile::tempdir_in)
+}
+
+pub(crate) fn check(path: &Path) -> Result<RecoveryReport, StoreError> {
+    recover::check(path, temporary_directory)
+}
+
+pub(crate) fn recover(path: &Path, replaces: bool) -> Result<Recovery, StoreError> {
+    recover::recover(path, replaces, temporary_directory)
+}
 
 fn file_in(directory: &TempDir) -> PathBuf {
     directory.path().join("sessions.db")
@@ -82,7 +94,9 @@ async fn a_commit_without_a_log_that_was_interrupted_is_undone_before_the_store_
     drop(store);
     let connection = Connection::open(file_in(&directory)).unwrap();
     connection
-        .execute_batch("PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; DELETE FROM head; DELETE FROM session")
+        .execute_batch(
+            "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; DELETE FROM head; DELETE FROM session",
+        )
         .unwrap();
     let filler = "INSERT INTO blob (sha256, text) VALUES (hex(randomblob(32)), hex(randomblob(9000)))";
     (0..40).for_each(|_| connection.execute_batch(filler).unwrap());
