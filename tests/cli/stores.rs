@@ -111,7 +111,7 @@ fn a_store_whose_creation_was_killed_has_no_sessions_and_is_completed_by_the_nex
             std::hint::spin_loop();
         }
         // From the empty file to the first commits of the session.
-        let kill_at = Instant::now() + Duration::from_micros(150) * step;
+        let kill_at = Instant::now() + Duration::from_micros(300) * (step % 8);
         while Instant::now() < kill_at {
             std::hint::spin_loop();
         }
