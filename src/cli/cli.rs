@@ -14,7 +14,7 @@ use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
     cancel, completions, decide, doctor, explain, file_limit, graph, help, init, language, man, migrate, models, new,
-    report, requests, run, schema, sessions, store, templates, test, tick, trust, validate,
+    report, requests, run, schema, sessions, signals, store, templates, test, tick, trust, validate,
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
@@ -94,6 +94,8 @@ pub fn localized_command(language: Language) -> clap::Command {
 
 /// Runs the program with these arguments (the first is its name), and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    // Without a further thread the program works as well, and signals kill it; what has to end in order reports the error.
+    let _ = signals::start();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     // Without the handler the program works as well, up to the limit.
     let _ = file_limit::report_as_write_error();
@@ -150,6 +152,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Cancel(options) => wait_for(cancel::cancel(options, environment)),
         Command::Sessions(command) => wait_for(sessions::sessions(command, environment)),
     };
+    signals::wait_for_end();
     match result {
         Ok(exit) => exit.code(),
         Err(error) => report::failed(&error).code(),

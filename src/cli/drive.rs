@@ -39,9 +39,10 @@ pub async fn drive(
     front: FrontEnd,
     hint: &ResumeHint,
     mut notebook: LiveNotebook,
+    mut signals: Signals,
 ) -> Result<Exit, EngineError> {
     let resume = hint.command(&session.id);
-    let mut signals = Signals::new(interrupted_notice(&resume))?;
+    signals.set_notice(interrupted_notice(&resume));
     let mut source = front.source()?;
     notebook.start(&session.id);
     loop {
@@ -150,6 +151,18 @@ pub async fn drive(
             }
         }
     }
+}
+
+/// What is written if a signal ends the program before [`drive`].
+pub fn interrupted_early_notice() -> Message {
+    Message::word("\ninterrupted; nothing is lost")
+}
+
+/// Ends the program because of a signal before [`drive`].
+pub fn interrupted_early(front: FrontEnd, signals: &Signals) -> Exit {
+    signals.announce();
+    front.note(&interrupted_early_notice());
+    Exit::Interrupted
 }
 
 fn interrupted_notice(resume: &str) -> Message {

@@ -9,6 +9,7 @@ use clap::Args;
 use crate::cli::exit::Exit;
 use crate::cli::print::{print, print_translated};
 use crate::cli::report;
+use crate::cli::signals::without_interruption;
 use bcc_authoring::scaffold::init::{CreatedProject, InitRequest, init as create_project};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -41,7 +42,7 @@ pub fn init(options: &InitArgs, language: Language, environment: &Environment) -
     let directory = options.directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let request =
         InitRequest { directory: &directory, language, scheme: options.scheme.as_deref(), nested: options.nested };
-    let created = create_project(&request, environment)?;
+    let created = without_interruption(|| create_project(&request, environment))?;
     for line in written(&created) {
         print_translated(&line)?;
     }

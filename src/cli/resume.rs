@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bcc_lang::message::msg;
 use clap::Args;
 
-use crate::cli::drive::{ResumeHint, drive};
+use crate::cli::drive::{ResumeHint, drive, interrupted_early, interrupted_early_notice};
 use crate::cli::exit::{Exit, SESSION_CODES};
 use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::json::{self, CatchUp};
@@ -14,6 +14,7 @@ use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
 use crate::cli::run::{ReplayBy, hint_of, parse_budget, replay_request};
 use crate::cli::sessions::StoreArgs;
+use crate::cli::signals::Signals;
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -83,34 +84,39 @@ pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontE
     if let Some(notice) = notice(&path) {
         report::quiet(&msg!("note: {note}", note = notice));
     }
+    let mut signals = Signals::new(interrupted_early_notice())?;
     let sessions = engine.store().as_ref();
-    let id = match &options.id {
-        Some(given) => find_session(sessions, given).await?,
-        None => {
-            let id = newest_unfinished(sessions).await?;
-            report::quiet(&msg!("resuming session {id}"));
-            id
-        }
-    };
-    let notebook = LiveNotebook::from_option(options.notebook.as_deref(), Some(&id))?;
-    let request = ResumeRequest {
-        model: options.model,
-        record: options.record.clone(),
-        replay: replay_request(options.replay.as_deref(), options.replay_by),
-        any_project,
-    };
-    let opened = match options.after {
-        None => {
-            let observer = front.resuming_observer(sessions, &id).await?;
-            engine.resume_as(&id, &request, notebook.observer(observer)).await?
-        }
-        Some(after) => resume_after(&engine, &id, &request, after, &notebook).await?,
-    };
+    let opened = signals.unless_received(async {
+        let id = match &options.id {
+            Some(given) => find_session(sessions, given).await?,
+            None => {
+                let id = newest_unfinished(sessions).await?;
+                report::quiet(&msg!("resuming session {id}"));
+                id
+            }
+        };
+        let notebook = LiveNotebook::from_option(options.notebook.as_deref(), Some(&id))?;
+        let request = ResumeRequest {
+            model: options.model,
+            record: options.record.clone(),
+            replay: replay_request(options.replay.as_deref(), options.replay_by),
+            any_project,
+        };
+        let opened = match options.after {
+            None => {
+                let observer = front.resuming_observer(sessions, &id).await?;
+                engine.resume_as(&id, &request, notebook.observer(observer)).await?
+            }
+            Some(after) => resume_after(&engine, &id, &request, after, &notebook).await?,
+        };
+        Ok((opened, notebook))
+    });
+    let Some((opened, notebook)) = opened.await? else { return Ok(interrupted_early(front, &signals)) };
     for notice in &opened.notices {
         report::quiet(notice);
     }
     let hint = ResumeHint { trust: options.trust, record: options.record, notebook: options.notebook, ..hint };
-    drive(opened.session, sessions, front, &hint, notebook).await
+    drive(opened.session, sessions, front, &hint, notebook, signals).await
 }
 
 /// Locks the session before the earlier events are written, so that no event is committed in between.

@@ -6,11 +6,12 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use clap::{Args, ValueEnum};
 
-use crate::cli::drive::{ResumeHint, drive};
+use crate::cli::drive::{ResumeHint, drive, interrupted_early, interrupted_early_notice};
 use crate::cli::exit::{Exit, SESSION_CODES};
 use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
+use crate::cli::signals::Signals;
 use bcc_engine::engine::{DEFAULT_USER, Engine, RunRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -133,20 +134,25 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
     if let Some(notice) = notice(&path) {
         report::quiet(&msg!("note: {note}", note = notice));
     }
+    let mut signals = Signals::new(interrupted_early_notice())?;
     let store = engine.store().as_ref();
-    let (observer, unfinished) = match &request.session {
-        Some(id) => (front.resuming_observer(store, id).await?, None),
-        None => {
-            let user = request.user.as_deref().unwrap_or(DEFAULT_USER);
-            (front.observer(), unfinished_note(store, (&loaded.program.id, user), front, &hint).await?)
-        }
-    };
-    let opened = engine.run_loaded(loaded, &request, notebook.observer(observer)).await?;
+    let opened = signals.unless_received(async {
+        let (observer, unfinished) = match &request.session {
+            Some(id) => (front.resuming_observer(store, id).await?, None),
+            None => {
+                let user = request.user.as_deref().unwrap_or(DEFAULT_USER);
+                (front.observer(), unfinished_note(store, (&loaded.program.id, user), front, &hint).await?)
+            }
+        };
+        let opened = engine.run_loaded(loaded, &request, notebook.observer(observer)).await?;
+        Ok((opened, unfinished))
+    });
+    let Some((opened, unfinished)) = opened.await? else { return Ok(interrupted_early(front, &signals)) };
     report::warnings(&opened.diagnostics);
     for notice in opened.notices.iter().chain(&unfinished) {
         report::quiet(notice);
     }
-    drive(opened.session, store, front, &hint, notebook).await
+    drive(opened.session, store, front, &hint, notebook, signals).await
 }
 
 /// The note that an earlier session of this script and user can be resumed. A program that uses `--json` manages its sessions

@@ -156,29 +156,44 @@ pub fn open_existing(
 ) -> Result<Arc<dyn Store>, EngineError> {
     let path = path_of_store(store, environment)?;
     if !path.exists() {
-        return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
-            .with_help("run a script first, or specify the store with `--store`"));
+        return Err(no_store(&path));
     }
-    if let Some(notice) = notice(&path) {
+    existing_store(&path, access)?.ok_or_else(|| no_store(&path))
+}
+
+pub fn no_store(path: &Path) -> EngineError {
+    EngineError::usage(msg!("there is no store at {path}", path = path.display()))
+        .with_help("run a script first, or specify the store with `--store`")
+}
+
+/// Opens the store at `path`; `None` if it was never completed, because the process that created it was killed.
+fn existing_store(path: &Path, access: Access) -> Result<Option<Arc<dyn Store>>, EngineError> {
+    if let Some(notice) = notice(path) {
         report::quiet(&msg!("note: {note}", note = notice));
     }
     let store = match access {
-        Access::Write => open(&path)?,
-        Access::Read => match open_read_only(&path) {
+        Access::Write => open(path)?,
+        Access::Read => match open_read_only(path) {
+            Err(StoreError::Missing { .. }) => return Ok(None),
             // A store of an earlier release is migrated, if possible.
-            Err(outdated @ StoreError::Outdated { .. }) => open(&path).map_err(|_| outdated)?,
+            Err(outdated @ StoreError::Outdated { .. }) => open(path).map_err(|_| outdated)?,
             opened => opened?,
         },
     };
-    Ok(Arc::new(store))
+    Ok(Some(Arc::new(store)))
 }
 
 async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    if store.store.is_none() && !path_of_store(store, environment)?.exists() {
+    let path = path_of_store(store, environment)?;
+    let found = match path.exists() {
+        true => existing_store(&path, Access::Read)?,
+        false if store.store.is_some() => return Err(no_store(&path)),
+        false => None,
+    };
+    let Some(store) = found else {
         report::note("no sessions yet: `bcc-script run FILE` starts one");
         return Ok(Exit::Done);
-    }
-    let store = open_existing(store, environment, Access::Read)?;
+    };
     for row in store.sessions().await? {
         let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
         let status = row.status.as_str();

@@ -5,23 +5,31 @@ use std::path::Path;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use clap::Subcommand;
+use serde_json::{Value, json};
 
 use crate::cli::exit::{Exit, STORE_CODES};
 use crate::cli::language::translated;
-use crate::cli::print::{print, print_translated};
-use crate::cli::sessions::{StoreArgs, path_of_store};
+use crate::cli::print::{print, print_json, print_translated};
+use crate::cli::sessions::{StoreArgs, no_store, path_of_store};
+use crate::cli::signals::temporary_directory;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
 use bcc_store::error::StoreError;
-use bcc_store::sqlite::recover::{Recovery, RecoveryReport, check, recover};
+use bcc_store::sqlite::recover::{RecoveredSession, Recovery, RecoveryReport, check, recover};
 use bcc_store::sqlite::salvage::Saved;
 
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
     /// Check whether a store is damaged, and which sessions can be read; changes nothing
     #[command(after_help = STORE_CODES)]
-    Check(StoreArgs),
+    Check {
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
     /// Save what can be read of a damaged store in a new one next to it; the damaged one stays as it is
     #[command(after_help = STORE_CODES)]
     Recover {
@@ -35,9 +43,13 @@ pub enum StoreCommand {
 
 pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, EngineError> {
     match command {
-        StoreCommand::Check(store) => {
+        StoreCommand::Check { json, store } => {
             let path = path_of_store(store, environment)?;
-            let report = check(&path).map_err(|error| failed(error, &path))?;
+            let report = check(&path, temporary_directory).map_err(|error| failed(error, &path))?;
+            if *json {
+                print_json(&document(&report, &path))?;
+                return Ok(if report.is_sound() { Exit::Done } else { Exit::Failed });
+            }
             print_report(&report)?;
             let shown = path.display();
             if report.is_sound() {
@@ -53,7 +65,7 @@ pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, 
         StoreCommand::Recover { replace, store } => {
             let path = path_of_store(store, environment)?;
             let Recovery { report, store, moved_to } =
-                recover(&path, *replace).map_err(|error| failed(error, &path))?;
+                recover(&path, *replace, temporary_directory).map_err(|error| failed(error, &path))?;
             print_report(&report)?;
             let shown = path.display();
             match (store, moved_to) {
@@ -77,10 +89,29 @@ pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, 
 
 fn failed(error: StoreError, path: &Path) -> EngineError {
     match error {
-        StoreError::Missing { .. } => EngineError::usage(msg!("there is no store at {path}", path = path.display()))
-            .with_help("run a script first, or specify the store with `--store`"),
+        StoreError::Missing { .. } => no_store(path),
         error => error.into(),
     }
+}
+
+/// The report for programs (docs/sessions.md, "Damaged stores").
+fn document(report: &RecoveryReport, path: &Path) -> Value {
+    let session = |session: &RecoveredSession| {
+        let readable = match session.saved {
+            Saved::Whole => "all",
+            Saved::Earlier => "earlier",
+            Saved::Readable => "conversation",
+            Saved::Nothing => "nothing",
+        };
+        json!({
+            "id": session.id, "readable": readable, "answers": session.answers, "all_answers": session.all_answers,
+        })
+    };
+    let sessions: Vec<Value> = report.sessions.iter().map(session).collect();
+    json!({
+        "version": 1, "ok": report.is_sound(), "store": path.display().to_string(), "damage": report.damage,
+        "sessions": sessions,
+    })
 }
 
 /// Prints what is damaged, and each session with what can be read of it.

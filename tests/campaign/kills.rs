@@ -20,6 +20,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack { name: "kills/command", run: command },
     Attack { name: "kills/migration", run: migration },
     Attack { name: "kills/race", run: race },
+    Attack { name: "kills/creation", run: creation },
 ];
 
 /// A conversation that is killed a few times at random moments comes to the same end as one that is not.
@@ -182,6 +183,26 @@ fn command(case: &mut Case) -> Result<String, String> {
         ensure(started >= 1 && finished >= 1, || format!("{action}: {started} started, {finished} finished"))?;
     }
     Ok(format!("on_interrupted: {mode}, {} kills", if kills > 2 { "3 or more".to_owned() } else { kills.to_string() }))
+}
+
+/// The store is created by processes that are killed: it can always be listed, and the next process continues.
+fn creation(case: &mut Case) -> Result<String, String> {
+    let talk = Talk::choose(case);
+    let home = case.home();
+    let mut client = talk.client(&home);
+    client.by_run = true;
+    let mut unfinished = 0;
+    for _ in 0..case.rng.usize(2..7) {
+        if client.run_process(&Plan::After(Duration::from_micros(case.rng.u64(..60_000)))) == End::Completed {
+            break;
+        }
+        let listed = home.finish(["sessions", "list"], "");
+        ensure(listed.code == Some(0), || format!("`sessions list`: {:?} {}", listed.code, listed.err))?;
+        unfinished += usize::from(listed.err.contains("no sessions yet"));
+    }
+    client.by_run = false;
+    talk.complete(&mut client, &home)?;
+    Ok(format!("the same end, unfinished store: {}", unfinished > 0))
 }
 
 /// The sessions in the store, as `sessions list` prints them.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::process::{Finished, Home, Running};
 
@@ -81,6 +81,32 @@ fn damage(home: &Home) {
     let frames = (log.len() - HEADER) / FRAME;
     log[HEADER + frames / 2 * FRAME + 24 + 500] ^= 0x01;
     fs::write(log_of(home), log).unwrap();
+}
+
+#[test]
+fn a_check_is_also_one_json_document() {
+    let home = killed();
+    let log = log_of(&home);
+    let check = |arguments: &[&str]| {
+        let checked = home.finish([&["store", "check", "--json"], arguments].concat(), "");
+        let document: Value = serde_json::from_str(&checked.out).unwrap_or_else(|_| panic!("{}", checked.err));
+        assert_eq!(document["version"], 1);
+        assert!(document["store"].as_str().unwrap().ends_with("sessions.db"), "{document}");
+        (checked.code, document)
+    };
+    let (code, document) = check(&[]);
+    assert_eq!((code, &document["ok"], &document["damage"]), (Some(0), &json!(true), &json!([])));
+    assert_eq!(document["sessions"], json!([{ "id": "s", "readable": "all", "answers": 5, "all_answers": 5 }]));
+
+    // Most of the frames are gone.
+    let bytes = fs::read(&log).unwrap();
+    fs::write(&log, &bytes[..HEADER + (bytes.len() - HEADER) / FRAME / 3 * FRAME]).unwrap();
+    let (code, document) = check(&["--lang", "zh"]);
+    assert_eq!((code, &document["ok"]), (Some(1), &json!(false)));
+    assert!(document["damage"][0].as_str().unwrap().is_ascii(), "{document}");
+    assert_eq!(document["sessions"][0]["id"], "s", "{document}");
+    assert!(document["sessions"][0]["answers"].as_u64().unwrap() < 5, "{document}");
+    assert_eq!(home.finish(["store", "check", "--json", "--store", "nowhere.db"], "").code, Some(2));
 }
 
 #[test]

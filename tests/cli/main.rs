@@ -13,6 +13,7 @@ mod demonstration;
 mod digits;
 mod doctor;
 mod earlier_release;
+mod early_signals;
 mod embedding;
 mod explain;
 mod files;

@@ -3,10 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::process::{Finished, finished};
+use crate::process::{Finished, Running, TIMEOUT, finished};
 
 const SCRIPT: &str = "
 session:
@@ -74,6 +75,52 @@ fn an_unusable_store_is_rejected_and_not_changed() {
             assert_eq!(std::fs::read(&path).unwrap(), bytes, "{name}: {arguments:?}");
         }
     }
+}
+
+#[test]
+fn a_store_whose_creation_was_killed_has_no_sessions_and_is_completed_by_the_next_run() {
+    let check = |directory: &Path, what: &str| {
+        let arguments: [&[&str]; 3] =
+            [&["sessions", "list"], &["sessions", "list", "--store", ".bcc/sessions.db"], &["store", "check"]];
+        let lists = arguments.map(|arguments| program(directory, arguments, ""));
+        for output in &lists[..2] {
+            assert_eq!(output.code, Some(0), "{what}: {}", output.err);
+        }
+        let is_created = !lists[0].err.contains("no sessions yet");
+        let rerun = program(directory, &["run", "talk.yaml"], "好\n");
+        assert_eq!(rerun.code, Some(0), "{what}: {}", rerun.err);
+        is_created
+    };
+    let directory = project();
+    std::fs::create_dir(directory.path().join(".bcc")).unwrap();
+    std::fs::write(directory.path().join(".bcc/sessions.db"), "").unwrap();
+    let shown = program(directory.path(), &["sessions", "show", "x"], "");
+    assert_eq!(shown.code, Some(2), "{}", shown.err);
+    assert!(!check(directory.path(), "an empty file"));
+
+    let mut unfinished = 0;
+    for step in 0..24_u32 {
+        let directory = project();
+        let store = directory.path().join(".bcc/sessions.db");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
+        command.args(["run", "talk.yaml"]).current_dir(directory.path()).env_clear();
+        let mut running = Running::start(command);
+        let deadline = Instant::now() + TIMEOUT;
+        while !store.exists() {
+            assert!(Instant::now() < deadline, "the store is never created");
+            std::hint::spin_loop();
+        }
+        // From the empty file to the first commits of the session.
+        let kill_at = Instant::now() + Duration::from_micros(300) * (step % 8);
+        while Instant::now() < kill_at {
+            std::hint::spin_loop();
+        }
+        running.kill();
+        if !check(directory.path(), &format!("step {step}")) {
+            unfinished += 1;
+        }
+    }
+    assert!(unfinished > 0, "no kill was early enough");
 }
 
 #[test]

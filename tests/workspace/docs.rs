@@ -294,7 +294,7 @@ fn arguments(command: &str) -> Option<Vec<String>> {
             let rest: Vec<&str> = words.by_ref().take_while(|word| *word != "--").collect();
             match rest.first().copied() {
                 Some("run") if !rest.contains(&"--example") => {}
-                Some("run" | "test" | "fmt" | "clippy" | "install" | "nextest" | "insta") => return None,
+                Some("run" | "test" | "fmt" | "clippy" | "install" | "nextest" | "insta" | "+nightly") => return None,
                 other => panic!("{command}: cargo {other:?}"),
             }
         }

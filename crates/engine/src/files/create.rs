@@ -12,8 +12,11 @@ use crate::files::temporary::{TemporaryFile, temporary_name};
 /// # Errors
 /// Errors of the operating system; nothing is left behind then.
 pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    if path.symlink_metadata().is_ok() {
-        return Ok(false);
+    match path.symlink_metadata() {
+        Ok(_) => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // Such as a path that is too long: nobody could open the file by it.
+        Err(error) => return Err(error),
     }
     publish(TemporaryFile::with_default_permissions(path)?, path, bytes)
 }

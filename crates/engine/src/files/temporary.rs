@@ -2,14 +2,17 @@
 //! and elsewhere the next process that writes to the folder removes it.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, Permissions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RawMode, linkat, openat, renameat, statat, unlinkat};
 
+use crate::files::within::FOLDER;
 use crate::files::write::folder_of;
 
 /// The permission bits of a mode.
@@ -34,17 +37,27 @@ const MAX_ENTRIES: usize = 10_000;
 /// A hidden name in the same folder that is unique and cannot be predicted.
 pub fn temporary_name(path: &Path) -> io::Result<PathBuf> {
     if path.file_name().is_none() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no file name"));
+        return Err(no_name());
     }
-    // Not made from the file name, which may already have the maximum length.
-    Ok(folder_of(path).join(format!("{PREFIX}{}", uuid::Uuid::now_v7().simple())))
+    Ok(folder_of(path).join(unique_name()))
 }
 
-/// A new file in the folder of another one. It is removed unless it replaces that file.
+/// Not made from the name of the file, which may already have the maximum length.
+fn unique_name() -> String {
+    format!("{PREFIX}{}", uuid::Uuid::now_v7().simple())
+}
+
+fn no_name() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it has no file name")
+}
+
+/// A new file in the folder of another one. It is removed unless it replaces that file. The folder stays the same, whatever takes its
+/// place at its path.
 #[derive(Debug)]
 pub struct TemporaryFile {
+    folder: OwnedFd,
     /// Its name. On Linux, it does not exist until the file is complete.
-    path: PathBuf,
+    name: String,
     is_named: bool,
     /// Locked, so that other processes can tell that it is in use.
     file: File,
@@ -52,23 +65,27 @@ pub struct TemporaryFile {
 
 impl TemporaryFile {
     fn new(real: &Path, mode: u32) -> io::Result<Self> {
-        let path = temporary_name(real)?;
-        remove_abandoned(folder_of(real));
-        if let Some(file) = unnamed(folder_of(real), mode) {
-            return Ok(Self { path, is_named: false, file });
-        }
-        Self::named(path, mode)
+        Self::in_folder(openat(CWD, folder_of(real), FOLDER, Mode::empty())?, mode)
     }
 
-    fn named(mut path: PathBuf, mode: u32) -> io::Result<Self> {
+    fn in_folder(folder: OwnedFd, mode: u32) -> io::Result<Self> {
+        remove_abandoned(&folder);
+        match unnamed(&folder, mode) {
+            Some(file) => Ok(Self { folder, name: unique_name(), is_named: false, file }),
+            None => Self::named(folder, mode),
+        }
+    }
+
+    fn named(folder: OwnedFd, mode: u32) -> io::Result<Self> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..MAX_ATTEMPTS {
-            let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+            let name = unique_name();
+            let file = File::from(openat(&folder, &name, flags, mode_of(mode))?);
             // Some file systems have no locks; files are not removed there as abandoned either.
             let taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
-            if !taken && fs::metadata(&path).is_ok_and(|found| same(&found, &file)) {
-                return Ok(Self { path, is_named: true, file });
+            if !taken && is_same(&folder, &name, &file) {
+                return Ok(Self { folder, name, is_named: true, file });
             }
-            path = temporary_name(&path)?;
         }
         Err(io::ErrorKind::ResourceBusy.into())
     }
@@ -78,11 +95,24 @@ impl TemporaryFile {
         Self::new(real, DEFAULT_MODE)
     }
 
+    /// [`Self::with_default_permissions`] in an open folder.
+    pub(crate) fn new_in(folder: OwnedFd) -> io::Result<Self> {
+        Self::in_folder(folder, DEFAULT_MODE)
+    }
+
     /// The same, readable only by its owner whatever the `umask` is, to replace an existing file.
     pub fn with_private_permissions(real: &Path) -> io::Result<Self> {
-        let temporary = Self::new(real, PRIVATE_MODE)?;
-        temporary.file.set_permissions(Permissions::from_mode(PRIVATE_MODE))?;
-        Ok(temporary)
+        Self::private(Self::new(real, PRIVATE_MODE)?)
+    }
+
+    /// [`Self::with_private_permissions`] in an open folder.
+    pub(crate) fn private_in(folder: OwnedFd) -> io::Result<Self> {
+        Self::private(Self::in_folder(folder, PRIVATE_MODE)?)
+    }
+
+    fn private(self) -> io::Result<Self> {
+        self.file.set_permissions(Permissions::from_mode(PRIVATE_MODE))?;
+        Ok(self)
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -109,29 +139,31 @@ impl TemporaryFile {
         self.file.sync_all()
     }
 
-    /// Gives it the name `real` as well, unless there is such a file.
+    /// Gives it the name of `real`, which is in its folder, as well, unless there is such a file.
     ///
     /// # Errors
     /// `AlreadyExists`; other errors also on file systems without hard links.
     pub(crate) fn link(&self, real: &Path) -> io::Result<()> {
+        let name = real.file_name().ok_or_else(no_name)?;
         match self.is_named {
-            true => fs::hard_link(&self.path, real),
-            false => link_unnamed(&self.file, real),
+            true => Ok(linkat(&self.folder, &self.name, &self.folder, name, AtFlags::empty())?),
+            false => link_unnamed(&self.file, &self.folder, name),
         }
     }
 
-    /// Renames it to `real`, and replaces an existing file.
+    /// Gives it the name of `real`, which is in its folder, and replaces an existing file.
     ///
     /// # Errors
     /// Errors of the operating system; the temporary file is removed then.
     pub fn replace(mut self, real: &Path) -> io::Result<()> {
+        let name = real.file_name().ok_or_else(no_name)?;
         if !self.is_named {
-            link_unnamed(&self.file, &self.path)?;
+            link_unnamed(&self.file, &self.folder, OsStr::new(&self.name))?;
             self.is_named = true;
         }
-        fs::rename(&self.path, real)?;
+        renameat(&self.folder, &self.name, &self.folder, name)?;
         // Syncing the folder makes the new name durable. An error here is harmless and cannot be undone.
-        let _ = File::open(folder_of(real)).map(|folder| folder.sync_all());
+        let _ = readable(&self.folder).map(|folder| File::from(folder).sync_all());
         Ok(())
     }
 }
@@ -140,55 +172,65 @@ impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // After a rename, there is no file of this name.
         if self.is_named {
-            let _ = fs::remove_file(&self.path);
+            let _ = unlinkat(&self.folder, &self.name, AtFlags::empty());
         }
     }
 }
 
+fn mode_of(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode as RawMode)
+}
+
+/// The folder, opened so that it can be listed and synced.
+fn readable(folder: &OwnedFd) -> io::Result<OwnedFd> {
+    Ok(openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
 /// A file in `folder` without a name; `None` if the file system has no such files.
 #[cfg(target_os = "linux")]
-fn unnamed(folder: &Path, mode: u32) -> Option<File> {
+fn unnamed(folder: &OwnedFd, mode: u32) -> Option<File> {
     // Its name is created through this folder, which may be missing in a container.
     if !Path::new(DESCRIPTORS).is_dir() {
         return None;
     }
-    let flags = OFlags::TMPFILE.bits().cast_signed();
-    let file = OpenOptions::new().write(true).custom_flags(flags).mode(mode).open(folder).ok()?;
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = File::from(openat(folder, ".", flags, mode_of(mode)).ok()?);
     // For the moment in which it has a temporary name. Nobody else can hold this lock.
     let _ = file.try_lock();
     Some(file)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn unnamed(_folder: &Path, _mode: u32) -> Option<File> {
+fn unnamed(_folder: &OwnedFd, _mode: u32) -> Option<File> {
     None
 }
 
 /// The folder of the open files of this process.
 const DESCRIPTORS: &str = "/proc/self/fd";
 
-fn link_unnamed(file: &File, path: &Path) -> io::Result<()> {
-    use rustix::fs::{AtFlags, CWD, linkat};
-    let descriptor = Path::new(DESCRIPTORS).join(std::os::fd::AsRawFd::as_raw_fd(file).to_string());
-    Ok(linkat(CWD, &descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+fn link_unnamed(file: &File, folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    let descriptor = Path::new(DESCRIPTORS).join(file.as_raw_fd().to_string());
+    Ok(linkat(CWD, &descriptor, folder, name, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 /// Removes the temporary files of processes that were killed. Each folder is searched once.
-fn remove_abandoned(folder: &Path) {
-    static SEARCHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    let Ok(real) = fs::canonicalize(folder) else { return };
-    if !SEARCHED.lock().unwrap_or_else(PoisonError::into_inner).insert(real) {
+fn remove_abandoned(folder: &OwnedFd) {
+    static SEARCHED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+    let Ok(folder) = readable(folder) else { return };
+    let Ok(entries) = Dir::read_from(&folder) else { return };
+    let folder = File::from(folder);
+    let Ok(found) = folder.metadata() else { return };
+    if !SEARCHED.lock().unwrap_or_else(PoisonError::into_inner).insert((found.dev(), found.ino())) {
         return;
     }
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).take(MAX_ENTRIES);
-    for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_temporary_name)) {
-        let path = entry.path();
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(&path) else { continue };
+    for entry in entries.filter_map(Result::ok).take(MAX_ENTRIES) {
+        let Some(name) = entry.file_name().to_str().ok().filter(|name| is_temporary_name(name)) else { continue };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(&folder, name, flags, Mode::empty()).map(File::from) else { continue };
         let is_own =
             file.metadata().is_ok_and(|found| found.is_file() && found.uid() == rustix::process::geteuid().as_raw());
         if is_own && file.try_lock().is_ok() {
-            let _ = fs::remove_file(&path);
+            let _ = unlinkat(&folder, name, AtFlags::empty());
         }
     }
 }
@@ -197,13 +239,17 @@ fn is_temporary_name(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(|id| id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn same(found: &Metadata, file: &File) -> bool {
-    file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))
+/// Whether the name in the folder is that of the file.
+fn is_same(folder: &OwnedFd, name: &str, file: &File) -> bool {
+    let id = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map(id);
+    found.is_ok() && found == rustix::fs::fstat(file).map(id)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -231,13 +277,14 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let real = root.path().join("file");
         fs::write(&real, "old").unwrap();
-        let temporary = TemporaryFile::named(temporary_name(&real).unwrap(), PRIVATE_MODE).unwrap();
-        let other = File::open(&temporary.path).unwrap();
+        let named = || TemporaryFile::named(File::open(root.path()).unwrap().into(), PRIVATE_MODE).unwrap();
+        let temporary = named();
+        let other = File::open(root.path().join(&temporary.name)).unwrap();
         assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
         temporary.write(b"new").unwrap();
         temporary.replace(&real).unwrap();
         assert_eq!(fs::read(&real).unwrap(), b"new");
-        drop(TemporaryFile::named(temporary_name(&real).unwrap(), PRIVATE_MODE).unwrap());
+        drop(named());
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
     }
 

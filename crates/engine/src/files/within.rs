@@ -1,13 +1,17 @@
 //! Opens the files of a project: no link leads out of its directory. Paths that the person named are opened by `read_bounded`, which
 //! follows links.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, statat};
+use rustix::io::Errno;
 
-use crate::files::write::{folder_of, replace};
+use crate::files::temporary::TemporaryFile;
+use crate::files::write::{folder_of, is_writable_at, read_only};
 use crate::files::{not_regular, read_file};
 
 const LINK_OUT: &str = "it is a link that leads out of the project; replace it with a copy of what it leads to";
@@ -45,19 +49,36 @@ pub fn read_within(root: &Path, path: &Path, max_bytes: u64) -> io::Result<Vec<u
     read_file(open_without_links(&root, &inside)?, max_bytes)
 }
 
-/// [`replace`] for a file of the project in `root`. Creates missing folders.
+/// [`replace`](crate::files::write::replace) for a file of the project in `root`. Creates missing folders.
 ///
 /// # Errors
-/// As [`replace`] and [`resolve_within`]; also for everything that is not a regular file.
+/// Errors of the operating system and of [`resolve_within`]; also for everything that is not a regular file, and for a read-only one.
 pub fn replace_within(root: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let existing = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(root);
-    let real = resolve_within(root, existing)?;
-    if existing == path && !real.is_file() {
-        return Err(not_regular());
+    let (root, inside) = resolve(root, existing)?;
+    replace_without_links(&root, &inside.join(path.strip_prefix(existing).unwrap_or(Path::new(""))), bytes)
+}
+
+/// Replaces the regular file `inside` the directory `root`, or creates it with its folders, as [`open_without_links`] opens it.
+fn replace_without_links(root: &Path, inside: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = inside.file_name().ok_or_else(not_regular)?;
+    let folder = open_folder(root, folder_of(inside), true)?;
+    let original = match open_regular(&folder, name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        opened => Some(opened?.metadata()?),
+    };
+    let temporary = match original.as_ref() {
+        Some(metadata) if !is_writable_at(&folder, Path::new(name), metadata) => return Err(read_only()),
+        Some(_) => TemporaryFile::private_in(folder)?,
+        None => TemporaryFile::new_in(folder)?,
+    };
+    temporary.write(bytes)?;
+    if let Some(metadata) = original {
+        // In a shared folder this can fail: the new file then belongs to the current user.
+        let _ = temporary.copy_owner(&metadata);
+        temporary.copy_permissions(&metadata)?;
     }
-    let missing = path.strip_prefix(existing).unwrap_or(Path::new(""));
-    // Joining nothing would add a separator.
-    replace(&if existing == path { real } else { real.join(missing) }, bytes)
+    temporary.replace(Path::new(name))
 }
 
 /// The path without `.` and `..`. The system resolves them only for existing paths.
@@ -75,31 +96,53 @@ pub fn normalize(path: &Path) -> PathBuf {
     normalized
 }
 
+/// How a folder is opened to reach what is in it: reading a file needs no permission to list its folders.
+#[cfg(target_os = "linux")]
+pub(crate) const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::PATH);
+#[cfg(not(target_os = "linux"))]
+pub(crate) const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
 /// Opens the regular file `inside` the directory `root`, one folder after the other: a link that takes the place of a part of the path
 /// meanwhile is an error.
 fn open_without_links(root: &Path, inside: &Path) -> io::Result<File> {
-    let folder_flags = OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // Reading a file needs no permission to list its folders.
-    #[cfg(target_os = "linux")]
-    let folder_flags = folder_flags | OFlags::PATH;
-    let mut folder = openat(CWD, root, folder_flags, Mode::empty())?;
-    for part in folder_of(inside).components() {
-        match part {
-            Component::CurDir => {}
-            Component::Normal(name) => folder = openat(&folder, name, folder_flags, Mode::empty())?,
-            _ => return Err(not_regular()),
-        }
-    }
     let name = inside.file_name().ok_or_else(not_regular)?;
+    open_regular(&open_folder(root, folder_of(inside), false)?, name)
+}
+
+fn open_folder(root: &Path, inside: &Path, creates: bool) -> io::Result<OwnedFd> {
+    let flags = FOLDER | OFlags::NOFOLLOW;
+    let mut folder = openat(CWD, root, flags, Mode::empty())?;
+    for part in inside.components() {
+        let name = match part {
+            Component::CurDir => continue,
+            Component::Normal(name) => name,
+            _ => return Err(not_regular()),
+        };
+        folder = match openat(&folder, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) if creates => {
+                match mkdirat(&folder, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                    // Another process created it first.
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                openat(&folder, name, flags, Mode::empty())?
+            }
+            opened => opened?,
+        };
+    }
+    Ok(folder)
+}
+
+fn open_regular(folder: &OwnedFd, name: &OsStr) -> io::Result<File> {
     let regular = |mode| match FileType::from_raw_mode(mode) {
         FileType::RegularFile => Ok(()),
         _ => Err(not_regular()),
     };
     // Checked before it is opened, because opening some devices has effects, and again after that, because it may have been
     // replaced with a pipe. Without `NONBLOCK`, opening a pipe would block until there is a writer.
-    regular(statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)?;
+    regular(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+    let file = File::from(openat(folder, name, flags, Mode::empty())?);
     regular(rustix::fs::fstat(&file)?.st_mode)?;
     Ok(file)
 }
@@ -160,7 +203,39 @@ mod tests {
         assert!(open_without_links(&real, Path::new("deep/file")).is_ok());
         for name in ["out", "outer/secret", "../outside/secret"] {
             assert!(open_without_links(&real, Path::new(name)).is_err(), "{name}");
+            assert!(replace_without_links(&real, Path::new(name), b"new").is_err(), "{name}");
         }
+        assert!(replace_without_links(&real, Path::new("outer/made/file"), b"new").is_err());
+        assert_eq!(fs::read_dir(directory.path().join("outside")).unwrap().count(), 2);
+        assert_eq!(fs::read(directory.path().join("outside/secret")).unwrap(), b"secret");
+    }
+
+    /// A folder of the project and a link take each other's place while a file in it is replaced.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_link_that_is_planted_while_a_file_is_replaced_is_never_followed() {
+        use rustix::fs::{RenameFlags, renameat_with};
+        let (directory, project) = folders();
+        let outside = directory.path().join("outside");
+        fs::write(outside.join("file"), "theirs").unwrap();
+        symlink(&outside, project.join("planted")).unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let mut replaced = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    renameat_with(CWD, project.join("planted"), CWD, project.join("deep"), RenameFlags::EXCHANGE)
+                        .unwrap();
+                }
+            });
+            for _ in 0..2000 {
+                replaced += u32::from(replace_within(&project, &project.join("deep/file"), b"new").is_ok());
+            }
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert!(replaced > 0);
+        assert_eq!(fs::read(outside.join("file")).unwrap(), b"theirs");
+        assert_eq!(fs::read_dir(outside).unwrap().count(), 3, "nothing was created");
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, OFlags, access, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat, fcntl_getfl, fcntl_setfl};
 
 use crate::files::not_regular;
 use crate::files::temporary::TemporaryFile;
@@ -75,7 +76,7 @@ impl FileReplacement {
                 let real = fs::canonicalize(path)?;
                 let metadata = fs::metadata(&real)?;
                 if !is_writable(&real, &metadata) {
-                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"));
+                    return Err(read_only());
                 }
                 Target::Replacement {
                     temporary: TemporaryFile::with_private_permissions(&real)?,
@@ -136,7 +137,16 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
 
 /// Whether this user may write to the file. A file without any write bit is not replaced, not even by root.
 pub fn is_writable(path: &Path, metadata: &Metadata) -> bool {
-    metadata.mode() & WRITABLE != 0 && access(path, Access::WRITE_OK).is_ok()
+    is_writable_at(CWD, path, metadata)
+}
+
+/// [`is_writable`] for a path relative to `folder`.
+pub(crate) fn is_writable_at(folder: impl AsFd, path: &Path, metadata: &Metadata) -> bool {
+    metadata.mode() & WRITABLE != 0 && accessat(folder, path, Access::WRITE_OK, AtFlags::empty()).is_ok()
+}
+
+pub(crate) fn read_only() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only")
 }
 
 /// Whether this file is already standard output or standard error: `> FILE` with `-o /dev/stdout`.

@@ -12,8 +12,8 @@ use crate::contract::Store;
 use crate::error::StoreError;
 use crate::rows::{Commit, CounterRow, DocumentRow, FrameRow, RequestRow};
 use crate::sqlite::open::{open, open_read_only};
-use crate::sqlite::recover::{check, recover};
 use crate::sqlite::salvage::Saved;
+use crate::sqlite::unfinished_tests::{check, recover};
 
 /// The number of commits of each session after its first one.
 const COMMITS: u64 = 12;

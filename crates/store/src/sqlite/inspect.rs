@@ -9,7 +9,7 @@ use rusqlite::OpenFlags;
 use crate::error::StoreError;
 use crate::sqlite::disk::{read_lock_file, sibling};
 use crate::sqlite::lock;
-use crate::sqlite::open::{check_header, connect, existing, open_read_only};
+use crate::sqlite::open::{check_header, connect, existing, has_journal, open_read_only};
 use crate::sqlite::schema::{self, MIGRATIONS};
 use crate::sqlite::store::SqliteStore;
 
@@ -45,7 +45,8 @@ pub fn inspect(path: &Path) -> Result<Option<StoreInspection>, StoreError> {
         ..StoreInspection::default()
     };
     let counted = check_header(&file, &store, MIGRATIONS).and_then(|has_content| {
-        if !has_content {
+        // While a change without a log is not complete, the file itself is half-written.
+        if !has_content || has_journal(&file) {
             return Ok(());
         }
         let connection = connect(&file, OpenFlags::SQLITE_OPEN_READ_ONLY, "?immutable=1")?;

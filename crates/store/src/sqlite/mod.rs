@@ -39,3 +39,5 @@ mod migration_tests;
 mod presence_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unfinished_tests;

@@ -166,6 +166,8 @@ fn create_file(path: &Path, store: &str) -> Result<PathBuf, StoreError> {
 ///
 /// SQLite reads the file, because if this process opened the file by other means as well, closing it would release the
 /// locks that SQLite holds on it.
+///
+/// A database without anything in it is a store whose creation was interrupted, like an empty file.
 pub(crate) fn check_header(file: &Path, store: &str, migrations: &[&str]) -> Result<bool, Failure> {
     match fs::metadata(file).map_err(|error| error::io(store, &error))?.len() {
         0 => return Ok(false),
@@ -181,14 +183,22 @@ pub(crate) fn check_header(file: &Path, store: &str, migrations: &[&str]) -> Res
     // Not for writing: this setting accepts a main file shorter than its header says, whose missing pages are in the log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
     let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let (found, known) = (schema::layout(&connection)?, schema::newest_layout(migrations));
     if application != APPLICATION_ID {
+        if application == 0 && found == 0 && !has_log(file) && has_no_tables(&connection) {
+            return Ok(false);
+        }
         return Err(StoreError::ForeignDatabase { store: store.to_owned() }.into());
     }
-    let (found, known) = (schema::layout(&connection)?, schema::newest_layout(migrations));
     if found > known {
         return Err(StoreError::Newer { store: store.to_owned(), found, known }.into());
     }
     Ok(true)
+}
+
+fn has_no_tables(connection: &Connection) -> bool {
+    let sql = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)";
+    connection.query_row(sql, [], |row| row.get(0)).is_ok_and(|is_empty: bool| is_empty)
 }
 
 /// Errors: [`StoreError::ReadOnly`]. This reads and writes nothing.
@@ -245,6 +255,9 @@ fn enable_wal(connection: &Connection) -> Result<(), Failure> {
 /// A connection for reading only. If SQLite cannot create its shared memory next to the file, because the disk is
 /// read-only, and there is no log to checkpoint, the main file contains everything and is opened as immutable.
 fn reader(file: &Path, store: &str) -> Result<Connection, Failure> {
+    if has_journal(file) {
+        undo_interrupted(file, store)?;
+    }
     let mut connection = connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY, "")?;
     let found = match schema::layout(&connection) {
         Err(error) if needs_to_write(&error) && !has_log(file) => {
@@ -266,6 +279,25 @@ fn reader(file: &Path, store: &str) -> Result<Connection, Failure> {
     }
 }
 
+/// Undoes a commit without a log that was interrupted; a connection for reading only cannot do this. A commit in progress is not
+/// affected. Without a log, such as while a store is created, the file itself is half-written until then.
+/// Errors: [`StoreError::Missing`] if nothing is left, because it was the first commit.
+fn undo_interrupted(file: &Path, store: &str) -> Result<(), Failure> {
+    let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE, "")?;
+    match schema::layout(&connection) {
+        Err(error) if needs_to_write(&error) => {
+            let reason = "its last change was interrupted, and can be undone only where it can be written; copy the file with its `-journal` to such a location";
+            return Err(StoreError::Io { store: store.to_owned(), reason: Message::word(reason) }.into());
+        }
+        found => found?,
+    };
+    drop(connection);
+    match check_header(file, store, MIGRATIONS)? {
+        true => Ok(()),
+        false => Err(StoreError::Missing { store: store.to_owned() }.into()),
+    }
+}
+
 fn needs_to_write(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }
@@ -273,6 +305,11 @@ fn needs_to_write(error: &rusqlite::Error) -> bool {
 /// Whether there is a non-empty log next to the file.
 pub(crate) fn has_log(file: &Path) -> bool {
     fs::metadata(sibling(file, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// Whether the file is being changed without a log, or such a change was interrupted.
+pub(crate) fn has_journal(file: &Path) -> bool {
+    fs::metadata(sibling(file, "-journal")).is_ok_and(|journal| journal.len() > 0)
 }
 
 /// Opens an existing file. It may come from an untrusted source: its triggers and views do not run.

@@ -13,11 +13,11 @@ use bcc_lang::message::message::Message;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::StoreError;
-use crate::sqlite::damage::{DAMAGED, DAMAGED_FILE, FILES, Unclean, free_path, sync_directory};
+use crate::sqlite::damage::{DAMAGED, DAMAGED_FILE, FILES, Unclean, copy_file, free_path, sync_directory};
 use crate::sqlite::disk::{new_private_file, sibling};
 use crate::sqlite::error::{self, Failure};
 use crate::sqlite::in_use::OpeningStore;
-use crate::sqlite::open::{connect, existing, has_log, writer};
+use crate::sqlite::open::{check_header, connect, existing, has_journal, has_log, writer};
 use crate::sqlite::salvage::{Attempt, Found, Saved, Source};
 use crate::sqlite::schema::{self, APPLICATION_ID, MIGRATIONS};
 use crate::sqlite::wal::{Wal, is_log_missing};
@@ -25,6 +25,10 @@ use crate::sqlite::{image, lock};
 
 /// The end of the name of a recovered store, before its time.
 const RECOVERED: &str = ".recovered-";
+
+/// Creates a temporary directory in this one, or in that of the system. The caller may have to remove it if the process is
+/// interrupted, because it contains conversations.
+pub type NewDirectory = fn(Option<&Path>) -> io::Result<tempfile::TempDir>;
 
 /// What a check or a recovery found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,38 +74,34 @@ impl RecoveryReport {
 }
 
 /// Checks the store at `path`: its log, the structure of its file, and whether every session is whole. Writes only to the
-/// directory for temporary files.
+/// directory for temporary files, which `temporary` creates in a directory, or in that of the system.
 /// Errors: [`StoreError::Missing`], [`StoreError::InUse`], those of a store of another program or of a newer release, and
 /// those of the operating system.
-pub fn check(path: &Path) -> Result<RecoveryReport, StoreError> {
+pub fn check(path: &Path, temporary: NewDirectory) -> Result<RecoveryReport, StoreError> {
     let store = path.display().to_string();
     let file = file_of(path, &store)?;
     let _opening = alone(OpeningStore::start_reading(&lock::directory(&file), &store)?, &store)?;
-    let directory = tempfile::tempdir().map_err(|error| error::io(&store, &error))?;
+    let directory = temporary(None).map_err(|error| error::io(&store, &error))?;
     salvage(&file, &store, directory.path(), &directory.path().join("check.db"))
 }
 
 /// Saves what can be read of the store at `path` in a new store next to it. `replaces` moves the store away, and puts the
 /// new one in its place.
-/// Errors: as of [`check`].
-pub fn recover(path: &Path, replaces: bool) -> Result<Recovery, StoreError> {
+/// `temporary` and errors: as of [`check`].
+pub fn recover(path: &Path, replaces: bool, temporary: NewDirectory) -> Result<Recovery, StoreError> {
     let store = path.display().to_string();
     let file = file_of(path, &store)?;
     let opening = alone(Some(OpeningStore::start(&lock::directory(&file), &store)?), &store)?;
     let report_io = |error: io::Error| error::io(&store, &error);
-    let directory = match file.parent() {
-        Some(parent) => tempfile::tempdir_in(parent),
-        None => tempfile::tempdir(),
-    };
-    let directory = directory.map_err(report_io)?;
-    let temporary = directory.path().join("recovered.db");
-    let report = salvage(&file, &store, directory.path(), &temporary)?;
+    let directory = temporary(file.parent()).map_err(report_io)?;
+    let new = directory.path().join("recovered.db");
+    let report = salvage(&file, &store, directory.path(), &new)?;
     if report.is_sound() {
         return Ok(Recovery { report, store: None, moved_to: None });
     }
     let moved = || {
         let target = free_path(&file, RECOVERED)?;
-        fs::rename(&temporary, &target)?;
+        fs::rename(&new, &target)?;
         sync_directory(&target)?;
         if !replaces {
             return Ok((target, None));
@@ -149,6 +149,9 @@ fn alone(opening: Option<OpeningStore>, store: &str) -> Result<Option<OpeningSto
 /// Copies what can be read to a new store in `target`. `directory` is for temporary files.
 fn salvage(file: &Path, store: &str, directory: &Path, target: &Path) -> Result<RecoveryReport, StoreError> {
     let mut report = RecoveryReport::default();
+    let undone = (has_journal(file) && !has_log(file)).then(|| undone_copy(file, directory)).transpose();
+    let undone = undone.map_err(|error| error::io(store, &error))?;
+    let file = undone.as_deref().unwrap_or(file);
     let unclean = Unclean::of(file, store)?;
     report.damage.extend(unclean.damage.map(Message::word));
     let wal = Wal::of(file).map_err(|error| error::io(store, &error))?;
@@ -160,7 +163,7 @@ fn salvage(file: &Path, store: &str, directory: &Path, target: &Path) -> Result<
             .damage
             .push(Message::word("the last commits in the log cannot be read, so a session may lack its last answers"));
     }
-    if wal.is_none() && fs::metadata(file).is_ok_and(|metadata| metadata.len() == 0) {
+    if wal.is_none() && matches!(check_header(file, store, MIGRATIONS), Ok(false)) {
         // A store to which nothing was written.
         return Ok(report);
     }
@@ -185,6 +188,17 @@ fn salvage(file: &Path, store: &str, directory: &Path, target: &Path) -> Result<
     copied.map_err(|failure: Failure| failure.into_store_error(store))?;
     connection.close().map_err(|(_, error)| error::sqlite(store, &error))?;
     Ok(report)
+}
+
+/// A copy of the file in which the change without a log that was interrupted is undone.
+fn undone_copy(file: &Path, directory: &Path) -> io::Result<PathBuf> {
+    let copy = directory.join("undone.db");
+    for end in ["", "-journal"] {
+        copy_file(&sibling(file, end), &sibling(&copy, end))?;
+    }
+    // Reading it is enough. If that fails, what the file contains is examined as it is.
+    let _ = connect(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE, "").map(|connection| schema::layout(&connection));
+    Ok(copy)
 }
 
 /// The databases to read from, the newest first: the file with its log up to the newest commit, and, if a page of that is

@@ -2,17 +2,16 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, Url};
+use reqwest::{Response, Url};
 use secrecy::ExposeSecret;
 
 use crate::http::address::host_of;
 use crate::http::body::{ByteSource, ResponseBody};
-use crate::http::client::client;
+use crate::http::client::{HttpClient, SendError};
 use crate::http::retry::retry_after;
 use crate::http::timeouts::Timeouts;
 use crate::model::error::{MAX_SERVER_MESSAGE_CHARS, ModelError};
@@ -37,7 +36,7 @@ const MIN_SECRET_BYTES: usize = 4;
 
 /// A configured server. Its debug output contains no secrets.
 pub(crate) struct ModelServer {
-    client: Client,
+    client: HttpClient,
     endpoint: Url,
     headers: HeaderMap,
     pub(crate) host: String,
@@ -81,7 +80,8 @@ impl ModelServer {
         let mut headers = with_custom((dialect.headers)(&config)?, &config.headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("text/event-stream, application/json"));
-        let client = client(&endpoint, config.proxy.as_deref(), None).map_err(|reason| config_error(&reason))?;
+        let client =
+            HttpClient::new(&endpoint, config.proxy.as_deref(), None).map_err(|reason| config_error(&reason))?;
         let host = host_of(&endpoint);
         let secrets = secrets(&config, &endpoint);
         Ok(Self { client, endpoint, headers, host, config, secrets })
@@ -98,8 +98,9 @@ impl ModelServer {
     ) -> Result<HttpAnswer, AttemptError> {
         let timeouts = Timeouts::new(self.config.limits());
         let request = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).body(body);
-        let response = timeouts.wait(request.send()).await.map_err(|error| as_model_error(error, &self.host))?;
-        let response = response.map_err(|error| self.unreachable(error))?;
+        let response = timeouts.wait(self.client.send(request)).await;
+        let response = response.map_err(|error| as_model_error(error, &self.host))?;
+        let response = response.map_err(|error| self.unreachable(&error))?;
         if !response.status().is_success() {
             return Err(self.rejected(response, timeouts).await);
         }
@@ -147,13 +148,8 @@ impl ModelServer {
         AttemptError { error, rejection: Some(rejection) }
     }
 
-    fn unreachable(&self, error: reqwest::Error) -> ModelError {
-        let error = error.without_url();
-        let mut cause: &dyn Error = &error;
-        while let Some(inner) = cause.source() {
-            cause = inner;
-        }
-        ModelError::Unreachable { host: self.host.clone(), reason: self.shorten(&cause.to_string()), attempts: 1 }
+    fn unreachable(&self, error: &SendError) -> ModelError {
+        ModelError::Unreachable { host: self.host.clone(), reason: self.shorten(&error.0), attempts: 1 }
     }
 
     /// The message on one line, without secrets, which servers may repeat, truncated to [`MAX_SERVER_MESSAGE_CHARS`].

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, Url};
+use reqwest::{Response, Url};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::effects::behavior_server::pieces::AnswerPieces;
 use crate::effects::behavior_server::settings::{Endpoint, ProtocolForm, ServerSettings};
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
 use bcc_llm::http::body::{BodyError, ResponseBody};
-use bcc_llm::http::client::{client, secret};
+use bcc_llm::http::client::{HttpClient, secret};
 use bcc_llm::http::retry::Retries;
 use bcc_llm::http::timeouts::Timeouts;
 
@@ -29,7 +29,7 @@ const MAX_REFLECTION_BYTES: usize = 1024 * 1024;
 
 pub struct HttpServer {
     settings: ServerSettings,
-    client: Client,
+    client: HttpClient,
     headers: HeaderMap,
     actions: Url,
     reflection: Url,
@@ -62,7 +62,7 @@ impl HttpServer {
                 .ok_or_else(|| unusable_error(&settings, &Message::word("its token cannot be sent in a header")))?;
             headers.insert(AUTHORIZATION, value);
         }
-        let client = client(&actions, None, Some(settings.connect_timeout))
+        let client = HttpClient::new(&actions, None, Some(settings.connect_timeout))
             .map_err(|_| unusable_error(&settings, &Message::word("the HTTP client cannot be set up")))?;
         Ok(Self { settings, client, headers, actions, reflection })
     }
@@ -71,7 +71,7 @@ impl HttpServer {
     async fn attempt(&self, to: &Url, body: Vec<u8>) -> Result<(ResponseBody, Option<Vec<u8>>), BehaviorServerError> {
         let timeouts = Timeouts::new(self.settings.limits());
         let request = self.client.post(to.clone()).headers(self.headers.clone()).body(body);
-        let response = timeouts.wait(request.send()).await?.map_err(|_| BehaviorServerError::Unreachable)?;
+        let response = timeouts.wait(self.client.send(request)).await?.map_err(|_| BehaviorServerError::Unreachable)?;
         let status = response.status();
         if !status.is_success() {
             return Err(BehaviorServerError::Status(status.as_u16(), retry_after(&response)));
