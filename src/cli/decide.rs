@@ -6,11 +6,12 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use clap::Args;
 
-use crate::cli::drive::{ResumeHint, drive};
+use crate::cli::drive::{ResumeHint, drive, interrupted_early_notice};
 use crate::cli::exit::Exit;
 use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::print::print_translated;
+use crate::cli::signals::Signals;
 use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -62,7 +63,8 @@ pub async fn decide(
     let decision = ApprovalDecision { request, decision, by: options.by, comment: options.comment, values };
     take(&mut session, decision).await?;
     if options.run {
-        return drive(session, store.as_ref(), front, &sessions.hint, LiveNotebook::default()).await;
+        let signals = Signals::new(interrupted_early_notice())?;
+        return drive(session, store.as_ref(), front, &sessions.hint, LiveNotebook::default(), signals).await;
     }
     if !options.output.json {
         recorded(&sessions.hint, &id)?;
