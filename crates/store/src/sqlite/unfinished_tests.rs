@@ -62,7 +62,8 @@ fn no_tables(to: &Path) {
 
 #[tokio::test]
 async fn an_unfinished_store_has_no_sessions_and_is_completed() {
-    let cases: [(&str, fn(&Path)); 4] = [
+    type Make = fn(&Path);
+    let cases: [(&str, Make); 4] = [
         ("empty", |to| fs::write(to, "").unwrap()),
         ("without tables", no_tables),
         ("interrupted after the first page", |to| interrupted_commit(to, 1)),
