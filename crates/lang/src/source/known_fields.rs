@@ -3,7 +3,7 @@
 /// Fields whose value is one word; they are often written on one line with another field.
 const WORDS: &str = "\
     action_id|action_type|append|belongs_to_chapter|belongs_to_section|chapter_id|codecell_id|enum|event_type|get|\
-    max_rounds|phase_id|required|scope|section_id|shot_type|stage_id|step_id|store_id|topic_id|type|value|var";
+    max_rounds|phase_id|required|rewind_to|scope|section_id|shot_type|stage_id|step_id|store_id|topic_id|type|value|var";
 
 /// Fields whose value is text, in which a colon has no meaning.
 const TEXTS: &str = "\
@@ -20,7 +20,7 @@ const OTHERS: &str = "\
     idle_timeout|include_progress|input_variables|inputs|insert|is_chapter|is_section|is_step|\
     keep_debug_button_visible|max_actions|max_backoff|max_behaviors|max_bytes|max_retry_count|max_rounds_reached|\
     metadata|min_completeness_requirement|model_calls|monitor|monitor_feedback|need_output|not_contains|off_topic|\
-    ok_codes|on_error|on_exit|on_interrupted|on_resume|orchestration|output|outputs|phase_goal|phases|priority|\
+    ok_codes|on_error|on_exit|on_interrupted|on_resume|on_timeout|orchestration|output|outputs|phase_goal|phases|priority|\
     progress_suggestion|require_acknowledgment|retry_strategy|script|section_number|session|session_id|set|\
     should_execute|skill|skill_goal|skill_id|skill_name|start_timeout|technique_id|technique_name|template_scheme|\
     test|text_array|then|time_budget|timed_out|todo_list|topic_goal|topics|total_expected|trigger_id|triggers|\
