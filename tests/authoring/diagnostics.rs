@@ -25,7 +25,7 @@ const SOURCE_FOLDERS: [&str; 4] =
     ["crates/lang/src/source", "crates/lang/src/script", "crates/check/src", "crates/runtime/src/actions"];
 
 /// Codes of errors and warnings of running scripts, which `validate` cannot raise and no page can show.
-const RUNTIME_CODES: [&str; 11] = [
+const RUNTIME_CODES: [&str; 12] = [
     "approver-empty",
     "rewind-missing",
     "not-a-time",
@@ -37,6 +37,7 @@ const RUNTIME_CODES: [&str; 11] = [
     "no-such-cell",
     "server-flood",
     "server-rubbish",
+    "value-not-json",
 ];
 
 /// The slug of the diagnostic that only `run` raises.
