@@ -18,7 +18,8 @@ use bcc_engine::error::EngineError;
 use bcc_engine::find_session::find_session;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_runtime::program::decision::DecisionKind;
-use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError};
+use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError, earlier_answer};
+use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
 
@@ -55,6 +56,7 @@ pub async fn decide(
     let sessions = StoredSessions::open(&options.stored, &environment)?;
     let store = Arc::clone(sessions.engine.store());
     let (id, request) = target(store.as_ref(), &options.session).await?;
+    check_waits(store.as_ref(), &id, request.as_deref()).await?;
     let front = FrontEnd::of(&options.output);
     let shows = options.run || options.output.json;
     let observer = if shows { front.observer() } else { Arc::new(Silent) };
@@ -101,11 +103,30 @@ pub async fn target(store: &dyn Store, given: &str) -> Result<(String, Option<St
     }
 }
 
+/// Refuses what needs no open session to be refused: opening it would be an event of its own.
+/// Errors: the session waits for no decision; if somebody made it, who and when.
+async fn check_waits(store: &dyn Store, id: &str, request: Option<&str>) -> Result<(), EngineError> {
+    let Some(row) = store.session(id).await? else { return Ok(()) };
+    let status = SessionStatus::parse(&row.status);
+    // A session that is over is refused with its own exit code.
+    if status.is_none_or(|status| status == SessionStatus::WaitingApproval || status.is_final()) {
+        return Ok(());
+    }
+    let message = match earlier_answer(store, id, request).await? {
+        Some(answered) => answered,
+        None => msg!("session `{id}` waits for no decision: its status is `{}`", row.status),
+    };
+    Err(EngineError::usage(message).with_help("`bcc-script requests list` shows what sessions wait for"))
+}
+
 /// The request that is meant. `step` is a request, or the action that asks.
 /// Errors: the session waits at another action.
 fn asked_for(session: &Session, request: Option<String>, step: Option<&str>) -> Result<Option<String>, EngineError> {
     let Some(step) = step else { return Ok(request) };
     let here = session.place().action_id;
+    if let Some(request) = request.as_deref().filter(|request| *request != step && here.as_deref() != Some(step)) {
+        return Err(EngineError::usage(msg!("`{request}` and `{step}` are not the same request")));
+    }
     if here.as_deref() == Some(step) || request.as_deref() == Some(step) {
         return Ok(request);
     }
@@ -121,12 +142,16 @@ fn asked_for(session: &Session, request: Option<String>, step: Option<&str>) -> 
 /// The values of `--set`. They are texts: the form gives them their types.
 fn form_values(given: &[String]) -> Result<ExactValues, EngineError> {
     let mut values = ExactValues::new();
-    for text in given {
+    for (number, text) in given.iter().enumerate() {
+        // The text may be a secret, so it is not repeated.
         let Some((name, value)) = text.split_once('=') else {
             let help = Message::word("write it as `--set FIELD=VALUE`");
-            return Err(EngineError::usage(msg!("`--set {text}` has no `=`")).with_help(help));
+            return Err(EngineError::usage(msg!("`--set` number {} has no `=`", number + 1)).with_help(help));
         };
-        values.insert(name.trim().to_owned(), ExactValue::from(serde_json::Value::from(value)));
+        let name = name.trim().to_owned();
+        if values.insert(name.clone(), ExactValue::from(serde_json::Value::from(value))).is_some() {
+            return Err(EngineError::usage(msg!("`--set` gives `{name}` twice")));
+        }
     }
     Ok(values)
 }

@@ -8,9 +8,8 @@ use bcc_lang::value::exact::ExactValues;
 
 use crate::cli::drive::ResumeHint;
 use crate::cli::front_end::FrontEnd;
-use crate::cli::input::InputLine;
+use crate::cli::input::{InputLine, RejectedInput};
 use bcc_engine::error::EngineError;
-use bcc_engine::shell::quoted;
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
 use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError, names_in};
 use bcc_runtime::run::session::Session;
@@ -19,19 +18,26 @@ use bcc_store::rows::RequestRow;
 /// The longest time that a process stays for; a session that waits longer rests until `tick` or a resume.
 const MAX_STAY: Duration = Duration::from_secs(60);
 
-/// How people write decisions in a conversation, in lower case.
-const WORDS: [(&str, DecisionKind); 10] = [
+/// How people write decisions in a conversation, in lower case; a comment may follow.
+const WORDS: [(&str, DecisionKind); 6] = [
     ("approve", DecisionKind::Approve),
-    ("yes", DecisionKind::Approve),
     ("批准", DecisionKind::Approve),
-    ("同意", DecisionKind::Approve),
     ("reject", DecisionKind::Reject),
-    ("no", DecisionKind::Reject),
     ("驳回", DecisionKind::Reject),
-    ("拒绝", DecisionKind::Reject),
     ("push_back", DecisionKind::PushBack),
     ("退回", DecisionKind::PushBack),
 ];
+
+/// Words that decide only if nothing follows them: in a sentence they mean anything.
+const SINGLE_WORDS: [(&str, DecisionKind); 4] = [
+    ("yes", DecisionKind::Approve),
+    ("同意", DecisionKind::Approve),
+    ("no", DecisionKind::Reject),
+    ("拒绝", DecisionKind::Reject),
+];
+
+/// What may stand between a decision and its comment, or at the end of it.
+const SEPARATORS: [char; 10] = [' ', ',', '，', '：', ':', '\u{3000}', '.', '。', '!', '！'];
 
 /// Whether this process stays for the open request: for a time that comes soon, for a program, which can send every decision, and for a
 /// decision that whoever sits here may make.
@@ -45,10 +51,14 @@ pub fn waits_here(session: &Session, front: FrontEnd) -> bool {
 
 /// Whether anybody may decide, with a single word.
 fn is_plain(request: &RequestRow) -> bool {
+    names_in(request.approvers.as_deref()).is_empty() && required_fields(request).is_empty()
+}
+
+/// The fields of the form that an approval needs.
+fn required_fields(request: &RequestRow) -> Vec<String> {
     let schema = request.schema.as_deref().and_then(|schema| serde_json::from_str::<serde_json::Value>(schema).ok());
-    let requires =
-        schema.as_ref().and_then(|schema| schema.get("required")?.as_array()).is_some_and(|names| !names.is_empty());
-    names_in(request.approvers.as_deref()).is_empty() && !requires
+    let required = schema.as_ref().and_then(|schema| schema.get("required")?.as_array());
+    required.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 /// The time until the open request is due, if that is soon.
@@ -65,28 +75,37 @@ pub fn takes_input(session: &Session) -> bool {
 pub fn as_decision(input: InputLine, session: &Session, front: FrontEnd) -> InputLine {
     let InputLine::Answer { text, answer_id } = input else { return input };
     let Some(request) = session.request() else { return InputLine::Answer { text, answer_id } };
-    if answer_id.is_some() {
-        return InputLine::Answer { text, answer_id };
-    }
-    let text = text.trim();
-    let end = text.find([' ', ',', '，', '：', ':', '\u{3000}']).unwrap_or(text.len());
-    let (word, comment) = text.split_at(end);
-    let word = word.to_lowercase().replace('-', "_");
-    let Some((_, decision)) = WORDS.iter().find(|(known, _)| *known == word) else {
-        if !text.is_empty() {
-            front.note(&expected(request));
+    let is_meant = answer_id.as_ref().is_none_or(|given| *given == request.id);
+    match written_decision(&text).filter(|_| is_meant) {
+        Some((decision, comment)) => {
+            let (request, comment) = (Some(request.id.clone()), Some(comment));
+            let values = ExactValues::new();
+            InputLine::Decision(Box::new(ApprovalDecision { request, decision, by: None, comment, values }))
         }
-        return InputLine::Blank;
+        None if text.trim().is_empty() => InputLine::Blank,
+        None if matches!(front, FrontEnd::Json { .. }) => {
+            let message = Message::word("a line was not accepted: the session waits for a decision");
+            InputLine::Rejected(RejectedInput { code: "decision-expected", message, help: Some(expected(request)) })
+        }
+        None => {
+            front.note(&expected(request));
+            InputLine::Blank
+        }
+    }
+}
+
+/// The decision that a line begins with, and its comment.
+fn written_decision(text: &str) -> Option<(DecisionKind, String)> {
+    let find = |words: &[(&str, DecisionKind)], written: &str| {
+        let written = written.to_lowercase().replace('-', "_");
+        words.iter().find(|(word, _)| *word == written).map(|(_, decision)| *decision)
     };
-    let comment = comment.trim_start_matches([' ', ',', '，', '：', ':', '\u{3000}']).to_owned();
-    let request = Some(request.id.clone());
-    InputLine::Decision(Box::new(ApprovalDecision {
-        request,
-        decision: *decision,
-        by: None,
-        comment: Some(comment),
-        values: ExactValues::new(),
-    }))
+    let text = text.trim().trim_end_matches(['.', '。', '!', '！']);
+    if let Some(decision) = find(&SINGLE_WORDS, text) {
+        return Some((decision, String::new()));
+    }
+    let (word, comment) = text.split_at(text.find(SEPARATORS).unwrap_or(text.len()));
+    Some((find(&WORDS, word)?, comment.trim_start_matches(SEPARATORS).to_owned()))
 }
 
 fn expected(request: &RequestRow) -> Message {
@@ -110,7 +129,6 @@ pub async fn take(session: &mut Session, decision: ApprovalDecision) -> Result<b
 pub fn report_request(session: &Session, front: FrontEnd, hint: &ResumeHint) {
     let Some(request) = session.request() else { return };
     let due = request.due_at.clone().unwrap_or_default();
-    let id = quoted(&session.id);
     if request.kind == RequestKind::Time.name() {
         let resume = hint.command(&session.id);
         front.note(&msg!(
@@ -119,12 +137,30 @@ pub fn report_request(session: &Session, front: FrontEnd, hint: &ResumeHint) {
         return;
     }
     let approvers = names_in(request.approvers.as_deref());
+    let mut approve = hint.of_command("approve", &session.id);
+    if !approvers.is_empty() {
+        approve.push_str(" --by NAME");
+    }
+    for field in required_fields(request) {
+        approve.push_str(&format!(" --set {field}=VALUE"));
+    }
+    let others = names_in(request.decisions.as_deref());
+    let others: Vec<String> =
+        others.iter().filter(|name| *name != "approve").map(|name| name.replace('_', "-")).collect();
+    let others = if others.is_empty() {
+        Message::default()
+    } else {
+        msg!("; or instead of approve: {}", Message::names(&others))
+    };
     let message = match approvers.as_slice() {
-        [] => msg!("saved; the session waits for a decision: bcc-script approve {id} (or reject, push-back)"),
-        names => msg!(
-            "saved; the session waits for a decision of {}: bcc-script approve {id} --by NAME (or reject, push-back)",
-            Message::names(names)
-        ),
+        [] => msg!("saved; the session waits for a decision: {approve}{others}", others = others),
+        names => {
+            msg!(
+                "saved; the session waits for a decision of {}: {approve}{others}",
+                Message::names(names),
+                others = others
+            )
+        }
     };
     front.note(&message);
 }

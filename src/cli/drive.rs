@@ -204,9 +204,22 @@ impl ResumeHint {
     }
 
     fn command_of(&self, subcommand: &str, id: &str) -> String {
+        self.with_options(&format!("sessions {subcommand}"), id, subcommand == RESUME)
+    }
+
+    /// A command that opens the session `id` from outside of its conversation.
+    pub fn of_command(&self, command: &str, id: &str) -> String {
+        let mut command = self.with_options(command, id, true);
+        if self.trust {
+            command.push_str(" --trust");
+        }
+        command
+    }
+
+    fn with_options(&self, command: &str, id: &str, names_project: bool) -> String {
         // An id that comes from the store of somebody else may contain anything.
-        let mut command = format!("bcc-script sessions {subcommand} {}", quoted(id));
-        if let Some(project) = self.project.as_ref().filter(|_| subcommand == RESUME) {
+        let mut command = format!("bcc-script {command} {}", quoted(id));
+        if let Some(project) = self.project.as_ref().filter(|_| names_project) {
             command.push_str(" --project ");
             command.push_str(&quoted(project));
         }

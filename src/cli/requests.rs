@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -21,7 +22,8 @@ use bcc_lang::source::render::visible::visible_json;
 use bcc_lang::value::exact::ExactValues;
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
 use bcc_runtime::run::decisions::{ApprovalDecision, names_in};
-use bcc_runtime::run::session::TakenAnswer;
+use bcc_runtime::run::session::{Session, TakenAnswer};
+use bcc_store::contract::Store;
 use bcc_store::rows::{OpenRequest, RequestRow};
 
 #[derive(Debug, Subcommand)]
@@ -159,6 +161,7 @@ async fn answer(options: AnswerArgs, environment: Environment) -> Result<Exit, E
         let (by, comment) = (options.by, options.comment);
         take(&mut session, ApprovalDecision { request, decision, by, comment, values: ExactValues::new() }).await?;
     } else {
+        check_answer(store.as_ref(), &session, request.as_deref(), &options.answer).await?;
         let taken = session.answer(&options.answer, request.as_deref()).await?;
         let refused = match taken {
             TakenAnswer::Yes => None,
@@ -175,4 +178,27 @@ async fn answer(options: AnswerArgs, environment: Environment) -> Result<Exit, E
     }
     recorded(&sessions.hint, &id)?;
     Ok(Exit::Done)
+}
+
+/// Refuses an answer that the open request does not take.
+/// Errors: another request is named, or the answer is not one of the decisions about an interrupted effect.
+async fn check_answer(
+    store: &dyn Store,
+    session: &Session,
+    request: Option<&str>,
+    answer: &str,
+) -> Result<(), EngineError> {
+    let open = store.requests(&session.id).await?;
+    let known = |id: &str| open.iter().any(|row| row.id == id);
+    if let Some(request) = request.filter(|request| !known(request)) {
+        return Err(EngineError::usage(msg!("session `{}` has no request `{request}`", session.id))
+            .with_help("`bcc-script requests list` shows what sessions wait for"));
+    }
+    let awaited = open.iter().find(|row| Some(row.id.as_str()) == session.awaited());
+    let decisions = names_in(awaited.and_then(|row| row.decisions.as_deref()));
+    if decisions.is_empty() || decisions.iter().any(|decision| decision == answer.trim()) {
+        return Ok(());
+    }
+    let help = msg!("permitted: {}", Message::names(&decisions));
+    Err(EngineError::usage(msg!("this request is answered with a decision, but this is none")).with_help(help))
 }

@@ -17,12 +17,16 @@ use bcc_engine::clock::{now, stamp};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::render::visible::{visible_json, visible_line};
+use bcc_runtime::run::head::SessionStatus;
 
 #[derive(Debug, Args)]
 pub struct TickArgs {
     /// Print one JSON object per session
     #[arg(long)]
     pub json: bool,
+    /// Also continue sessions whose turn it is and that no process runs: a decision was recorded, or a process was killed
+    #[arg(long)]
+    pub unfinished: bool,
     #[command(flatten)]
     pub stored: StoredSessionArgs,
 }
@@ -32,7 +36,12 @@ pub async fn tick(options: TickArgs, environment: Environment) -> Result<Exit, E
     let sessions = StoredSessions::open(&options.stored, &environment)?;
     let store = Arc::clone(sessions.engine.store());
     let due = store.open_requests(Some(&stamp(now()))).await?;
-    let ids: BTreeSet<String> = due.into_iter().map(|open| open.session).collect();
+    let mut ids: BTreeSet<String> = due.into_iter().map(|open| open.session).collect();
+    if options.unfinished {
+        let rows = store.sessions().await?;
+        let running = rows.into_iter().filter(|row| row.status == SessionStatus::Running.name());
+        ids.extend(running.map(|row| row.id));
+    }
     let mut signals = Signals::new(msg!("\ninterrupted; nothing is lost"))?;
     let mut failures = 0;
     for id in ids {
@@ -42,7 +51,11 @@ pub async fn tick(options: TickArgs, environment: Environment) -> Result<Exit, E
             result = go_on(&sessions, &id) => result,
         };
         let (status, error) = match result {
-            Ok(status) => (Some(status), None),
+            Ok(status) => {
+                // It is not due again: somebody has to look at it.
+                failures += usize::from(status == SessionStatus::Stopped);
+                (Some(status.name()), None)
+            }
             Err(error) => {
                 failures += 1;
                 (None, Some(error.to_message()))
@@ -51,21 +64,21 @@ pub async fn tick(options: TickArgs, environment: Environment) -> Result<Exit, E
         if options.json {
             let error = error.map(|error| error.to_string());
             let line = json!({ "session_id": id, "status": status, "error": error }).to_string();
-            print(&format!("{}\n", visible_json(&line)))?;
+            print(&visible_json(&line))?;
         } else {
             let result = match (status, error) {
                 (Some(status), _) => status.to_owned(),
                 (None, Some(error)) => translated(&msg!("error: {error}", error = error)).into_owned(),
                 (None, None) => String::new(),
             };
-            print(&format!("{}\t{}\n", visible_line(&id), visible_line(&result)))?;
+            print(&format!("{}\t{}", visible_line(&id), visible_line(&result)))?;
         }
     }
     Ok(if failures == 0 { Exit::Done } else { Exit::Failed })
 }
 
-async fn go_on(sessions: &StoredSessions, id: &str) -> Result<&'static str, EngineError> {
+async fn go_on(sessions: &StoredSessions, id: &str) -> Result<SessionStatus, EngineError> {
     let mut session = sessions.session(id, Arc::new(Silent)).await?.session;
     session.advance().await?;
-    Ok(session.status().name())
+    Ok(session.status())
 }

@@ -13,6 +13,7 @@ pub async fn back(session: &mut Session) -> Result<Option<String>, EngineError> 
         TakenBack::NotKept => {
             "this answer cannot be taken back: it was given in an earlier version, which did not keep what is needed for this"
         }
+        TakenBack::Decided => "this answer cannot be taken back: somebody has decided about an approval since then",
         TakenBack::Final => "the session is over; no answer can be taken back",
     };
     Ok(Some(translated(why).into_owned()))

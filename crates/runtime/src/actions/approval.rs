@@ -144,7 +144,7 @@ fn decisions(fields: &Fields<'_>, rewinds: bool) -> Option<Vec<DecisionKind>> {
         };
         report("missing-key", Message::word(message), list, help);
     }
-    if found.len() == items.len() && !items.is_empty() && !found.contains(&DecisionKind::Approve) {
+    if found.len() == items.len() && !found.contains(&DecisionKind::Approve) {
         report(
             "missing-key",
             Message::word("nobody can approve: `approve` is not among the decisions"),

@@ -88,7 +88,7 @@ impl Action for Wait {
                 due
             }
         };
-        // Where time does not pass, as in tests, nobody would ever come back here.
+        // Where time does not pass, as with `--clock`, nobody would ever come back here.
         let Some(due) = due.filter(|due| clock.remaining(due).is_some_and(|left| !left.is_zero())) else {
             return Ok(Flow::done(Outcome::done(ExitReason::ExitCriteriaMet)));
         };

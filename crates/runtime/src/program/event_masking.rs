@@ -14,8 +14,8 @@ pub fn mask(event: &mut Value, masker: &Masker) {
         Some("session_completed" | "session_failed" | "session_stopped" | "session_cancelled") => {
             &["/summary/reason", "/_messages"]
         }
-        Some("request_opened") => &["/prompt"],
-        Some("request_answered") => &["/comment", "/values"],
+        Some("request_opened") => &["/prompt", "/approvers"],
+        Some("request_answered") => &["/by", "/comment", "/values"],
         Some("effect_started" | "effect_finished") => &["/summary", "/_messages"],
         Some("notebook_action") => &["/action", "/error", "/effects", "/_messages"],
         Some("behavior") => &["/target", "/feedback", "/why", "/_messages"],

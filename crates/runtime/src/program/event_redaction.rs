@@ -71,8 +71,14 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         Event::SessionStopped { summary } | Event::SessionFailed { summary } | Event::SessionCancelled { summary } => {
             optional_message(&mut summary.reason);
         }
-        Event::RequestOpened { prompt, .. } => text(prompt),
-        Event::RequestAnswered { comment, values, .. } => {
+        Event::RequestOpened { prompt, approvers, .. } => {
+            text(prompt);
+            approvers.iter_mut().for_each(text);
+        }
+        // The question of a conversation is part of the conversation.
+        Event::Waiting { r#for, prompt, .. } if *r#for != "input" => text(prompt),
+        Event::RequestAnswered { by, comment, values, .. } => {
+            optional(by);
             optional(comment);
             values.values_mut().for_each(|value| masker.exact(value, &OWN_FIELDS));
         }

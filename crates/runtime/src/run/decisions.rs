@@ -6,6 +6,7 @@ use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::template::names::MAX_VALUE_BYTES;
+use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::mask::MASK;
 use serde_json::Value;
@@ -23,6 +24,7 @@ use crate::run::head::SessionStatus;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use crate::run::turns::{ActionContext, NextStep};
+use bcc_store::contract::Store;
 use bcc_store::rows::RequestRow;
 
 /// The longest comment on a decision, in bytes.
@@ -50,7 +52,7 @@ pub enum DecisionError {
     Run(#[from] RunError),
 }
 
-fn refusal(code: &'static str, message: Message, help: impl Into<Option<Message>>) -> DecisionError {
+fn rejected(code: &'static str, message: Message, help: impl Into<Option<Message>>) -> DecisionError {
     DecisionError::Refused { code, message, help: help.into() }
 }
 
@@ -77,6 +79,8 @@ impl Session {
         let id = format!("r{}", self.last_seq + 1);
         let names: Vec<&'static str> = decisions.iter().map(|decision| decision.name()).collect();
         let list = |names: Value, is_empty: bool| (!is_empty).then(|| names.to_string());
+        // Lists of requests are no part of the conversation.
+        let prompt = self.masker.text(&prompt);
         let row = RequestRow {
             id: id.clone(),
             kind: kind.name().to_owned(),
@@ -116,14 +120,25 @@ impl Session {
     /// `Refused` if no such request is open, or the decision, the person or a value is not permitted; otherwise the store failed.
     pub async fn decide(&mut self, decision: ApprovalDecision) -> Result<(), DecisionError> {
         self.ensure_consistent()?;
+        if self.take_due().await? {
+            let message = Message::word("the time for this decision is over");
+            return Err(rejected(
+                "decision-late",
+                message,
+                Message::word("`bcc-script tick` or a resume continues the session"),
+            ));
+        }
         let request = self.decidable(decision.request.as_deref()).await?;
         let ApprovalDecision { decision, by, comment, values, .. } = decision;
         check_decision(&request, decision)?;
         let by = by.map(|by| by.trim().to_owned()).filter(|by| !by.is_empty());
+        if by.as_ref().is_some_and(|by| by.chars().any(char::is_control)) {
+            return Err(rejected("not-a-name", Message::word("a name is one line of text"), None));
+        }
         check_approver(&request, by.as_deref())?;
         if comment.as_ref().map_or(0, String::len).max(by.as_ref().map_or(0, String::len)) > MAX_COMMENT_BYTES {
             let message = msg!("the comment or the name is longer than {MAX_COMMENT_BYTES} bytes");
-            return Err(refusal("decision-too-long", message, None));
+            return Err(rejected("decision-too-long", message, None));
         }
         let key = self.frames.leaf();
         let program = std::sync::Arc::clone(&self.program);
@@ -140,44 +155,24 @@ impl Session {
         if let Some(open) = open.filter(|open| given.is_none_or(|given| given == open.id)) {
             return Ok(open.clone());
         }
-        let answered = match given {
-            Some(given) => self.earlier_answer(given).await?,
-            None => None,
+        let answered = match (given, open) {
+            (None, Some(_)) => None,
+            (given, _) => earlier_answer(self.store.as_ref(), &self.id, given).await?,
         };
         let help = open.map(|open| msg!("the open request is `{}`", open.id));
         Err(match answered {
-            Some(answered) => refusal("request-answered", answered, help),
+            Some(answered) => rejected("request-answered", answered, help),
             None => match given {
-                Some(given) => refusal("request-unknown", msg!("session `{}` has no request `{given}`", self.id), help),
-                None => refusal(
+                Some(given) => {
+                    rejected("request-unknown", msg!("session `{}` has no request `{given}`", self.id), help)
+                }
+                None => rejected(
                     "request-unknown",
                     msg!("session `{}` waits for no decision: its status is `{}`", self.id, self.status.name()),
                     None,
                 ),
             },
         })
-    }
-
-    /// Who answered this request before, and when.
-    async fn earlier_answer(&self, request: &str) -> Result<Option<Message>, RunError> {
-        let mut after = 0;
-        loop {
-            let rows = self.store.journal_by_kind(&self.id, "request_answered", after, 64).await?;
-            let Some(last) = rows.last() else { return Ok(None) };
-            after = last.seq;
-            for row in &rows {
-                let Ok(event) = serde_json::from_str::<Value>(&row.body) else { continue };
-                let field = |name: &str| event.get(name).and_then(Value::as_str);
-                if field("request_id") != Some(request) {
-                    continue;
-                }
-                let decision = field("decision").unwrap_or("timed_out").to_owned();
-                return Ok(Some(match field("by") {
-                    Some(by) => msg!("the request `{request}` was answered by {by} at {}: {decision}", row.at),
-                    None => msg!("the request `{request}` was answered at {}: {decision}", row.at),
-                }));
-            }
-        }
     }
 
     /// Answers the open request because its time has come. Returns whether it had.
@@ -299,13 +294,44 @@ impl Session {
     }
 }
 
+/// Who answered this request of a session, or the last one, and when; none if it was not answered.
+///
+/// # Errors
+/// If the store fails.
+pub async fn earlier_answer(
+    store: &dyn Store,
+    session: &str,
+    request: Option<&str>,
+) -> Result<Option<Message>, RunError> {
+    let mut after = 0;
+    let mut found = None;
+    loop {
+        let rows = store.journal_by_kind(session, "request_answered", after, 64).await?;
+        let Some(last) = rows.last() else { return Ok(found) };
+        after = last.seq;
+        for row in &rows {
+            let Ok(event) = serde_json::from_str::<Value>(&row.body) else { continue };
+            let field = |name: &str| event.get(name).and_then(Value::as_str);
+            let id = field("request_id").unwrap_or_default().to_owned();
+            if request.is_some_and(|request| request != id) {
+                continue;
+            }
+            let decision = field("decision").unwrap_or("timed_out").to_owned();
+            found = Some(match field("by") {
+                Some(by) => msg!("the request `{id}` was answered by {by} at {}: {decision}", row.at),
+                None => msg!("the request `{id}` was answered at {}: {decision}", row.at),
+            });
+        }
+    }
+}
+
 fn check_decision(request: &RequestRow, decision: DecisionKind) -> Result<(), DecisionError> {
     let permitted = names_in(request.decisions.as_deref());
     if permitted.iter().any(|name| name == decision.name()) {
         return Ok(());
     }
     let message = msg!("the request `{}` cannot be answered with `{}`", request.id, decision.name());
-    Err(refusal("decision-not-permitted", message, msg!("permitted: {}", Message::names(&permitted))))
+    Err(rejected("decision-not-permitted", message, msg!("permitted: {}", Message::names(&permitted))))
 }
 
 fn check_approver(request: &RequestRow, by: Option<&str>) -> Result<(), DecisionError> {
@@ -317,7 +343,7 @@ fn check_approver(request: &RequestRow, by: Option<&str>) -> Result<(), Decision
         Some(_) => msg!("the request `{}` is decided by others", request.id),
         None => msg!("the request `{}` is decided by certain people only, and no name was given", request.id),
     };
-    Err(refusal("not-an-approver", message, msg!("who may decide: {}", Message::names(&approvers))))
+    Err(rejected("not-an-approver", message, msg!("who may decide: {}", Message::names(&approvers))))
 }
 
 /// The names in a stored JSON list; none if it is missing.
@@ -338,7 +364,7 @@ fn form_values(
             [] => Message::word("this request has no form"),
             known => msg!("its fields are {}", Message::names(known)),
         };
-        return Err(refusal("form-field-unknown", message, help));
+        return Err(rejected("form-field-unknown", message, help));
     }
     let mut values = ExactValues::new();
     for field in form {
@@ -347,10 +373,11 @@ fn form_values(
             // A rejection needs no values.
             if field.required && decision == DecisionKind::Approve {
                 let message = msg!("the form needs a value for `{}`", field.get);
-                return Err(refusal("form-field-missing", message, form_help(field)));
+                return Err(rejected("form-field-missing", message, form_help(field)));
             }
             continue;
         };
+        let given = structured(field.declared, given);
         let size = given.number_text().map_or_else(|| given.to_string().len(), str::len);
         let value: Option<ExactValue> = match field.declared {
             _ if size > MAX_VALUE_BYTES => None,
@@ -361,11 +388,19 @@ fn form_values(
             |value: &ExactValue| field.choices.is_empty() || field.choices.iter().any(|choice| choice == &**value);
         let Some(value) = value.filter(is_choice) else {
             let message = msg!("the value for `{}` does not fit its field", field.get);
-            return Err(refusal("form-field-misfit", message, form_help(field)));
+            return Err(rejected("form-field-misfit", message, form_help(field)));
         };
         values.insert(field.get.clone(), value);
     }
     Ok(values)
+}
+
+/// A list or an object that is given as text, as on a command line: its JSON.
+fn structured(declared: Option<DeclaredType>, given: ExactValue) -> ExactValue {
+    match (declared, given.as_str()) {
+        (Some(DeclaredType::List | DeclaredType::Object), Some(text)) => ExactValue::parse(text).unwrap_or(given),
+        _ => given,
+    }
 }
 
 fn form_help(field: &OutputVariable) -> Message {
@@ -378,6 +413,10 @@ fn form_help(field: &OutputVariable) -> Message {
         );
     }
     match field.declared {
+        Some(DeclaredType::Boolean) => Message::word("`true` or `false`"),
+        Some(declared @ (DeclaredType::List | DeclaredType::Object)) => {
+            msg!("a value of type {}; on a command line, its JSON", declared.name())
+        }
         Some(declared) => msg!("a value of type {}", declared.name()),
         None => Message::word("any text"),
     }

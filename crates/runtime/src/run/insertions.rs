@@ -14,6 +14,7 @@ use crate::program::turn::fitting;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{Frame, FrameTarget, Insertion, child, inserted_component, lineage, parent, skill_path};
 use crate::run::position::single;
+use crate::run::routing::NOT_APPROVED;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
@@ -180,6 +181,16 @@ impl Session {
         let above = parent(key).to_owned();
         let Some(frame) = self.leave_insertion(key) else { return Err(error) };
         match frame.insertion {
+            // What needs an approval must not happen without it.
+            Some(Insertion::Called) if error.code == NOT_APPROVED && !self.handles_error(program, &above) => {
+                match self.enclosing_insertion(&above) {
+                    Some(outer) => {
+                        self.unwind(&outer);
+                        self.insertion_failed(program, &outer, error, draft)
+                    }
+                    None => Err(error),
+                }
+            }
             Some(Insertion::Called) | None => {
                 if let Some(action) = self.frames.change(&above) {
                     action.last = Some(Box::new(Outcome::failed(&error.message)));

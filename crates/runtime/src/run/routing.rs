@@ -22,7 +22,8 @@ pub(crate) const MAX_HOPS: u32 = 100;
 
 /// Errors that fail the session if no route is defined for them: the author or the person decided so about an interrupted effect,
 /// the store is damaged, or the machine cannot run the script at all. Any other error belongs to one action, and the session goes on after it.
-const FAILING_ERRORS: [&str; 7] = [
+const FAILING_ERRORS: [&str; 8] = [
+    NOT_APPROVED,
     "effect-interrupted",
     "frame-unreadable",
     "frame-unwritable",
@@ -31,6 +32,9 @@ const FAILING_ERRORS: [&str; 7] = [
     "no-kernels-built-in",
     "kernel-did-not-start",
 ];
+
+/// The error of a skill in which nobody approved what an action asked for.
+pub(crate) const NOT_APPROVED: &str = "not-approved";
 
 /// Why the session continues after an action that ended with an error.
 const WITHOUT_ERROR_ROUTE: &str =
@@ -366,7 +370,7 @@ impl Session {
     }
 
     /// The key of the innermost insertion that contains the action `key`.
-    fn enclosing_insertion(&self, key: &str) -> Option<String> {
+    pub(crate) fn enclosing_insertion(&self, key: &str) -> Option<String> {
         let inserted = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.insertion.is_some());
         lineage(parent(key)).filter(inserted).last().map(str::to_owned)
     }
@@ -387,10 +391,7 @@ impl Session {
                 return false;
             }
             let caller = parent(&inserted);
-            let handles = |position: Position<'_>| {
-                position.step.action.handles_failed_skills() || position.route(program, reason).is_some()
-            };
-            if self.position(program, caller).is_some_and(handles) {
+            if self.handles_error(program, caller) {
                 return true;
             }
             match self.enclosing_insertion(caller) {
@@ -398,6 +399,14 @@ impl Session {
                 None => return false,
             }
         }
+    }
+
+    /// Whether the action `caller` handles the error of a skill that it called, or has a route for it.
+    pub(crate) fn handles_error(&self, program: &Program, caller: &str) -> bool {
+        let handles = |position: Position<'_>| {
+            position.step.action.handles_failed_skills() || position.route(program, ExitReason::Error).is_some()
+        };
+        self.position(program, caller).is_some_and(handles)
     }
 
     /// An action in an insertion failed and has no route of its own: the complete insertion fails.
@@ -415,8 +424,9 @@ impl Session {
         let insertion = id_of(component(&inserted)).to_owned();
         let why = msg!("no route is defined for it in `{insertion}`, which therefore ends");
         self.report_route(&place, (reason, level), "error".into(), &from, why, draft);
+        let is_refused = matches!(reason, ExitReason::Rejected | ExitReason::TimedOut);
         let error = error.unwrap_or_else(|| SessionFailure {
-            code: "action-error",
+            code: if is_refused { NOT_APPROVED } else { "action-error" },
             message: msg!("the action `{from}` of `{insertion}` ended with `{}`", reason.name()),
             help: Some(Message::word("`/why` shows what was tried")),
         });

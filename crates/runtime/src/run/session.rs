@@ -137,6 +137,11 @@ impl Session {
         self.answers
     }
 
+    /// The id of what it waits for.
+    pub fn awaited(&self) -> Option<&str> {
+        self.head.waiting.as_deref()
+    }
+
     /// The number of its newest event.
     pub fn last_seq(&self) -> u64 {
         self.last_seq
@@ -175,7 +180,7 @@ impl Session {
                 return Ok(TakenAnswer::AlreadyUsed);
             }
             // Ids of this interpreter that were not used yet; any other id is the client's own and is ignored.
-            if own_number(given).is_some() || is_effect_answer_id(given) {
+            if own_number(given).is_some() || is_effect_answer_id(given) || is_decision_id(given) {
                 self.report_ignored(
                     "answer-unknown",
                     "an answer was ignored: no question has been asked yet under its answer_id",
@@ -242,6 +247,10 @@ impl Session {
         if own_number(answer_id).is_some_and(|number| number <= self.answers + self.head.skipped_answer_ids) {
             return Ok(true);
         }
+        if is_decision_id(answer_id) {
+            let requests = self.store.requests(&self.id).await?;
+            return Ok(requests.iter().any(|request| request.id == answer_id && request.answered_at.is_some()));
+        }
         Ok(self.store.answer_accepted(&self.id, answer_id).await?)
     }
 
@@ -271,9 +280,16 @@ fn own_number(answer_id: &str) -> Option<u64> {
 
 /// Whether this is an `answer_id` of this interpreter for a question about an external effect: `w` and the number of an event.
 fn is_effect_answer_id(answer_id: &str) -> bool {
-    answer_id
-        .strip_prefix('w')
-        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    is_numbered(answer_id, 'w')
+}
+
+/// Whether this is the id of a request of this interpreter for a decision or a time: `r` and the number of an event.
+pub(crate) fn is_decision_id(id: &str) -> bool {
+    is_numbered(id, 'r')
+}
+
+fn is_numbered(id: &str, letter: char) -> bool {
+    id.strip_prefix(letter).is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The `answer_id` of the answer after `answers` earlier ones. No two questions have the same.

@@ -31,7 +31,9 @@ pub enum TakenBack {
     NoAnswer,
     /// The answer was given before the store kept what is needed for this; nothing changed.
     NotKept,
-    /// The session is completed or failed; nothing changed.
+    /// Somebody decided about an approval since then; nothing changed.
+    Decided,
+    /// The session is over; nothing changed.
     Final,
 }
 
@@ -68,6 +70,10 @@ impl Session {
         let Some(earlier) = self.store.earlier_state(&self.id, revision).await? else {
             return Ok(TakenBack::NotKept);
         };
+        // A decision may be that of somebody else.
+        if !self.store.journal_by_kind(&self.id, "request_answered", earlier.last_seq, 1).await?.is_empty() {
+            return Ok(TakenBack::Decided);
+        }
         let unreadable = |what: Message| RunError::Unreadable { id: self.id.clone(), what };
         let mut head: Head = serde_json::from_str(&earlier.head).map_err(|error| unreadable(msg!("head: {error}")))?;
         let (prompt, place) = self.question_at(earlier.last_seq).await?;
