@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RawMode, linkat, openat, renameat, statat, unlinkat};
 
@@ -215,22 +216,28 @@ fn link_unnamed(file: &File, folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
 
 /// Removes the temporary files of processes that were killed. Each folder is searched once.
 fn remove_abandoned(folder: &OwnedFd) {
-    static SEARCHED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+    // The number of a folder that is deleted is used again for another one, which is created later.
+    static SEARCHED: Mutex<BTreeSet<(u64, u64, Option<SystemTime>)>> = Mutex::new(BTreeSet::new());
     let Ok(folder) = readable(folder) else { return };
     let Ok(entries) = Dir::read_from(&folder) else { return };
     let folder = File::from(folder);
     let Ok(found) = folder.metadata() else { return };
-    if !SEARCHED.lock().unwrap_or_else(PoisonError::into_inner).insert((found.dev(), found.ino())) {
+    let id = (found.dev(), found.ino(), found.created().ok());
+    if !SEARCHED.lock().unwrap_or_else(PoisonError::into_inner).insert(id) {
         return;
     }
+    remove_abandoned_of(&folder, entries);
+}
+
+fn remove_abandoned_of(folder: &File, entries: Dir) {
     for entry in entries.filter_map(Result::ok).take(MAX_ENTRIES) {
         let Some(name) = entry.file_name().to_str().ok().filter(|name| is_temporary_name(name)) else { continue };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(file) = openat(&folder, name, flags, Mode::empty()).map(File::from) else { continue };
+        let Ok(file) = openat(folder, name, flags, Mode::empty()).map(File::from) else { continue };
         let is_own =
             file.metadata().is_ok_and(|found| found.is_file() && found.uid() == rustix::process::geteuid().as_raw());
         if is_own && file.try_lock().is_ok() {
-            let _ = unlinkat(&folder, name, AtFlags::empty());
+            let _ = unlinkat(folder, name, AtFlags::empty());
         }
     }
 }
@@ -266,6 +273,9 @@ mod tests {
         fs::create_dir(at(&id(4))).unwrap();
         fs::write(at(".bcc-note"), "mine").unwrap();
         drop(TemporaryFile::with_default_permissions(&at("new")).unwrap());
+        // A folder of another test that was deleted at this moment may have had the same number.
+        let folder = File::open(root.path()).unwrap();
+        remove_abandoned_of(&folder, Dir::read_from(&folder).unwrap());
         let mut left: Vec<String> =
             fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         left.sort();
