@@ -192,6 +192,8 @@ fn a_live_message_and_the_commands_of_a_conversation_show_no_active_text() {
     for command in ["/vars", "/where", "/why all raw", "/plan", "/prompt", "/no\u{202e}such"] {
         terminal.answers(command);
     }
+    // What the commands show contains the characters of a prompt, and a key that is typed before the line editor reads is lost.
+    terminal.until("there is no command /no");
     terminal.prompt();
     terminal.types(CTRL_D);
     assert_eq!(terminal.end(), Some(3));
