@@ -51,7 +51,7 @@ pub fn waits_here(session: &Session, front: FrontEnd) -> bool {
 
 /// Whether anybody may decide, with a single word.
 fn is_plain(request: &RequestRow) -> bool {
-    names_in(request.approvers.as_deref()).is_empty() && required_fields(request).is_empty()
+    names_in(request.approvers.as_deref()).is_some_and(|names| names.is_empty()) && required_fields(request).is_empty()
 }
 
 /// The fields of the form that an approval needs.
@@ -109,7 +109,7 @@ fn written_decision(text: &str) -> Option<(DecisionKind, String)> {
 }
 
 fn expected(request: &RequestRow) -> Message {
-    let names = names_in(request.decisions.as_deref());
+    let names = names_in(request.decisions.as_deref()).unwrap_or_default();
     msg!("this is a decision: write {}, followed by a comment if you like", Message::names(&names))
 }
 
@@ -136,7 +136,7 @@ pub fn report_request(session: &Session, front: FrontEnd, hint: &ResumeHint) {
         ));
         return;
     }
-    let approvers = names_in(request.approvers.as_deref());
+    let approvers = names_in(request.approvers.as_deref()).unwrap_or_default();
     let mut approve = hint.of_command("approve", &session.id);
     if !approvers.is_empty() {
         approve.push_str(" --by NAME");
@@ -144,7 +144,7 @@ pub fn report_request(session: &Session, front: FrontEnd, hint: &ResumeHint) {
     for field in required_fields(request) {
         approve.push_str(&format!(" --set {field}=VALUE"));
     }
-    let others = names_in(request.decisions.as_deref());
+    let others = names_in(request.decisions.as_deref()).unwrap_or_default();
     let others: Vec<String> =
         others.iter().filter(|name| *name != "approve").map(|name| name.replace('_', "-")).collect();
     let others = if others.is_empty() {

@@ -133,8 +133,11 @@ fn as_row(open: &OpenRequest) -> Vec<String> {
         shown.push('…');
     }
     let due = due_at.as_deref().map_or_else(|| "-".to_owned(), time);
-    let who = names_in(approvers.as_deref());
-    let who = if who.is_empty() { "-".to_owned() } else { who.join(", ") };
+    let who = match names_in(approvers.as_deref()) {
+        Some(names) if names.is_empty() => "-".to_owned(),
+        Some(names) => names.join(", "),
+        None => "?".to_owned(),
+    };
     vec![format!("{}/{id}", open.session), kind.clone(), time(opened_at), due, who, shown]
 }
 
@@ -195,7 +198,7 @@ async fn check_answer(
             .with_help("`bcc-script requests list` shows what sessions wait for"));
     }
     let awaited = open.iter().find(|row| Some(row.id.as_str()) == session.awaited());
-    let decisions = names_in(awaited.and_then(|row| row.decisions.as_deref()));
+    let decisions = names_in(awaited.and_then(|row| row.decisions.as_deref())).unwrap_or_default();
     if decisions.is_empty() || decisions.iter().any(|decision| decision == answer.trim()) {
         return Ok(());
     }

@@ -326,7 +326,7 @@ pub async fn earlier_answer(
 }
 
 fn check_decision(request: &RequestRow, decision: DecisionKind) -> Result<(), DecisionError> {
-    let permitted = names_in(request.decisions.as_deref());
+    let permitted = names_in(request.decisions.as_deref()).ok_or_else(|| unreadable_request(request))?;
     if permitted.iter().any(|name| name == decision.name()) {
         return Ok(());
     }
@@ -335,7 +335,7 @@ fn check_decision(request: &RequestRow, decision: DecisionKind) -> Result<(), De
 }
 
 fn check_approver(request: &RequestRow, by: Option<&str>) -> Result<(), DecisionError> {
-    let approvers = names_in(request.approvers.as_deref());
+    let approvers = names_in(request.approvers.as_deref()).ok_or_else(|| unreadable_request(request))?;
     if approvers.is_empty() || by.is_some_and(|by| approvers.iter().any(|name| name == by)) {
         return Ok(());
     }
@@ -346,9 +346,15 @@ fn check_approver(request: &RequestRow, by: Option<&str>) -> Result<(), Decision
     Err(rejected("not-an-approver", message, msg!("who may decide: {}", Message::names(&approvers))))
 }
 
-/// The names in a stored JSON list; none if it is missing.
-pub fn names_in(list: Option<&str>) -> Vec<String> {
-    list.and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default()
+/// The names in a stored JSON list; empty if there is no list, `None` if it cannot be read.
+pub fn names_in(list: Option<&str>) -> Option<Vec<String>> {
+    list.map_or_else(|| Some(vec![]), |list| serde_json::from_str(list).ok())
+}
+
+/// Not knowing who may decide does not mean that anybody may.
+fn unreadable_request(request: &RequestRow) -> DecisionError {
+    let help = Message::word("`bcc-script store check` looks for damage; `bcc-script cancel` ends the session");
+    rejected("request-unreadable", msg!("the request `{}` cannot be read from the store", request.id), help)
 }
 
 /// The values of a form, each as the type of its field.
