@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use crate::process::Home;
-use crate::requests::{call, command, plain, requests, run, status};
+use crate::requests::{call, command, plain, requests, run, status, variable};
 use crate::session_output::journal;
 
 #[test]
@@ -140,4 +140,30 @@ fn a_request_whose_approvers_cannot_be_read_is_not_decided() {
     // Nor does a conversation take the decision of whoever sits there.
     let resumed = command(&home, &["sessions", "resume", "s"], "approve\n");
     assert_eq!((resumed.code, status(&home)), (3, json!("waiting_approval")));
+}
+
+#[test]
+fn a_field_with_append_adds_to_its_list() {
+    let home = Home::new();
+    let script = plain("prompt: x, form: [{ get: notes, append: true }]")
+        .replace("session_id: plain\n", "session_id: plain\n  declare: [{ var: notes, type: list, value: [first] }]\n");
+    run(&home, &script, "");
+    assert_eq!(call(&home, "approve s --set notes=second --run").code, 0);
+    assert_eq!(variable(&home, "notes"), json!(["first", "second"]));
+}
+
+/// After another error, the session would go on as if somebody had approved.
+#[test]
+fn an_approval_that_cannot_be_asked_for_or_stored_fails_the_session() {
+    let home = Home::new();
+    let ran = run(&home, &plain("prompt: x, approvers: ['{{ last_user_message }}']"), "");
+    assert_eq!((ran.code, status(&home)), (1, json!("failed")), "{ran:?}");
+    assert!(ran.stderr.contains("a name in `approvers` is empty"), "{}", ran.stderr);
+    let home = Home::new();
+    let script = plain("prompt: x, form: [{ get: mood, type: string }]").replace(
+        "session_id: plain\n",
+        "session_id: plain\n  declare: [{ var: mood, type: string, enum: [好, 一般] }]\n",
+    );
+    run(&home, &script, "");
+    assert_eq!(call(&home, "reject s --set mood=bad --run").code, 2, "the form has the choices of the variable");
 }

@@ -13,9 +13,9 @@ use bcc_lang::template::text::Text;
 use bcc_lang::value::instant::later;
 use serde_json::{Map, Value, json};
 
-use crate::actions::conversation::outputs::read_form;
+use crate::actions::conversation::outputs::{read_form, value_to_write};
 use crate::program::action::Action;
-use crate::program::decision::{DecisionKind, DecisionRequest, GivenDecision, RequestKind};
+use crate::program::decision::{DecisionKind, DecisionRequest, GivenDecision, NOT_APPROVED, RequestKind};
 use crate::program::flow::{ActionError, Flow};
 use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::outcome::{ExitReason, Outcome};
@@ -189,7 +189,8 @@ impl Approval {
         let mut extracted_variables = ExactValues::new();
         for field in &self.form {
             let Some(value) = given.values.get(&field.get) else { continue };
-            extracted_variables.insert(field.get.clone(), turn.set(&field.get, value.clone(), field.scope)?);
+            let Some(value) = value_to_write(turn, field, value.clone()) else { continue };
+            extracted_variables.insert(field.get.clone(), turn.set(&field.get, value, field.scope)?);
         }
         let record = json!({ "action": action, "iteration": iteration, "decision": decision, "by": given.by, "comment": given.comment });
         turn.set(APPROVAL, ExactValue::from(record), None)?;
@@ -232,6 +233,20 @@ fn form_schema(form: &[OutputVariable]) -> Value {
 impl Action for Approval {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
+        // After another error, the session would go on as if somebody had approved.
+        self.take_turn(turn).map_err(|error| match error {
+            ActionError::Failed { message, help, .. } => ActionError::Failed { code: NOT_APPROVED, message, help },
+            other => other,
+        })
+    }
+
+    fn form(&self) -> &[OutputVariable] {
+        &self.form
+    }
+}
+
+impl Approval {
+    fn take_turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         let Some(given) = turn.decision else { return self.request(turn, self.timeout) };
         let reason = match (given.decision, self.on_timeout) {
             (Some(DecisionKind::Approve), _) | (None, OnTimeout::Approve) => ExitReason::Approved,
@@ -256,9 +271,5 @@ impl Action for Approval {
             }
         };
         Ok(Flow::done(self.decided(turn, given, Some(reason))?))
-    }
-
-    fn form(&self) -> &[OutputVariable] {
-        &self.form
     }
 }

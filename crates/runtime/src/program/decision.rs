@@ -5,6 +5,10 @@ use bcc_lang::value::exact::ExactValues;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The code of the error of an approval that nobody gave, also in a skill. What needs an approval must not happen without it, so
+/// that this error fails the session without a route.
+pub(crate) const NOT_APPROVED: &str = "not-approved";
+
 /// What decides that a request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::program::decision::NOT_APPROVED;
 use crate::program::event::Event;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::{Program, Skill};
@@ -14,7 +15,6 @@ use crate::program::turn::fitting;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{Frame, FrameTarget, Insertion, child, inserted_component, lineage, parent, skill_path};
 use crate::run::position::single;
-use crate::run::routing::NOT_APPROVED;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::value::exact::{ExactValue, ExactValues};

@@ -2,6 +2,7 @@
 //! (docs/routes.md).
 
 use crate::program::assignments::assign;
+use crate::program::decision::NOT_APPROVED;
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
@@ -20,7 +21,7 @@ use bcc_lang::value::exact::ExactValues;
 /// The maximum number of possibly circular routes that are followed without an answer of the person.
 pub(crate) const MAX_HOPS: u32 = 100;
 
-/// Errors that fail the session if no route is defined for them: the author or the person decided so about an interrupted effect,
+/// Errors that fail the session if no route is defined for them: nobody approved, the author or the person decided so about an effect,
 /// the store is damaged, or the machine cannot run the script at all. Any other error belongs to one action, and the session goes on after it.
 const FAILING_ERRORS: [&str; 8] = [
     NOT_APPROVED,
@@ -32,9 +33,6 @@ const FAILING_ERRORS: [&str; 8] = [
     "no-kernels-built-in",
     "kernel-did-not-start",
 ];
-
-/// The error of a skill in which nobody approved what an action asked for.
-pub(crate) const NOT_APPROVED: &str = "not-approved";
 
 /// Why the session continues after an action that ended with an error.
 const WITHOUT_ERROR_ROUTE: &str =

@@ -221,30 +221,7 @@ pub(crate) fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: 
     let mut extracted = ExactValues::new();
     for output in outputs {
         let Some(value) = reply.field(&output.get).filter(|value| !value.is_null()) else { continue };
-        let value = if output.append {
-            // A list is added element by element, if the output itself is a list.
-            let added: Vec<ExactValue> = match value.as_array() {
-                Some(_) if output.declared == Some(DeclaredType::List) => value.items().collect(),
-                _ => vec![value],
-            };
-            let before = turn.written_variable(&output.get, output.scope).filter(|before| !before.is_null());
-            let items = before.as_deref().map_or(Some(0), |before| Some(before.as_array()?.len()));
-            match items {
-                Some(items) if items.saturating_add(added.len()) > MAX_ELEMENTS => {
-                    let message = msg!("`{}` already has {MAX_ELEMENTS} elements; no more are added", output.get);
-                    turn.warn("output-not-written", message, None);
-                    continue;
-                }
-                Some(_) => before.iter().flat_map(ExactValue::items).chain(added).collect(),
-                None => {
-                    let message = msg!("`{}` is not a list, so nothing can be added to it", output.get);
-                    turn.warn("output-not-written", message, Some(Message::word("declare it with `type: list`")));
-                    continue;
-                }
-            }
-        } else {
-            value
-        };
+        let Some(value) = value_to_write(turn, output, value) else { continue };
         match turn.set(&output.get, value, output.scope) {
             Ok(shown) => {
                 extracted.insert(output.get.clone(), shown);
@@ -253,6 +230,33 @@ pub(crate) fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: 
         }
     }
     extracted
+}
+
+/// What is written for a value of this output: with `append`, the list with the value added. `None`, with a warning, if nothing can be
+/// added.
+pub(crate) fn value_to_write(turn: &Turn<'_>, output: &OutputVariable, value: ExactValue) -> Option<ExactValue> {
+    if !output.append {
+        return Some(value);
+    }
+    // A list is added element by element, if the output itself is a list.
+    let added: Vec<ExactValue> = match value.as_array() {
+        Some(_) if output.declared == Some(DeclaredType::List) => value.items().collect(),
+        _ => vec![value],
+    };
+    let before = turn.written_variable(&output.get, output.scope).filter(|before| !before.is_null());
+    match before.as_deref().map_or(Some(0), |before| Some(before.as_array()?.len())) {
+        Some(items) if items.saturating_add(added.len()) > MAX_ELEMENTS => {
+            let message = msg!("`{}` already has {MAX_ELEMENTS} elements; no more are added", output.get);
+            turn.warn("output-not-written", message, None);
+            None
+        }
+        Some(_) => Some(before.iter().flat_map(ExactValue::items).chain(added).collect()),
+        None => {
+            let message = msg!("`{}` is not a list, so nothing can be added to it", output.get);
+            turn.warn("output-not-written", message, Some(Message::word("declare it with `type: list`")));
+            None
+        }
+    }
 }
 
 /// Removes the values of sensitive outputs from the parts of the reply that the outcome stores. They may be too short to be
