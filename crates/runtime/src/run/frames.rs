@@ -13,6 +13,7 @@ use crate::program::decision::GivenDecision;
 use crate::program::flow::OpenEffect;
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::run::finally::TopicExit;
 use crate::run::monitors::{Advice, TrendPoint};
 use crate::run::time::TopicTime;
 use bcc_lang::script::route_parser::RouteTarget;
@@ -48,6 +49,10 @@ pub(crate) enum FrameTarget {
     /// One inserted action of the script, by its id: its only child.
     Single(String),
     Action,
+    /// The `finally` of a topic: its children are actions.
+    Finally,
+    /// The `compensate` of an action: its children are actions.
+    Compensation,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -111,6 +116,12 @@ pub(crate) struct Frame {
     /// Of a topic: the plans that changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<Box<Plans>>,
+    /// Of a topic: whether its `finally` has started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finally_begun: bool,
+    /// Of a `finally`: where the session continues after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<TopicExit>,
     /// Of a phase: the number of elements processed for its topic `next`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken: u32,
@@ -120,6 +131,19 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// What determines the position of the frames below it, and their variables. Nothing else in it runs again.
+    pub(crate) fn position_only(&self) -> Self {
+        Self {
+            at: self.at.clone(),
+            next: self.next,
+            insertion: self.insertion.clone(),
+            plans: self.plans.clone(),
+            taken: self.taken,
+            finally_begun: self.at == FrameTarget::Topic,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn triggered(&self) -> bool {
         matches!(self.insertion, Some(Insertion::Triggered { .. }))
     }

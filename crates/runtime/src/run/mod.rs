@@ -1,14 +1,18 @@
 //! The session loop: read the state, run one turn, write the state, repeat (docs/architecture.md).
 
 pub mod budget;
+mod cleanup;
 pub mod commit;
+pub(crate) mod compensations;
 pub mod decisions;
 pub mod draft;
 mod dropped_turns;
 pub mod effects;
 pub mod elements;
+pub mod ending;
 pub mod error;
 pub(crate) mod failed_nodes;
+pub(crate) mod finally;
 mod finish;
 pub mod frames;
 pub mod head;

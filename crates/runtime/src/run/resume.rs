@@ -16,6 +16,7 @@ use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::{RecentTranscript, TranscriptEntry};
 use crate::program::turn::message_id;
+use crate::run::compensations::{Compensations, compensations_of};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{FrameTarget, Frames, Insertion, ROOT, lineage, public_path, redacted_key, skill_path};
@@ -48,7 +49,7 @@ impl Session {
         let frame_rows = store.frames(&id).await?;
         let variables = store.variables(&id).await?;
         let user_rows = store.user_variables(&row.user).await?;
-        let StoredState { program, frames, scopes, outer, notebook } =
+        let StoredState { program, frames, scopes, outer, notebook, compensations } =
             read_state(&empty.base, &empty.services, &frame_rows, &variables, &user_rows).map_err(unreadable)?;
         let masker = Masker::new(&sensitive_values(&variables, &user_rows));
         let recent = recent(store.as_ref(), &id, &program, head.messages).await?;
@@ -70,6 +71,7 @@ impl Session {
             scopes,
             outer,
             counters,
+            compensations,
             recent,
             request,
             pending,
@@ -171,6 +173,7 @@ pub(crate) struct StoredState {
     pub scopes: Scopes,
     pub outer: Vec<Scopes>,
     pub notebook: NotebookState,
+    pub compensations: Compensations,
 }
 
 /// Reads the state from these rows. `base` is the program of the script.
@@ -189,7 +192,8 @@ pub(crate) fn read_state(
     };
     let (scopes, outer) = open_scopes(&program, &frames, variables, user_rows)?;
     let notebook = state_of(variables)?;
-    Ok(StoredState { program, frames, scopes, outer, notebook })
+    let compensations = compensations_of(variables)?;
+    Ok(StoredState { program, frames, scopes, outer, notebook, compensations })
 }
 
 /// The end of the conversation until message number `last`, and the last message of the person regardless of its age.
@@ -259,7 +263,12 @@ fn open_scopes(
                     std::mem::swap(&mut scopes, script);
                 }
             }
-            FrameTarget::Session | FrameTarget::Block(_) | FrameTarget::Single(_) | FrameTarget::Action => {}
+            FrameTarget::Session
+            | FrameTarget::Block(_)
+            | FrameTarget::Single(_)
+            | FrameTarget::Action
+            | FrameTarget::Finally
+            | FrameTarget::Compensation => {}
         }
         above = frame;
     }

@@ -13,6 +13,7 @@ use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
+use crate::run::compensations::Compensations;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
@@ -65,6 +66,8 @@ pub struct Session {
     /// The scopes outside the running skills, outermost first.
     pub(crate) outer: Vec<Scopes>,
     pub(crate) counters: BTreeMap<String, u64>,
+    /// What undoes the actions that are completed.
+    pub(crate) compensations: Compensations,
     pub(crate) recent: RecentTranscript,
     /// The open request, if the session waits for a decision or a time.
     pub(crate) request: Option<RequestRow>,

@@ -76,6 +76,7 @@ impl Session {
             frames: Frames::new(),
             scopes: Scopes::default(),
             outer: vec![],
+            compensations: BTreeMap::new(),
             triggers_checked: false,
             metadata: serde_json::Map::new(),
             counters: BTreeMap::new(),
