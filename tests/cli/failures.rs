@@ -157,6 +157,21 @@ fn cancel_undoes_what_was_done_unless_it_is_told_not_to() {
 }
 
 #[test]
+fn cancel_reports_what_could_not_be_undone() {
+    let bad = json!({ "compensate": [logs("undo_b", "exit 7", json!({}))] });
+    let home =
+        project(&json!({ "actions": [logs("a", "true", undone_by("undo_a")), logs("b", "true", bad), approval()] }));
+    assert_eq!(home.finish(RUN, "").code, Some(0));
+    let finished = command(&home, &["cancel", "one", "--trust"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(
+        finished.stderr.contains("error: ") && finished.stdout.contains("session one is cancelled"),
+        "{finished:?}"
+    );
+    assert_eq!(log(&home), ["a", "b", "undo_b", "undo_a"]);
+}
+
+#[test]
 fn a_rejected_approval_undoes_what_was_done() {
     let home = project(&deployment(&approval()));
     assert_eq!(home.finish(RUN, "").code, Some(0));
