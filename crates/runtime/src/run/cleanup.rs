@@ -11,7 +11,7 @@ use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{FrameTarget, component, id_of, lineage, parent};
+use crate::run::frames::{FrameTarget, component, id_of, is_below, lineage, parent};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::script::route_parser::RouteTarget;
@@ -28,9 +28,11 @@ impl Session {
         frame.is_some_and(|frame| matches!(frame.at, FrameTarget::Finally | FrameTarget::Compensation))
     }
 
-    /// The cleanup around the action `key`, unless the action is in a skill or an insertion inside it.
+    /// The cleanup around the action `key`, unless the action is in a skill, an insertion or a branch inside it.
     pub(crate) fn direct_cleanup(&self, key: &str) -> Option<String> {
-        self.cleanup_of(key).filter(|_| self.enclosing_insertion(key).is_none())
+        let cleanup = self.cleanup_of(key).filter(|_| self.enclosing_insertion(key).is_none())?;
+        let is_outside = |branch: &String| !is_below(branch, &cleanup);
+        self.enclosing_branch(key).is_none_or(|branch| is_outside(&branch)).then_some(cleanup)
     }
 
     /// Rejects a flow that would wait for a person during a cleanup. Questions about effects that were interrupted are permitted.

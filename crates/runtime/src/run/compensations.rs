@@ -33,6 +33,9 @@ pub(crate) struct Compensation {
     order: u64,
     /// The frames from the session down to the action, as far as they determine its position and its variables.
     frames: Vec<(String, Frame)>,
+    /// The path of the variables of the branch that it ran in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    branch_path: Option<String>,
     /// Whether the compensation is over.
     #[serde(default)]
     done: bool,
@@ -68,7 +71,21 @@ impl Session {
         let order = self.compensations.values().map(|record| record.order).max().unwrap_or(0) + 1;
         let frames = std::iter::once(ROOT).chain(lineage(key));
         let frames = frames.filter_map(|key| Some((key.to_owned(), self.frames.get(key)?.position_only()))).collect();
-        self.put_compensation(key.to_owned(), Compensation { order, frames, done: false }, draft)
+        let branch_path = self.branch_path(key);
+        self.put_compensation(key.to_owned(), Compensation { order, frames, branch_path, done: false }, draft)
+    }
+
+    /// The path of the variables of the innermost branch around the frame `key`, unless they are not visible in a skill inside it.
+    fn branch_path(&self, key: &str) -> Option<String> {
+        let mut path = None;
+        for frame in lineage(key).filter_map(|key| self.frames.get(key)) {
+            match (&frame.branch, &frame.at) {
+                (Some(branch), _) => path = Some(branch.path.clone()),
+                (None, FrameTarget::Skill(_)) => path = None,
+                _ => {}
+            }
+        }
+        path
     }
 
     fn put_compensation(
@@ -102,16 +119,13 @@ impl Session {
         let (key, record) = (key.clone(), record.clone());
         let place = EventLocation { action_id: Some(id_of(component(&key)).to_owned()), ..EventLocation::default() };
         match self.restored_position(&key, &record).await? {
-            Ok(state) => {
-                let StoredState { program, scopes, outer, .. } = state;
-                self.program = program;
-                self.scopes = scopes;
-                self.outer = outer;
-                for (key, frame) in record.frames {
+            Ok((rows, state)) => {
+                self.program = state.program;
+                self.scopes = state.scopes;
+                self.outer = state.outer;
+                for (key, frame) in rows {
                     self.frames.put(key, frame);
                 }
-                let running = Frame { at: FrameTarget::Compensation, ..Frame::default() };
-                self.frames.put(child(&key, COMPENSATE), running);
                 self.walk_on(&place, &mut draft);
             }
             Err(message) => {
@@ -128,17 +142,20 @@ impl Session {
         self.commit(draft).await
     }
 
-    /// The program and the variables at the position of a recorded action.
+    /// The frames of the compensation of a recorded action, with the program and the variables at their position.
     async fn restored_position(
         &self,
         key: &str,
         record: &Compensation,
-    ) -> Result<Result<StoredState, Message>, RunError> {
+    ) -> Result<Result<(Vec<(String, Frame)>, StoredState), Message>, RunError> {
         let variables = self.store.variables(&self.id).await?;
         let row = self.store.session(&self.id).await?.ok_or_else(|| RunError::NotFound(self.id.clone()))?;
         let user_rows = self.store.user_variables(&row.user).await?;
-        let rows: Result<Vec<FrameRow>, serde_json::Error> = record
-            .frames
+        let running =
+            Frame { at: FrameTarget::Compensation, branch_path: record.branch_path.clone(), ..Frame::default() };
+        let mut frames = record.frames.clone();
+        frames.push((child(key, COMPENSATE), running));
+        let rows: Result<Vec<FrameRow>, serde_json::Error> = frames
             .iter()
             .map(|(key, frame)| Ok(FrameRow { key: key.clone(), state: serde_json::to_string(frame)? }))
             .collect();
@@ -146,19 +163,16 @@ impl Session {
             Ok(rows) => read_state(&self.base, &self.services, &rows, &variables, &user_rows),
             Err(error) => Err(error.to_message()),
         };
-        let is_there = |state: &StoredState| {
-            record.frames.iter().any(|(frame, _)| frame == key && state.frames.get(key).is_some())
-        };
-        Ok(state.and_then(|state| match is_there(&state) {
-            true => Ok(state),
-            false => Err(msg!("no frame `{}`", redacted_key(key))),
-        }))
+        Ok(state.map(|state| (frames, state)))
     }
 
     /// The compensation with the frame `key` is over.
     pub(crate) fn compensation_done(&mut self, key: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
         let action = parent(key).to_owned();
+        let outside = self.script_scopes().session_scopes();
         self.unwind(ROOT);
+        self.scopes = outside;
+        self.outer.clear();
         match self.compensations.get(&action).cloned() {
             Some(record) => self.put_compensation(action, Compensation { done: true, ..record }, draft),
             None => Ok(()),

@@ -109,6 +109,7 @@ impl Session {
         } else if self.starts_ending(SessionStatus::Cancelled, reason.clone(), compensate) {
             self.walk_on(&place, &mut draft);
         } else {
+            draft.answered.extend(std::mem::take(&mut self.branch_requests).into_values().map(|request| request.id));
             self.status = SessionStatus::Cancelled;
             let summary = self.head.summary(self.answers, reason);
             draft.event(&EventLocation::default(), Event::SessionCancelled { summary });

@@ -1,5 +1,9 @@
 //! The session loop: read the state, run one turn, write the state, repeat (docs/architecture.md).
 
+mod branch_scopes;
+pub mod branch_state;
+mod branch_turns;
+mod branches;
 pub mod budget;
 mod cleanup;
 pub mod commit;
@@ -11,6 +15,7 @@ pub mod effects;
 pub mod elements;
 pub mod ending;
 pub mod error;
+mod failed_insertions;
 pub(crate) mod failed_nodes;
 pub(crate) mod finally;
 mod finish;
@@ -35,5 +40,6 @@ pub mod take_back;
 pub mod time;
 pub mod transitions;
 pub mod triggers;
+mod turn_work;
 pub mod turns;
 pub(crate) mod waiting;

@@ -4,7 +4,7 @@ use crate::program::location::EventLocation;
 use crate::program::outcome::ExitReason;
 use crate::program::program::{Phase, Program, ProgramStep, Skill, Topic};
 use crate::program::route_table::{Route, RouteLevel, RouteTable};
-use crate::run::frames::{Frame, FrameTarget, ROOT, component, id_of, lineage, public_path};
+use crate::run::frames::{Frame, FrameTarget, Frames, ROOT, component, id_of, lineage, public_path};
 use crate::run::session::Session;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -17,7 +17,7 @@ pub(crate) struct Position<'p> {
     /// The topic, likewise.
     pub(crate) topic: &'p Topic,
     pub(crate) step: &'p ProgramStep,
-    /// Whether it was inserted, or belongs to a skill, a `finally` or a `compensate`: then only its own table applies.
+    /// Whether it was inserted, or belongs to a skill, a branch, a `finally` or a `compensate`: then only its own table applies.
     pub(crate) inserted: bool,
     /// The key of the frame that stores its monitor data and advice: of its skill, else of its topic.
     pub(crate) visit_key: String,
@@ -83,33 +83,10 @@ pub(crate) fn last_of(program: &Program) -> Option<Position<'_>> {
     Some(Position { phase, topic, step, inserted: false, visit_key: String::new() })
 }
 
-impl Session {
-    pub(crate) fn place_of(&self, key: &str) -> EventLocation {
-        let mut place = EventLocation { path: public_path(key), ..EventLocation::default() };
-        for key in lineage(key) {
-            let Some(frame) = self.frames.get(key) else { break };
-            let id = id_of(component(key));
-            match &frame.at {
-                FrameTarget::Phase => place.phase_id = Some(id.to_owned()),
-                FrameTarget::Topic => place.topic_id = Some(id.to_owned()),
-                FrameTarget::Action => {
-                    place.action_id = Some(id.to_owned());
-                    place.round = frame.round;
-                }
-                FrameTarget::Session
-                | FrameTarget::Block(_)
-                | FrameTarget::Skill(_)
-                | FrameTarget::Single(_)
-                | FrameTarget::Finally
-                | FrameTarget::Compensation => {}
-            }
-        }
-        place
-    }
-
+impl Frames {
     /// The position of the frame `key`, an action.
     pub(crate) fn position<'p>(&self, program: &'p Program, key: &str) -> Option<Position<'p>> {
-        let mut above: &Frame = self.frames.get(ROOT)?;
+        let mut above: &Frame = self.get(ROOT)?;
         let phase = program.phases.get(above.next).or(program.phases.last())?;
         let mut topic: Option<&'p Topic> = None;
         let mut steps: Option<&'p [ProgramStep]> = None;
@@ -118,7 +95,7 @@ impl Session {
         let mut inserted = false;
         let mut visit_key = String::new();
         for key in lineage(key) {
-            let frame = self.frames.get(key)?;
+            let frame = self.get(key)?;
             match &frame.at {
                 FrameTarget::Session | FrameTarget::Phase => {}
                 FrameTarget::Topic => {
@@ -127,6 +104,7 @@ impl Session {
                     key.clone_into(&mut visit_key);
                 }
                 FrameTarget::Block(block) => {
+                    inserted |= frame.branch.is_some();
                     steps = step.and_then(|step| step.action.steps(block)).map(|steps| steps.as_slice())
                 }
                 FrameTarget::Skill(id) => {
@@ -153,6 +131,36 @@ impl Session {
         }
         let topic = topic.or(phase.topics.last())?;
         Some(Position { phase, topic, step: step?, inserted, visit_key })
+    }
+}
+
+impl Session {
+    pub(crate) fn place_of(&self, key: &str) -> EventLocation {
+        let mut place = EventLocation { path: public_path(key), ..EventLocation::default() };
+        for key in lineage(key) {
+            let Some(frame) = self.frames.get(key) else { break };
+            let id = id_of(component(key));
+            match &frame.at {
+                FrameTarget::Phase => place.phase_id = Some(id.to_owned()),
+                FrameTarget::Topic => place.topic_id = Some(id.to_owned()),
+                FrameTarget::Action => {
+                    place.action_id = Some(id.to_owned());
+                    place.round = frame.round;
+                }
+                FrameTarget::Session
+                | FrameTarget::Block(_)
+                | FrameTarget::Skill(_)
+                | FrameTarget::Single(_)
+                | FrameTarget::Finally
+                | FrameTarget::Compensation => {}
+            }
+        }
+        place
+    }
+
+    /// The position of the frame `key`, an action.
+    pub(crate) fn position<'p>(&self, program: &'p Program, key: &str) -> Option<Position<'p>> {
+        self.frames.position(program, key)
     }
 
     /// The skill that contains the frame `key`.

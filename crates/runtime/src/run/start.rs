@@ -77,6 +77,8 @@ impl Session {
             scopes: Scopes::default(),
             outer: vec![],
             compensations: BTreeMap::new(),
+            branches: BTreeMap::new(),
+            branch_requests: BTreeMap::new(),
             triggers_checked: false,
             metadata: serde_json::Map::new(),
             counters: BTreeMap::new(),

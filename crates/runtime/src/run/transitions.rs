@@ -30,6 +30,8 @@ use bcc_llm::model::error::ModelError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalkEnd {
     Action,
+    /// The branch that the session works in has no more actions.
+    Branch,
     End,
 }
 
@@ -120,6 +122,7 @@ impl Session {
                         }
                         None if frame.at == FrameTarget::Finally => self.finally_done(&program, &key, draft)?,
                         None if frame.at == FrameTarget::Compensation => self.compensation_done(&key, draft)?,
+                        None if frame.branch.is_some() => return Ok(WalkEnd::Branch),
                         None if frame.insertion.is_some() => self.insertion_done(&program, &key, draft)?,
                         None => {
                             self.frames.remove(&key);
