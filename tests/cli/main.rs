@@ -16,6 +16,7 @@ mod earlier_release;
 mod early_signals;
 mod embedding;
 mod explain;
+mod failures;
 mod files;
 mod first_ten_minutes;
 mod fixes;

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::collected::{CalleeBody, CollectedAction};
+use crate::collected::{ActionPosition, CalleeBody, CollectedAction};
 use crate::escape_analysis::EscapeAnalysis;
 use crate::graph::{Certainty, ControlEdge, ControlFlowGraph, NodeId, NodeSet, NodeWork};
+use crate::jump_targets::can_jump;
 use crate::library::SkillExits;
 use crate::reasons::{DefaultRoute, ERROR, ReasonTable, default_route, possible_reasons};
 use crate::semantic_model::SemanticModel;
@@ -33,6 +34,8 @@ fn build_edges(model: &SemanticModel<'_>, nodes: &NodeSet) -> (Vec<(NodeId, Cont
         targets: BTreeMap::new(),
         gotos: BTreeMap::new(),
         lists: BTreeMap::new(),
+        finally: BTreeMap::new(),
+        compensations: BTreeMap::new(),
         blocks: BTreeMap::new(),
         calls: model.collected.calls.iter().filter_map(|call| call.at.action).collect(),
         escapes: None,
@@ -69,6 +72,10 @@ struct EdgeBuilder<'a, 'f> {
     gotos: BTreeMap<usize, Vec<(&'a str, Span)>>,
     /// The top-level actions, by the part of the document.
     lists: BTreeMap<CalleeBody, Vec<usize>>,
+    /// The actions of `finally`, by the topic.
+    finally: BTreeMap<CalleeBody, Vec<usize>>,
+    /// The actions of `compensate`, by action.
+    compensations: BTreeMap<usize, Vec<usize>>,
     /// The lists in actions, by action and in the order of the file.
     blocks: BTreeMap<usize, BTreeMap<usize, Vec<usize>>>,
     calls: BTreeSet<usize>,
@@ -84,7 +91,10 @@ impl EdgeBuilder<'_, '_> {
         let model = self.model;
         for (number, action) in model.collected.actions.iter().enumerate() {
             self.ids.entry(action.id.value.as_str()).or_insert(number);
+            let is_cleanup = model.collected.cleanup_blocks.contains_key(&action.block);
             match action.parent {
+                Some(parent) if is_cleanup => self.compensations.entry(parent).or_default().push(number),
+                None if is_cleanup => self.finally.entry(action.body).or_default().push(number),
                 Some(parent) => {
                     self.blocks.entry(parent).or_default().entry(action.block).or_default().push(number);
                 }
@@ -144,6 +154,8 @@ impl EdgeBuilder<'_, '_> {
                 let list = self.lists.remove(&CalleeBody::Topic(number, inner)).unwrap_or_default();
                 self.list(&list, body, last);
                 self.add_plain_edge(last, out);
+                let finally = self.finally.remove(&CalleeBody::Topic(number, inner)).unwrap_or_default();
+                self.cleanup(&finally, out);
                 if topic.for_each.is_some() {
                     self.add_plain_edge(last, body);
                 }
@@ -160,6 +172,16 @@ impl EdgeBuilder<'_, '_> {
             // After the last phase comes the end.
             self.add_plain_edge(leave, nodes.phase_in(number + 1));
         }
+    }
+
+    /// Adds the actions of a `finally` or a `compensate`, which may start at any time. Only their own routes apply.
+    fn cleanup(&mut self, actions: &[usize], to: NodeId) {
+        let Some((first, others)) = actions.split_first() else { return };
+        let tables = std::mem::take(&mut self.tables);
+        self.anytime.push(self.nodes.before(*first));
+        self.action(*first);
+        self.list(others, self.nodes.after(*first), to);
+        self.tables = tables;
     }
 
     fn list(&mut self, actions: &[usize], from: NodeId, to: NodeId) {
@@ -182,7 +204,7 @@ impl EdgeBuilder<'_, '_> {
             self.add_plain_edge(before, after);
         }
         for (id, span) in self.gotos.remove(&number).unwrap_or_default() {
-            for to in self.targets.get(id).cloned().unwrap_or_else(|| vec![exit]) {
+            for to in self.jump_targets(number, id).unwrap_or_else(|| vec![exit]) {
                 self.add_edge(act, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: Some(span) });
             }
         }
@@ -207,6 +229,8 @@ impl EdgeBuilder<'_, '_> {
             self.add_exits(action, act, escapes.action(number));
         }
         self.add_exits(action, act, self.trigger_exits);
+        let compensations = self.compensations.remove(&number).unwrap_or_default();
+        self.cleanup(&compensations, NodeSet::END);
         let own = ReasonTable::of(action.on_exit.as_ref());
         let Tables { topic, phase, session } = self.tables;
         for reason in possible_reasons(model, action) {
@@ -251,7 +275,7 @@ impl EdgeBuilder<'_, '_> {
                 vec![self.node_after(action, target)]
             }
             // An unknown target is reported by a rule; assume here that the next action follows.
-            Some(RouteTarget::Goto(id)) => self.targets.get(id.as_str()).cloned().unwrap_or_else(|| vec![after]),
+            Some(RouteTarget::Goto(id)) => self.jump_targets(number, id).unwrap_or_else(|| vec![after]),
             Some(RouteTarget::Fail) => vec![NodeSet::FAIL],
         };
         let sure = if unsure && sure == Certainty::Yes { Certainty::No } else { sure };
@@ -278,6 +302,18 @@ impl EdgeBuilder<'_, '_> {
         for to in targets {
             self.add_edge(from, ControlEdge { to, sure, work: NodeWork::Nothing, by });
         }
+    }
+
+    /// The targets of a `goto` of this action, or of a table that applies to it; `None` if there is no such target.
+    fn jump_targets(&self, number: usize, id: &str) -> Option<Vec<NodeId>> {
+        let (model, nodes) = (self.model, self.nodes);
+        let action = || {
+            let body = model.collected.actions.get(number)?.body;
+            let at = ActionPosition { body, action: Some(number) };
+            let target = self.ids.get(id).copied().filter(|target| can_jump(&model.collected, at, *target))?;
+            Some(vec![nodes.before(target)])
+        };
+        self.targets.get(id).cloned().or_else(action)
     }
 
     /// Adds edges for the exits that the skills or actions inside an action may take.

@@ -10,6 +10,9 @@ use bcc_runtime::program::limits::Priority;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, Skill, Topic};
 use bcc_runtime::program::route_table::RouteTable;
 
+/// The label of the edge from an action to what undoes it.
+const COMPENSATE: &str = "compensate";
+
 /// An edge whose target is not known yet: its source, its kind and its label.
 type OpenEnd = (usize, EdgeKind, String);
 
@@ -73,6 +76,7 @@ impl<'p> GraphBuilder<'p> {
                 let context =
                     RouteContext { after_topic: Some(after_topic), after_phase: Some(after_phase), action: true };
                 open_ends = self.steps(&topic.steps, *at, context, open_ends);
+                open_ends = self.finally(topic, *at, open_ends);
                 let context = RouteContext { action: false, ..context };
                 self.table(*at, &topic.routes, context, "any action of the topic");
             }
@@ -149,6 +153,9 @@ impl<'p> GraphBuilder<'p> {
             self.tables.push((number, &step.routes, context));
             // The id of the called skill borrows from the action, which the program owns.
             self.calls.extend(step.action.skill().map(|skill| (number, skill)));
+            let undone = vec![(number, EdgeKind::Call, COMPENSATE.to_owned())];
+            let own = RouteContext { action: true, ..RouteContext::default() };
+            let _ = self.steps(&step.compensate, parent, own, undone);
             if branches.is_empty() {
                 open_ends.push((number, EdgeKind::Order, String::new()));
                 for block in step.action.blocks() {
@@ -164,6 +171,17 @@ impl<'p> GraphBuilder<'p> {
                 open_ends.push((number, EdgeKind::Case, "otherwise".to_owned()));
             }
         }
+        open_ends
+    }
+
+    /// Adds the `finally` of a topic after its actions.
+    fn finally(&mut self, topic: &'p Topic, at: usize, before: Vec<OpenEnd>) -> Vec<OpenEnd> {
+        let first = self.graph.parts.len();
+        let own = RouteContext { action: true, ..RouteContext::default() };
+        let open_ends = self.steps(&topic.finally, at, own, before);
+        let is_listed = |part: &&mut ScriptPart| topic.finally.iter().any(|step| step.id == part.id);
+        let added = self.graph.parts.iter_mut().skip(first).filter(is_listed);
+        added.for_each(|part| part.notes.insert(0, "finally".to_owned()));
         open_ends
     }
 
@@ -194,7 +212,7 @@ impl<'p> GraphBuilder<'p> {
             self.routes(from, table, context);
         }
         for (from, id, when) in std::mem::take(&mut self.gotos) {
-            if let Some(to) = self.places.get(id).copied() {
+            if let Some(to) = self.jump_target(id) {
                 self.link(from, to, EdgeKind::Case, when, "case");
             }
         }
@@ -220,13 +238,22 @@ impl<'p> GraphBuilder<'p> {
         self.skills.get(id).or_else(|| self.actions.get(id)).copied()
     }
 
+    /// The target of a `goto` with this id: a topic or a phase takes precedence over an action (docs/routes.md).
+    pub(crate) fn jump_target(&self, id: &str) -> Option<usize> {
+        self.places.get(id).or_else(|| self.actions.get(id)).copied()
+    }
+
     pub(crate) fn link(&mut self, from: usize, to: usize, kind: EdgeKind, label: String, short_label: &str) {
         self.graph.links.push(Edge { from, to, kind, label, short_label: short_label.to_owned() });
     }
 
     fn connect_all(&mut self, open_ends: Vec<OpenEnd>, to: usize) {
         for (from, kind, label) in open_ends {
-            let short_label = if kind == EdgeKind::Order { "" } else { "case" };
+            let short_label = match kind {
+                EdgeKind::Order => "",
+                EdgeKind::Call => COMPENSATE,
+                EdgeKind::Case | EdgeKind::Route => "case",
+            };
             self.link(from, to, kind, label, short_label);
         }
     }

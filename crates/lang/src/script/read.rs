@@ -212,6 +212,7 @@ fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
     let priority = fields.choice("priority", &["high", "medium", "low"]);
     let priority = priority.zip(fields.take("priority")).map(|(value, node)| Spanned { value, span: node.span });
     let actions = items(&fields, "actions", action);
+    let finally = if fields.has("finally") { items(&fields, "finally", action) } else { vec![] };
     fields.finish();
     Some(WrittenTopic {
         id,
@@ -225,6 +226,7 @@ fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
         priority,
         for_each,
         actions,
+        finally,
     })
 }
 
@@ -245,10 +247,12 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
     let on_exit = on_exit(&fields);
     let on_interrupted = on_interrupted(&fields);
     let options = step_options(&fields);
+    let compensate = if fields.has("compensate") { items(&fields, "compensate", action) } else { vec![] };
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
     let sibling_keys = RefCell::new(Vec::new());
     fields.finish_with(|key| {
-        let action_keys = ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted"];
+        let action_keys =
+            ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted", "compensate"];
         let foreign = near_miss(key, action_keys.into_iter().chain(StepOptions::NAMES)).is_none();
         foreign.then(|| sibling_keys.borrow_mut().push(key.to_owned()));
         foreign.then(|| msg!("the fields of the action type go under `config:`; custom fields start with `x-`"))
@@ -263,6 +267,7 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
         on_exit,
         on_interrupted,
         options,
+        compensate,
         config,
         sibling_keys: beside,
         span: node.span,

@@ -91,6 +91,8 @@ pub struct WrittenTopic {
     pub priority: Option<Spanned<&'static str>>,
     pub for_each: Option<WrittenForEach>,
     pub actions: Vec<RawAction>,
+    /// The actions that run however the topic ends.
+    pub finally: Vec<RawAction>,
 }
 
 /// An action as written. Its `config` is read according to its kind.
@@ -102,6 +104,8 @@ pub struct RawAction {
     pub on_exit: Option<OnExit>,
     pub on_interrupted: OnInterrupted,
     pub options: StepOptions,
+    /// The actions that undo it if the session fails or is cancelled after it.
+    pub compensate: Vec<RawAction>,
     pub config: Option<Arc<YamlNode>>,
     /// Keys next to `config` that are not fields of an action. They are reported, and may be fields missing in `config`.
     pub sibling_keys: Vec<String>,
@@ -121,6 +125,7 @@ impl RawAction {
             on_exit: None,
             on_interrupted,
             options: StepOptions::default(),
+            compensate: vec![],
             config,
             sibling_keys: beside,
             span: node.span,
@@ -143,6 +148,7 @@ impl WrittenTopic {
             priority: None,
             for_each: None,
             actions: vec![RawAction::unread(node)],
+            finally: vec![],
         }
     }
 }

@@ -111,6 +111,8 @@ pub struct Topic {
     pub time_budget: Option<u32>,
     pub priority: Priority,
     pub for_each: Option<ForEach>,
+    /// The actions that run however the topic ends.
+    pub finally: ProgramSteps,
 }
 
 /// A skill: actions that run in their own scope (docs/actions/).
@@ -147,4 +149,15 @@ pub struct ProgramStep {
     /// How an interrupted external effect of it is handled.
     pub on_interrupted: OnInterrupted,
     pub options: StepOptions,
+    /// The actions that undo it if the session fails or is cancelled after it.
+    pub compensate: ProgramSteps,
+}
+
+impl ProgramStep {
+    /// Every list of steps inside it: those of its action, and its compensation.
+    pub fn lists(&self) -> Vec<&ProgramSteps> {
+        let mut lists = self.action.blocks();
+        lists.extend(Some(&self.compensate).filter(|steps| !steps.is_empty()));
+        lists
+    }
 }
