@@ -4,6 +4,7 @@ pub mod async_runtime;
 pub mod cancel;
 pub mod cells;
 pub mod cli;
+pub mod command_output;
 pub mod commands;
 pub mod completions;
 pub mod decide;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::cli::cells::{CellView, LineStyle};
+use crate::cli::command_output::CommandOutputView;
 use crate::cli::language::{chosen, filled, listed, translated};
 use crate::cli::output;
 use bcc_engine::last_exchanges::LastExchanges;
@@ -14,6 +15,7 @@ use bcc_engine::script_names::with_element;
 use bcc_lang::source::render::visible::{VisibleStream, visible, visible_line};
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 use bcc_runtime::program::location::EventLocation;
+use bcc_runtime::program::output_piece::OutputPiece;
 
 /// Shows a conversation.
 #[derive(Debug, Default)]
@@ -33,6 +35,7 @@ struct Shown {
     place: String,
     message: Option<ShownMessage>,
     cells: CellView,
+    commands: CommandOutputView,
 }
 
 /// A message that is being shown.
@@ -73,6 +76,7 @@ impl Observer for Terminal {
         }
         let id = |id: &Option<String>| id.clone().unwrap_or_default();
         let mut shown = self.shown();
+        shown.commands.committed(event, place);
         // A resumed session does not enter its phase and topic again.
         let names = &self.resumed.names;
         if shown.phase.is_empty() {
@@ -145,6 +149,13 @@ impl Observer for Terminal {
 
     fn delta(&self, delta: &Delta<'_>) {
         self.shown().append(delta.message_id, delta.text);
+    }
+
+    fn output(&self, output: &OutputPiece<'_>) {
+        let mut shown = self.shown();
+        shown.end_line();
+        shown.header();
+        shown.commands.lines(output, chosen()).iter().for_each(|line| quiet(line));
     }
 }
 
