@@ -82,7 +82,9 @@ pub async fn print_command_output(
     }
     if !is_complete {
         let stored = text.len();
-        report::note(&msg!("the command printed {bytes} bytes; {stored} bytes of text are stored: its beginning and its end"));
+        report::note(&msg!(
+            "the command printed {bytes} bytes; {stored} bytes of text are stored: its beginning and its end"
+        ));
     }
     Ok(Exit::Done)
 }
@@ -95,11 +97,22 @@ mod tests {
     fn lines_name_their_action_only_while_several_commands_run() {
         let mut view = CommandOutputView::default();
         let place = |action: &str| EventLocation { action_id: Some(action.into()), ..EventLocation::default() };
-        let started = |id: &str| Event::EffectStarted { effect_id: id.into(), kind: "command".into(), summary: "s".into() };
-        let ended = |id: &str| Event::EffectFinished { effect_id: id.into(), kind: "command".into(), summary: "s".into() };
+        let started =
+            |id: &str| Event::EffectStarted { effect_id: id.into(), kind: "command".into(), summary: "s".into() };
+        let ended =
+            |id: &str| Event::EffectFinished { effect_id: id.into(), kind: "command".into(), summary: "s".into() };
         let lines = |view: &CommandOutputView, text: &str, left_out: u64| {
             let (location, at) = (EventLocation::default(), "");
-            let piece = OutputPiece { at, session_id: "", r#type: "effect_output", effect_id: "e1", stream: "stdout", text, left_out, location: &location };
+            let piece = OutputPiece {
+                at,
+                session_id: "",
+                r#type: "effect_output",
+                effect_id: "e1",
+                stream: "stdout",
+                text,
+                left_out,
+                location: &location,
+            };
             view.lines(&piece, Language::English)
         };
         view.committed(&started("e1"), &place("build"));

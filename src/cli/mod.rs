@@ -35,6 +35,7 @@ pub mod output;
 pub mod output_form;
 pub mod piped;
 pub mod print;
+pub mod progress;
 pub mod render;
 pub mod render_output;
 pub mod report;

@@ -31,6 +31,7 @@ mod notebook_run;
 mod outputs;
 mod planted_store_files;
 mod programs;
+mod progress;
 mod project_files;
 mod recording;
 mod render;

@@ -65,7 +65,11 @@ fn a_sensitive_output_is_shown_nowhere_and_sensitive_values_are_masked_in_others
     let hidden =
         command("c", json!({ "command": ["/bin/echo", "top secret value"], "output": { "key": "stdout" } }), json!({}));
     let shown = command("d", json!({ "command": ["/bin/echo", "a {{ key }} b"] }), json!({}));
-    let many = command("many", json!({ "shell": true, "command": "for i in $(seq 9000); do echo \"$KEY\"; done", "env": { "KEY": "{{ key }}" } }), json!({}));
+    let many = command(
+        "many",
+        json!({ "shell": true, "command": "for i in $(seq 9000); do echo \"$KEY\"; done", "env": { "KEY": "{{ key }}" } }),
+        json!({}),
+    );
     let script = json!({ "session": { "session_id": "s", "declare": [{ "var": "key", "sensitive": true }],
         "phases": [{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [hidden, shown, many] }] }] } });
     home.file("s.yaml", &script.to_string());
@@ -104,9 +108,11 @@ fn much_output_is_bounded_and_its_beginning_and_end_are_stored() {
     assert!(!finished.out.contains('\u{1b}'), "control characters are escaped");
     // What is shown while it runs is bounded, too, and says what is missing.
     let events = finished.events();
-    let live: u64 = events.iter().filter(|event| event["stream"] == "stdout").map(|event| {
-        event["text"].as_str().unwrap().len() as u64 + event["left_out"].as_u64().unwrap_or_default()
-    }).sum();
+    let live: u64 = events
+        .iter()
+        .filter(|event| event["stream"] == "stdout")
+        .map(|event| event["text"].as_str().unwrap().len() as u64 + event["left_out"].as_u64().unwrap_or_default())
+        .sum();
     assert_eq!(live, 200_000_011);
     assert!(finished.out.len() < 20_000_000, "{}", finished.out.len());
     // The store keeps 8 MiB.
@@ -133,7 +139,10 @@ fn an_output_above_64_kib_is_stored_completely() {
     assert_eq!(finished.code, Some(0), "{}", finished.err);
     let lines: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
     let metadata = &outcome(&finished, "c")["metadata"];
-    assert_eq!((&metadata["stdout_kept_bytes"], &metadata["stdout_kept_truncated"]), (&json!(lines.len()), &Value::Null));
+    assert_eq!(
+        (&metadata["stdout_kept_bytes"], &metadata["stdout_kept_truncated"]),
+        (&json!(lines.len()), &Value::Null)
+    );
     let output = home.finish(["sessions", "output", "on", "c"], "");
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
     assert_eq!(output.out, lines);

@@ -22,7 +22,6 @@ const WITH_BLOBS: char = 'b';
 /// Follows [`MARK`] at the start of a text that itself starts with a mark.
 const AS_IT_IS: char = 't';
 
-
 pub(crate) struct Blobs<'c> {
     pub(crate) connection: &'c Connection,
 }

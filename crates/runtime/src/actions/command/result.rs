@@ -133,7 +133,11 @@ mod tests {
                 let text = OutputText::of(&output(long.as_bytes()), half);
                 let (head, rest) = text.text.split_once("\n[… ").unwrap();
                 let (left_out, tail) = rest.split_once(" bytes left out …]\n").unwrap();
-                assert!(long.starts_with(head) && long.ends_with(tail) && !text.is_replaced, "{text}", text = text.text);
+                assert!(
+                    long.starts_with(head) && long.ends_with(tail) && !text.is_replaced,
+                    "{text}",
+                    text = text.text
+                );
                 assert!(head.len() > half - 3 && tail.len() > half - 3);
                 let left_out: usize = left_out.parse().unwrap();
                 assert_eq!(head.len() + left_out + tail.len(), long.len());
@@ -148,7 +152,12 @@ mod tests {
     #[test]
     fn what_is_too_long_for_the_outcome_is_a_text_of_its_own_in_which_sensitive_values_are_masked() {
         let long = "secret\n".repeat(MAX_RESULT_BYTES);
-        let result = ProcessResult { ended: ProcessEnd::Code(0), stdout: output(long.as_bytes()), stderr: output(b""), left_processes: 0 };
+        let result = ProcessResult {
+            ended: ProcessEnd::Code(0),
+            stdout: output(long.as_bytes()),
+            stderr: output(b""),
+            left_processes: 0,
+        };
         let (fields, texts) = metadata(&result, false, &Masker::new(&[json!("secret").into()]));
         let [row] = texts.as_slice() else { panic!("{} texts", texts.len()) };
         assert_eq!(row.text, "***\n".repeat(MAX_RESULT_BYTES));

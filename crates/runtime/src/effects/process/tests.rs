@@ -66,7 +66,10 @@ async fn a_program_runs_in_its_directory_with_only_the_given_variables() {
 #[tokio::test]
 async fn long_output_is_cut_and_counted() {
     let ran = ran("echo first; head -c 20000000 /dev/zero; echo last; head -c 9000000 /dev/zero >&2", b"", LONG).await;
-    assert_eq!((ran.stdout.bytes.len(), ran.stdout.tail.len(), ran.stdout.len()), (MAX_KEPT_HALF, MAX_KEPT_HALF, 20_000_011));
+    assert_eq!(
+        (ran.stdout.bytes.len(), ran.stdout.tail.len(), ran.stdout.len()),
+        (MAX_KEPT_HALF, MAX_KEPT_HALF, 20_000_011)
+    );
     assert!(ran.stdout.bytes.starts_with(b"first\n") && ran.stdout.tail.ends_with(b"last\n"));
     assert_eq!(ran.stderr.dropped, 9_000_000 - 2 * MAX_KEPT_HALF as u64);
 }

@@ -79,7 +79,15 @@ impl Process {
         let stderr_reader = child.stderr.take().map(|pipe| tokio::spawn(read_stderr(pipe, Arc::clone(&stderr))));
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let own = OwnChild::new(group);
-        Ok(Self { child, _own: own, ports: Ports { shell, iopub, control }, group, stderr, stderr_reader, _directory: directory })
+        Ok(Self {
+            child,
+            _own: own,
+            ports: Ports { shell, iopub, control },
+            group,
+            stderr,
+            stderr_reader,
+            _directory: directory,
+        })
     }
 
     /// The last line of the standard error, for errors at the start.
