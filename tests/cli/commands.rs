@@ -1,5 +1,6 @@
 //! Tests of the action type `command` through the program: arguments, results, limits, interruptions, repetitions, permissions.
 
+mod bad_input;
 mod children;
 mod interrupted;
 mod output;
