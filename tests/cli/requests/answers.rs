@@ -192,3 +192,21 @@ fn a_clock_that_goes_back_loses_no_decision_and_makes_nothing_due() {
     let again = call(&home, "approve s");
     assert_ne!(again.code, 0, "{again:?}");
 }
+
+#[test]
+fn an_answer_gives_the_values_of_a_form() {
+    let home = Home::new();
+    let form = plain("prompt: x, form: [{ get: window, define: when, required: true }]");
+    assert_eq!(run(&home, &form, "").code, 3);
+    let missing = call(&home, "requests answer s approve");
+    assert_eq!(missing.code, 2, "{missing:?}");
+    let answered = call(&home, "requests answer s approve --set window=22:00");
+    assert_eq!(answered.code, 0, "{answered:?}");
+    assert_eq!(variable(&home, "window"), "22:00");
+    // A question of the conversation has no form.
+    let home = Home::new();
+    let ask = "session: { session_id: s, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_ask, action_id: ask, config: { content: who } }] }] }] }";
+    assert_eq!(run(&home, ask, "").code, 3);
+    let none = call(&home, "requests answer s Ann --set window=22:00");
+    assert_eq!((none.code, none.stderr.contains("but this request has none")), (2, true), "{none:?}");
+}

@@ -221,4 +221,6 @@ impl Drop for Group {
 }
 
 #[cfg(test)]
+mod children_tests;
+#[cfg(test)]
 mod tests;

@@ -3,13 +3,13 @@
 use super::*;
 use crate::effects::output::{MAX_KEPT_HALF, NoOutputObserver};
 
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-fn shell(text: &str) -> Vec<String> {
+pub(crate) fn shell(text: &str) -> Vec<String> {
     ["/bin/sh", "-c", text].map(str::to_owned).to_vec()
 }
 
-async fn run_in(
+pub(crate) async fn run_in(
     directory: &Path,
     command: &[String],
     input: &[u8],
@@ -34,7 +34,7 @@ async fn ran(text: &str, input: &[u8], limit: Duration) -> ProcessResult {
     run_in(directory.path(), &shell(text), input, limit).await.unwrap()
 }
 
-fn text(printed: &ProcessOutput) -> &str {
+pub(crate) fn text(printed: &ProcessOutput) -> &str {
     std::str::from_utf8(&printed.bytes).unwrap()
 }
 
@@ -123,7 +123,7 @@ async fn dropping_the_future_kills_the_program_and_its_children() {
 }
 
 /// Returns when the process has ended or is a zombie.
-async fn wait_until_gone(id: i32) {
+pub(crate) async fn wait_until_gone(id: i32) {
     let is_running = || {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
