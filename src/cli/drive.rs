@@ -11,6 +11,7 @@ use crate::cli::front_end::FrontEnd;
 use crate::cli::input::{InputLine, RejectedInput};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::output;
+use crate::cli::progress::ProgressEnd;
 use crate::cli::report;
 use crate::cli::signals::Signals;
 use bcc_engine::error::EngineError;
@@ -42,6 +43,7 @@ pub async fn drive(
     mut notebook: LiveNotebook,
     mut signals: Signals,
 ) -> Result<Exit, EngineError> {
+    let _progress = ProgressEnd;
     let resume = hint.command(&session.id);
     signals.set_notice(interrupted_notice(&resume));
     let mut source = front.source()?;

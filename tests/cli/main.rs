@@ -33,6 +33,7 @@ mod outputs;
 mod parallel;
 mod planted_store_files;
 mod programs;
+mod progress;
 mod project_files;
 mod recording;
 mod render;

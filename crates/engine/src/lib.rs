@@ -10,6 +10,7 @@
 pub mod behavior_servers;
 pub mod calls;
 pub mod clock;
+pub mod command_output;
 mod commands;
 pub mod config;
 pub mod discovery;
