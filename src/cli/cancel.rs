@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::cli::exit::Exit;
 use crate::cli::print::print_translated;
+use crate::cli::session_report::write_report_of;
 use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -29,5 +30,6 @@ pub async fn cancel(options: CancelArgs, environment: Environment) -> Result<Exi
     let mut session = sessions.session(&id, Arc::new(Silent)).await?.session;
     session.cancel(options.comment).await?;
     print_translated(&msg!("session {id} is cancelled"))?;
-    Ok(Exit::Done)
+    let reported = write_report_of(&session, sessions.engine.store().as_ref()).await;
+    Ok(if reported { Exit::Done } else { Exit::Failed })
 }

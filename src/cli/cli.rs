@@ -14,7 +14,7 @@ use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
     cancel, completions, decide, doctor, explain, file_limit, graph, help, init, language, man, migrate, models, new,
-    report, requests, run, schema, sessions, signals, store, templates, test, tick, trust, validate,
+    report, requests, run, schema, session_report, sessions, signals, store, templates, test, tick, trust, validate,
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
@@ -56,6 +56,8 @@ pub enum Command {
     Tick(tick::TickArgs),
     /// End a session for good
     Cancel(cancel::CancelArgs),
+    /// Write a report about a session: its steps, decisions, failures and times
+    Report(session_report::ReportArgs),
     /// Check a session store, and recover a damaged one
     #[command(subcommand)]
     Store(store::StoreCommand),
@@ -144,6 +146,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Trust(options) => trust::trust(&options, &environment),
         Command::Models(command) => wait_for(models::models(command, environment)),
         Command::Run(options) => wait_for(run::run(options, environment)),
+        Command::Report(options) => wait_for(session_report::session_report(options, environment)),
         Command::Requests(command) => wait_for(requests::requests(command, environment)),
         Command::Approve(options) => wait_for(decide::decide(DecisionKind::Approve, options, environment)),
         Command::Reject(options) => wait_for(decide::decide(DecisionKind::Reject, options, environment)),

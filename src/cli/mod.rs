@@ -41,6 +41,7 @@ pub mod requests;
 pub mod resume;
 pub mod run;
 pub mod schema;
+pub mod session_report;
 pub mod sessions;
 pub mod signals;
 pub mod store;

@@ -36,6 +36,7 @@ mod recording;
 mod render;
 mod requests;
 mod scaffold;
+mod session_reports;
 mod shown;
 mod stores;
 mod templates;

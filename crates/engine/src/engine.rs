@@ -181,6 +181,7 @@ impl Engine {
             scheme,
             seed: request.seed,
             clock: request.clock.clone(),
+            retry_of: None,
         };
         let variables = variable_values(&program, request.variables_file.as_deref(), &request.variables)?;
         let requested =

@@ -37,6 +37,7 @@ mod project_files;
 pub mod recheck;
 pub mod recording;
 pub mod replay;
+pub mod report;
 pub mod script_names;
 pub mod settings;
 pub mod shell;
