@@ -47,6 +47,7 @@ pub enum WrittenAs {
 }
 
 pub async fn session_report(options: ReportArgs, environment: Environment) -> Result<Exit, EngineError> {
+    options.out.as_deref().map_or(Ok(()), check_target)?;
     let format = match (options.format, options.out.as_deref()) {
         (Some(WrittenAs::Md), _) | (None, None) => ReportFormat::Markdown,
         (Some(WrittenAs::Html), _) => ReportFormat::Html,
@@ -58,7 +59,6 @@ pub async fn session_report(options: ReportArgs, environment: Environment) -> Re
         })?,
     };
     if let Some(path) = options.out.as_deref() {
-        check_target(path)?;
         check_output(path, OutputForm::Report(format), options.force)?;
     }
     let store = open_existing(&options.store, &environment, Access::Read)?;

@@ -31,7 +31,7 @@ session:
               config: { content: 为什么要发布？, delivery: verbatim, max_rounds: 1, output: [{ get: why, define: 原因 }] }
             - action_type: set
               action_id: prepare
-              config: { values: { notes: \"{{ approval.comment or '-' }}\" } }
+              config: { values: { notes: \"{{ approval.iteration }}: {{ approval.comment }}\" } }
             - action_type: approval
               action_id: release
               config:

@@ -6,7 +6,7 @@ use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode, Group};
 use crate::graph::label::cut;
 use crate::graph::references::add_references;
 use crate::graph::runs::runs;
-use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, ScriptGraph, ScriptPart};
+use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, NodeState, ScriptGraph, ScriptPart};
 
 /// The maximum number of texts on an arrow and of lines in a box; the others are counted.
 const MAX_LINES: usize = 4;
@@ -118,7 +118,21 @@ impl Folding<'_> {
             lines = vec![format!("{} actions", members.len()), id(*first), format!("… {}", id(*last))];
             lines.extend(self.kinds(&members));
         }
-        DrawingItem::Box(DrawingNode { number, kind, folded: is_container || !members.is_empty(), lines })
+        let state = if members.is_empty() { self.state(number) } else { self.most_important(members.iter().copied()) };
+        DrawingItem::Box(DrawingNode { number, kind, folded: is_container || !members.is_empty(), lines, state })
+    }
+
+    /// The state of an action, or the most important one of the actions in a part.
+    fn state(&self, number: usize) -> Option<NodeState> {
+        if !self.graph.marked {
+            return None;
+        }
+        let own = self.part(number).and_then(|part| part.state);
+        own.or_else(|| self.most_important(self.graph.children(Some(number))))
+    }
+
+    fn most_important(&self, numbers: impl Iterator<Item = usize>) -> Option<NodeState> {
+        numbers.filter_map(|number| self.state(number)).max()
     }
 
     fn head(&self, number: usize) -> Vec<String> {
@@ -129,7 +143,9 @@ impl Folding<'_> {
             GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Start | GraphNodeKind::Table => {
                 name.into_iter().chain(id).map(cut).collect()
             }
-            GraphNodeKind::Action | GraphNodeKind::Choice => [part.id.as_str(), part.action_type].map(cut).to_vec(),
+            GraphNodeKind::Action | GraphNodeKind::Choice | GraphNodeKind::Approval => {
+                [part.id.as_str(), part.action_type].map(cut).to_vec()
+            }
             GraphNodeKind::Skill => vec![cut(&format!("skill {}", part.id))],
             GraphNodeKind::Trigger => vec![cut(&format!("trigger {}", part.id))],
             GraphNodeKind::End => vec!["end".to_owned()],

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode, Group};
-use crate::graph::script_graph::{EdgeKind, GraphNodeKind};
+use crate::graph::script_graph::{EdgeKind, GraphNodeKind, NodeState};
 use bcc_lang::source::render::mermaid::escape_line;
 
 /// The maximum number of arrows with Mermaid's default settings (`maxEdges`).
@@ -34,8 +34,24 @@ pub fn mermaid(drawing: &Drawing) -> String {
         line(&mut text, 1, &arrow_line(arrow));
     }
     text.push_str(CLASSES);
+    if drawing.has_states() {
+        legend(&mut text);
+    }
     frames(&mut text, &drawing.items);
     text
+}
+
+/// Writes the boxes that explain the colors, and their styles.
+fn legend(text: &mut String) {
+    line(text, 1, "subgraph legend[\"legend\"]");
+    for state in NodeState::ALL {
+        line(text, 2, &format!("state_{}[\"{}\"]:::{}", state.class(), state.label(), state.class()));
+    }
+    line(text, 1, "end");
+    for state in NodeState::ALL {
+        let (fill, stroke) = state.colors();
+        line(text, 1, &format!("classDef {} fill:{fill},stroke:{stroke},color:#1c2733", state.class()));
+    }
 }
 
 fn line(text: &mut String, depth: usize, content: &str) {
@@ -69,11 +85,13 @@ fn node_line(node: &DrawingNode) -> String {
         GraphNodeKind::Action if node.folded => ("[[", "]]", "act"),
         GraphNodeKind::Action => ("[", "]", "act"),
         GraphNodeKind::Choice => ("{{", "}}", "choice"),
+        GraphNodeKind::Approval => ("[/", "/]", "choice"),
         GraphNodeKind::Skill => ("[[", "]]", "skill"),
         GraphNodeKind::Table => ("[", "]", "table"),
         GraphNodeKind::Trigger => (">", "]", "trigger"),
         GraphNodeKind::Reference => ("([", "])", "table"),
     };
+    let class = node.state.map_or(class, NodeState::class);
     format!("n{}{open}\"{label}\"{close}:::{class}", node.number)
 }
 

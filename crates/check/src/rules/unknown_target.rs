@@ -93,7 +93,12 @@ impl<'f> Places<'f> {
         is_part || self.actions.get(id).is_some_and(|action| can_jump(&model.collected, at, *action))
     }
 
-    fn unknown(&self, (id, span, at): (&str, Span, ActionPosition), model: &SemanticModel<'_>, advise: bool) -> Diagnostic {
+    fn unknown(
+        &self,
+        (id, span, at): (&str, Span, ActionPosition),
+        model: &SemanticModel<'_>,
+        advise: bool,
+    ) -> Diagnostic {
         let action = self.actions.get(id).and_then(|number| model.collected.actions.get(*number));
         if let Some(action) = action {
             let message = msg!(
