@@ -16,6 +16,7 @@ use crate::cli::session_report::write_report_of;
 use crate::cli::signals::Signals;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
+use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::Store;
 
@@ -101,7 +102,7 @@ pub async fn drive(
                 return Ok(Exit::Waiting);
             }
         }
-        if session.request().is_some() && !decisions::waits_here(&session, front) {
+        if !decisions::waits_here(&session, front) {
             store.check_files().await?;
             decisions::report_request(&session, front, hint);
             return Ok(Exit::Waiting);
@@ -147,7 +148,7 @@ pub async fn drive(
                 }
                 InputLine::End => {
                     store.check_files().await?;
-                    match session.request() {
+                    match session.request().filter(|_| session.status() != SessionStatus::WaitingInput) {
                         None => front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}")),
                         Some(_) => decisions::report_request(&session, front, hint),
                     }

@@ -198,10 +198,15 @@ impl EdgeBuilder<'_, '_> {
             let to = nodes.before(target);
             self.add_edge(exit, ControlEdge { to, sure: Certainty::No, work: NodeWork::Nothing, by: None });
         }
-        for block in self.blocks.remove(&number).unwrap_or_default().into_values() {
-            self.list(&block, act, exit);
-        }
         let described = action.described.as_ref();
+        let blocks = self.blocks.remove(&number).unwrap_or_default().into_values();
+        if described.is_some_and(|described| !described.concurrent.is_empty()) {
+            // All of them run. What each of them needs from others is checked by a rule.
+            let all: Vec<usize> = blocks.flatten().collect();
+            self.list(&all, act, exit);
+        } else {
+            blocks.for_each(|block| self.list(&block, act, exit));
+        }
         if !described.is_some_and(|described| described.always_branches) {
             // A skill may wait for an answer.
             let at_once = described.is_some_and(|described| !described.needs_answer) && !self.calls.contains(&number);
