@@ -168,6 +168,7 @@ fn init_logging(environment: &Environment, command: &Command) {
     let for_program = match command {
         Command::Run(options) => options.output.json,
         Command::Sessions(SessionsCommand::Resume(options)) => options.output.json,
+        Command::Sessions(SessionsCommand::Retry(options)) => options.resume.output.json,
         _ => false,
     };
     let default_filter = if for_program && !std::io::stderr().is_terminal() { "bcc_script=warn" } else { "off" };

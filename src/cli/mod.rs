@@ -39,6 +39,7 @@ pub mod render_output;
 pub mod report;
 pub mod requests;
 pub mod resume;
+pub mod retry;
 pub mod run;
 pub mod schema;
 pub mod session_report;

@@ -37,6 +37,9 @@ pub struct RunSettings {
     /// The session that this one repeats from a step (`sessions retry`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<String>,
+    /// The last event of that session that this one has a copy of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_seq: Option<u64>,
 }
 
 /// Where a stored session is used.

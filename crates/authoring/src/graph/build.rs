@@ -170,6 +170,15 @@ impl<'p> GraphBuilder<'p> {
                 continue;
             }
             let otherwise = branches.iter().any(|branch| branch.when.is_none());
+            if step.action.runs_all_branches() {
+                for branch in branches {
+                    let group = self.add(ScriptPart::new(GraphNodeKind::Branch, Some(parent), &branch.name));
+                    let start = vec![(number, EdgeKind::Case, String::new())];
+                    let steps = branch.steps.map(|steps| steps.as_slice()).unwrap_or_default();
+                    open_ends.extend(self.steps(steps, group, context, start));
+                }
+                continue;
+            }
             for branch in branches {
                 open_ends.extend(self.branch(number, branch, parent, context));
             }

@@ -52,6 +52,7 @@ fn write(text: &mut String, item: &DrawingItem, depth: usize) {
             line(text, depth, &format!("subgraph cluster_{} {{", group.number));
             let (fill, color) = match group.kind {
                 GraphNodeKind::Skill => ("#f3faf5", "#4f8a5f"),
+                GraphNodeKind::Branch => ("#fffdf5", "#b58a1b"),
                 GraphNodeKind::Topic => ("#fbfcfe", "#9db2d3"),
                 _ => ("#eef3fb", "#5b7db1"),
             };
@@ -78,7 +79,9 @@ fn node_line(node: &DrawingNode) -> String {
         GraphNodeKind::Start | GraphNodeKind::End | GraphNodeKind::Fail => {
             "shape=oval, style=filled, fillcolor=\"#2f3b4a\", color=\"#2f3b4a\", fontcolor=\"#ffffff\""
         }
-        GraphNodeKind::Phase | GraphNodeKind::Topic => "fillcolor=\"#e8f0fe\", color=\"#5b7db1\", peripheries=2",
+        GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Branch => {
+            "fillcolor=\"#e8f0fe\", color=\"#5b7db1\", peripheries=2"
+        }
         GraphNodeKind::Action if node.folded => "peripheries=2",
         GraphNodeKind::Action => "",
         GraphNodeKind::Choice => "shape=hexagon, style=filled, fillcolor=\"#fff4d6\", color=\"#b58a1b\"",

@@ -64,6 +64,7 @@ impl Folding<'_> {
             let parent_selected = part.parent.is_some_and(|parent| self.only.contains(&parent));
             return match part.kind {
                 GraphNodeKind::Phase => self.only.contains(&number) || topics(),
+                GraphNodeKind::Branch => part.parent.is_some_and(|parent| self.is_open(parent)),
                 GraphNodeKind::Topic => {
                     (self.only.contains(&number) || parent_selected) && self.depth >= Depth::Actions
                 }
@@ -72,7 +73,7 @@ impl Folding<'_> {
         }
         match part.kind {
             GraphNodeKind::Phase => self.depth >= Depth::Topics,
-            GraphNodeKind::Topic | GraphNodeKind::Skill => self.depth >= Depth::Actions,
+            GraphNodeKind::Topic | GraphNodeKind::Skill | GraphNodeKind::Branch => self.depth >= Depth::Actions,
             _ => false,
         }
     }
@@ -107,7 +108,8 @@ impl Folding<'_> {
             }
         }
         let mut lines = self.head(number);
-        let is_container = matches!(kind, GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Skill);
+        let is_container =
+            matches!(kind, GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Skill | GraphNodeKind::Branch);
         let members: Vec<usize> =
             self.runs.iter().filter(|(_, head)| **head == number).map(|(member, _)| *member).collect();
         if is_container {
@@ -147,6 +149,7 @@ impl Folding<'_> {
                 [part.id.as_str(), part.action_type].map(cut).to_vec()
             }
             GraphNodeKind::Skill => vec![cut(&format!("skill {}", part.id))],
+            GraphNodeKind::Branch => vec![cut(&format!("branch {}", part.id))],
             GraphNodeKind::Trigger => vec![cut(&format!("trigger {}", part.id))],
             GraphNodeKind::End => vec!["end".to_owned()],
             GraphNodeKind::Fail => vec!["fail".to_owned()],
@@ -168,6 +171,7 @@ impl Folding<'_> {
         let Some(part) = self.part(number) else { return (String::new(), vec![]) };
         let title = match (part.kind, part.name.as_deref().filter(|name| *name != part.id)) {
             (GraphNodeKind::Skill, _) => format!("skill {}", part.id),
+            (GraphNodeKind::Branch, _) => format!("branch {}", part.id),
             (_, Some(name)) => format!("{name} ({})", part.id),
             (_, None) => part.id.clone(),
         };

@@ -81,7 +81,7 @@ fn node_line(node: &DrawingNode) -> String {
     let label = escaped(&node.lines);
     let (open, close, class) = match node.kind {
         GraphNodeKind::Start | GraphNodeKind::End | GraphNodeKind::Fail => ("([", "])", "ends"),
-        GraphNodeKind::Phase | GraphNodeKind::Topic => ("[[", "]]", "place"),
+        GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Branch => ("[[", "]]", "place"),
         GraphNodeKind::Action if node.folded => ("[[", "]]", "act"),
         GraphNodeKind::Action => ("[", "]", "act"),
         GraphNodeKind::Choice => ("{{", "}}", "choice"),
@@ -113,6 +113,7 @@ fn frames(text: &mut String, items: &[DrawingItem]) {
         let DrawingItem::Group(Group { number, kind, items, .. }) = item else { continue };
         let fill = match kind {
             GraphNodeKind::Skill => "fill:#f3faf5,stroke:#4f8a5f",
+            GraphNodeKind::Branch => "fill:#fffdf5,stroke:#b58a1b",
             GraphNodeKind::Topic => "fill:#fbfcfe,stroke:#9db2d3",
             _ => "fill:#eef3fb,stroke:#5b7db1",
         };

@@ -9,6 +9,8 @@ pub enum GraphNodeKind {
     Choice,
     /// An action that waits for a decision.
     Approval,
+    /// A branch of an action that runs all of its branches at the same time.
+    Branch,
     Skill,
     /// The routes that a topic, a phase or the session defines for all of its actions.
     Table,
@@ -139,7 +141,9 @@ impl ScriptGraph {
 
     /// The first action of a phase, a topic or a skill; any other part is its own entry.
     pub fn entry(&self, part: usize) -> usize {
-        let holds = |kind| matches!(kind, GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Skill);
+        let holds = |kind| {
+            matches!(kind, GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Skill | GraphNodeKind::Branch)
+        };
         let mut at = part;
         while self.parts.get(at).is_some_and(|part| holds(part.kind)) {
             let inside =

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::error::EngineError;
 use crate::export::{document, events_of, masker, parse_exact, stored_session};
 use crate::report::contents::{
-    REPORT_VERSION, ReportedMessage, ReportedSession, SessionReport, StepStatus, TranscriptExcerpt,
+    REPORT_VERSION, ReportedMessage, ReportedSession, ReportedStep, SessionReport, StepStatus, TranscriptExcerpt,
 };
 use crate::report::diagram::diagram;
 use crate::report::progress::Progress;
@@ -75,9 +75,17 @@ pub async fn session_report(store: &dyn Store, id: &str, language: Language) -> 
 /// # Errors
 /// There is no such session, or the store cannot be read.
 pub async fn step_statuses(store: &dyn Store, id: &str) -> Result<Vec<(String, String, StepStatus)>, EngineError> {
+    let steps = reported_steps(store, id).await?;
+    Ok(steps.into_iter().map(|step| (step.path, step.action_id, step.status)).collect())
+}
+
+/// The steps of a session, in the order in which they started. Sensitive values are masked as they were when they were stored.
+///
+/// # Errors
+/// As [`step_statuses`].
+pub(crate) async fn reported_steps(store: &dyn Store, id: &str) -> Result<Vec<ReportedStep>, EngineError> {
     let row = stored_session(store, id).await?;
-    let progress = progress(store, &row, &Masker::default()).await?;
-    Ok(progress.steps.into_iter().map(|step| (step.path, step.action_id, step.status)).collect())
+    Ok(progress(store, &row, &Masker::default()).await?.steps)
 }
 
 async fn progress(store: &dyn Store, row: &SessionRow, masker: &Masker) -> Result<Progress, EngineError> {

@@ -72,6 +72,11 @@ fn before(
     boxes: &[VisitedStep<'_>],
 ) -> Option<(usize, StepStatus)> {
     let mut list = parent(path);
+    // The branches of a `parallel` run at the same time: none of their steps follows from another one for sure.
+    let around = numbers.get(list).and_then(|number| Some((*number, boxes.get(*number)?)));
+    if let Some((number, visited)) = around.filter(|(_, visited)| visited.step.action_type == "parallel") {
+        return Some((number, visited.step.status));
+    }
     if let Some(found) = newest.get(list) {
         return Some(*found);
     }

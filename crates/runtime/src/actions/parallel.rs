@@ -82,10 +82,8 @@ impl Kind for ParallelKind {
         checker.describe(ActionProperties { max_rounds: 1, concurrent, ..ActionProperties::default() });
         let is_complete = items.len() == written.len() && !items.is_empty();
         let branches = ordered(written, fields)?;
-        let limits = BranchLimits {
-            fail_fast: fail == Some("fast"),
-            at_once: usize::try_from(at_once).unwrap_or(usize::MAX),
-        };
+        let limits =
+            BranchLimits { fail_fast: fail == Some("fast"), at_once: usize::try_from(at_once).unwrap_or(usize::MAX) };
         is_complete.then(|| Box::new(Parallel { branches, limits }) as Box<dyn Action>)
     }
 }
@@ -138,7 +136,8 @@ fn ordered(mut written: Vec<WrittenBranch>, fields: &Fields<'_>) -> Option<Vec<P
         };
         let Some(next) = written.iter().position(is_free) else {
             let circle = Message::names(written.iter().map(|branch| branch.id.value.as_str()));
-            let span = written.first().and_then(|branch| branch.after.first()).map_or(fields.span(), |after| after.span);
+            let span =
+                written.first().and_then(|branch| branch.after.first()).map_or(fields.span(), |after| after.span);
             let message = msg!("these branches depend on each other: {}", circle);
             fields.error("circular-dependency", message, span, "remove one of the `depends_on` between them");
             return None;
