@@ -35,6 +35,7 @@ mod project_files;
 mod recording;
 mod render;
 mod requests;
+mod retries;
 mod scaffold;
 mod session_reports;
 mod shown;

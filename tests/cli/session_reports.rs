@@ -262,3 +262,72 @@ fn the_report_of_a_script_stays_in_the_project_and_needs_permission() {
     assert_eq!(done.code, Some(2), "{done:?}");
     assert!(done.err.contains("`report` needs `write_file`"), "{}", done.err);
 }
+
+#[test]
+fn a_graph_is_colored_by_what_a_session_did() {
+    let home = released();
+    let drawn = ok(&home, "graph s.yaml --session one");
+    for line in [
+        "[\"check<br/>command\"]:::done",
+        "[/\"release<br/>approval<br/>approve, reject, push_back\"/]:::done",
+        "[\"deploy<br/>command\"]:::failed",
+        "subgraph legend[\"legend\"]",
+        "==>|\"push_back\"|",
+    ] {
+        assert!(drawn.contains(line), "{line} in {drawn}");
+    }
+    let dot = ok(&home, "graph s.yaml --session one --format dot");
+    assert!(dot.contains("[label=\"deploy\\ncommand\", fillcolor=\"#fbd9d5\""), "{dot}");
+    assert!(dot.contains("subgraph cluster_legend"), "{dot}");
+    assert!(!ok(&home, "graph s.yaml").contains("legend"));
+    // A collapsed part has the color of what failed in it.
+    assert!(ok(&home, "graph s.yaml --session one --depth 1").contains("]]:::failed"));
+
+    assert_eq!(call(&home, &["run", "s.yaml", "--session", "two"], "").code, Some(3));
+    let waiting = ok(&home, "graph s.yaml --session two");
+    assert!(
+        waiting.contains("[\"ask<br/>ai_ask\"]:::active") && waiting.contains("[\"deploy<br/>command\"]:::not_reached")
+    );
+    home.put("s.yaml", RELEASE.replace("all is well", "all is fine"));
+    let edited = call(&home, &["graph", "s.yaml", "--session", "one"], "");
+    assert!(edited.err.contains("the script was edited after the session started"), "{}", edited.err);
+    home.put("other.yaml", with_report("a.md", SET));
+    let other = call(&home, &["graph", "other.yaml", "--session", "one"], "");
+    assert_eq!(other.code, Some(2), "{other:?}");
+    assert!(other.err.contains("belongs to the script `release`"), "{}", other.err);
+}
+
+#[test]
+fn branches_are_drawn_side_by_side() {
+    let branch = |id: &str| {
+        format!(
+            "{{ id: {id}, actions: [{{ action_type: set, action_id: set_{id}, config: {{ values: {{ {id}: 1 }} }} }}] }}"
+        )
+    };
+    let parallel = format!(
+        "{{ action_type: parallel, action_id: all, config: {{ branches: [{}, {}] }} }}",
+        branch("eu"),
+        branch("us")
+    );
+    let home = project(&with_report("a.md", &parallel));
+    let drawn = ok(&home, "graph s.yaml");
+    for line in [
+        "subgraph g6[\"branch eu\"]",
+        "n7[\"set_eu<br/>set\"]",
+        "subgraph g8[\"branch us\"]",
+        "n5 --> n7",
+        "n5 --> n9",
+        "n7 --> n1",
+        "n9 --> n1",
+    ] {
+        assert!(drawn.contains(line), "{line} in {drawn}");
+    }
+    assert!(!drawn.contains("otherwise"), "{drawn}");
+    ok(&home, "run s.yaml --session one");
+    let report: Value = serde_json::from_str(&ok(&home, "report one --format json")).unwrap();
+    let diagram = report["diagram"].as_str().unwrap();
+    assert!(
+        diagram.contains("n0 --> n1") && diagram.contains("n0 --> n2") && !diagram.contains("n1 --> n2"),
+        "{diagram}"
+    );
+}

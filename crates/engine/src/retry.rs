@@ -153,8 +153,10 @@ impl Engine {
         let plan = RetryPlan {
             session: id.to_owned(),
             from: step.path.clone(),
+            // What contains the step, or runs at the same time, goes on.
             kept: kept
                 .iter()
+                .filter(|other| other.ended_at.as_ref().is_some_and(|ended| *ended <= step.started_at))
                 .map(|step| KeptStep {
                     path: step.path.clone(),
                     action_type: step.action_type.clone(),
