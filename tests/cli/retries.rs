@@ -267,7 +267,7 @@ session:
 }
 
 #[test]
-fn a_step_in_a_skill_and_one_in_a_branch_are_repeated_alone() {
+fn a_step_in_a_skill_is_repeated_alone_and_branches_together() {
     let step = |id: &str, test: &str| {
         format!(
             "{{ action_type: command, action_id: {id}, config: {{ command: [sh, -c, 'echo run >> {id}.log; {test}'] }} }}"
@@ -287,7 +287,7 @@ session:
       topics:
         - topic_id: t
           actions:
-            - {{ action_type: use_skill, action_id: call, config: {{ skill: publish }} }}
+            - {{ action_type: use_skill, action_id: call, on_exit: {{ error: fail }}, config: {{ skill: publish }} }}
             - action_type: parallel
               action_id: all
               config:
@@ -306,6 +306,7 @@ session:
     home.put("ok", "");
     let done = call(&home, "sessions retry a", "");
     assert_eq!(done.code, Some(1), "the branch `us` fails: {done:?}");
+    assert!(done.err.contains("repeats a from t/call/two"), "{}", done.err);
     assert_eq!(["one", "two", "eu_deploy", "us_deploy"].map(|log| runs(&home, log)), [1, 2, 1, 1]);
     let b = other(&home, &["a"]);
     home.put("ok_us", "");

@@ -156,7 +156,7 @@ impl Engine {
             // What contains the step, or runs at the same time, goes on.
             kept: kept
                 .iter()
-                .filter(|other| other.ended_at.as_ref().is_some_and(|ended| *ended <= step.started_at))
+                .filter(|other| ended_before(other, step))
                 .map(|step| KeptStep {
                     path: step.path.clone(),
                     action_type: step.action_type.clone(),
@@ -166,7 +166,7 @@ impl Engine {
             model_calls: self.calls_after(id, earlier.last_seq).await?,
             runs: vec![],
         };
-        let mut plan = RetryPlan { runs: planned(&program, step, from), ..plan };
+        let mut plan = RetryPlan { runs: planned(&program, step, &steps, number), ..plan };
         let not_run = plan.runs.iter().filter(|step| step.calls_model && step.earlier_model_calls.is_none());
         plan.model_calls.not_run_yet = not_run.count() as u64;
         let edited = request.script.is_some();
@@ -323,10 +323,23 @@ fn all_steps(program: &Program) -> Vec<&ProgramStep> {
     found
 }
 
-/// The actions from `step` on. `from` are the steps of the earlier session from there on.
-fn planned(program: &Program, step: &ReportedStep, from: &[ReportedStep]) -> Vec<PlannedStep> {
-    let all = all_steps(program).into_iter().skip_while(|own| own.id != step.action_id);
-    all.map(|own| {
+/// Whether a step had ended when `step` began.
+fn ended_before(other: &ReportedStep, step: &ReportedStep) -> bool {
+    other.ended_at.as_ref().is_some_and(|ended| *ended <= step.started_at)
+}
+
+/// The actions from `step` on, and those that ran at the same time. `steps` are those of the earlier session, in which `step` has the
+/// number `number`.
+fn planned(program: &Program, step: &ReportedStep, steps: &[ReportedStep], number: usize) -> Vec<PlannedStep> {
+    let (before, from) = steps.split_at(number);
+    // What contains the step goes on, and does not begin again.
+    let contains = |other: &&ReportedStep| !step.path.starts_with(&format!("{}/", other.path));
+    let unfinished = before.iter().filter(|other| !ended_before(other, step)).filter(contains);
+    let unfinished: BTreeSet<&str> = unfinished.map(|other| other.action_id.as_str()).collect();
+    let all = all_steps(program);
+    let first = all.iter().position(|own| own.id == step.action_id).unwrap_or(all.len());
+    let runs = all.into_iter().enumerate().filter(|(at, own)| *at >= first || unfinished.contains(own.id.as_str()));
+    runs.map(|(_, own)| {
         let earlier: Vec<&ReportedStep> = from.iter().filter(|step| step.action_id == own.id).collect();
         PlannedStep {
             action_id: own.id.clone(),
