@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::cli::exit::Exit;
 use crate::cli::print::print_translated;
-use crate::cli::session_report::write_report_of;
+use crate::cli::script_report::write_report_of;
 use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;

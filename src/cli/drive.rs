@@ -12,7 +12,7 @@ use crate::cli::input::{InputLine, RejectedInput};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::output;
 use crate::cli::report;
-use crate::cli::session_report::write_report_of;
+use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;

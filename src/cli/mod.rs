@@ -42,6 +42,7 @@ pub mod resume;
 pub mod retry;
 pub mod run;
 pub mod schema;
+pub mod script_report;
 pub mod session_report;
 pub mod sessions;
 pub mod signals;

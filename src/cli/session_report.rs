@@ -1,4 +1,4 @@
-//! `report`: writes a report about a session, to standard output or to a file; and the report that a script names.
+//! `report`: writes a report about a session, to standard output or to a file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,11 @@ use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
 use crate::cli::output_form::{OutputForm, check_output};
 use crate::cli::print::{print, print_json_text, save};
-use crate::cli::report;
 use crate::cli::sessions::{Access, StoreArgs, open_existing};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::find_session;
-use bcc_engine::report::write::{report_text, write_script_report};
-use bcc_runtime::run::session::Session;
-use bcc_store::contract::Store;
+use bcc_engine::report::write::report_text;
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -85,21 +82,4 @@ fn check_target(path: &Path) -> Result<(), EngineError> {
             .with_help("nothing was written; specify the file itself"));
     }
     Ok(())
-}
-
-/// Writes the report that the script of a session names, if the session is over. Returns whether nothing failed; a failure is
-/// reported, and does not affect the session.
-pub async fn write_report_of(session: &Session, store: &dyn Store) -> bool {
-    match write_script_report(session, store, chosen()).await {
-        Ok(path) => {
-            if let Some(path) = path {
-                report::quiet(&msg!("the report is in {path}"));
-            }
-            true
-        }
-        Err(error) => {
-            report::error(&error);
-            false
-        }
-    }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::exit::Exit;
 use crate::cli::language::translated;
 use crate::cli::print::print;
-use crate::cli::session_report::write_report_of;
+use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
 use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
 use bcc_engine::clock::{now, stamp};

@@ -306,7 +306,7 @@ session:
     home.put("ok", "");
     let done = call(&home, "sessions retry a", "");
     assert_eq!(done.code, Some(1), "the branch `us` fails: {done:?}");
-    assert!(done.err.contains("repeats a from t/call/two"), "{}", done.err);
+    assert!(done.err.contains("repeats a from t/call/publish/two"), "{}", done.err);
     assert_eq!(["one", "two", "eu_deploy", "us_deploy"].map(|log| runs(&home, log)), [1, 2, 1, 1]);
     let b = other(&home, &["a"]);
     home.put("ok_us", "");

@@ -120,7 +120,7 @@ impl Folding<'_> {
             lines = vec![format!("{} actions", members.len()), id(*first), format!("… {}", id(*last))];
             lines.extend(self.kinds(&members));
         }
-        let state = if members.is_empty() { self.state(number) } else { self.most_important(members.iter().copied()) };
+        let state = if members.is_empty() { self.state(number) } else { self.highest_state(members.iter().copied()) };
         DrawingItem::Box(DrawingNode { number, kind, folded: is_container || !members.is_empty(), lines, state })
     }
 
@@ -130,10 +130,10 @@ impl Folding<'_> {
             return None;
         }
         let own = self.part(number).and_then(|part| part.state);
-        own.or_else(|| self.most_important(self.graph.children(Some(number))))
+        own.or_else(|| self.highest_state(self.graph.children(Some(number))))
     }
 
-    fn most_important(&self, numbers: impl Iterator<Item = usize>) -> Option<NodeState> {
+    fn highest_state(&self, numbers: impl Iterator<Item = usize>) -> Option<NodeState> {
         numbers.filter_map(|number| self.state(number)).max()
     }
 

@@ -14,7 +14,7 @@ use crate::report::contents::{
     REPORT_VERSION, ReportedMessage, ReportedSession, ReportedStep, SessionReport, StepStatus, TranscriptExcerpt,
 };
 use crate::report::diagram::diagram;
-use crate::report::progress::Progress;
+use crate::report::progress::JournalProgress;
 use crate::report::text::{between, shortened};
 use crate::script_names::ScriptNames;
 use crate::settings::RunSettings;
@@ -88,9 +88,9 @@ pub(crate) async fn reported_steps(store: &dyn Store, id: &str) -> Result<Vec<Re
     Ok(progress(store, &row, &Masker::default()).await?.steps)
 }
 
-async fn progress(store: &dyn Store, row: &SessionRow, masker: &Masker) -> Result<Progress, EngineError> {
+async fn progress(store: &dyn Store, row: &SessionRow, masker: &Masker) -> Result<JournalProgress, EngineError> {
     let taken_back = TakenBackEvents::of(events_of(store, &row.id, "taken_back").await?);
-    let mut progress = Progress::default();
+    let mut progress = JournalProgress::default();
     let mut after = 0;
     loop {
         let rows = store.journal(&row.id, after, PAGE).await?;

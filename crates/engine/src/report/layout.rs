@@ -3,6 +3,7 @@
 use bcc_lang::message::language::Language;
 use bcc_lang::message::message::Message;
 use bcc_lang::value::exact::ExactValue;
+use bcc_runtime::run::head::SessionStatus;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
@@ -73,7 +74,7 @@ impl Layout {
     fn head(&mut self, session: &ReportedSession) {
         let title = self.language.format("Report: {title}", &[("title", &session.title)]);
         self.blocks.push(ReportBlock::Title(title));
-        let mut facts = vec![(self.word("outcome"), self.word(&session.status))];
+        let mut facts = vec![(self.word("outcome"), outcome(&session.status).render(self.language))];
         if let Some(reason) = &session.reason {
             facts.push((self.word("reason"), reason.render(self.language)));
         }
@@ -283,6 +284,21 @@ impl Layout {
         }
         let time = self.moment(&message.at, "%Y-%m-%d %H:%M");
         self.blocks.push(ReportBlock::Quote { speaker: message.speaker.clone(), time, text });
+    }
+}
+
+/// The status of a session in words.
+fn outcome(status: &str) -> Message {
+    match SessionStatus::parse(status) {
+        Some(SessionStatus::Running) => Message::word("running"),
+        Some(SessionStatus::WaitingInput) => Message::word("waits for an answer"),
+        Some(SessionStatus::WaitingApproval) => Message::word("waits for a decision"),
+        Some(SessionStatus::WaitingTime) => Message::word("waits for a time"),
+        Some(SessionStatus::Stopped) => Message::word("stopped"),
+        Some(SessionStatus::Completed) => Message::word("completed"),
+        Some(SessionStatus::Failed) => Message::word("failed"),
+        Some(SessionStatus::Cancelled) => Message::word("cancelled"),
+        None => Message::text(status),
     }
 }
 

@@ -17,7 +17,7 @@ const PUSHED_BACK: &str = "pushed_back";
 
 /// What the events up to now say.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct JournalProgress {
     pub(crate) steps: Vec<ReportedStep>,
     pub(crate) decisions: Vec<ReportedDecision>,
     pub(crate) iterations: Vec<PushBack>,
@@ -38,7 +38,7 @@ pub(crate) struct Progress {
     failed: HashMap<usize, usize>,
 }
 
-impl Progress {
+impl JournalProgress {
     /// Takes the next event, whose sensitive values are masked.
     pub(crate) fn take(&mut self, event: &ExactValue) {
         match field(event, "type") {
