@@ -9,6 +9,7 @@ use clap::Args;
 use crate::cli::exit::Exit;
 use crate::cli::print::print_translated;
 use crate::cli::report::note;
+use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
 use crate::cli::stored_session::{StoredSessionArgs, StoredSessions};
 use bcc_engine::environment::Environment;
@@ -73,5 +74,6 @@ pub async fn cancel(options: CancelArgs, environment: Environment) -> Result<Exi
         ),
     };
     print_translated(&message)?;
-    Ok(if status == SessionStatus::Cancelled && errors.is_empty() { Exit::Done } else { Exit::Failed })
+    let reported = !status.is_final() || write_report_of(&session, sessions.engine.store().as_ref()).await;
+    Ok(if reported && status == SessionStatus::Cancelled && errors.is_empty() { Exit::Done } else { Exit::Failed })
 }

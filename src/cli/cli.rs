@@ -14,7 +14,7 @@ use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
     cancel, completions, decide, doctor, explain, file_limit, graph, help, init, language, man, migrate, models, new,
-    report, requests, run, schema, sessions, signals, store, templates, test, tick, trust, validate,
+    report, requests, run, schema, session_report, sessions, signals, store, templates, test, tick, trust, validate,
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
@@ -57,6 +57,8 @@ pub enum Command {
     Tick(tick::TickArgs),
     /// End a session for good
     Cancel(cancel::CancelArgs),
+    /// Write a report about a session: its steps, decisions, failures and times
+    Report(session_report::ReportArgs),
     /// Check a session store, and recover a damaged one
     #[command(subcommand)]
     Store(store::StoreCommand),
@@ -146,6 +148,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Trust(options) => trust::trust(&options, &environment),
         Command::Models(command) => wait_for(models::models(command, environment)),
         Command::Run(options) => wait_for(run::run(options, environment)),
+        Command::Report(options) => wait_for(session_report::session_report(options, environment)),
         Command::Requests(command) => wait_for(requests::requests(command, environment)),
         Command::Approve(options) => wait_for(decide::decide(DecisionKind::Approve, options, environment)),
         Command::Reject(options) => wait_for(decide::decide(DecisionKind::Reject, options, environment)),
@@ -167,6 +170,7 @@ fn init_logging(environment: &Environment, command: &Command) {
     let for_program = match command {
         Command::Run(options) => options.output.json,
         Command::Sessions(SessionsCommand::Resume(options)) => options.output.json,
+        Command::Sessions(SessionsCommand::Retry(options)) => options.resume.output.json,
         _ => false,
     };
     let default_filter = if for_program && !std::io::stderr().is_terminal() { "bcc_script=warn" } else { "off" };

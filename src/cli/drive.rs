@@ -13,6 +13,7 @@ use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::output;
 use crate::cli::progress::ProgressEnd;
 use crate::cli::report;
+use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
@@ -75,14 +76,19 @@ pub async fn drive(
         match pause {
             SessionPause::Waiting => {}
             SessionPause::Completed => {
+                let reported = write_report_of(&session, store).await;
                 if front == FrontEnd::Terminal {
                     front.note(&msg!("── session {} is complete ──", session.id));
                 }
                 front.report_unread(source.unread().await);
-                return Ok(Exit::Done);
+                return Ok(if reported { Exit::Done } else { Exit::Failed });
             }
-            SessionPause::Cancelled => return Ok(Exit::Ended),
+            SessionPause::Cancelled => {
+                write_report_of(&session, store).await;
+                return Ok(Exit::Ended);
+            }
             SessionPause::Failed => {
+                write_report_of(&session, store).await;
                 front.report_unread(source.unread().await);
                 return Ok(Exit::Failed);
             }

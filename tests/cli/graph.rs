@@ -26,7 +26,7 @@ fn folder(path: &str) -> PathBuf {
 }
 
 fn request(file: &Path, format: GraphFormat, depth: Option<Depth>) -> GraphRequest {
-    GraphRequest { file: file.to_path_buf(), project: None, format, depth, only: vec![] }
+    GraphRequest { file: file.to_path_buf(), project: None, format, depth, only: vec![], session: None }
 }
 
 fn full_graph(file: &Path) -> ScriptGraph {

@@ -33,6 +33,7 @@ fn build_edges(model: &SemanticModel<'_>, nodes: &NodeSet) -> (Vec<(NodeId, Cont
         ids: BTreeMap::new(),
         targets: BTreeMap::new(),
         gotos: BTreeMap::new(),
+        rewinds: BTreeMap::new(),
         lists: BTreeMap::new(),
         finally: BTreeMap::new(),
         compensations: BTreeMap::new(),
@@ -70,6 +71,8 @@ struct EdgeBuilder<'a, 'f> {
     /// The targets of a `goto` to an id; two if a phase and a topic share the id.
     targets: BTreeMap<&'a str, Vec<NodeId>>,
     gotos: BTreeMap<usize, Vec<(&'a str, Span)>>,
+    /// The action that each approval can go back to.
+    rewinds: BTreeMap<usize, &'a str>,
     /// The top-level actions, by the part of the document.
     lists: BTreeMap<CalleeBody, Vec<usize>>,
     /// The actions of `finally`, by the topic.
@@ -105,6 +108,9 @@ impl EdgeBuilder<'_, '_> {
             if let Some(action) = at.action {
                 self.gotos.entry(action).or_default().push((id.value.as_str(), id.span));
             }
+        }
+        for (id, at) in &model.collected.rewinds {
+            self.rewinds.extend(at.action.map(|action| (action, id.value.as_str())));
         }
         for (number, phase) in model.script.iter().flat_map(|script| &script.phases).enumerate() {
             self.targets.entry(phase.id.value.as_str()).or_default().push(self.nodes.phase_in(number));
@@ -207,6 +213,11 @@ impl EdgeBuilder<'_, '_> {
             for to in self.jump_targets(number, id).unwrap_or_else(|| vec![exit]) {
                 self.add_edge(act, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: Some(span) });
             }
+        }
+        if let Some(target) = self.rewinds.remove(&number).and_then(|id| self.ids.get(id).copied()) {
+            // Only if somebody decides so; the values of the form are set before.
+            let to = nodes.before(target);
+            self.add_edge(exit, ControlEdge { to, sure: Certainty::No, work: NodeWork::Nothing, by: None });
         }
         let described = action.described.as_ref();
         let blocks = self.blocks.remove(&number).unwrap_or_default().into_values();

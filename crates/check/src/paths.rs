@@ -108,6 +108,12 @@ fn backward_edges(collected: &Collected, script: Option<&Script>) -> Vec<(usize,
     for (id, at) in &collected.gotos {
         edges.extend(jump(&id.value, *at).map(|to| (end_tick(collected, *at), to)));
     }
+    for (id, at) in &collected.rewinds {
+        // What was set before a push-back is known when the steps run again.
+        let target = by_id.get(id.value.as_str()).filter(|number| can_jump(collected, *at, **number));
+        let target = target.and_then(|number| collected.actions.get(*number));
+        edges.extend(target.map(|target| (end_tick(collected, *at), target.order.start)));
+    }
     for action in &collected.actions {
         // A compensation runs after everything else.
         if collected.cleanup_blocks.get(&action.block) == Some(&Cleanup::Compensate) {

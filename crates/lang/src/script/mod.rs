@@ -18,6 +18,7 @@ pub mod missing_root;
 pub mod numbers;
 pub mod other_names;
 pub mod read;
+pub mod report;
 pub mod route_parser;
 pub mod script;
 pub mod skill;

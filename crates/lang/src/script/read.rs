@@ -18,6 +18,7 @@ use crate::script::legacy_fields::current_spelling;
 use crate::script::limits::{budget, for_each, spanned, strategy};
 use crate::script::misplaced::misplaced;
 use crate::script::missing_root::missing_root_key;
+use crate::script::report::report;
 use crate::script::route_parser::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
@@ -137,6 +138,7 @@ fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) 
     let history = history(&fields);
     let declare = declare(&fields);
     let (budget, kernel, on_exit) = (budget(&fields), kernel(&fields), on_exit(&fields));
+    let report = report(&fields);
     let (triggers, skills) = (triggers(&fields, self::id), skills(&fields));
     let phases = items(&fields, "phases", phase);
     fields.finish();
@@ -153,6 +155,7 @@ fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) 
         declare,
         budget,
         kernel,
+        report,
         on_exit,
         triggers,
         skills,

@@ -7,6 +7,7 @@ use crate::script::fields::TextField;
 use crate::script::interrupted::OnInterrupted;
 use crate::script::kernel::WrittenKernel;
 use crate::script::limits::{WrittenBudget, WrittenForEach, WrittenStrategy};
+use crate::script::report::ReportFile;
 use crate::script::route_parser::{OnExit, WrittenTrigger};
 use crate::script::skill::{SkillItem, WrittenSkill};
 use crate::script::step_options::StepOptions;
@@ -32,6 +33,8 @@ pub struct Script {
     pub budget: Option<WrittenBudget>,
     /// `kernel`: the kernel that runs code.
     pub kernel: Option<WrittenKernel>,
+    /// `report`: the report that is written when a session ends.
+    pub report: Option<ReportFile>,
     pub on_exit: Option<OnExit>,
     pub triggers: Vec<WrittenTrigger>,
     pub skills: Vec<SkillItem>,

@@ -11,6 +11,7 @@ use crate::program::route_table::{RouteTable, Trigger};
 use crate::program::transcript::RecentTranscript;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::interrupted::OnInterrupted;
+use bcc_lang::script::report::ReportFile;
 use bcc_lang::script::step_options::StepOptions;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
@@ -49,6 +50,8 @@ pub struct Program {
     /// The permissions required before it starts (`allow` of bcc-script.toml), each with the first action that needs it.
     pub needs: BTreeMap<String, ActionNeedingPermission>,
     pub kernel: KernelSettings,
+    /// The report that is written when a session ends.
+    pub report: Option<ReportFile>,
     /// Every skill that may be called or inserted, by id: those of the script, of its paths and of the project.
     pub skills: BTreeMap<String, Skill>,
     /// The actions of the script that a route or trigger inserts, by id, without their conditions, which do not apply to inserted

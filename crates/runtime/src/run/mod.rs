@@ -32,6 +32,7 @@ mod plan_actions;
 mod planner;
 pub mod position;
 pub mod resume;
+pub mod retry;
 pub mod routing;
 pub mod session;
 pub mod start;

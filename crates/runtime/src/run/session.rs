@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::notebook::state::NotebookState;
 use crate::program::event::{Event, Speaker, Summary};
+use crate::program::host_services::HostServices;
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::services::Services;
@@ -134,6 +135,11 @@ impl Session {
 
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// The services of the host that it uses.
+    pub fn host(&self) -> &HostServices {
+        &self.services.host
     }
 
     /// The totals so far.

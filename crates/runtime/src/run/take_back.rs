@@ -223,7 +223,7 @@ fn changes_to_write(earlier: EarlierState) -> Commit {
     changes
 }
 
-fn restored_frames(mut rows: Vec<FrameRow>, changes: &Commit) -> Vec<FrameRow> {
+pub(crate) fn restored_frames(mut rows: Vec<FrameRow>, changes: &Commit) -> Vec<FrameRow> {
     rows.retain(|row| {
         !changes.frames_removed.contains(&row.key) && !changes.frames_put.iter().any(|put| put.key == row.key)
     });
@@ -231,7 +231,7 @@ fn restored_frames(mut rows: Vec<FrameRow>, changes: &Commit) -> Vec<FrameRow> {
     rows
 }
 
-fn restored_variables(mut rows: Vec<VariableRow>, changes: &Commit) -> Vec<VariableRow> {
+pub(crate) fn restored_variables(mut rows: Vec<VariableRow>, changes: &Commit) -> Vec<VariableRow> {
     let is_same = |row: &VariableRow, scope: &str, path: &str, name: &str| {
         row.scope == scope && row.path == path && row.name == name
     };
