@@ -17,6 +17,7 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::templates::Templates;
 use bcc_lang::template::text::{AuthorTexts, Text};
 use bcc_lang::value::scopes::DeclarationMap;
+use bcc_lang::workflow::start::EarlierProgress;
 
 /// A script that can be run.
 pub struct Program {
@@ -45,6 +46,8 @@ pub struct Program {
     /// The triggers that can interrupt the session, in the author's order.
     pub triggers: Vec<Trigger>,
     pub budget: Budget,
+    /// For a state file, what ran before its session began.
+    pub earlier: EarlierProgress,
     pub custom: BTreeMap<String, CustomKind>,
     /// The permissions required before it starts (`allow` of bcc-script.toml), each with the first action that needs it.
     pub needs: BTreeMap<String, ActionNeedingPermission>,

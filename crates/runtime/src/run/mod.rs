@@ -5,6 +5,7 @@ pub mod commit;
 pub mod decisions;
 pub mod draft;
 mod dropped_turns;
+mod earlier;
 pub mod effects;
 pub mod elements;
 pub mod error;
