@@ -43,6 +43,7 @@ pub mod run;
 pub mod schema;
 pub mod sessions;
 pub mod signals;
+pub mod state_file;
 pub mod store;
 pub mod stored_session;
 pub mod table;

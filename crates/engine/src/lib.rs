@@ -40,6 +40,7 @@ pub mod replay;
 pub mod script_names;
 pub mod settings;
 pub mod shell;
+pub mod state_file;
 pub mod store_access;
 pub mod taken_back;
 pub mod trust;

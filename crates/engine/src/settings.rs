@@ -34,6 +34,9 @@ pub struct RunSettings {
     /// The code by which the user who started the session recognizes it (`trust/own_sessions.rs`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
+    /// The state file that the session carries: relative to the project, if it is in there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_file: Option<String>,
 }
 
 /// Where a stored session is used.

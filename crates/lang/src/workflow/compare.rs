@@ -80,6 +80,28 @@ pub fn compare(written: &Value, found: &Value, waiting: Option<&str>) -> Result<
     Ok(change)
 }
 
+/// What the steps of a state file do, without their progress: the fields that must be trusted before commands run.
+pub fn plan(root: &Value) -> Value {
+    let known: BTreeSet<&str> = STEP_FIELDS.into_iter().filter(|name| !NOT_A_PLAN.contains(name)).collect();
+    let steps = root.get("steps").and_then(Value::as_array);
+    let plans: Vec<Value> = steps.into_iter().flatten().map(|step| plan_of_step(step, &known)).collect();
+    serde_json::json!({ "workflow_id": root.get("workflow_id"), "steps": plans })
+}
+
+fn plan_of_step(step: &Value, known: &BTreeSet<&str>) -> Value {
+    let Some(fields) = step.as_object() else { return step.clone() };
+    // In the order of their names, whatever it is in the file.
+    let plan: BTreeMap<&str, Value> = fields
+        .iter()
+        .filter(|(name, _)| known.contains(name.as_str()))
+        .map(|(name, value)| match value.as_array().filter(|_| name == "sub_tasks") {
+            Some(tasks) => (name.as_str(), Value::Array(tasks.iter().map(|task| plan_of_step(task, known)).collect())),
+            None => (name.as_str(), value.clone()),
+        })
+        .collect();
+    serde_json::json!(plan)
+}
+
 /// What a comparison needs of a state file.
 struct Outline {
     id: String,

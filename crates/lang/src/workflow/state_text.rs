@@ -13,6 +13,7 @@ use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{YamlEntry, YamlNode};
 use crate::workflow::edit::{Fragment, MappingPath, UneditableText};
+use crate::workflow::status::StepStatus;
 
 /// Where a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +157,18 @@ impl StateText {
             self.gap = (self.gap + self.frame.text().len()).saturating_sub(before);
         }
         Ok(true)
+    }
+
+    /// Sets all steps that are running to pending: they were entered, but have not begun. Returns whether any was.
+    pub fn set_running_to_pending(&mut self) -> bool {
+        let ids: Vec<String> = self.places.keys().cloned().collect();
+        let mut is_changed = false;
+        for id in ids {
+            if self.get(&id, "status").is_some_and(|status| status == StepStatus::Running.name()) {
+                is_changed |= self.set(&id, "status", &StepStatus::Pending.name().into()).unwrap_or(false);
+            }
+        }
+        is_changed
     }
 
     /// Writes the whole text.

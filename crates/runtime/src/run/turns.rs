@@ -56,6 +56,9 @@ impl Session {
     pub async fn advance(&mut self) -> Result<SessionPause, RunError> {
         loop {
             self.commit_results().await?;
+            if let Some(reason) = self.halted.take() {
+                return Err(RunError::Halted(reason));
+            }
             match self.status {
                 SessionStatus::Running => self.one_turn().await?,
                 SessionStatus::WaitingInput => return Ok(SessionPause::Waiting),
