@@ -21,7 +21,8 @@ use bcc_engine::error::EngineError;
 use bcc_engine::find_session::find_session;
 use bcc_engine::state_file::open::session_of_file;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
-use bcc_runtime::program::decision::DecisionKind;
+use bcc_runtime::program::decision::{DecisionKind, RequestKind};
+use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError, earlier_answer};
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::Session;
@@ -138,6 +139,11 @@ async fn check_waits(store: &dyn Store, id: &str, request: Option<&str>) -> Resu
     if status.is_none_or(|status| status == SessionStatus::WaitingApproval || status.is_final()) {
         return Ok(());
     }
+    // In branches a decision can be open while something else is waited for.
+    let kind = RequestKind::Approval.name();
+    if store.requests(id).await?.iter().any(|request| request.kind == kind && request.answered_at.is_none()) {
+        return Ok(());
+    }
     let message = match earlier_answer(store, id, request).await? {
         Some(answered) => answered,
         None => msg!("session `{id}` waits for no decision: its status is `{}`", row.status),
@@ -146,22 +152,26 @@ async fn check_waits(store: &dyn Store, id: &str, request: Option<&str>) -> Resu
 }
 
 /// The request that is meant. `step` is a request, or the action that asks.
-/// Errors: the session waits at another action.
+/// Errors: the session waits at other actions.
 fn asked_for(session: &Session, request: Option<String>, step: Option<&str>) -> Result<Option<String>, EngineError> {
     let Some(step) = step else { return Ok(request) };
-    let here = session.place().action_id;
-    if let Some(request) = request.as_deref().filter(|request| *request != step && here.as_deref() != Some(step)) {
-        return Err(EngineError::usage(msg!("`{request}` and `{step}` are not the same request")));
-    }
-    if here.as_deref() == Some(step) || request.as_deref() == Some(step) {
-        return Ok(request);
+    let open = session.requests();
+    let at = |place: &EventLocation| place.action_id.as_deref() == Some(step);
+    let meant = open.iter().find(|(place, open)| open.id == step || at(place)).map(|(_, open)| open.id.clone());
+    if let Some(request) = request {
+        if request != step && meant.as_ref() != Some(&request) {
+            return Err(EngineError::usage(msg!("`{request}` and `{step}` are not the same request")));
+        }
+        return Ok(Some(request));
     }
     let is_request = step.strip_prefix('r').is_some_and(|digits| digits.parse::<u64>().is_ok());
-    match here {
-        Some(here) if !is_request => {
-            Err(EngineError::usage(msg!("session `{}` is not at `{step}`, but at `{here}`", session.id)))
+    let here: Vec<&str> = open.iter().filter_map(|(place, _)| place.action_id.as_deref()).collect();
+    match meant {
+        None if !is_request && !here.is_empty() => {
+            Err(EngineError::usage(msg!("session `{}` is not at `{step}`, but at {}", session.id, Message::names(here))))
         }
-        _ => Ok(Some(step.to_owned())),
+        None => Ok(Some(step.to_owned())),
+        meant => Ok(meant),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::cli::input::{InputLine, RejectedInput};
 use bcc_engine::error::EngineError;
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
 use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError, names_in};
+use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::Session;
 use bcc_store::rows::RequestRow;
 
@@ -42,7 +43,8 @@ const SEPARATORS: [char; 10] = [' ', ',', '，', '：', ':', '\u{3000}', '.', '�
 /// Whether this process stays for the open request: for a time that comes soon, for a program, which can send every decision, and for a
 /// decision that whoever sits here may make.
 pub fn waits_here(session: &Session, front: FrontEnd) -> bool {
-    let Some(request) = session.request() else { return true };
+    let open = session.request().filter(|_| session.status() != SessionStatus::WaitingInput);
+    let Some(request) = open else { return true };
     if request.kind == RequestKind::Time.name() {
         return time_left(session).is_some();
     }
@@ -68,13 +70,21 @@ pub fn time_left(session: &Session) -> Option<Duration> {
 
 /// Whether lines of input are read: nothing is asked of a person while the session waits for a time.
 pub fn takes_input(session: &Session) -> bool {
-    session.request().is_none_or(|request| request.kind != RequestKind::Time.name())
+    session.status() == SessionStatus::WaitingInput
+        || session.request().is_none_or(|request| request.kind != RequestKind::Time.name())
 }
 
 /// Reads an answer as a decision, if the session waits for one: a word and, after it, the comment.
 pub fn as_decision(input: InputLine, session: &Session, front: FrontEnd) -> InputLine {
     let InputLine::Answer { text, answer_id } = input else { return input };
-    let Some(request) = session.request() else { return InputLine::Answer { text, answer_id } };
+    // A question about an interrupted effect can be open beside decisions of other branches.
+    let decides = session.status() != SessionStatus::WaitingInput;
+    let named = answer_id.as_ref().and_then(|given| {
+        session.requests().into_iter().map(|(_, open)| open).find(|open| open.id == *given)
+    });
+    let Some(request) = named.or_else(|| session.request().filter(|_| decides)) else {
+        return InputLine::Answer { text, answer_id };
+    };
     let is_meant = answer_id.as_ref().is_none_or(|given| *given == request.id);
     match written_decision(&text).filter(|_| is_meant) {
         Some((decision, comment)) => {
@@ -127,17 +137,30 @@ pub async fn take(session: &mut Session, decision: ApprovalDecision) -> Result<b
 
 /// Says what the session waits for, and how it continues.
 pub fn report_request(session: &Session, front: FrontEnd, hint: &ResumeHint) {
-    let Some(request) = session.request() else { return };
-    let due = request.due_at.clone().unwrap_or_default();
-    if request.kind == RequestKind::Time.name() {
-        let resume = hint.command(&session.id);
-        front.note(&msg!(
-            "saved; the session waits until {due}. Then it continues with `bcc-script tick`, or with: {resume}"
-        ));
-        return;
+    let is_time = |request: &RequestRow| request.kind == RequestKind::Time.name();
+    let open: Vec<&RequestRow> = session.requests().into_iter().map(|(_, open)| open).collect();
+    let decisions: Vec<&RequestRow> = open.iter().copied().filter(|request| !is_time(request)).collect();
+    match decisions.as_slice() {
+        [] => {
+            let Some(due) = session.request().and_then(|request| request.due_at.clone()) else { return };
+            let resume = hint.command(&session.id);
+            front.note(&msg!(
+                "saved; the session waits until {due}. Then it continues with `bcc-script tick`, or with: {resume}"
+            ));
+        }
+        [request] => report_decision(request, &session.id, front, hint),
+        several => {
+            for request in several {
+                report_decision(request, &format!("{}/{}", session.id, request.id), front, hint);
+            }
+        }
     }
+}
+
+/// Says how a decision is made. `target` is what names its request on the command line.
+fn report_decision(request: &RequestRow, target: &str, front: FrontEnd, hint: &ResumeHint) {
     let approvers = names_in(request.approvers.as_deref()).unwrap_or_default();
-    let mut approve = hint.of_command("approve", &session.id);
+    let mut approve = hint.of_command("approve", target);
     if !approvers.is_empty() {
         approve.push_str(" --by NAME");
     }

@@ -16,6 +16,7 @@ use crate::cli::signals::Signals;
 use crate::cli::state_file::{self, WatchedFile};
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
+use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::Store;
 
@@ -43,7 +44,7 @@ pub async fn drive(
     mut signals: Signals,
     watched: Option<WatchedFile>,
 ) -> Result<Exit, EngineError> {
-    let stays = watched.as_ref().is_some_and(|watched| watched.waits);
+    let waits_for_file = watched.as_ref().is_some_and(|watched| watched.waits);
     let mut is_input_over = false;
     let resume = hint.command(&session.id);
     signals.set_notice(interrupted_notice(&resume));
@@ -103,7 +104,8 @@ pub async fn drive(
             state_file::take(&mut session, &watched.keeper, event).await?;
             continue;
         }
-        if session.request().is_some() && !stays && !decisions::waits_here(&session, front) {
+        let stays = waits_for_file && session.status() == SessionStatus::WaitingApproval;
+        if !stays && !decisions::waits_here(&session, front) {
             store.check_files().await?;
             decisions::report_request(&session, front, hint);
             return Ok(Exit::Waiting);
@@ -129,7 +131,7 @@ pub async fn drive(
                 }
                 input = source.next(), if decisions::takes_input(&session) && !is_input_over => input,
             };
-            if stays && session.request().is_some() && matches!(input, InputLine::End) {
+            if stays && matches!(input, InputLine::End) {
                 is_input_over = true;
                 continue;
             }
@@ -159,7 +161,7 @@ pub async fn drive(
                 }
                 InputLine::End => {
                     store.check_files().await?;
-                    match session.request() {
+                    match session.request().filter(|_| session.status() != SessionStatus::WaitingInput) {
                         None => front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}")),
                         Some(_) => decisions::report_request(&session, front, hint),
                     }

@@ -22,6 +22,7 @@ use bcc_lang::source::render::visible::visible_json;
 use bcc_lang::value::exact::ExactValues;
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
 use bcc_runtime::run::decisions::{ApprovalDecision, names_in};
+use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, TakenAnswer};
 use bcc_store::contract::Store;
 use bcc_store::rows::{OpenRequest, RequestRow};
@@ -155,7 +156,10 @@ async fn answer(options: AnswerArgs, environment: Environment) -> Result<Exit, E
     let store = Arc::clone(sessions.engine.store());
     let (id, request) = target(store.as_ref(), &options.request).await?;
     let mut session = sessions.session(&id, Arc::new(Silent)).await?.session;
-    let open = session.request().map(|request| request.kind.clone());
+    let requests = session.requests();
+    let named = request.as_ref().and_then(|id| requests.iter().map(|(_, open)| *open).find(|open| open.id == *id));
+    let first = session.request().filter(|_| request.is_none() && session.status() != SessionStatus::WaitingInput);
+    let open = named.or(first).map(|request| request.kind.clone());
     if open.as_deref() == Some(RequestKind::Approval.name()) {
         let Some(decision) = DecisionKind::parse(options.answer.trim()) else {
             return Err(EngineError::usage(msg!("the answer to an approval is a decision, but this is none"))

@@ -32,12 +32,12 @@ pub async fn changed(watched: Option<&WatchedFile>) -> FileEvent {
 /// # Errors
 /// The decision is not permitted, or the file was changed so that the session cannot go on.
 pub async fn take(session: &mut Session, keeper: &StateFileKeeper, event: FileEvent) -> Result<(), EngineError> {
-    let FileDecision { is_approved, by, comment, .. } = match event {
+    let FileDecision { request, is_approved, by, comment, .. } = match event {
         FileEvent::Decision(decision) => decision,
         FileEvent::Halted(reason) => return Err(EngineError::failed(reason)),
     };
     let decision = if is_approved { DecisionKind::Approve } else { DecisionKind::Reject };
-    let decision = ApprovalDecision { request: None, decision, by, comment, values: ExactValues::new() };
+    let decision = ApprovalDecision { request: Some(request), decision, by, comment, values: ExactValues::new() };
     session.decide(decision).await.map_err(|error| match error {
         DecisionError::Run(error) => error.into(),
         DecisionError::Refused { message, help, .. } => {

@@ -61,10 +61,12 @@ macro_rules! page {
 /// All diagnostics of checks, sorted by slug. A new one needs a line here, a page, and a line in the README of the pages;
 /// `tests/authoring/diagnostics.rs` finds missing ones.
 pub static DIAGNOSTICS: &[Page] = &[
+    page!(Error "branch-conflict"),
     page!(Error "broken-configuration"),
     page!(Warning "broken-placeholder"),
     page!(Warning "budget-too-small"),
     page!(Warning "chinese-quotes"),
+    page!(Error "circular-dependency"),
     page!(Error lint "condition-not-boolean"),
     page!(Error "conflicting-fields"),
     page!(Error "conflicting-spellings"),
@@ -106,6 +108,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Warning "never-set"),
     page!(Error "not-a-choice"),
     page!(Error "not-a-session"),
+    page!(Error "not-in-branch"),
     page!(Error "not-supported-yet"),
     page!(Error "not-text"),
     page!(Warning "nothing-to-resume"),
@@ -147,6 +150,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "unknown-exit-reason"),
     page!(Error "unknown-filter"),
     page!(Error "unknown-function"),
+    page!(Error "unknown-in-branch"),
     page!(Error "unknown-input"),
     page!(Error "unknown-insert"),
     page!(Error "unknown-key"),

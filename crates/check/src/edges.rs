@@ -186,10 +186,15 @@ impl EdgeBuilder<'_, '_> {
                 self.add_edge(act, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: Some(span) });
             }
         }
-        for block in self.blocks.remove(&number).unwrap_or_default().into_values() {
-            self.list(&block, act, exit);
-        }
         let described = action.described.as_ref();
+        let blocks = self.blocks.remove(&number).unwrap_or_default().into_values();
+        if described.is_some_and(|described| !described.concurrent.is_empty()) {
+            // All of them run. What each of them needs from others is checked by a rule.
+            let all: Vec<usize> = blocks.flatten().collect();
+            self.list(&all, act, exit);
+        } else {
+            blocks.for_each(|block| self.list(&block, act, exit));
+        }
         if !described.is_some_and(|described| described.always_branches) {
             // A skill may wait for an answer.
             let at_once = described.is_some_and(|described| !described.needs_answer) && !self.calls.contains(&number);

@@ -153,7 +153,8 @@ impl SessionRepeater<'_> {
                     let given = GivenDecision::deserialize(event);
                     let given = given
                         .map_err(|error| EngineError::failed(msg!("a stored decision cannot be read: {error}")))?;
-                    session.repeat_decision(given).await?;
+                    let action = event.pointer("/location/action_id").and_then(Value::as_str);
+                    session.repeat_decision(action, given).await?;
                 }
                 (SessionStatus::WaitingApproval | SessionStatus::WaitingTime, _) => {
                     return Ok(Err(Message::word("it waits for a decision where it originally continued")));

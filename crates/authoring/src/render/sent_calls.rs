@@ -175,7 +175,8 @@ fn add(steps: &mut Vec<SentStep>, event: &Value, before: &str) {
                 );
             }
         }
-        "request_answered" if text("/kind") == "approval" => steps.push(SentStep::Decision(event.clone())),
+        // Nobody answered a request that was withdrawn.
+        "request_answered" if text("/kind") == "approval" && text("/decision") != "withdrawn" => steps.push(SentStep::Decision(event.clone())),
         "orchestrated" if flag("accepted") => steps.push(SentStep::Plan(event.clone())),
         _ => {}
     }

@@ -1,5 +1,6 @@
 //! The rules, one file each, and their list [`RULES`].
 
+pub mod branches;
 pub mod broken_placeholder;
 pub mod budget_too_small;
 pub mod confusable_names;
@@ -38,6 +39,7 @@ use crate::rules::rule::Rule;
 
 /// All rules. A new one needs a file, two lines here, a line in [`crate::diagnostics`] and a page.
 pub static RULES: &[&Rule] = &[
+    &branches::RULE,
     &broken_placeholder::RULE,
     &budget_too_small::RULE,
     &confusable_names::RULE,

@@ -7,8 +7,8 @@ use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::workflow::compare::{FileDecision, compare};
-use bcc_lang::workflow::progress::apply_event;
+use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare};
+use bcc_lang::workflow::progress::{apply_event, note_waiting};
 use bcc_lang::workflow::state_text::StateText;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_store::contract::Store;
@@ -27,7 +27,7 @@ const TURNS: [&str; 4] = ["session_started", "outcome", "request_answered", "eff
 /// How a state file and its session go together.
 pub(crate) enum Agreement {
     /// The session goes on. The text is the one to start from, and the file must be written if `is_behind`.
-    Agrees { text: StateText, is_behind: bool, waiting: Option<String>, decision: Option<FileDecision> },
+    Agrees { text: StateText, is_behind: bool, waiting: WaitingSteps, decision: Option<FileDecision> },
     /// The file was edited, so that another session must go on from it.
     Edited(Message),
 }
@@ -37,7 +37,7 @@ struct Replayed {
     text: StateText,
     /// The texts that the file has if the last commits were not written.
     earlier: Vec<String>,
-    waiting: Option<String>,
+    waiting: WaitingSteps,
 }
 
 pub(crate) async fn agreement(
@@ -55,7 +55,7 @@ pub(crate) async fn agreement(
         return Ok(Agreement::Agrees { text, is_behind: true, waiting, decision: None });
     }
     let written = parse(&Arc::new(SourceFile::new("", written))).root.map(|root| root.to_json());
-    Ok(match compare(&written.unwrap_or_default(), &found.value, waiting.as_deref()) {
+    Ok(match compare(&written.unwrap_or_default(), &found.value, &waiting) {
         Ok(change) if change.is_replanned => {
             Agreement::Edited(Message::word("steps that have not run, or variables, were changed"))
         }
@@ -69,7 +69,7 @@ async fn replay(store: &dyn Store, id: &str, pinned: &Arc<SourceFile>) -> Result
     let unreadable = |error: Message| EngineError::failed(error);
     let mut text = StateText::new(pinned).map_err(|error| unreadable(error.to_message()))?;
     let last_turn = last_turn(store, id).await?;
-    let (mut earlier, mut waiting, mut after) = (Vec::new(), None, 0);
+    let (mut earlier, mut waiting, mut after) = (Vec::new(), WaitingSteps::new(), 0);
     loop {
         let rows = store.journal(id, after, PAGE).await?;
         let Some(last) = rows.last() else { break };
@@ -81,13 +81,7 @@ async fn replay(store: &dyn Store, id: &str, pinned: &Arc<SourceFile>) -> Result
             let event: Value = serde_json::from_str(&public_line(&row.body))
                 .map_err(|error| EngineError::failed(error.to_message()))?;
             apply_event(&mut text, &event).map_err(|error| unreadable(error.to_message()))?;
-            match row.kind.as_str() {
-                "request_opened" if event.get("kind").is_some_and(|kind| kind == "approval") => {
-                    waiting = event.pointer("/location/action_id").and_then(Value::as_str).map(str::to_owned);
-                }
-                "request_answered" => waiting = None,
-                _ => {}
-            }
+            note_waiting(&mut waiting, &event);
         }
     }
     Ok(Replayed { text, earlier, waiting })

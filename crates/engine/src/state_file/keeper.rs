@@ -9,8 +9,8 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::workflow::compare::{FileDecision, compare};
-use bcc_lang::workflow::progress::apply_event;
+use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare};
+use bcc_lang::workflow::progress::{apply_event, note_waiting};
 use bcc_lang::workflow::state_text::StateText;
 use bcc_runtime::program::event::{Committed, Delta, Observer};
 use serde_json::Value;
@@ -38,8 +38,7 @@ struct KeeperState {
     stamp: Option<FileStamp>,
     /// The events of the commit that is being made.
     events: Vec<Value>,
-    /// The step that waits for a decision.
-    waiting: Option<String>,
+    waiting: WaitingSteps,
     /// A decision that was found in the file.
     decision: Option<FileDecision>,
     /// Whether the steps that are still to run were changed, so that a new session must go on.
@@ -63,7 +62,7 @@ impl StateFileKeeper {
             text,
             stamp,
             events: vec![],
-            waiting: None,
+            waiting: WaitingSteps::new(),
             decision: None,
             is_replanned: false,
             failure: None,
@@ -71,8 +70,8 @@ impl StateFileKeeper {
         Self { path, inner, state: Mutex::new(state) }
     }
 
-    /// The same keeper with a decision that was made in the file while no process ran the session about `waiting`.
-    pub(crate) fn with_decision(self, waiting: Option<String>, decision: Option<FileDecision>) -> Self {
+    /// The same keeper with a decision that was made in the file while no process ran the session.
+    pub(crate) fn with_decision(self, waiting: WaitingSteps, decision: Option<FileDecision>) -> Self {
         {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.waiting = waiting;
@@ -162,7 +161,7 @@ impl KeeperState {
                 Ok(changed) => is_changed |= changed,
                 Err(error) => return self.fail_to_write(path, &error.to_message()),
             }
-            self.observe(event);
+            note_waiting(&mut self.waiting, event);
         }
         if self.is_replanned {
             is_changed |= self.text.set_running_to_pending();
@@ -173,18 +172,6 @@ impl KeeperState {
         match write(path, &self.text) {
             Ok(stamp) => self.stamp = Some(stamp),
             Err(error) => self.fail_to_write(path, &error.to_message()),
-        }
-    }
-
-    /// Notes which step waits for a decision.
-    fn observe(&mut self, event: &Value) {
-        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
-        match (text("/type"), text("/kind")) {
-            (Some("request_opened"), Some("approval")) => {
-                self.waiting = text("/location/action_id").map(str::to_owned);
-            }
-            (Some("request_answered"), _) => self.waiting = None,
-            _ => {}
         }
     }
 
@@ -222,7 +209,7 @@ impl KeeperState {
         let written = self.text.text();
         if written != found.source.text() {
             let written = parse(&Arc::new(SourceFile::new("", written))).root.map(|root| root.to_json());
-            let change = compare(&written.unwrap_or_default(), &found.value, self.waiting.as_deref())?;
+            let change = compare(&written.unwrap_or_default(), &found.value, &self.waiting)?;
             self.text = found.text;
             self.decision = change.decision.or(self.decision.take());
             if change.is_replanned {

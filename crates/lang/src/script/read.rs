@@ -308,7 +308,7 @@ pub(crate) fn items<T>(
 
 /// A required id: letters of any script, digits, `_`, `.` and `-`. An invalid id is reported and still returned, so that its
 /// part is checked too; a missing one is empty.
-pub(crate) fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
+pub fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
     let Some(words) = fields.required_text(name) else { return Spanned { value: String::new(), span: fields.span() } };
     let id = Spanned { value: words.text, span: words.node.span };
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');

@@ -105,8 +105,10 @@ pub struct WrittenAt {
 #[derive(Clone, Debug, Default)]
 pub struct Scopes {
     layers: Vec<Arc<ScopeLayer>>,
-    /// Whether all writes go to the narrowest layer, whatever scope they name, as in a skill.
+    /// Whether these are the scopes of a skill: all writes go to the narrowest layer, whatever scope they name.
     isolated: bool,
+    /// Whether these are the scopes of a branch, in which all writes go to the narrowest layer as well.
+    branch: bool,
 }
 
 impl ScopeLayer {
@@ -145,13 +147,49 @@ impl ScopeLayer {
 impl Scopes {
     /// The scopes of a skill: only this layer is visible, and all writes go to it.
     pub fn isolated(layer: ScopeLayer) -> Self {
-        Self { layers: vec![Arc::new(layer)], isolated: true }
+        Self { layers: vec![Arc::new(layer)], isolated: true, branch: false }
+    }
+
+    /// The scopes of a branch: it sees what is visible here, and its own writes go to a layer with this path. That layer has every visible
+    /// declaration, so that values keep their types.
+    /// It also sees `seen`, the layers of other branches.
+    pub fn branch(&self, seen: Self, path: impl Into<String>) -> Self {
+        let mut branch = Self { layers: self.layers.clone(), isolated: false, branch: true };
+        branch.layers.extend(seen.layers);
+        let mut declarations = DeclarationMap::new();
+        for (name, declaration) in branch.layers.iter().rev().flat_map(|layer| &*layer.declarations) {
+            let implied = || Declaration { implied: true, value: ExactValue::default(), ..declaration.clone() };
+            declarations.entry(name.clone()).or_insert_with(implied);
+        }
+        branch.push(ScopeLayer::new(Scope::Topic, path, Arc::new(declarations)));
+        branch
+    }
+
+    /// The layer that is written to in a branch or a skill.
+    pub fn narrowest(&self) -> Option<&Arc<ScopeLayer>> {
+        self.layers.last()
+    }
+
+    /// Adds a layer that other scopes have, too.
+    pub fn push_shared(&mut self, layer: Arc<ScopeLayer>) {
+        self.layers.push(layer);
+    }
+
+    /// Puts a value into the narrowest layer.
+    pub fn restore(&mut self, name: String, stored: Stored) {
+        if let Some(layer) = self.layers.last_mut() {
+            Arc::make_mut(layer).put(name, stored);
+        }
     }
 
     /// Only the global and session layers.
     pub fn session_scopes(&self) -> Self {
         let is_session = |layer: &&Arc<ScopeLayer>| matches!(layer.scope, Scope::Global | Scope::Session);
-        Self { layers: self.layers.iter().filter(is_session).map(Arc::clone).collect(), isolated: self.isolated }
+        Self {
+            layers: self.layers.iter().filter(is_session).map(Arc::clone).collect(),
+            isolated: self.isolated,
+            branch: false,
+        }
     }
 
     /// Whether these are the scopes of a skill.
@@ -184,7 +222,7 @@ impl Scopes {
     }
 
     fn target_position(&self, name: &str, scope: Option<Scope>) -> Option<usize> {
-        if self.isolated {
+        if self.isolated || self.branch {
             return self.layers.len().checked_sub(1);
         }
         match scope {
@@ -328,6 +366,20 @@ mod tests {
         scopes.write("step", stored(json!(1)), None);
         scopes.pop();
         assert!(scopes.get("step").is_none());
+    }
+
+    #[test]
+    fn a_branch_sees_everything_and_writes_to_its_own_layer() {
+        let mut outside = scopes();
+        outside.write("name", stored(json!("before")), None);
+        let mut branch = outside.branch(Scopes::default(), "t#2/all/=a");
+        assert_eq!(branch.get("name").unwrap().value, json!("before"));
+        let written = branch.write("secret", stored(json!("s")), Some(Scope::Session)).unwrap();
+        assert_eq!((written.path.as_str(), written.sensitive), ("t#2/all/=a", true));
+        branch.write("name", stored(json!("after")), None);
+        assert_eq!(branch.get("name").unwrap().value, json!("after"));
+        assert_eq!(outside.get("name").unwrap().value, json!("before"));
+        assert_eq!(branch.narrowest().unwrap().values().count(), 2);
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct OutsideChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDecision {
     pub step: String,
+    /// The request that the step waits for.
+    pub request: String,
     pub is_approved: bool,
     /// `by` or `approved_by` of its `result`.
     pub by: Option<String>,
@@ -29,14 +31,18 @@ pub struct FileDecision {
     pub comment: Option<String>,
 }
 
+/// The steps that wait for a decision, each with the id of its request.
+pub type WaitingSteps = BTreeMap<String, String>;
+
 /// Fields that do not decide what a step does.
 const NOT_A_PLAN: [&str; 6] = ["name", "description", "status", "started_at", "completed_at", "result"];
 
-/// Compares `found` with what was `written`, both as JSON. `waiting` is the step that waits for a decision.
+/// Compares `found` with what was `written`, both as JSON. `waiting` are the steps that wait for a
+/// decision, each with its request.
 ///
 /// # Errors
 /// The change contradicts what has run, or what runs now.
-pub fn compare(written: &Value, found: &Value, waiting: Option<&str>) -> Result<OutsideChange, Message> {
+pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result<OutsideChange, Message> {
     let (ours, theirs) = (Outline::of(written), Outline::of(found));
     if ours.id != theirs.id {
         return Err(msg!("its `workflow_id` is now `{}`", theirs.id));
@@ -55,8 +61,8 @@ pub fn compare(written: &Value, found: &Value, waiting: Option<&str>) -> Result<
             continue;
         }
         let is_decided = matches!(other.status, Some(StepStatus::Completed | StepStatus::Failed));
-        if waiting == Some(id.as_str()) && is_decided {
-            change.decision = Some(decision(id, other));
+        if let Some(request) = waiting.get(id).filter(|_| is_decided) {
+            change.decision = Some(decision((id, request), other));
         } else if step.status == Some(StepStatus::Pending) && other.status.is_some_and(StepStatus::is_done) {
             change.is_replanned = true;
         } else {
@@ -159,11 +165,12 @@ impl Outline {
     }
 }
 
-fn decision(id: &str, step: &StepOutline) -> FileDecision {
+fn decision((id, request): (&str, &str), step: &StepOutline) -> FileDecision {
     let text = |name: &str| step.result.get(name).and_then(Value::as_str).map(str::to_owned);
     let is_rejected = step.result.get("decision").is_some_and(|decision| decision == "reject");
     FileDecision {
         step: id.to_owned(),
+        request: request.to_owned(),
         is_approved: step.status == Some(StepStatus::Completed) && !is_rejected,
         by: text("by").or_else(|| text("approved_by")),
         comment: text("comment"),
@@ -188,6 +195,10 @@ mod tests {
         ] })
     }
 
+    fn waiting() -> WaitingSteps {
+        WaitingSteps::from([("ok".to_owned(), "r7".to_owned())])
+    }
+
     fn edited(pointer: &str, value: Value) -> Result<OutsideChange, String> {
         let mut found = file();
         let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -196,7 +207,7 @@ mod tests {
             Value::Array(items) => items[name.parse::<usize>().unwrap()] = value,
             _ => unreachable!(),
         }
-        compare(&file(), &found, Some("ok")).map_err(|message| message.to_string())
+        compare(&file(), &found, &waiting()).map_err(|message| message.to_string())
     }
 
     #[test]
@@ -236,10 +247,10 @@ mod tests {
             json!({ "id": "ok", "type": "approval", "status": "completed", "result": { "by": "Li", "comment": "go" } });
         let decision = edited("/steps/1", approved).unwrap().decision.unwrap();
         let expected =
-            FileDecision { step: "ok".into(), is_approved: true, by: Some("Li".into()), comment: Some("go".into()) };
+            FileDecision { step: "ok".into(), request: "r7".into(), is_approved: true, by: Some("Li".into()), comment: Some("go".into()) };
         assert_eq!(decision, expected);
         let failed = json!({ "id": "ok", "type": "approval", "status": "failed" });
         assert!(!edited("/steps/1", failed).unwrap().decision.unwrap().is_approved);
-        assert!(compare(&file(), &file(), None).unwrap() == OutsideChange::default());
+        assert!(compare(&file(), &file(), &WaitingSteps::new()).unwrap() == OutsideChange::default());
     }
 }

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::workflow::compare::WaitingSteps;
 use crate::workflow::state_text::{StateText, StateTextError};
 use crate::workflow::status::StepStatus;
 
@@ -58,6 +59,19 @@ pub fn apply_event(text: &mut StateText, event: &Value) -> Result<bool, StateTex
         _ => {}
     }
     Ok(writer.is_changed)
+}
+
+/// Notes which steps wait for a decision.
+pub fn note_waiting(waiting: &mut WaitingSteps, event: &Value) {
+    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
+    let request = text("/request_id").unwrap_or_default();
+    match (text("/type"), text("/kind"), text("/location/action_id")) {
+        (Some("request_opened"), Some("approval"), Some(step)) => {
+            waiting.insert(step.to_owned(), request.to_owned());
+        }
+        (Some("request_answered"), ..) => waiting.retain(|_, open| open != request),
+        _ => {}
+    }
 }
 
 struct EventWriter<'a> {

@@ -47,6 +47,10 @@ impl Kind for AiThink {
         Some(PROMPT)
     }
 
+    fn runs_in_branches(&self) -> bool {
+        true
+    }
+
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let content = fields.required_text("content").and_then(|field| checker.text(&field));
         let goal = fields.text("goal").and_then(|field| checker.text(&field));

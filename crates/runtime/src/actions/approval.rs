@@ -56,6 +56,10 @@ impl Kind for ApprovalKind {
         }
     }
 
+    fn runs_in_branches(&self) -> bool {
+        true
+    }
+
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let prompt = fields.required_text("prompt").and_then(|field| checker.text(&field));
         let approvers = fields.texts("approvers").iter().filter_map(|field| checker.text(field)).collect();

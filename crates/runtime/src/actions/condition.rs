@@ -103,6 +103,10 @@ impl Kind for Condition {
         }
     }
 
+    fn runs_in_branches(&self) -> bool {
+        true
+    }
+
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         if report_missing_cases(fields, checker) {
             return None;

@@ -14,6 +14,7 @@ pub mod failure;
 pub mod file_path;
 pub mod monitors;
 pub mod notebook;
+pub mod parallel;
 pub mod project_kind;
 pub mod read_file;
 pub mod set;
@@ -33,6 +34,7 @@ pub static KINDS: &[&dyn Kind] = &[
     &ai_think::AiThink,
     &set::SetKind,
     &condition::Condition,
+    &parallel::ParallelKind,
     &approval::ApprovalKind,
     &wait::WaitKind,
     &use_skill::UseSkill,

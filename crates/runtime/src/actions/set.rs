@@ -25,6 +25,10 @@ impl Kind for SetKind {
         }
     }
 
+    fn runs_in_branches(&self) -> bool {
+        true
+    }
+
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let values = read_values(fields.required("values")?, fields, checker)?;
         checker.describe(ActionProperties { max_rounds: 1, ..ActionProperties::default() });

@@ -45,6 +45,10 @@ impl Kind for UseSkill {
         }
     }
 
+    fn runs_in_branches(&self) -> bool {
+        true
+    }
+
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let skill = fields.required_text("skill").map(|field| Spanned { value: field.text, span: field.node.span });
         let before = fields.findings().author_errors();

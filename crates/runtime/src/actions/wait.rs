@@ -39,6 +39,10 @@ impl Kind for WaitKind {
         }
     }
 
+    fn runs_in_branches(&self) -> bool {
+        true
+    }
+
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let (written_for, written_until) = (fields.entry("for"), fields.entry("until"));
         let duration = written_for.and_then(|_| time(fields, "for", MAX_WAIT));

@@ -48,6 +48,10 @@ impl Kind for WriteFileKind {
         }
     }
 
+    fn runs_in_branches(&self) -> bool {
+        true
+    }
+
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let before = fields.findings().author_errors();
         let path = fields.required_text("path").and_then(|words| file_path(&words, "path", fields, checker));

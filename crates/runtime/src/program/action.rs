@@ -57,6 +57,11 @@ pub trait Action: Send + Sync {
         vec![]
     }
 
+    /// Whether all of its branches run, rather than one of them.
+    fn runs_all_branches(&self) -> bool {
+        false
+    }
+
     fn skill(&self) -> Option<&str> {
         None
     }

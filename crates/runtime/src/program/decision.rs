@@ -26,6 +26,10 @@ impl RequestKind {
             Self::Time => "time",
         }
     }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Approval, Self::Time].into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// A decision about an approval.

@@ -36,6 +36,11 @@ pub enum Flow {
     Done(Box<Outcome>),
     /// Run these steps first; the outcome of the last one is passed to this action's next turn.
     Enter(StepBlock),
+    /// Run these blocks first, at the same time. The next turn finds in [`TurnResources::entered`] how each of them ended: `branches` in
+    /// its `metadata`, with the ids of [`BranchBlock`] and the names of [`BranchEnd`](crate::run::branch_state::BranchEnd).
+    ///
+    /// [`TurnResources::entered`]: crate::program::turn::TurnResources::entered
+    Branch(Vec<BranchBlock>, BranchLimits),
     /// Run this skill first, in its own scope; its outputs are passed to this action's next turn as `extracted_variables`.
     Call(Call),
     /// The action is not done, but something prevents it from continuing, and a table has a route for that (the turn lists these reasons in
@@ -95,6 +100,27 @@ pub struct OpenEffect {
 /// same steps again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepBlock(pub String);
+
+/// A list of steps inside an action that runs at the same time as others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchBlock {
+    /// Its id, unique in the action.
+    pub id: String,
+    /// The name of its steps, as in [`StepBlock`].
+    pub block: String,
+    /// The ids of the branches that must have completed before it starts. They are earlier in the list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+}
+
+/// How the branches of an action run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchLimits {
+    /// Whether the others end when one fails.
+    pub fail_fast: bool,
+    /// How many of them run at the same time.
+    pub at_once: usize,
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {

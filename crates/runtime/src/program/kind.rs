@@ -79,6 +79,11 @@ pub trait Kind: Sync {
         true
     }
 
+    /// Whether its actions can be part of a branch of a `parallel`: they neither talk to the person nor use the notebook.
+    fn runs_in_branches(&self) -> bool {
+        false
+    }
+
     /// The options of its actions next to `config` (`timeout`, `retry`). Kinds with effects outside the session have them.
     fn step_options(&self) -> &'static [&'static str] {
         &[]
@@ -105,6 +110,8 @@ pub struct ActionProperties {
     pub min_calls: u32,
     /// Whether it always jumps elsewhere or runs nested actions, and never continues directly.
     pub always_branches: bool,
+    /// If all the lists of actions in it run at the same time: for each of them, the numbers of those that come before it.
+    pub concurrent: Vec<Vec<usize>>,
     pub outputs: usize,
     /// The permissions that it needs (`allow` of bcc-script.toml): `exec`, `command`, `command:git`, …
     pub needs: Vec<String>,

@@ -270,7 +270,7 @@ impl<'a> Turn<'a> {
             Event::VariableSet { name: name.to_owned(), scope: written.scope.name(), value: shown.clone(), source };
         let round = work.round;
         work.events.push((round, event));
-        work.writes.push(VariableWrite { name: name.to_owned(), written, stored });
+        work.writes.push(VariableWrite { name: name.to_owned(), written, stored, scope });
         Ok(shown)
     }
 

@@ -7,13 +7,15 @@ use serde_json::Value;
 use crate::notebook::cell::Cell;
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
-use bcc_lang::value::scopes::{Scopes, Stored, WrittenAt};
+use bcc_lang::value::scopes::{Scope, Scopes, Stored, WrittenAt};
 
 #[derive(Clone, Debug)]
 pub struct VariableWrite {
     pub name: String,
     pub written: WrittenAt,
     pub stored: Stored,
+    /// The scope that the author named for it.
+    pub scope: Option<Scope>,
 }
 
 /// The buffer of one turn.

@@ -57,14 +57,34 @@ fn rejected(code: &'static str, message: Message, help: impl Into<Option<Message
 }
 
 impl Session {
-    /// The open request, if the session waits for a decision or a time.
-    pub fn request(&self) -> Option<&RequestRow> {
-        self.request.as_ref()
+    /// The requests for a decision or a time that are open, each with the key of its action, the oldest first.
+    fn open_requests(&self) -> impl Iterator<Item = (String, &RequestRow)> {
+        let main = self.request.iter().map(|request| (self.frames.leaf(), request));
+        let branches = self.branch_requests.iter().map(|(key, request)| (key.clone(), request));
+        let mut open: Vec<(String, &RequestRow)> = main.chain(branches).collect();
+        // The id has the number of an event.
+        open.sort_by_key(|(_, request)| request.id.get(1..).and_then(|number| number.parse::<u64>().ok()));
+        open.into_iter()
     }
 
-    /// How long it is until the open request is due; `None` if none is open, it is never due, or time does not pass.
+    /// The requests for a decision or a time that are open, each with its location. Several are open only in branches.
+    pub fn requests(&self) -> Vec<(EventLocation, &RequestRow)> {
+        self.open_requests().map(|(key, request)| (self.place_of(&key), request)).collect()
+    }
+
+    /// The request that the session waits for first, if it waits for a decision or a time: the first decision, else the earliest time.
+    pub fn request(&self) -> Option<&RequestRow> {
+        let is_decision = |request: &&RequestRow| request.kind == RequestKind::Approval.name();
+        let decision = self.open_requests().map(|(_, request)| request).find(is_decision);
+        decision.or_else(|| {
+            self.open_requests().map(|(_, request)| request).min_by(|one, other| one.due_at.cmp(&other.due_at))
+        })
+    }
+
+    /// How long it is until an open request is due; `None` if none is open, none is ever due, or time does not pass.
     pub fn time_left(&self) -> Option<Duration> {
-        self.services.clock.remaining(self.request.as_ref()?.due_at.as_deref()?)
+        let due = self.open_requests().filter_map(|(_, request)| request.due_at.as_deref());
+        due.filter_map(|due| self.services.clock.remaining(due)).min()
     }
 
     /// Opens a request and waits for it.
@@ -106,6 +126,15 @@ impl Session {
         draft.requests.push(row.clone());
         let (answer_id, request_id) = (id.clone(), Some(id.clone()));
         draft.event(place, Event::Waiting { r#for: kind.name(), prompt, answer_id, request_id });
+        if self.frames.focus().is_some() {
+            // The other branches run on: the session waits when none of them can.
+            let key = self.frames.leaf();
+            if let Some(frame) = self.frames.change(&key) {
+                frame.request = Some(id);
+            }
+            self.branch_requests.insert(key, row);
+            return;
+        }
         self.head.waiting = Some(id);
         self.request = Some(row);
         self.status = match kind {
@@ -128,7 +157,7 @@ impl Session {
                 Message::word("`bcc-script tick` or a resume continues the session"),
             ));
         }
-        let request = self.decidable(decision.request.as_deref()).await?;
+        let (key, request) = self.decidable(decision.request.as_deref()).await?;
         let ApprovalDecision { decision, by, comment, values, .. } = decision;
         check_decision(&request, decision)?;
         let by = by.map(|by| by.trim().to_owned()).filter(|by| !by.is_empty());
@@ -140,21 +169,29 @@ impl Session {
             let message = msg!("the comment or the name is longer than {MAX_COMMENT_BYTES} bytes");
             return Err(rejected("decision-too-long", message, None));
         }
-        let key = self.frames.leaf();
         let program = std::sync::Arc::clone(&self.program);
         let form = self.position(&program, &key).map_or(&[][..], |position| position.step.action.form());
         let values = form_values(form, decision, values)?;
         let comment = comment.filter(|comment| !comment.trim().is_empty());
-        self.answer_request(GivenDecision { decision: Some(decision), by, comment, values }).await?;
+        self.answer_request(&key, GivenDecision { decision: Some(decision), by, comment, values }).await?;
         Ok(())
     }
 
-    /// The open request, if a person decides about it.
-    async fn decidable(&self, given: Option<&str>) -> Result<RequestRow, DecisionError> {
-        let open = self.request.as_ref().filter(|request| request.kind == RequestKind::Approval.name());
-        if let Some(open) = open.filter(|open| given.is_none_or(|given| given == open.id)) {
-            return Ok(open.clone());
+    /// The open request that is meant, if a person decides about it, with the key of its action.
+    async fn decidable(&self, given: Option<&str>) -> Result<(String, RequestRow), DecisionError> {
+        let open: Vec<(String, &RequestRow)> =
+            self.open_requests().filter(|(_, request)| request.kind == RequestKind::Approval.name()).collect();
+        let meant = open.iter().find(|(_, request)| given.is_none_or(|given| given == request.id));
+        match meant {
+            Some(_) if given.is_none() && open.len() > 1 => {
+                let help = msg!("open are {}", Message::names(open.iter().map(|(_, request)| request.id.as_str())));
+                let message = msg!("{} decisions are open, so it must be said which one is meant", open.len());
+                return Err(rejected("decision-ambiguous", message, help));
+            }
+            Some((key, request)) => return Ok((key.clone(), (*request).clone())),
+            None => {}
         }
+        let open = open.first().map(|(_, request)| *request);
         let answered = match (given, open) {
             (None, Some(_)) => None,
             (given, _) => earlier_answer(self.store.as_ref(), &self.id, given).await?,
@@ -175,35 +212,48 @@ impl Session {
         })
     }
 
-    /// Answers the open request because its time has come. Returns whether it had.
+    /// Answers the open requests whose time has come. Returns whether there were any.
     pub(crate) async fn take_due(&mut self) -> Result<bool, RunError> {
-        if self.time_left() != Some(Duration::ZERO) {
-            return Ok(false);
+        let is_due = |request: &RequestRow| {
+            let due = request.due_at.as_deref().and_then(|due| self.services.clock.remaining(due));
+            due == Some(Duration::ZERO)
+        };
+        let due: Vec<String> =
+            self.open_requests().filter(|(_, request)| is_due(request)).map(|(key, _)| key).collect();
+        for key in &due {
+            let given = GivenDecision { decision: None, by: None, comment: None, values: ExactValues::new() };
+            self.answer_request(key, given).await?;
         }
-        let given = GivenDecision { decision: None, by: None, comment: None, values: ExactValues::new() };
-        self.answer_request(given).await?;
-        Ok(true)
+        Ok(!due.is_empty())
     }
 
-    /// Answers the open request as it was answered in the session that is repeated.
+    /// Answers an open request as it was answered in the session that is repeated: that of this action, else the one that is open.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn repeat_decision(&mut self, given: GivenDecision) -> Result<(), RunError> {
-        self.answer_request(given).await
+    pub async fn repeat_decision(&mut self, action_id: Option<&str>, given: GivenDecision) -> Result<(), RunError> {
+        let keys: Vec<String> = self.open_requests().map(|(key, _)| key).collect();
+        let is_meant = |key: &&String| action_id == Some(id_of(component(key)));
+        let Some(key) = keys.iter().find(is_meant).or(keys.first()) else { return Ok(()) };
+        self.answer_request(key, given).await
     }
 
-    async fn answer_request(&mut self, given: GivenDecision) -> Result<(), RunError> {
-        let Some(request) = self.request.take() else { return Ok(()) };
-        let place = self.place();
-        let key = self.frames.leaf();
+    async fn answer_request(&mut self, key: &str, given: GivenDecision) -> Result<(), RunError> {
+        let branch = self.enclosing_branch(key);
+        let request = match &branch {
+            Some(_) => self.branch_requests.remove(key),
+            None => self.request.take(),
+        };
+        let Some(request) = request else { return Ok(()) };
+        let place = self.place_of(key);
         let mut draft = CommitDraft::default();
         let mut shown = given.values.clone();
+        let scopes = self.in_branch(branch.as_deref(), |session| session.scopes.clone());
         for (name, value) in &mut shown {
             let sensitive = |layer: &bcc_lang::value::scopes::ScopeLayer| {
                 layer.declaration(name).is_some_and(|declaration| declaration.sensitive)
             };
-            if self.scopes.layers().any(sensitive) {
+            if scopes.layers().any(sensitive) {
                 self.hide(value, &mut draft)
                     .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
                 *value = Value::from(MASK).into();
@@ -217,14 +267,17 @@ impl Session {
             by: given.by.clone(),
             comment: given.comment.clone(),
             values: shown,
-            iteration: self.push_backs(&key) + 1,
+            iteration: self.push_backs(key) + 1,
         };
         draft.event(&place, answered);
         draft.answered.push(request.id);
-        if let Some(frame) = self.frames.change(&key) {
+        if let Some(frame) = self.frames.change(key) {
             frame.decision = Some(Box::new(given));
+            frame.request = None;
         }
-        self.head.waiting = None;
+        if branch.is_none() {
+            self.head.waiting = None;
+        }
         self.head.route_hops = 0;
         self.head.recent_routes.clear();
         self.status = SessionStatus::Running;
@@ -283,6 +336,7 @@ impl Session {
         }
         let mut draft = CommitDraft::default();
         draft.answered.extend(self.head.waiting.take());
+        draft.answered.extend(std::mem::take(&mut self.branch_requests).into_values().map(|request| request.id));
         self.request = None;
         self.head.asks_effect = false;
         self.status = SessionStatus::Cancelled;

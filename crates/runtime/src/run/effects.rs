@@ -71,6 +71,7 @@ impl Session {
             let event = self.abandoned_effect(effect);
             draft.event_before_end(&place, event);
         }
+        self.close_withdrawn(draft);
     }
 
     /// The event that closes an effect that the session has left.
@@ -96,10 +97,9 @@ impl Session {
         self.head.asks_effect = true;
     }
 
-    /// Stores the person's answer about the effect that the session asked about.
-    pub(crate) fn store_effect_answer(&mut self, answer: &str) {
-        let key = self.frames.leaf();
-        if let Some(effect) = self.frames.change(&key).and_then(|frame| frame.effect.as_mut()) {
+    /// Stores the person's answer about the open effect of the action `key`, which the session asked about.
+    pub(crate) fn store_effect_answer(&mut self, key: &str, answer: &str) {
+        if let Some(effect) = self.frames.change(key).and_then(|frame| frame.effect.as_mut()) {
             effect.answer = Some(answer.to_owned());
         }
     }

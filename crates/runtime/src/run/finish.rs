@@ -25,7 +25,8 @@ impl Session {
             }
         }
         match next {
-            Ok(NextStep::Turn | NextStep::Rest) => {}
+            // A branch ends inside of its action only.
+            Ok(NextStep::Turn | NextStep::Rest | NextStep::BranchEnd) => {}
             Ok(NextStep::Wait(what)) => self.wait(what, place, draft),
             Ok(NextStep::End) => {
                 self.status = SessionStatus::Completed;
@@ -40,6 +41,7 @@ impl Session {
     pub(crate) fn settled(&mut self, draft: &mut CommitDraft) -> Result<NextStep, SessionFailure> {
         Ok(match self.walk_to_action(draft)? {
             WalkEnd::Action => NextStep::Turn,
+            WalkEnd::Branch => NextStep::BranchEnd,
             WalkEnd::End => NextStep::End,
         })
     }

@@ -13,6 +13,7 @@ use crate::program::decision::GivenDecision;
 use crate::program::flow::OpenEffect;
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::run::branch_state::{BranchRules, BranchState};
 use crate::run::monitors::{Advice, TrendPoint};
 use crate::run::time::TopicTime;
 use bcc_lang::script::route_parser::RouteTarget;
@@ -93,6 +94,15 @@ pub(crate) struct Frame {
     /// Of an action: the external effect that it announced and that is not closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<OpenEffect>,
+    /// Of an action: how its branches run, while they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branches: Option<Box<BranchRules>>,
+    /// Of a block that runs at the same time as others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<Box<BranchState>>,
+    /// Of an action in a branch: the id of the request that it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// Of a skill or single action: why it was inserted, and what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insertion: Option<Insertion>,
@@ -163,13 +173,19 @@ fn is_zero(count: &u32) -> bool {
 }
 
 /// All frames of a session, and which of them changed since they were last stored.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Frames {
     frames: BTreeMap<String, Frame>,
     changed: BTreeSet<String>,
     removed: BTreeSet<String>,
     /// External effects that were open when their frames were removed.
     abandoned: Vec<OpenEffect>,
+    /// Requests that were open when their frames were removed.
+    withdrawn: Vec<String>,
+    /// The actions whose branches run.
+    parallel: BTreeSet<String>,
+    /// The branch that the session works in; none outside of branches.
+    focus: Option<String>,
 }
 
 impl Frames {
@@ -185,9 +201,43 @@ impl Frames {
         let mut frames = Self::default();
         for row in rows {
             let frame = serde_json::from_str(&row.state).map_err(|error| msg!("frame `{}`: {error}", row.key))?;
-            frames.frames.insert(row.key.clone(), frame);
+            frames.insert(row.key.clone(), frame);
         }
         Ok(frames)
+    }
+
+    fn insert(&mut self, key: String, frame: Frame) -> Option<Frame> {
+        match frame.branches {
+            Some(_) => self.parallel.insert(key.clone()),
+            None => self.parallel.remove(&key),
+        };
+        self.frames.insert(key, frame)
+    }
+
+    /// Starts or ends the branches of the action `key`.
+    pub(crate) fn set_branches(&mut self, key: &str, branches: Option<BranchRules>) {
+        let Some(frame) = self.frames.get_mut(key) else { return };
+        match branches {
+            Some(_) => self.parallel.insert(key.to_owned()),
+            None => self.parallel.remove(key),
+        };
+        frame.branches = branches.map(Box::new);
+        self.changed.insert(key.to_owned());
+    }
+
+    /// The actions below `key`, itself included, whose branches run, outermost first.
+    pub(crate) fn parallel_within(&self, key: &str) -> Vec<String> {
+        let within = |found: &&String| found.as_str() == key || is_below(found, key);
+        self.parallel.iter().filter(within).cloned().collect()
+    }
+
+    pub(crate) fn focus(&self) -> Option<&str> {
+        self.focus.as_deref()
+    }
+
+    /// Moves to another branch. Returns the one before.
+    pub(crate) fn set_focus(&mut self, focus: Option<String>) -> Option<String> {
+        std::mem::replace(&mut self.focus, focus)
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&Frame> {
@@ -203,16 +253,34 @@ impl Frames {
     pub(crate) fn put(&mut self, key: String, frame: Frame) {
         self.removed.remove(&key);
         self.changed.insert(key.clone());
-        let replaced = self.frames.insert(key, frame);
-        self.abandoned.extend(replaced.and_then(|frame| frame.effect));
+        if let Some(replaced) = self.insert(key, frame) {
+            self.left(replaced.effect, replaced.request);
+        }
+    }
+
+    /// Keeps what was open in a frame that does not exist any more.
+    fn left(&mut self, effect: Option<OpenEffect>, request: Option<String>) {
+        self.abandoned.extend(effect);
+        self.withdrawn.extend(request);
     }
 
     pub(crate) fn remove(&mut self, key: &str) -> Option<Frame> {
         self.changed.remove(key);
         self.removed.insert(key.to_owned());
+        self.parallel.remove(key);
         let frame = self.frames.remove(key)?;
-        self.abandoned.extend(frame.effect.clone());
+        self.left(frame.effect.clone(), frame.request.clone());
         Some(frame)
+    }
+
+    /// Takes the requests that were open when their frames were removed or replaced since the last call.
+    pub(crate) fn take_withdrawn(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.withdrawn)
+    }
+
+    /// The requests of branches that are open, with the keys of their actions.
+    pub(crate) fn open_requests(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.frames.iter().filter_map(|(key, frame)| Some((key.as_str(), frame.request.as_deref()?)))
     }
 
     /// Takes the external effects that were open when their frames were removed or replaced since the last call.
@@ -240,10 +308,22 @@ impl Frames {
         self.frames.keys().rev().filter(is_inside).cloned().collect()
     }
 
-    /// The key of the innermost frame. This release has no parallel branches, so the frames form one chain, in which the longest key is
-    /// also the last.
+    /// The key of the innermost frame: of the branch that the session works in, or outside of branches. An action whose branches run is
+    /// innermost there. Apart from branches the frames form one chain, in which the longest key is also the last.
     pub(crate) fn leaf(&self) -> String {
-        self.frames.keys().next_back().cloned().unwrap_or_default()
+        let focus = self.focus.as_deref();
+        let last = match focus {
+            None => self.frames.keys().next_back(),
+            // `0` follows `/`, so this is what lies below.
+            Some(focus) => self.frames.range(format!("{focus}/")..format!("{focus}0")).next_back().map(|(key, _)| key),
+        };
+        let last = last.map_or(focus.unwrap_or(ROOT), String::as_str);
+        if self.parallel.is_empty() {
+            return last.to_owned();
+        }
+        let inside = |key: &&str| focus.is_none_or(|focus| is_below(key, focus));
+        let branching = lineage(last).filter(inside).find(|key| self.parallel.contains(*key));
+        branching.unwrap_or(last).to_owned()
     }
 
     /// The changes since the last call, as rows.
@@ -343,6 +423,26 @@ mod tests {
         assert_eq!(public_path(&key), "topic#2/check/ask");
         assert_eq!(parent(&key), "phase/topic#2/check/=case.0");
         assert_eq!(parent("phase"), ROOT);
+    }
+
+    #[test]
+    fn each_branch_has_an_innermost_frame_of_its_own() {
+        let mut frames = Frames::new();
+        for key in ["p", "p/t", "p/t/all", "p/t/all/=branch.a", "p/t/all/=branch.a/one", "p/t/all/=branch.a-2"] {
+            frames.put(key.to_owned(), Frame::default());
+        }
+        frames.set_branches("p/t/all", Some(BranchRules::default()));
+        assert_eq!(frames.leaf(), "p/t/all");
+        frames.set_focus(Some("p/t/all/=branch.a".into()));
+        assert_eq!(frames.leaf(), "p/t/all/=branch.a/one");
+        frames.set_focus(Some("p/t/all/=branch.a-2".into()));
+        assert_eq!(frames.leaf(), "p/t/all/=branch.a-2");
+        // An action with branches inside a branch.
+        frames.put("p/t/all/=branch.a/one/=branch.b".into(), Frame::default());
+        frames.set_branches("p/t/all/=branch.a/one", Some(BranchRules::default()));
+        frames.set_focus(Some("p/t/all/=branch.a".into()));
+        assert_eq!(frames.leaf(), "p/t/all/=branch.a/one");
+        assert_eq!(frames.parallel_within("p/t/all/=branch.a").len(), 1);
     }
 
     #[test]

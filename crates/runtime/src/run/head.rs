@@ -72,6 +72,9 @@ pub struct Head {
     /// Whether the expected answer is about an open external effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_effect: bool,
+    /// The key of the action in a branch whose effect the expected answer is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect_in_branch: Option<String>,
     /// How many numbers of answer ids do not belong to an answer, because answers were taken back.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub skipped_answer_ids: u64,

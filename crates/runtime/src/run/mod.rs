@@ -1,5 +1,9 @@
 //! The session loop: read the state, run one turn, write the state, repeat (docs/architecture.md).
 
+mod branch_scopes;
+pub mod branch_state;
+mod branch_turns;
+mod branches;
 pub mod budget;
 pub mod commit;
 pub mod decisions;
@@ -9,6 +13,7 @@ mod earlier;
 pub mod effects;
 pub mod elements;
 pub mod error;
+mod failed_insertions;
 pub(crate) mod failed_nodes;
 mod finish;
 pub mod frames;
@@ -31,5 +36,6 @@ pub mod take_back;
 pub mod time;
 pub mod transitions;
 pub mod triggers;
+mod turn_work;
 pub mod turns;
 pub(crate) mod waiting;

@@ -4,7 +4,7 @@ use crate::program::location::EventLocation;
 use crate::program::outcome::ExitReason;
 use crate::program::program::{Phase, Program, ProgramStep, Skill, Topic};
 use crate::program::route_table::{Route, RouteLevel, RouteTable};
-use crate::run::frames::{Frame, FrameTarget, ROOT, component, id_of, lineage, public_path};
+use crate::run::frames::{Frame, FrameTarget, Frames, ROOT, component, id_of, lineage, public_path};
 use crate::run::session::Session;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -17,7 +17,7 @@ pub(crate) struct Position<'p> {
     /// The topic, likewise.
     pub(crate) topic: &'p Topic,
     pub(crate) step: &'p ProgramStep,
-    /// Whether it was inserted, or belongs to a skill: then only its own table applies.
+    /// Whether it was inserted, or belongs to a skill or a branch: then only its own table applies.
     pub(crate) inserted: bool,
     /// The key of the frame that stores its monitor data and advice: of its skill, else of its topic.
     pub(crate) visit_key: String,
@@ -83,6 +83,49 @@ pub(crate) fn last_of(program: &Program) -> Option<Position<'_>> {
     Some(Position { phase, topic, step, inserted: false, visit_key: String::new() })
 }
 
+impl Frames {
+    /// The position of the frame `key`, an action.
+    pub(crate) fn position<'p>(&self, program: &'p Program, key: &str) -> Option<Position<'p>> {
+        let mut above: &Frame = self.get(ROOT)?;
+        let phase = program.phases.get(above.next).or(program.phases.last())?;
+        let mut topic: Option<&'p Topic> = None;
+        let mut steps: Option<&'p [ProgramStep]> = None;
+        let mut step: Option<&'p ProgramStep> = None;
+        let mut skill: Option<&'p Skill> = None;
+        let mut inserted = false;
+        let mut visit_key = String::new();
+        for key in lineage(key) {
+            let frame = self.get(key)?;
+            match &frame.at {
+                FrameTarget::Session | FrameTarget::Phase => {}
+                FrameTarget::Topic => {
+                    topic = phase.topics.get(above.next);
+                    steps = topic.map(|topic| topic.steps.as_slice());
+                    key.clone_into(&mut visit_key);
+                }
+                FrameTarget::Block(block) => {
+                    inserted |= frame.branch.is_some();
+                    steps = step.and_then(|step| step.action.steps(block)).map(|steps| steps.as_slice())
+                }
+                FrameTarget::Skill(id) => {
+                    inserted = true;
+                    skill = program.skills.get(id);
+                    steps = skill.map(|skill| skill.steps.as_slice());
+                    key.clone_into(&mut visit_key);
+                }
+                FrameTarget::Single(id) => {
+                    inserted = true;
+                    steps = single(program, skill.filter(|_| !frame.triggered()), id).map(std::slice::from_ref);
+                }
+                FrameTarget::Action => step = steps.and_then(|steps| steps.get(above.next)),
+            }
+            above = frame;
+        }
+        let topic = topic.or(phase.topics.last())?;
+        Some(Position { phase, topic, step: step?, inserted, visit_key })
+    }
+}
+
 impl Session {
     pub(crate) fn place_of(&self, key: &str) -> EventLocation {
         let mut place = EventLocation { path: public_path(key), ..EventLocation::default() };
@@ -104,42 +147,7 @@ impl Session {
 
     /// The position of the frame `key`, an action.
     pub(crate) fn position<'p>(&self, program: &'p Program, key: &str) -> Option<Position<'p>> {
-        let mut above: &Frame = self.frames.get(ROOT)?;
-        let phase = program.phases.get(above.next).or(program.phases.last())?;
-        let mut topic: Option<&'p Topic> = None;
-        let mut steps: Option<&'p [ProgramStep]> = None;
-        let mut step: Option<&'p ProgramStep> = None;
-        let mut skill: Option<&'p Skill> = None;
-        let mut inserted = false;
-        let mut visit_key = String::new();
-        for key in lineage(key) {
-            let frame = self.frames.get(key)?;
-            match &frame.at {
-                FrameTarget::Session | FrameTarget::Phase => {}
-                FrameTarget::Topic => {
-                    topic = phase.topics.get(above.next);
-                    steps = topic.map(|topic| topic.steps.as_slice());
-                    key.clone_into(&mut visit_key);
-                }
-                FrameTarget::Block(block) => {
-                    steps = step.and_then(|step| step.action.steps(block)).map(|steps| steps.as_slice())
-                }
-                FrameTarget::Skill(id) => {
-                    inserted = true;
-                    skill = program.skills.get(id);
-                    steps = skill.map(|skill| skill.steps.as_slice());
-                    key.clone_into(&mut visit_key);
-                }
-                FrameTarget::Single(id) => {
-                    inserted = true;
-                    steps = single(program, skill.filter(|_| !frame.triggered()), id).map(std::slice::from_ref);
-                }
-                FrameTarget::Action => step = steps.and_then(|steps| steps.get(above.next)),
-            }
-            above = frame;
-        }
-        let topic = topic.or(phase.topics.last())?;
-        Some(Position { phase, topic, step: step?, inserted, visit_key })
+        self.frames.position(program, key)
     }
 
     /// The skill that contains the frame `key`.

@@ -4,6 +4,7 @@ use crate::program::stored_event::public_line;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -16,9 +17,13 @@ use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::{RecentTranscript, TranscriptEntry};
 use crate::program::turn::message_id;
+use crate::run::branch_scopes::BranchScopes;
+use crate::run::branches::branch_key;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{FrameTarget, Frames, Insertion, ROOT, lineage, public_path, redacted_key, skill_path};
+use crate::run::frames::{
+    FrameTarget, Frames, Insertion, ROOT, is_below, lineage, public_path, redacted_key, skill_path,
+};
 use crate::run::head::{Head, SessionStatus};
 use crate::run::notebook::state_of;
 use crate::run::orchestrate::replanned;
@@ -28,7 +33,7 @@ use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
 use bcc_store::contract::Store;
-use bcc_store::rows::{FrameRow, RequestRow, SessionRow, VariableRow};
+use bcc_store::rows::{FrameRow, JournalRow, RequestRow, SessionRow, VariableRow};
 
 impl Session {
     /// Resumes a session that is not final, and commits that. If it was waiting, its question is reported again.
@@ -48,13 +53,14 @@ impl Session {
         let frame_rows = store.frames(&id).await?;
         let variables = store.variables(&id).await?;
         let user_rows = store.user_variables(&row.user).await?;
-        let StoredState { program, frames, scopes, outer, notebook } =
+        let StoredState { program, frames, scopes, outer, branches, notebook } =
             read_state(&empty.base, &empty.services, &frame_rows, &variables, &user_rows).map_err(unreadable)?;
         let masker = Masker::new(&sensitive_values(&variables, &user_rows));
         let recent = recent(store.as_ref(), &id, &program, head.messages).await?;
         // An answer that was stored but not yet processed is the newest message.
         let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
         let request = open_request(store.as_ref(), &id, status, head.waiting.as_deref()).await?;
+        let branch_requests = branch_requests(store.as_ref(), &id, &frames).await?;
         let counters = store.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
         let counted_until_ms = empty.services.clock.elapsed_ms();
         let mut session = Self {
@@ -69,6 +75,8 @@ impl Session {
             frames,
             scopes,
             outer,
+            branches,
+            branch_requests,
             counters,
             recent,
             request,
@@ -84,6 +92,24 @@ impl Session {
         Ok(session)
     }
 
+    /// The journal rows of what the session waits for.
+    async fn waiting_lines(&self) -> Result<Vec<JournalRow>, RunError> {
+        if self.branch_requests.is_empty() {
+            return Ok(self.store.last_by_kind(&self.id, "waiting").await?.into_iter().collect());
+        }
+        let mut found = Vec::new();
+        let open = self.branch_requests.values().map(|request| request.id.as_str());
+        for id in open.chain(self.head.waiting.as_deref()) {
+            // The number in the id is that of the event after which it was opened.
+            let after = id.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()).parse().unwrap_or(1_u64);
+            let rows = self.store.journal_by_kind(&self.id, "waiting", after.saturating_sub(1), 8).await?;
+            let is_meant = |row: &JournalRow| stored_waiting(&row.body).is_ok_and(|(_, event)| waits_for(&event, id));
+            found.extend(rows.into_iter().find(is_meant));
+        }
+        found.sort_by_key(|row| row.seq);
+        Ok(found)
+    }
+
     async fn report_resume(&mut self, row: &SessionRow) -> Result<(), RunError> {
         let mut draft = CommitDraft::default();
         let place = self.place();
@@ -95,9 +121,9 @@ impl Session {
         };
         draft.event(&EventLocation::default(), resumed);
         if self.status.is_waiting() {
-            let waiting = self.store.last_by_kind(&self.id, "waiting").await?;
+            let waiting = self.waiting_lines().await?;
             self.commit(draft).await?;
-            if let Some(waiting) = waiting {
+            for waiting in waiting {
                 let unreadable =
                     |error: serde_json::Error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() };
                 let (place, event) = stored_waiting(&waiting.body).map_err(unreadable)?;
@@ -123,13 +149,38 @@ async fn open_request(
     status: SessionStatus,
     waiting: Option<&str>,
 ) -> Result<Option<RequestRow>, RunError> {
-    if !matches!(status, SessionStatus::WaitingApproval | SessionStatus::WaitingTime) {
+    let rests = matches!(status, SessionStatus::WaitingApproval | SessionStatus::WaitingTime);
+    // Without it, only branches wait.
+    if !rests || waiting.is_none() {
         return Ok(None);
     }
     let found = store.requests(id).await?.into_iter().find(|request| Some(request.id.as_str()) == waiting);
     let missing =
         || RunError::Unreadable { id: id.to_owned(), what: Message::word("the request that it waits for is missing") };
     found.map(Some).ok_or_else(missing)
+}
+
+/// The open requests of branches, by the keys of their actions.
+async fn branch_requests(
+    store: &dyn Store,
+    id: &str,
+    frames: &Frames,
+) -> Result<BTreeMap<String, RequestRow>, RunError> {
+    let mut found = BTreeMap::new();
+    let mut open = frames.open_requests().peekable();
+    if open.peek().is_none() {
+        return Ok(found);
+    }
+    let rows = store.requests(id).await?;
+    for (key, request) in open {
+        let row = rows.iter().find(|row| row.id == request).cloned();
+        let missing = || RunError::Unreadable {
+            id: id.to_owned(),
+            what: Message::word("the request that it waits for is missing"),
+        };
+        found.insert(key.to_owned(), row.ok_or_else(missing)?);
+    }
+    Ok(found)
 }
 
 /// A stored line of type `waiting`.
@@ -147,6 +198,10 @@ struct Waiting {
 pub(crate) fn waiting_of(line: &str) -> Result<(EventLocation, String), serde_json::Error> {
     let Waiting { prompt, location, .. } = serde_json::from_str(line)?;
     Ok((location, prompt))
+}
+
+fn waits_for(event: &Event, id: &str) -> bool {
+    matches!(event, Event::Waiting { answer_id, .. } if answer_id == id)
 }
 
 /// The event of a stored line of type `waiting`.
@@ -170,6 +225,7 @@ pub(crate) struct StoredState {
     pub frames: Frames,
     pub scopes: Scopes,
     pub outer: Vec<Scopes>,
+    pub branches: BTreeMap<String, BranchScopes>,
     pub notebook: NotebookState,
 }
 
@@ -187,9 +243,17 @@ pub(crate) fn read_state(
         Some(program) => Arc::new(program),
         None => Arc::clone(base),
     };
-    let (scopes, outer) = open_scopes(&program, &frames, variables, user_rows)?;
+    let rows = ScopeRows { program: &program, frames: &frames, rows: variables };
+    let mut open = BranchScopes::default();
+    open.scopes.push(user_layer(&program, user_rows)?);
+    open.scopes.push(rows.layer_of(Scope::Session, "", &program.declarations)?);
+    let leaf = frames.leaf();
+    rows.open(ROOT, &leaf, &mut open)?;
+    let mut branches = BTreeMap::new();
+    rows.branches(&leaf, &open.scopes, &mut branches)?;
+    let BranchScopes { scopes, outer } = open;
     let notebook = state_of(variables)?;
-    Ok(StoredState { program, frames, scopes, outer, notebook })
+    Ok(StoredState { program, frames, scopes, outer, branches, notebook })
 }
 
 /// The end of the conversation until message number `last`, and the last message of the person regardless of its age.
@@ -217,53 +281,102 @@ pub(crate) async fn recent(
     }
 }
 
-/// The scopes of the frames, outermost first: the current ones, and those outside of running skills.
-fn open_scopes(
-    program: &Program,
-    frames: &Frames,
-    rows: &[VariableRow],
-    user_rows: &[VariableRow],
-) -> Result<(Scopes, Vec<Scopes>), Message> {
-    let (mut scopes, mut outer) = (Scopes::default(), Vec::new());
-    scopes.push(user_layer(program, user_rows)?);
-    let layer_of = |scope: Scope, path: &str, declarations: &Arc<DeclarationMap>| {
-        let rows = rows.iter().filter(|row| row.scope == scope.name() && row.path == path);
-        layer(scope, path.to_owned(), declarations, rows)
-    };
-    scopes.push(layer_of(Scope::Session, "", &program.declarations)?);
-    let Some(mut above) = frames.get(ROOT) else { return Ok((scopes, outer)) };
-    let mut phase = None;
-    let leaf = frames.leaf();
-    for key in lineage(&leaf) {
-        let frame = frames.get(key).ok_or_else(|| msg!("no frame `{}`", redacted_key(key)))?;
-        match &frame.at {
-            FrameTarget::Phase => {
-                let found =
-                    program.phases.get(above.next).ok_or_else(|| msg!("no phase for `{}`", redacted_key(key)))?;
-                scopes.push(layer_of(Scope::Phase, key, &found.declarations)?);
-                phase = Some(found);
+/// The rows from which scopes are read.
+struct ScopeRows<'a> {
+    program: &'a Program,
+    frames: &'a Frames,
+    rows: &'a [VariableRow],
+}
+
+impl ScopeRows<'_> {
+    fn layer_of(&self, scope: Scope, path: &str, declarations: &Arc<DeclarationMap>) -> Result<ScopeLayer, Message> {
+        layer(scope, path.to_owned(), declarations, self.rows_of(scope, path))
+    }
+
+    fn rows_of(&self, scope: Scope, path: &str) -> impl Iterator<Item = &VariableRow> {
+        self.rows.iter().filter(move |row| row.scope == scope.name() && row.path == path)
+    }
+
+    /// Opens the scopes of the frames from below `from` down to `leaf`.
+    fn open(&self, from: &str, leaf: &str, open: &mut BranchScopes) -> Result<(), Message> {
+        let BranchScopes { scopes, outer } = open;
+        let Some(mut above) = self.frames.get(ROOT) else { return Ok(()) };
+        let mut phase = None;
+        for key in lineage(leaf) {
+            let frame = self.frames.get(key).ok_or_else(|| msg!("no frame `{}`", redacted_key(key)))?;
+            let is_new = is_below(key, from);
+            match &frame.at {
+                FrameTarget::Phase => {
+                    let found = self.program.phases.get(above.next);
+                    let found = found.ok_or_else(|| msg!("no phase for `{}`", redacted_key(key)))?;
+                    if is_new {
+                        scopes.push(self.layer_of(Scope::Phase, key, &found.declarations)?);
+                    }
+                    phase = Some(found);
+                }
+                FrameTarget::Topic if is_new => {
+                    let topic = phase.and_then(|phase| phase.topics.get(above.next));
+                    let topic = topic.ok_or_else(|| msg!("no topic for `{}`", redacted_key(key)))?;
+                    scopes.push(self.layer_of(Scope::Topic, &public_path(key), &topic.declarations)?);
+                }
+                FrameTarget::Skill(id) if is_new => {
+                    let skill = self.program.skills.get(id).ok_or_else(|| msg!("no skill `{id}`"))?;
+                    let inside = Scopes::isolated(self.layer_of(Scope::Topic, &skill_path(key), &skill.inputs)?);
+                    outer.push(std::mem::replace(scopes, inside));
+                }
+                // An action of the script inside a skill sees the script's scopes.
+                FrameTarget::Single(_)
+                    if is_new && matches!(frame.insertion, Some(Insertion::Triggered { outside: true, .. })) =>
+                {
+                    if let Some(script) = outer.first_mut() {
+                        std::mem::swap(scopes, script);
+                    }
+                }
+                FrameTarget::Session
+                | FrameTarget::Topic
+                | FrameTarget::Skill(_)
+                | FrameTarget::Block(_)
+                | FrameTarget::Single(_)
+                | FrameTarget::Action => {}
             }
-            FrameTarget::Topic => {
-                let topic = phase.and_then(|phase| phase.topics.get(above.next));
-                let topic = topic.ok_or_else(|| msg!("no topic for `{}`", redacted_key(key)))?;
-                scopes.push(layer_of(Scope::Topic, &public_path(key), &topic.declarations)?);
-            }
-            FrameTarget::Skill(id) => {
-                let skill = program.skills.get(id).ok_or_else(|| msg!("no skill `{id}`"))?;
-                let inside = Scopes::isolated(layer_of(Scope::Topic, &skill_path(key), &skill.inputs)?);
-                outer.push(std::mem::replace(&mut scopes, inside));
-            }
-            // An action of the script inside a skill sees the script's scopes.
-            FrameTarget::Single(_) if matches!(frame.insertion, Some(Insertion::Triggered { outside: true, .. })) => {
-                if let Some(script) = outer.first_mut() {
-                    std::mem::swap(&mut scopes, script);
+            above = frame;
+        }
+        Ok(())
+    }
+
+    /// The scopes of the branches at `leaf`, an action whose branches run with these scopes around them, and of those inside of them.
+    fn branches(&self, leaf: &str, around: &Scopes, found: &mut BTreeMap<String, BranchScopes>) -> Result<(), Message> {
+        let Some(rules) = self.frames.get(leaf).and_then(|frame| frame.branches.as_deref()) else { return Ok(()) };
+        let mut inside = self.frames.clone();
+        for branch in &rules.branches {
+            let key = branch_key(leaf, branch);
+            let state = self.frames.get(&key).and_then(|frame| frame.branch.as_deref());
+            let Some(state) = state.filter(|state| state.started) else { continue };
+            let mut seen = Scopes::default();
+            for before in rules.before(branch) {
+                if let Some(layer) = found.get(&branch_key(leaf, before)).and_then(|before| before.scopes.narrowest()) {
+                    seen.push_shared(Arc::clone(layer));
                 }
             }
-            FrameTarget::Session | FrameTarget::Block(_) | FrameTarget::Single(_) | FrameTarget::Action => {}
+            let mut scopes = around.branch(seen, &*state.path);
+            for row in self.rows_of(Scope::Topic, &state.path) {
+                let (name, stored) = stored_value(row)?;
+                scopes.restore(name, stored);
+            }
+            let mut open = BranchScopes { scopes, outer: vec![] };
+            inside.set_focus(Some(key.clone()));
+            let innermost = inside.leaf();
+            self.open(&key, &innermost, &mut open)?;
+            self.branches(&innermost, &open.scopes, found)?;
+            found.insert(key, open);
         }
-        above = frame;
+        Ok(())
     }
-    Ok((scopes, outer))
+}
+
+fn stored_value(row: &VariableRow) -> Result<(String, Stored), Message> {
+    let value = ExactValue::parse(&row.value).map_err(|error| msg!("variable `{}`: {error}", row.name))?;
+    Ok((row.name.clone(), Stored { value, source: row.source.clone(), round: row.round, at: row.at.clone() }))
 }
 
 fn layer<'r>(
@@ -274,9 +387,8 @@ fn layer<'r>(
 ) -> Result<ScopeLayer, Message> {
     let mut layer = ScopeLayer::new(scope, path, Arc::clone(declarations));
     for row in rows {
-        let value = ExactValue::parse(&row.value).map_err(|error| msg!("variable `{}`: {error}", row.name))?;
-        let stored = Stored { value, source: row.source.clone(), round: row.round, at: row.at.clone() };
-        layer.put(row.name.clone(), stored);
+        let (name, stored) = stored_value(row)?;
+        layer.put(name, stored);
     }
     Ok(layer)
 }

@@ -13,6 +13,7 @@ use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
+use crate::run::branch_scopes::BranchScopes;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
@@ -64,10 +65,15 @@ pub struct Session {
     pub(crate) scopes: Scopes,
     /// The scopes outside the running skills, outermost first.
     pub(crate) outer: Vec<Scopes>,
+    /// The scopes of the branches that have started, by the keys of their frames. Those of the branch that the session works in are
+    /// exchanged with `scopes` and `outer`.
+    pub(crate) branches: BTreeMap<String, BranchScopes>,
     pub(crate) counters: BTreeMap<String, u64>,
     pub(crate) recent: RecentTranscript,
-    /// The open request, if the session waits for a decision or a time.
+    /// The open request, if the session waits for a decision or a time outside of branches.
     pub(crate) request: Option<RequestRow>,
+    /// The open requests of branches, by the keys of their actions.
+    pub(crate) branch_requests: BTreeMap<String, RequestRow>,
     /// The answer for the next turn.
     pub(crate) pending: Option<String>,
     /// Whether the triggers were checked against the newest answer.
@@ -206,7 +212,8 @@ impl Session {
         self.status = SessionStatus::Running;
         if std::mem::take(&mut self.head.asks_effect) {
             // An answer about an effect is no part of the conversation: no prompt, trigger or monitor sees it.
-            self.store_effect_answer(text);
+            let key = self.head.effect_in_branch.take().unwrap_or_else(|| self.frames.leaf());
+            self.store_effect_answer(&key, text);
             self.commit(draft).await?;
             return Ok(TakenAnswer::Yes);
         }

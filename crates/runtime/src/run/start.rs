@@ -76,6 +76,8 @@ impl Session {
             frames: Frames::new(),
             scopes: Scopes::default(),
             outer: vec![],
+            branches: BTreeMap::new(),
+            branch_requests: BTreeMap::new(),
             triggers_checked: false,
             metadata: serde_json::Map::new(),
             counters: BTreeMap::new(),

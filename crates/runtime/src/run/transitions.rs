@@ -29,6 +29,8 @@ use bcc_llm::model::error::ModelError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalkEnd {
     Action,
+    /// The branch that the session works in has no more actions.
+    Branch,
     End,
 }
 
@@ -106,6 +108,7 @@ impl Session {
                         Some(_) if frame.at == FrameTarget::Topic && self.leave_if_overdue(&program, &key, draft) => {}
                         Some(step) => self.enter_action(&program, step, &key, draft)?,
                         None if frame.at == FrameTarget::Topic => self.leave(&key),
+                        None if frame.branch.is_some() => return Ok(WalkEnd::Branch),
                         None if frame.insertion.is_some() => self.insertion_done(&program, &key, draft)?,
                         None => {
                             self.frames.remove(&key);

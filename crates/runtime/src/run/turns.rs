@@ -1,28 +1,24 @@
 //! Runs turns one after the other, each committed with its changes, until the session must wait.
 
-use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use crate::notebook::kernel::contract::KernelError;
-use crate::program::cell_reader::NoCells;
-use crate::program::evaluation::NULL_VALUE;
 use crate::program::event::Event;
 use crate::program::flow::{ActionError, Call, Flow, StepBlock, WaitReason};
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::program::services::Services;
-use crate::program::shown_cell::ShownCell;
 use crate::program::turn::{Turn, TurnResources};
 use crate::program::work::TurnWork;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{Frame, FrameTarget, Insertion, block_component, child, redacted_key};
+use crate::run::frames::{Frame, FrameTarget, Insertion, block_component, child};
 use crate::run::head::SessionStatus;
-use crate::run::notebook::{cell_row, check_cell_limits, state_row};
-use crate::run::position::{Position, last_of};
+use crate::run::notebook::check_cell_limits;
+use crate::run::position::Position;
 use crate::run::session::{Session, SessionPause};
 use crate::run::transitions::SessionFailure;
 use crate::run::triggers::TriggerCheck;
@@ -34,7 +30,7 @@ const MAX_TURNS_IN_A_ROW: u32 = 100;
 /// The action of a turn: its frame, the frame of its topic or skill, its location with the current round, its kind.
 pub(crate) struct ActionContext<'a> {
     pub(crate) key: &'a str,
-    visit_key: &'a str,
+    pub(crate) visit_key: &'a str,
     pub(crate) place: EventLocation,
     pub(crate) kind: &'static str,
 }
@@ -46,6 +42,8 @@ pub(crate) enum NextStep {
     Wait(WaitReason),
     /// The request that the session waits for is open.
     Rest,
+    /// The branch that the session works in has no more actions.
+    BranchEnd,
     End,
 }
 
@@ -160,6 +158,9 @@ impl Session {
         let frame = self.frames.get(&key).ok_or_else(|| unreadable("it has no frame"))?;
         let position =
             self.position(&program, &key).ok_or_else(|| unreadable("its frames do not point to an action"))?;
+        if frame.branches.is_some() {
+            return self.run_branches().await;
+        }
         let place = self.place_of(&key);
         let kind = position.step.kind;
         let reasons_with_route = position.reasons_with_route(&program);
@@ -222,22 +223,7 @@ impl Session {
             }
             Err(
                 ActionError::Failed { code, message, help } | ActionError::Kernel(KernelError { code, message, help }),
-            ) => {
-                // The turn is over and is not repeated: its calls keep their numbers.
-                if let Some(frame) = self.frames.change(context.key) {
-                    frame.calls += work.calls;
-                }
-                self.keep_calls(&context.place, work, &mut draft);
-                self.close_effect_of(context.key, &context.place, "the action failed", &mut draft);
-                self.clear_answer(context.key);
-                self.finish_with(
-                    &program,
-                    &context,
-                    Outcome::failed(&message),
-                    Some(SessionFailure { code, message, help }),
-                    &mut draft,
-                )
-            }
+            ) => self.action_failed(&program, &context, SessionFailure { code, message, help }, work, &mut draft),
         };
         let next = match (next, &planned) {
             (Err(error), Some(planned)) => self.skip_planned_action(planned, error, &context.place, &mut draft),
@@ -262,7 +248,26 @@ impl Session {
         self.commit(draft).await
     }
 
-    fn apply_flow(
+    /// Ends an action whose turn failed.
+    pub(crate) fn action_failed(
+        &mut self,
+        program: &Program,
+        context: &ActionContext<'_>,
+        error: SessionFailure,
+        work: TurnWork,
+        draft: &mut CommitDraft,
+    ) -> Result<NextStep, SessionFailure> {
+        // The turn is over and is not repeated: its calls keep their numbers.
+        if let Some(frame) = self.frames.change(context.key) {
+            frame.calls += work.calls;
+        }
+        self.keep_calls(&context.place, work, draft);
+        self.close_effect_of(context.key, &context.place, "the action failed", draft);
+        self.clear_answer(context.key);
+        self.finish_with(program, context, Outcome::failed(&error.message), Some(error), draft)
+    }
+
+    pub(crate) fn apply_flow(
         &mut self,
         program: &Program,
         context: &ActionContext<'_>,
@@ -320,6 +325,10 @@ impl Session {
                 self.frames.put(child(key, &block_component(&block)), frame);
                 self.settled(draft)
             }
+            Flow::Branch(branches, limits) => {
+                self.open_branches(key, branches, limits, draft);
+                Ok(NextStep::Turn)
+            }
             Flow::Call(Call { skill, inputs }) => {
                 match self.insert(program, key, &skill, Insertion::Called, inputs, draft) {
                     Ok(()) => self.settled(draft),
@@ -331,130 +340,6 @@ impl Session {
             Flow::Done(outcome) | Flow::Exit(outcome) => self.finish_with(program, context, *outcome, None, draft),
             Flow::Goto(outcome, target, why) => self.finish_with_goto(program, context, *outcome, (target, why), draft),
         })
-    }
-
-    /// Marks the answer of a turn as processed.
-    fn clear_answer(&mut self, key: &str) {
-        self.pending = None;
-        self.head.pending = false;
-        if let Some(frame) = self.frames.change(key) {
-            frame.held = None;
-            frame.resumed = false;
-        }
-    }
-
-    /// Applies the changes of a turn. Returns the outcome that it reported, if any.
-    fn apply_turn(
-        &mut self,
-        context: &ActionContext<'_>,
-        mut work: TurnWork,
-        draft: &mut CommitDraft,
-    ) -> Result<Option<Outcome>, RunError> {
-        let (state, calls, round, advised) = (work.state.take(), work.calls, work.round, work.advice_used);
-        let closed = work.effect_closed;
-        let reported = work.events.iter().rev().find_map(|(_, event)| match event {
-            Event::Outcome { outcome, .. } => Some(outcome.deciding()),
-            _ => None,
-        });
-        let place = context.place.clone();
-        self.apply_work(&place, work, draft)
-            .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
-        if advised {
-            self.advice_used(context.visit_key, &place, draft);
-        }
-        if let Some(frame) = self.frames.change(context.key) {
-            frame.calls += calls;
-            if closed {
-                frame.effect = None;
-            }
-            frame.round = round.or(frame.round);
-            if let Some(state) = state {
-                frame.state = state;
-            }
-        }
-        Ok(reported)
-    }
-
-    /// Applies the variables and events of a turn, or of an operation outside of turns.
-    fn apply_work(
-        &mut self,
-        place: &EventLocation,
-        work: TurnWork,
-        draft: &mut CommitDraft,
-    ) -> Result<(), serde_json::Error> {
-        for write in &work.writes {
-            if write.written.sensitive {
-                self.hide(&write.stored.value, draft)?;
-            }
-            draft.write(write)?;
-        }
-        if let Some(notebook) = work.notebook.filter(|changed| *changed != self.notebook) {
-            draft.variables.push(state_row(&notebook, self.services.clock.at(self.last_seq + 1))?);
-            self.notebook = notebook;
-        }
-        self.scopes = work.scopes;
-        let mut place = place.clone();
-        for (round, event) in work.events {
-            place.round = round;
-            if let Event::Warning { code: NULL_VALUE, message, .. } = &event
-                && !self.is_new_warning(&place, message, draft)
-            {
-                continue;
-            }
-            draft.event(&place, event);
-        }
-        for cell in work.cells.values() {
-            draft.cells.push(cell_row(cell)?);
-            draft.event(&place, Event::Cell(Box::new(ShownCell::of(cell))));
-        }
-        Ok(())
-    }
-
-    /// Runs an operation that needs a turn of the action `key`, without a turn: the `set` of a route.
-    pub(crate) fn run_without_turn(
-        &mut self,
-        program: &Program,
-        key: &str,
-        draft: &mut CommitDraft,
-        operation: impl FnOnce(&Turn<'_>) -> Result<(), ActionError>,
-    ) -> Result<(), SessionFailure> {
-        let no_action = || SessionFailure::new(msg!("no action for `{}`", redacted_key(key)));
-        let frame = self.frames.get(key).ok_or_else(no_action)?;
-        let position = self.position(program, key).or_else(|| last_of(program)).ok_or_else(no_action)?;
-        let place = self.place_of(key);
-        let resources = TurnResources {
-            program,
-            phase: position.phase,
-            topic: position.topic,
-            place: &place,
-            session_id: &self.id,
-            kind: position.step.kind,
-            state: &frame.state,
-            answer: None,
-            entered: None,
-            recent: &self.recent,
-            services: &self.services,
-            reasons_with_route: &[],
-            resumed: false,
-            advice: None,
-            max_rounds: None,
-            calls_before: frame.calls,
-            last_seq: self.last_seq,
-            notebook: &self.notebook,
-            cells: &NoCells,
-            masker: &self.masker,
-            decision: None,
-            push_backs: 0,
-            effect: None,
-            effect_is_due: false,
-            on_interrupted: position.step.on_interrupted,
-            options: &position.step.options,
-        };
-        let turn = Turn::new(resources, self.scopes.clone());
-        turn.in_round(frame.round.unwrap_or(1));
-        operation(&turn).map_err(SessionFailure::of)?;
-        let work = turn.into_work();
-        self.apply_work(&place, work, draft).map_err(|error| SessionFailure::new(error.to_message()))
     }
 
     /// Handles an action that ended, or that something with a route prevents from continuing.

@@ -25,6 +25,10 @@ impl Kind for CommandKind {
         &["timeout", "retry"]
     }
 
+    fn runs_in_branches(&self) -> bool {
+        true
+    }
+
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         CommandAction::read(fields, checker).map(|action| Box::new(action) as Box<dyn Action>)
     }

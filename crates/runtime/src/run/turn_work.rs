@@ -1,0 +1,150 @@
+//! Applies what a turn buffered: the answer that it took, the state of its action, variables, events and cells.
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::msg;
+
+use crate::program::cell_reader::NoCells;
+use crate::program::evaluation::NULL_VALUE;
+use crate::program::event::Event;
+use crate::program::flow::ActionError;
+use crate::program::location::EventLocation;
+use crate::program::outcome::Outcome;
+use crate::program::program::Program;
+use crate::program::shown_cell::ShownCell;
+use crate::program::turn::{Turn, TurnResources};
+use crate::program::work::TurnWork;
+use crate::run::draft::CommitDraft;
+use crate::run::error::RunError;
+use crate::run::frames::redacted_key;
+use crate::run::notebook::{cell_row, state_row};
+use crate::run::position::last_of;
+use crate::run::session::Session;
+use crate::run::transitions::SessionFailure;
+use crate::run::turns::ActionContext;
+
+impl Session {
+    /// Marks the answer of a turn as processed.
+    pub(crate) fn clear_answer(&mut self, key: &str) {
+        self.pending = None;
+        self.head.pending = false;
+        if let Some(frame) = self.frames.change(key) {
+            frame.held = None;
+            frame.resumed = false;
+        }
+    }
+
+    /// Applies the changes of a turn. Returns the outcome that it reported, if any.
+    pub(crate) fn apply_turn(
+        &mut self,
+        context: &ActionContext<'_>,
+        mut work: TurnWork,
+        draft: &mut CommitDraft,
+    ) -> Result<Option<Outcome>, RunError> {
+        let (state, calls, round, advised) = (work.state.take(), work.calls, work.round, work.advice_used);
+        let closed = work.effect_closed;
+        let reported = work.events.iter().rev().find_map(|(_, event)| match event {
+            Event::Outcome { outcome, .. } => Some(outcome.deciding()),
+            _ => None,
+        });
+        let place = context.place.clone();
+        self.apply_work(&place, work, draft)
+            .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
+        if advised {
+            self.advice_used(context.visit_key, &place, draft);
+        }
+        if let Some(frame) = self.frames.change(context.key) {
+            frame.calls += calls;
+            if closed {
+                frame.effect = None;
+            }
+            frame.round = round.or(frame.round);
+            if let Some(state) = state {
+                frame.state = state;
+            }
+        }
+        Ok(reported)
+    }
+
+    /// Applies the variables and events of a turn, or of an operation outside of turns.
+    fn apply_work(
+        &mut self,
+        place: &EventLocation,
+        work: TurnWork,
+        draft: &mut CommitDraft,
+    ) -> Result<(), serde_json::Error> {
+        self.keep_named_scopes(&work.writes);
+        for write in &work.writes {
+            if write.written.sensitive {
+                self.hide(&write.stored.value, draft)?;
+            }
+            draft.write(write)?;
+        }
+        if let Some(notebook) = work.notebook.filter(|changed| *changed != self.notebook) {
+            draft.variables.push(state_row(&notebook, self.services.clock.at(self.last_seq + 1))?);
+            self.notebook = notebook;
+        }
+        self.scopes = work.scopes;
+        let mut place = place.clone();
+        for (round, event) in work.events {
+            place.round = round;
+            if let Event::Warning { code: NULL_VALUE, message, .. } = &event
+                && !self.is_new_warning(&place, message, draft)
+            {
+                continue;
+            }
+            draft.event(&place, event);
+        }
+        for cell in work.cells.values() {
+            draft.cells.push(cell_row(cell)?);
+            draft.event(&place, Event::Cell(Box::new(ShownCell::of(cell))));
+        }
+        Ok(())
+    }
+
+    /// Runs an operation that needs a turn of the action `key`, without a turn: the `set` of a route.
+    pub(crate) fn run_without_turn(
+        &mut self,
+        program: &Program,
+        key: &str,
+        draft: &mut CommitDraft,
+        operation: impl FnOnce(&Turn<'_>) -> Result<(), ActionError>,
+    ) -> Result<(), SessionFailure> {
+        let no_action = || SessionFailure::new(msg!("no action for `{}`", redacted_key(key)));
+        let frame = self.frames.get(key).ok_or_else(no_action)?;
+        let position = self.position(program, key).or_else(|| last_of(program)).ok_or_else(no_action)?;
+        let place = self.place_of(key);
+        let resources = TurnResources {
+            program,
+            phase: position.phase,
+            topic: position.topic,
+            place: &place,
+            session_id: &self.id,
+            kind: position.step.kind,
+            state: &frame.state,
+            answer: None,
+            entered: None,
+            recent: &self.recent,
+            services: &self.services,
+            reasons_with_route: &[],
+            resumed: false,
+            advice: None,
+            max_rounds: None,
+            calls_before: frame.calls,
+            last_seq: self.last_seq,
+            notebook: &self.notebook,
+            cells: &NoCells,
+            masker: &self.masker,
+            decision: None,
+            push_backs: 0,
+            effect: None,
+            effect_is_due: false,
+            on_interrupted: position.step.on_interrupted,
+            options: &position.step.options,
+        };
+        let turn = Turn::new(resources, self.scopes.clone());
+        turn.in_round(frame.round.unwrap_or(1));
+        operation(&turn).map_err(SessionFailure::of)?;
+        let work = turn.into_work();
+        self.apply_work(&place, work, draft).map_err(|error| SessionFailure::new(error.to_message()))
+    }
+}
