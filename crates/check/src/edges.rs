@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::collected::{CalleeBody, CollectedAction};
+use crate::collected::{ActionPosition, CalleeBody, CollectedAction};
 use crate::escape_analysis::EscapeAnalysis;
+use crate::jump_targets::can_jump;
 use crate::graph::{Certainty, ControlEdge, ControlFlowGraph, NodeId, NodeSet, NodeWork};
 use crate::library::SkillExits;
 use crate::reasons::{DefaultRoute, ERROR, ReasonTable, default_route, possible_reasons};
@@ -182,7 +183,7 @@ impl EdgeBuilder<'_, '_> {
             self.add_plain_edge(before, after);
         }
         for (id, span) in self.gotos.remove(&number).unwrap_or_default() {
-            for to in self.targets.get(id).cloned().unwrap_or_else(|| vec![exit]) {
+            for to in self.jump_targets(number, id).unwrap_or_else(|| vec![exit]) {
                 self.add_edge(act, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: Some(span) });
             }
         }
@@ -251,7 +252,7 @@ impl EdgeBuilder<'_, '_> {
                 vec![self.node_after(action, target)]
             }
             // An unknown target is reported by a rule; assume here that the next action follows.
-            Some(RouteTarget::Goto(id)) => self.targets.get(id.as_str()).cloned().unwrap_or_else(|| vec![after]),
+            Some(RouteTarget::Goto(id)) => self.jump_targets(number, id).unwrap_or_else(|| vec![after]),
             Some(RouteTarget::Fail) => vec![NodeSet::FAIL],
         };
         let sure = if unsure && sure == Certainty::Yes { Certainty::No } else { sure };
@@ -278,6 +279,18 @@ impl EdgeBuilder<'_, '_> {
         for to in targets {
             self.add_edge(from, ControlEdge { to, sure, work: NodeWork::Nothing, by });
         }
+    }
+
+    /// The targets of a `goto` of this action, or of a table that applies to it; `None` if there is no such target.
+    fn jump_targets(&self, number: usize, id: &str) -> Option<Vec<NodeId>> {
+        let (model, nodes) = (self.model, self.nodes);
+        let action = || {
+            let body = model.collected.actions.get(number)?.body;
+            let at = ActionPosition { body, action: Some(number) };
+            let target = self.ids.get(id).copied().filter(|target| can_jump(&model.collected, at, *target))?;
+            Some(vec![nodes.before(target)])
+        };
+        self.targets.get(id).cloned().or_else(action)
     }
 
     /// Adds edges for the exits that the skills or actions inside an action may take.

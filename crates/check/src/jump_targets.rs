@@ -1,6 +1,6 @@
 //! The targets of the routes of a document: its `goto`s and `insert`s.
 
-use crate::collected::{ActionPosition, CalleeBody};
+use crate::collected::{ActionPosition, CalleeBody, Collected, CollectedAction};
 use crate::semantic_model::SemanticModel;
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::source::span::{Span, Spanned};
@@ -35,4 +35,17 @@ impl SemanticModel<'_> {
             self.collected.triggers.iter().filter_map(|trigger| Some((trigger.insert.as_ref()?, CalleeBody::Session)));
         routes.chain(triggers).collect()
     }
+}
+
+/// Whether a `goto` at the position `at` can jump to the action with the number `target`: the action is in a list that contains the
+/// position, in a topic or a skill. The tables of topics reach the topic's own list.
+pub(crate) fn can_jump(collected: &Collected, at: ActionPosition, target: usize) -> bool {
+    let Some(target) = collected.actions.get(target) else { return false };
+    if at.body != target.body {
+        return false;
+    }
+    let same_list = |here: &CollectedAction| here.parent == target.parent && here.block == target.block;
+    let Some(number) = at.action else { return target.parent.is_none() && matches!(at.body, CalleeBody::Topic(..)) };
+    let around = std::iter::successors(Some(number), |number| collected.actions.get(*number)?.parent);
+    around.filter_map(|number| collected.actions.get(number)).any(same_list)
 }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::collected::{ActionPosition, CalleeBody, Collected};
+use crate::jump_targets::can_jump;
 use crate::name_table::{end_tick, start_tick};
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::script::script::Script;
@@ -71,12 +72,17 @@ fn backward_edges(collected: &Collected, script: Option<&Script>) -> Vec<(usize,
         collected.actions.iter().enumerate().rev().map(|(number, action)| (action.id.value.as_str(), number)).collect();
     let inserted =
         |id: &str| by_id.get(id).and_then(|number| collected.actions.get(*number)).map(|action| &action.order);
+    let jump = |id: &str, at: ActionPosition| {
+        let action = || by_id.get(id).filter(|number| can_jump(collected, at, **number));
+        let action = || collected.actions.get(*action()?).map(|action| action.order.start);
+        targets.get(id).copied().or_else(action)
+    };
     let mut repeated: BTreeSet<CalleeBody> = BTreeSet::new();
     for table in &collected.routes {
         for route in &table.on_exit.routes {
             match route.then.as_ref().map(|then| &then.value) {
                 Some(RouteTarget::Goto(id)) => {
-                    edges.extend(targets.get(id.as_str()).map(|to| (end_tick(collected, table.at), *to)))
+                    edges.extend(jump(id, table.at).map(|to| (end_tick(collected, table.at), to)))
                 }
                 Some(RouteTarget::Retry | RouteTarget::Resume) if table.at.action.is_some() => {
                     edges.push((end_tick(collected, table.at), start_tick(collected, table.at)));
@@ -99,7 +105,7 @@ fn backward_edges(collected: &Collected, script: Option<&Script>) -> Vec<(usize,
         }
     }
     for (id, at) in &collected.gotos {
-        edges.extend(targets.get(id.value.as_str()).map(|to| (end_tick(collected, *at), *to)));
+        edges.extend(jump(&id.value, *at).map(|to| (end_tick(collected, *at), to)));
     }
     for action in &collected.actions {
         // The texts of a round may show what the previous round extracted.

@@ -194,7 +194,7 @@ impl<'p> GraphBuilder<'p> {
             self.routes(from, table, context);
         }
         for (from, id, when) in std::mem::take(&mut self.gotos) {
-            if let Some(to) = self.places.get(id).copied() {
+            if let Some(to) = self.jump_target(id) {
                 self.link(from, to, EdgeKind::Case, when, "case");
             }
         }
@@ -218,6 +218,11 @@ impl<'p> GraphBuilder<'p> {
     /// The target of an insertion with this id: a skill takes precedence over an action (docs/routes.md).
     pub(crate) fn insert_target(&self, id: &str) -> Option<usize> {
         self.skills.get(id).or_else(|| self.actions.get(id)).copied()
+    }
+
+    /// The target of a `goto` with this id: a topic or a phase takes precedence over an action (docs/routes.md).
+    pub(crate) fn jump_target(&self, id: &str) -> Option<usize> {
+        self.places.get(id).or_else(|| self.actions.get(id)).copied()
     }
 
     pub(crate) fn link(&mut self, from: usize, to: usize, kind: EdgeKind, label: String, short_label: &str) {

@@ -1,15 +1,17 @@
-//! `unknown-target`: the target of a `goto` is not a topic or phase of the session, or that of a `rewind_to` is not an earlier action
-//! of the same list.
+//! `unknown-target`: the target of a `goto` is no topic or phase of the session and no action of a list around it, or that of a
+//! `rewind_to` is not an earlier action of the same list.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
-use crate::collected::{CalleeBody, CollectedAction};
+use crate::collected::{ActionPosition, CalleeBody, CollectedAction};
+use crate::jump_targets::can_jump;
 use crate::listing::or;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
+use bcc_lang::script::script::WrittenPhase;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
@@ -26,12 +28,15 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
     }
     let places = Places::of(model);
     for (id, span, at) in gotos {
+        if places.reaches(model, id, at) {
+            continue;
+        }
         if matches!(at.body, CalleeBody::Skill(_)) {
             let message = msg!("`goto` jumps out of the skill, to `{}`", shortened(id));
             let help = "a skill can be called from anywhere and does not know the script around it: let the skill end, and write the `goto` in the script that calls it";
             findings.report(Diagnostic::error(SLUG, message, model.file, span).with_help(help));
-        } else if !places.targets.contains_key(id) {
-            findings.report(places.unknown(id, span, model, findings.may_suggest()));
+        } else {
+            findings.report(places.unknown((id, span, at), model, findings.may_suggest()));
         }
     }
 }
@@ -65,8 +70,9 @@ fn check_rewinds(model: &SemanticModel<'_>, findings: &Findings) {
 struct Places<'f> {
     /// Topics and phases, each with its place.
     targets: BTreeMap<&'f str, Span>,
-    /// Actions, each with its topic and its place.
-    actions: BTreeMap<&'f str, (&'f str, Span)>,
+    /// Actions, by number.
+    actions: BTreeMap<&'f str, usize>,
+    phases: &'f [WrittenPhase],
 }
 
 impl<'f> Places<'f> {
@@ -76,34 +82,49 @@ impl<'f> Places<'f> {
             .iter()
             .flat_map(|phase| std::iter::once(&phase.id).chain(phase.topics.iter().map(|topic| &topic.id)));
         let targets = ids.map(|id| (id.value.as_str(), id.span)).collect();
-        let topic = |body| match body {
-            CalleeBody::Topic(phase, topic) => {
-                phases.get(phase).and_then(|phase| phase.topics.get(topic)).map_or("", |topic| topic.id.value.as_str())
-            }
-            _ => "",
-        };
-        let actions = model
-            .collected
-            .actions
-            .iter()
-            .map(|action| (action.id.value.as_str(), (topic(action.body), action.id.span)));
-        Self { targets, actions: actions.collect() }
+        let actions = model.collected.actions.iter().enumerate();
+        let actions = actions.map(|(number, action)| (action.id.value.as_str(), number)).collect();
+        Self { targets, actions, phases }
     }
 
-    fn unknown(&self, id: &str, span: Span, model: &SemanticModel<'_>, advise: bool) -> Diagnostic {
-        if let Some((topic, place)) = self.actions.get(id) {
-            let message = msg!("`{}` is an action, but `goto` can jump only to topics and phases", shortened(id));
-            let help = match *topic {
-                "" => msg!("write the id of a topic or a phase"),
-                topic => msg!("write `{topic}`, the topic that contains it, or move it to a topic of its own"),
+    /// Whether a `goto` at this position can jump to `id`.
+    fn reaches(&self, model: &SemanticModel<'_>, id: &str, at: ActionPosition) -> bool {
+        let is_part = !matches!(at.body, CalleeBody::Skill(_)) && self.targets.contains_key(id);
+        is_part || self.actions.get(id).is_some_and(|action| can_jump(&model.collected, at, *action))
+    }
+
+    fn unknown(&self, (id, span, at): (&str, Span, ActionPosition), model: &SemanticModel<'_>, advise: bool) -> Diagnostic {
+        let action = self.actions.get(id).and_then(|number| model.collected.actions.get(*number));
+        if let Some(action) = action {
+            let message = msg!(
+                "`{}` is an action, but `goto` can jump only to topics, phases, and actions of its own list or of a list around it",
+                shortened(id)
+            );
+            let actions = &model.collected.actions;
+            let mut around = std::iter::successors(action.parent, |number| actions.get(*number)?.parent);
+            let outer = around.find(|number| can_jump(&model.collected, at, *number));
+            let outer = outer.and_then(|number| actions.get(number));
+            let topic = match action.body {
+                CalleeBody::Topic(phase, topic) => self.phases.get(phase).and_then(|phase| phase.topics.get(topic)),
+                _ => None,
+            };
+            let topic = topic.map_or("", |topic| topic.id.value.as_str());
+            let help = match (outer, topic) {
+                (Some(outer), _) => msg!("write `{}`, the action that contains it", outer.id.value),
+                (_, "") => msg!("write the id of a topic or a phase"),
+                (_, topic) => msg!("write `{topic}`, the topic that contains it, or move it to a topic of its own"),
             };
             let diagnostic = Diagnostic::error(SLUG, message, model.file, span).with_help(help);
-            return diagnostic.with_related("the action", model.file, *place);
+            return diagnostic.with_related("the action", model.file, action.id.span);
         }
-        let message = msg!("there is no topic or phase `{}`", shortened(id));
+        let message = msg!("there is no topic, phase or action `{}` to jump to", shortened(id));
         let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
         let diagnostic = Diagnostic::error(SLUG, message, model.file, span);
-        let near = advise.then(|| near_miss(id, known())).flatten();
+        let actions = || {
+            let reached = self.actions.iter().filter(|(_, number)| can_jump(&model.collected, at, **number));
+            reached.map(|(id, _)| *id).filter(|id| !id.is_empty())
+        };
+        let near = advise.then(|| near_miss(id, known().chain(actions()))).flatten();
         diagnostic.with_suggestion_or(near, || msg!("`goto` can jump to {}", or(known())))
     }
 }

@@ -47,7 +47,7 @@ pub enum RouteTarget {
     SkipTopic,
     /// Continues after the phase.
     SkipPhase,
-    /// Continues at the topic or phase with this id.
+    /// Continues at the topic or phase with this id, or at the action of a list around the route.
     Goto(String),
     End,
     Fail,
@@ -194,7 +194,7 @@ fn read_word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteT
         (Some(text), _) => msg!("write `{text}`"),
         (None, Some(near)) => msg!("did you mean `{near}`?"),
         (None, None) if is_id(text) => {
-            msg!("if it is the id of a topic or a phase, write `{{ goto: {text} }}`; other routes are {listed}")
+            msg!("if it is the id of a topic, a phase or an action, write `{{ goto: {text} }}`; other routes are {listed}")
         }
         (None, None) => msg!("valid routes are {listed}, `{{ goto: … }}`, `{{ insert: …, then: … }}`"),
     };
@@ -209,7 +209,7 @@ fn read_word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteT
     None
 }
 
-/// Whether the text could be the id of a topic or a phase.
+/// Whether the text could be an id.
 fn is_id(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }

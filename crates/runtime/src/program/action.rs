@@ -87,7 +87,7 @@ pub struct Branch<'a> {
     pub span: Span,
     /// The actions in it, if any.
     pub steps: Option<&'a ProgramSteps>,
-    /// The topic or phase where the session continues, if the branch has a `goto`.
+    /// The topic, phase or action where the session continues, if the branch has a `goto`.
     pub goto: Option<&'a str>,
 }
 

@@ -46,7 +46,7 @@ pub enum Flow {
     /// The action is not done, but something prevents it from continuing, and a table has a route for that (the turn lists these reasons in
     /// `reasons_with_route`). If the route leads back to this action, its next turn finds `resumed`.
     Exit(Box<Outcome>),
-    /// The action is done and chose where the session continues: at the topic or phase with this id, for this reason.
+    /// The action is done and chose where the session continues: at the topic, phase or action with this id, for this reason.
     Goto(Box<Outcome>, String, Message),
 }
 

@@ -128,7 +128,7 @@ pub struct SkillArgument {
 pub trait KindChecker {
     fn describe(&mut self, described: ActionProperties);
 
-    /// Registers a jump to the topic or phase with this id.
+    /// Registers a jump to the topic, phase or action with this id.
     fn goto(&mut self, id: &Spanned<String>);
 
     /// Registers that the action can send the session back to this earlier action of the same list.

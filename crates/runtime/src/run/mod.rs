@@ -19,6 +19,7 @@ mod finish;
 pub mod frames;
 pub mod head;
 pub mod insertions;
+pub mod jumps;
 pub mod location;
 pub mod mailbox;
 pub mod monitors;

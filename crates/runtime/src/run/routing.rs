@@ -252,7 +252,7 @@ impl Session {
             }
             RouteTarget::Goto(part) => {
                 self.count_route_hop(format!("{id} → goto: {part}"))?;
-                self.jump_to_id(program, part, draft)
+                self.jump(program, key, part, draft)
             }
             RouteTarget::End => {
                 self.end(program);
@@ -300,43 +300,6 @@ impl Session {
             }
             None => self.unwind(ROOT),
         }
-    }
-
-    /// Jumps to the topic or phase with this id.
-    fn jump_to_id(&mut self, program: &Program, target: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
-        let phase_of = |phase: usize| program.phases.get(phase);
-        let topics = program.phases.iter().enumerate().find_map(|(number, phase)| {
-            phase.topics.iter().position(|topic| topic.id == target).map(|topic| (number, Some(topic)))
-        });
-        let phases = || program.phases.iter().position(|phase| phase.id == target).map(|number| (number, None));
-        let Some((phase, topic)) = topics.or_else(phases) else {
-            return Err(SessionFailure::new(msg!("there is no topic or phase `{target}`")));
-        };
-        let current = self.frames.get(ROOT).map(|root| root.next);
-        let leaf = self.frames.leaf();
-        let open = lineage(&leaf).next().map(str::to_owned);
-        let open = open.filter(|key| self.frames.get(key).is_some_and(|frame| frame.at == FrameTarget::Phase));
-        let stays = open.filter(|_| current == Some(phase) && topic.is_some());
-        match &stays {
-            Some(key) => self.unwind(key),
-            None => self.unwind(ROOT),
-        }
-        if let Some(root) = self.frames.change(ROOT) {
-            root.next = phase;
-        }
-        let Some(topic) = topic else { return Ok(()) };
-        let key = match stays {
-            Some(key) => key,
-            None => {
-                let Some(phase) = phase_of(phase) else { return Ok(()) };
-                self.enter_phase(phase, draft)?
-            }
-        };
-        if let Some(frame) = self.frames.change(&key) {
-            frame.next = topic;
-            frame.taken = 0;
-        }
-        Ok(())
     }
 
     /// Jumps to the end of the script.

@@ -1,0 +1,113 @@
+//! Jumps of routes and conditions: to a topic, to a phase, or to an action of a list around the jump (docs/routes.md).
+
+use bcc_lang::message::msg;
+
+use crate::program::event::Event;
+use crate::program::outcome::Outcome;
+use crate::program::program::Program;
+use crate::run::draft::CommitDraft;
+use crate::run::frames::{FrameTarget, ROOT, lineage, parent};
+use crate::run::session::Session;
+use crate::run::transitions::SessionFailure;
+
+impl Session {
+    /// Jumps from the frame `key` to the topic, the phase or the action `target`. Topics and phases take precedence, but not in a skill,
+    /// whose author does not know those of the script.
+    pub(crate) fn jump(
+        &mut self,
+        program: &Program,
+        key: &str,
+        target: &str,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        let topics = program.phases.iter().enumerate().find_map(|(number, phase)| {
+            phase.topics.iter().position(|topic| topic.id == target).map(|topic| (number, Some(topic)))
+        });
+        let phases = || program.phases.iter().position(|phase| phase.id == target).map(|number| (number, None));
+        let list = self.list_with(program, key, target);
+        let part = topics.or_else(phases).filter(|_| list.is_none() || !self.is_in_skill(key));
+        if let Some((phase, topic)) = part {
+            return self.jump_to_part(program, phase, topic, draft);
+        }
+        if let Some((list, index)) = list {
+            self.unwind(&list);
+            if let Some(frame) = self.frames.change(&list) {
+                frame.next = index;
+            }
+            return Ok(());
+        }
+        // The topic was not entered, a plan removed the action, or a route of an inserted action was written for another topic.
+        let message = msg!("`{target}` is not an action of the current topic, so the session continues with the next one");
+        let place = self.place_of(key);
+        draft.event(&place, Event::Error { code: "goto-out-of-reach", message, help: None });
+        if self.is_container(key) {
+            self.next_child(key);
+            return Ok(());
+        }
+        let outcome = self.frames.get(key).and_then(|frame| frame.last.as_deref().cloned());
+        self.finish_action(key, &outcome.unwrap_or_else(Outcome::default));
+        Ok(())
+    }
+
+    /// The innermost list of actions around the frame `key` that contains the action `id`, by the key of its frame, and the index of the
+    /// action. Nothing in a skill reaches the lists outside it.
+    fn list_with(&self, program: &Program, key: &str, id: &str) -> Option<(String, usize)> {
+        let lists: Vec<&str> = lineage(parent(key)).collect();
+        for list in lists.into_iter().rev() {
+            let steps = self.steps_of(program, list).unwrap_or_default();
+            if let Some(index) = steps.iter().position(|step| step.id == id) {
+                return Some((list.to_owned(), index));
+            }
+            if self.frames.get(list).is_none_or(|frame| matches!(frame.at, FrameTarget::Skill(_))) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Whether the author of the action `key` wrote it in a skill.
+    fn is_in_skill(&self, key: &str) -> bool {
+        let around: Vec<&str> = lineage(parent(key)).collect();
+        let found = around.into_iter().rev().filter_map(|key| self.frames.get(key)).find_map(|frame| match &frame.at {
+            FrameTarget::Skill(_) => Some(true),
+            FrameTarget::Single(_) if frame.triggered() => Some(false),
+            _ => None,
+        });
+        found.unwrap_or(false)
+    }
+
+    /// Jumps to a phase, or to a topic of it, by their numbers.
+    fn jump_to_part(
+        &mut self,
+        program: &Program,
+        phase: usize,
+        topic: Option<usize>,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        let current = self.frames.get(ROOT).map(|root| root.next);
+        let leaf = self.frames.leaf();
+        let open = lineage(&leaf).next().map(str::to_owned);
+        let open = open.filter(|key| self.frames.get(key).is_some_and(|frame| frame.at == FrameTarget::Phase));
+        let stays = open.filter(|_| current == Some(phase) && topic.is_some());
+        match &stays {
+            Some(key) => self.unwind(key),
+            None => self.unwind(ROOT),
+        }
+        if let Some(root) = self.frames.change(ROOT) {
+            root.next = phase;
+        }
+        let Some(topic) = topic else { return Ok(()) };
+        let key = match stays {
+            Some(key) => key,
+            None => {
+                let Some(phase) = program.phases.get(phase) else { return Ok(()) };
+                self.enter_phase(phase, draft)?
+            }
+        };
+        if let Some(frame) = self.frames.change(&key) {
+            frame.next = topic;
+            frame.taken = 0;
+        }
+        Ok(())
+    }
+}
