@@ -167,9 +167,11 @@ fn asked_for(session: &Session, request: Option<String>, step: Option<&str>) -> 
     let is_request = step.strip_prefix('r').is_some_and(|digits| digits.parse::<u64>().is_ok());
     let here: Vec<&str> = open.iter().filter_map(|(place, _)| place.action_id.as_deref()).collect();
     match meant {
-        None if !is_request && !here.is_empty() => {
-            Err(EngineError::usage(msg!("session `{}` is not at `{step}`, but at {}", session.id, Message::names(here))))
-        }
+        None if !is_request && !here.is_empty() => Err(EngineError::usage(msg!(
+            "session `{}` is not at `{step}`, but at {}",
+            session.id,
+            Message::names(here)
+        ))),
         None => Ok(Some(step.to_owned())),
         meant => Ok(meant),
     }

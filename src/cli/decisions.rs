@@ -79,9 +79,9 @@ pub fn as_decision(input: InputLine, session: &Session, front: FrontEnd) -> Inpu
     let InputLine::Answer { text, answer_id } = input else { return input };
     // A question about an interrupted effect can be open beside decisions of other branches.
     let decides = session.status() != SessionStatus::WaitingInput;
-    let named = answer_id.as_ref().and_then(|given| {
-        session.requests().into_iter().map(|(_, open)| open).find(|open| open.id == *given)
-    });
+    let named = answer_id
+        .as_ref()
+        .and_then(|given| session.requests().into_iter().map(|(_, open)| open).find(|open| open.id == *given));
     let Some(request) = named.or_else(|| session.request().filter(|_| decides)) else {
         return InputLine::Answer { text, answer_id };
     };

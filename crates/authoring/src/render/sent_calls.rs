@@ -176,7 +176,9 @@ fn add(steps: &mut Vec<SentStep>, event: &Value, before: &str) {
             }
         }
         // Nobody answered a request that was withdrawn.
-        "request_answered" if text("/kind") == "approval" && text("/decision") != "withdrawn" => steps.push(SentStep::Decision(event.clone())),
+        "request_answered" if text("/kind") == "approval" && text("/decision") != "withdrawn" => {
+            steps.push(SentStep::Decision(event.clone()))
+        }
         "orchestrated" if flag("accepted") => steps.push(SentStep::Plan(event.clone())),
         _ => {}
     }

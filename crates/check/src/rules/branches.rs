@@ -155,7 +155,9 @@ fn check_names(model: &SemanticModel<'_>, branches: &Branches<'_>, findings: &Fi
             if let Some(other) = earlier.iter().find(conflicts).and_then(|other| by.get(other)) {
                 let line = model.file.line(other.span.start);
                 let message = msg!("two branches that run at the same time set `{}`", shortened(name));
-                let help = msg!("line {line} sets it, too: use two names, or let one branch follow the other with `depends_on`");
+                let help = msg!(
+                    "line {line} sets it, too: use two names, or let one branch follow the other with `depends_on`"
+                );
                 findings.report(Diagnostic::error(CONFLICT, message, model.file, definition.span).with_help(help));
             }
             earlier.push(*branch);
@@ -175,7 +177,8 @@ fn check_names(model: &SemanticModel<'_>, branches: &Branches<'_>, findings: &Fi
             if used.optional || known_outside || by.keys().any(is_seen) {
                 continue;
             }
-            let message: Message = msg!("`{}` has no value in this branch: only another branch sets it", shortened(&used.name));
+            let message: Message =
+                msg!("`{}` has no value in this branch: only another branch sets it", shortened(&used.name));
             let help = "branches do not see what others set until all have ended; `depends_on` lets this branch follow the other one";
             let diagnostic = Diagnostic::error(UNKNOWN, message, model.file, used.place.span(model.file));
             findings.report(diagnostic.with_help(help));
