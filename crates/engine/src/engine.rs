@@ -196,7 +196,9 @@ impl Engine {
         let selected =
             select_models(&self.project, &self.environment, &self.shared, requested, program.model.as_deref())?;
         let settings = RunSettings { model: selected.requested, ..settings };
-        let mut notices = selected.notices;
+        // A state file asks a model only through its skills.
+        let asks_models = !is_state_file || !program.skills.is_empty();
+        let mut notices = if asks_models { selected.notices } else { vec![] };
         notices.extend(unnamed_scheme);
         let clock = self.clock(request.clock.as_deref())?;
         let (observer, state_file) = match is_state_file {

@@ -194,7 +194,9 @@ fn read_word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteT
         (Some(text), _) => msg!("write `{text}`"),
         (None, Some(near)) => msg!("did you mean `{near}`?"),
         (None, None) if is_id(text) => {
-            msg!("if it is the id of a topic, a phase or an action, write `{{ goto: {text} }}`; other routes are {listed}")
+            msg!(
+                "if it is the id of a topic, a phase or an action, write `{{ goto: {text} }}`; other routes are {listed}"
+            )
         }
         (None, None) => msg!("valid routes are {listed}, `{{ goto: … }}`, `{{ insert: …, then: … }}`"),
     };

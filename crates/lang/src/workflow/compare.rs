@@ -246,8 +246,13 @@ mod tests {
         let approved =
             json!({ "id": "ok", "type": "approval", "status": "completed", "result": { "by": "Li", "comment": "go" } });
         let decision = edited("/steps/1", approved).unwrap().decision.unwrap();
-        let expected =
-            FileDecision { step: "ok".into(), request: "r7".into(), is_approved: true, by: Some("Li".into()), comment: Some("go".into()) };
+        let expected = FileDecision {
+            step: "ok".into(),
+            request: "r7".into(),
+            is_approved: true,
+            by: Some("Li".into()),
+            comment: Some("go".into()),
+        };
         assert_eq!(decision, expected);
         let failed = json!({ "id": "ok", "type": "approval", "status": "failed" });
         assert!(!edited("/steps/1", failed).unwrap().decision.unwrap().is_approved);

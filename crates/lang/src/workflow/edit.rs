@@ -232,6 +232,9 @@ impl FieldWriter<'_> {
 
     /// A value as JSON, which is YAML; on several lines if the mapping has one field in each line.
     fn rendered(&self, value: &Value) -> String {
+        if let Some(text) = value.as_str().filter(|text| !self.is_json() && is_plain(text)) {
+            return text.to_owned();
+        }
         if !self.is_flow() || !(value.is_object() || value.is_array()) {
             return spaced(value);
         }
@@ -316,7 +319,7 @@ mod tests {
             ),
             ("id: a\n  status: 'pending'", 2, "status", &done, "id: a\n  status: 'completed'"),
             ("id: a\n  status:", 2, "status", &done, "id: a\n  status: completed"),
-            ("id: a # first", 2, "status", &done, "id: a # first\n  status: \"completed\""),
+            ("id: a # first", 2, "status", &done, "id: a # first\n  status: completed"),
             ("id: a", 2, "result", &result, "id: a\n  result: {\"exit_code\": 0, \"stdout\": \"a: b\\n\"}"),
             (
                 "id: a\n  result:\n    x: 1\n    y: 2\n  z: 3",
@@ -330,10 +333,10 @@ mod tests {
                 2,
                 "status",
                 &done,
-                "id: a\n  text: |\n    two\n    lines\n  status: \"completed\"",
+                "id: a\n  text: |\n    two\n    lines\n  status: completed",
             ),
-            ("{id: a}", 2, "status", &done, "{id: a, status: \"completed\"}"),
-            ("id: a\r\n  x: 1", 2, "status", &done, "id: a\r\n  x: 1\r\n  status: \"completed\""),
+            ("{id: a}", 2, "status", &done, "{id: a, status: completed}"),
+            ("id: a\r\n  x: 1", 2, "status", &done, "id: a\r\n  x: 1\r\n  status: completed"),
             ("id: a\n  status: completed", 2, "status", &done, "unchanged"),
             ("id: a\n  status: &s pending\n  x: *s", 2, "status", &done, "uneditable"),
             ("id: &s a\n  status: *s", 2, "status", &done, "uneditable"),
@@ -352,7 +355,7 @@ mod tests {
         assert_eq!(set(task, 2, MappingPath::SubTask("b"), "status", &done, &[]), task.replace("pending", "completed"));
         assert_eq!(
             set(task, 2, MappingPath::SubTask("a"), "status", &done, &[]),
-            task.replace("- id: a", "- id: a\n      status: \"completed\"")
+            task.replace("- id: a", "- id: a\n      status: completed")
         );
         assert_eq!(set(task, 2, MappingPath::SubTask("3"), "x", &json!(1), &[]), task.replace("3}", "3, x: 1}"));
         assert_eq!(set(task, 2, MappingPath::SubTask("c"), "status", &done, &[]), "uneditable");

@@ -46,6 +46,11 @@ pub fn apply_event(text: &mut StateText, event: &Value) -> Result<bool, StateTex
         ("skipped", Some(_)) => writer.skipped()?,
         ("effect_started", Some(_)) => writer.resumed()?,
         ("request_opened", Some(_)) => writer.waits(field("kind"))?,
+        ("waiting", step) if field("for") != "approval" && field("for") != "time" => match step {
+            Some(_) => writer.waits("")?,
+            None => writer.top_status("waiting")?,
+        },
+        ("message", None) if field("role") == "user" => writer.top_status("running")?,
         ("request_answered", _) => writer.top_status("running")?,
         ("outcome", Some(_)) => writer.ended(event)?,
         ("variable_set", _) if field("name") != APPROVAL && field("scope") == "session" => {

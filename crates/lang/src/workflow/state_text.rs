@@ -274,8 +274,8 @@ variables:
             .replace("status: pending # soon", "status: completed # soon\n    completed_at: \"2026-01-01T00:00:00Z\"")
             .replace("{id: b, status: pending}", "{id: b, status: running}")
             .replace("- id: p1\n        status: pending", "- id: p1\n        status: failed")
-            .replace("status: pending\nsteps", "status: running\ncurrent_step: \"b\"\nsteps")
-            .replace("  n: 1 # count\n", "  n: 2 # count\n  m: \"x\"\n");
+            .replace("status: pending\nsteps", "status: running\ncurrent_step: b\nsteps")
+            .replace("  n: 1 # count\n", "  n: 2 # count\n  m: x\n");
         assert_eq!(text.text(), expected);
         assert_eq!(text.get("p1", "status"), Some(json!("failed")));
         assert_eq!(text.step_of("p1"), Some("p"));

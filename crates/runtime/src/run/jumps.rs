@@ -37,7 +37,8 @@ impl Session {
             return Ok(());
         }
         // The topic was not entered, a plan removed the action, or a route of an inserted action was written for another topic.
-        let message = msg!("`{target}` is not an action of the current topic, so the session continues with the next one");
+        let message =
+            msg!("`{target}` is not an action of the current topic, so the session continues with the next one");
         let place = self.place_of(key);
         draft.event(&place, Event::Error { code: "goto-out-of-reach", message, help: None });
         if self.is_container(key) {
