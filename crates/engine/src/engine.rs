@@ -311,7 +311,8 @@ impl Engine {
         if let Some(replayed) = &selected.replayed {
             replayed.resume(self.store.as_ref(), id).await?;
         }
-        let mut notices = selected.notices;
+        let asks_models = settings.state_file.is_none() || !program.skills.is_empty();
+        let mut notices = if asks_models { selected.notices } else { vec![] };
         let clock = self.clock(settings.clock.as_deref())?;
         let keeper = keeper_of(&self.store, project, (id, &settings), request.state_file, &pinned.script, &observer);
         let (observer, state_file) = keeper.await?.map_or((observer, None), observed);

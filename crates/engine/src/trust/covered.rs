@@ -14,8 +14,9 @@ use crate::discovery::walk::{GENERATED_FOLDERS, MAX_WALK_DEPTH, MAX_WALK_ENTRIES
 use crate::files::read_bounded;
 use crate::project::{CONFIG_FILE, absolute};
 use crate::trust::FileHashes;
-use crate::trust::document_hash::{SEARCHED_BYTES, document_hash, may_be_state_file};
+use crate::trust::document_hash::{SEARCHED_BYTES, document_hash};
 use crate::trust::named_files::named_by_script;
+use bcc_lang::source::text::may_be_state_file;
 use bcc_runtime::program::custom::CustomBody;
 
 /// The number of covered files of one project.

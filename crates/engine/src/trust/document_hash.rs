@@ -4,21 +4,13 @@ use std::sync::Arc;
 
 use bcc_lang::script::read::is_workflow;
 use bcc_lang::source::compose::parse;
-use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::text::{SourceFile, may_be_state_file};
 use bcc_lang::workflow::compare::plan;
 
 use crate::pin::sha256;
 
-/// The key that every state file contains.
-const KEY: &[u8] = b"workflow_id";
-
-/// The number of bytes at the start of a JSON file in which the key is searched.
-pub(crate) const SEARCHED_BYTES: u64 = 64 * 1024;
-
-/// Whether the bytes may be those of a state file.
-pub(crate) fn may_be_state_file(bytes: &[u8]) -> bool {
-    bytes.windows(KEY.len()).any(|window| window == KEY)
-}
+/// The number of bytes at the start of a JSON file in which the key of state files is searched.
+pub(crate) const SEARCHED_BYTES: u64 = 4096;
 
 pub(crate) fn document_hash(bytes: &[u8]) -> String {
     let text = std::str::from_utf8(bytes).ok().filter(|_| may_be_state_file(bytes));

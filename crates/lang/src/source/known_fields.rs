@@ -15,7 +15,7 @@ const EITHER: &str = "define";
 
 /// Fields with other values.
 const OTHERS: &str = "\
-    actions|ai|auto_debug|branch_failed|branches|budget|cases|chapter_number|condition|config|declare|delivery|depends_on|dialogue|else|\
+    actions|ai|auto_debug|branch_failed|branches|budget|cases|on_failure|sub_tasks|completed_at|started_at|current_step|chapter_number|condition|config|declare|delivery|depends_on|dialogue|else|\
     exit_code|exit_criteria|exit_criteria_met|exit_reason|expect|finished_thinking|for_each|global_goal|goto|history|\
     idle_timeout|include_progress|input_variables|inputs|insert|is_chapter|is_section|is_step|\
     keep_debug_button_visible|max_actions|max_backoff|max_behaviors|max_bytes|max_parallel|max_retry_count|max_rounds_reached|\

@@ -18,11 +18,29 @@ use crate::workflow::fields::{FILE_FIELDS, STEP_FIELDS, report_near_misses};
 use crate::workflow::order::check_dependencies;
 use crate::workflow::state_file::{OnStepFailure, StateCase, StateFile, StateStep};
 use crate::workflow::status::{StepStatus, StepType, WORKFLOW_STATUSES};
-use crate::workflow::targets::check_targets;
+use crate::workflow::targets::{check_targets, drop_unknown};
 
 /// Reads a state file. What could be read is returned, so that it can be checked further; `None` if its parts cannot be told apart: ids
 /// are missing or invalid, or used twice.
 pub fn state_file(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Option<StateFile> {
+    let found = Findings::new();
+    let state = read_checked(file, root, &found);
+    findings.extend(found.into_vec().into_iter().map(with_quotes));
+    state
+}
+
+/// The diagnostic with fixes that keep double quotes, which JSON needs.
+fn with_quotes(mut diagnostic: Diagnostic) -> Diagnostic {
+    let file = Arc::clone(&diagnostic.file);
+    for edit in diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits) {
+        if file.slice(edit.span).starts_with('"') && !edit.text.starts_with(['"', '[', '{']) {
+            edit.text = serde_json::Value::from(edit.text.as_str()).to_string();
+        }
+    }
+    diagnostic
+}
+
+fn read_checked(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Option<StateFile> {
     let fields = Fields::of(root, "the state file", file, findings)?;
     let sound = Cell::new(true);
     let errors = findings.errors();
@@ -44,7 +62,7 @@ pub fn state_file(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) 
         items.iter().filter_map(|item| step(item, StepLevel::Step, file, findings, &sound)).collect();
     report_near_misses(&fields, &FILE_FIELDS);
     drop(fields);
-    let state = StateFile {
+    let mut state = StateFile {
         file: Arc::clone(file),
         id: workflow_id,
         kind,
@@ -58,6 +76,7 @@ pub fn state_file(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) 
         return None;
     }
     check_targets(&state, findings);
+    drop_unknown(&mut state);
     check_dependencies(&state, findings);
     check_circles(&state, findings);
     Some(state)
