@@ -48,6 +48,7 @@ pub mod script_report;
 pub mod session_report;
 pub mod sessions;
 pub mod signals;
+pub mod state_file;
 pub mod store;
 pub mod stored_session;
 pub mod table;

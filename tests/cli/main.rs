@@ -50,6 +50,7 @@ mod trust;
 mod validate;
 mod validate_folders;
 mod watch;
+mod workflows;
 
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/behaving.rs"]

@@ -12,6 +12,7 @@ use crate::semantic_model::SemanticModel;
 use bcc_lang::script::route_parser::{RouteTarget, WrittenRoute};
 use bcc_lang::script::script::{Script, WrittenTopic};
 use bcc_lang::source::span::Span;
+use bcc_lang::workflow::state_file::END;
 
 /// The control flow graph of a document, built on first use.
 pub fn graph<'f>(model: &'f SemanticModel<'_>) -> &'f ControlFlowGraph {
@@ -210,7 +211,8 @@ impl EdgeBuilder<'_, '_> {
             self.add_plain_edge(before, after);
         }
         for (id, span) in self.gotos.remove(&number).unwrap_or_default() {
-            for to in self.jump_targets(number, id).unwrap_or_else(|| vec![exit]) {
+            let elsewhere = if id == END { self.node_after(action, &RouteTarget::End) } else { exit };
+            for to in self.jump_targets(number, id).unwrap_or_else(|| vec![elsewhere]) {
                 self.add_edge(act, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: Some(span) });
             }
         }

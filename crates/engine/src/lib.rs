@@ -44,6 +44,7 @@ pub mod retry;
 pub mod script_names;
 pub mod settings;
 pub mod shell;
+pub mod state_file;
 pub mod store_access;
 pub mod taken_back;
 pub mod trust;

@@ -14,6 +14,7 @@ use crate::script::step_options::StepOptions;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::YamlNode;
+use crate::workflow::start::EarlierProgress;
 
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -39,6 +40,8 @@ pub struct Script {
     pub triggers: Vec<WrittenTrigger>,
     pub skills: Vec<SkillItem>,
     pub phases: Vec<WrittenPhase>,
+    /// For a state file, what ran before.
+    pub earlier: EarlierProgress,
 }
 
 impl Script {

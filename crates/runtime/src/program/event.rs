@@ -464,6 +464,14 @@ pub trait Observer: Send + Sync {
         let _ = committed;
     }
 
+    /// All events of a commit were received. With an error, the session does not take another turn in this process.
+    ///
+    /// # Errors
+    /// Why the session must not go on: for example, its state file cannot be written.
+    fn commit_ended(&self) -> Result<(), Message> {
+        Ok(())
+    }
+
     /// A fragment of a message was received.
     fn delta(&self, delta: &Delta<'_>) {
         let _ = delta;

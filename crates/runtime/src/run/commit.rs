@@ -150,5 +150,8 @@ impl Session {
             let committed = Committed { seq: row.seq, at: &row.at, place, event, line };
             self.services.observer.committed(&committed);
         }
+        if let Err(reason) = self.services.observer.commit_ended() {
+            self.halted = Some(reason);
+        }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod compensations;
 pub mod decisions;
 pub mod draft;
 mod dropped_turns;
+mod earlier;
 pub mod effects;
 pub mod elements;
 pub mod ending;

@@ -90,6 +90,8 @@ pub struct Session {
     pub(crate) counted_until_ms: u64,
     /// Whether this state may differ from the stored one.
     pub(crate) commit_pending: bool,
+    /// Why an observer lets the session take no other turn in this process.
+    pub(crate) halted: Option<Message>,
     /// The script and the model, as named in events.
     pub(crate) script: String,
     pub(crate) model: String,

@@ -86,6 +86,7 @@ impl Session {
             pending: None,
             masker: Masker::default(),
             commit_pending: false,
+            halted: None,
             script,
             model,
             _lock: lock,

@@ -207,7 +207,8 @@ impl Session {
     ) -> Result<(), SessionFailure> {
         place.path = public_path(&key);
         let path = place.path.clone();
-        self.enter(key, FrameTarget::Topic, (Scope::Topic, path, &topic.declarations), draft)?;
+        self.enter(key.clone(), FrameTarget::Topic, (Scope::Topic, path, &topic.declarations), draft)?;
+        self.start_at_step(topic, &key);
         draft.event(&place, Event::TopicEntered { name: topic.name.clone() });
         Ok(())
     }
@@ -221,6 +222,10 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let key = child(container, &step.id);
+        if self.passes_over(program, step, &key, draft) {
+            self.next_child(container);
+            return Ok(());
+        }
         let error = match self.is_skipped(program, step, &key, draft) {
             Ok(true) => {
                 self.next_child(container);
@@ -235,7 +240,12 @@ impl Session {
         let open = open.filter_map(|above| self.frames.get(above)).map(|frame| frame.calls).max().unwrap_or(0);
         let calls = u32::try_from(calls).unwrap_or(u32::MAX).max(open);
         self.frames.put(key.clone(), Frame { at: FrameTarget::Action, calls, ..Frame::default() });
-        self.action_started(program, step, &key, error, draft)
+        let is_entered = error.is_none();
+        self.action_started(program, step, &key, error, draft)?;
+        if is_entered {
+            self.open_earlier_effect(program, step, &key, draft);
+        }
+        Ok(())
     }
 
     /// Restarts an action that has a frame. A condition that could not be evaluated is evaluated again.

@@ -54,6 +54,9 @@ impl Session {
     pub async fn advance(&mut self) -> Result<SessionPause, RunError> {
         loop {
             self.commit_results().await?;
+            if let Some(reason) = self.halted.take() {
+                return Err(RunError::Halted(reason));
+            }
             match self.status {
                 SessionStatus::Running => self.one_turn().await?,
                 SessionStatus::WaitingInput => return Ok(SessionPause::Waiting),
@@ -378,7 +381,7 @@ impl Session {
         let reason = outcome.exit_reason.map_or("exit_criteria_met", |reason| reason.name());
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
         let from = place.action_id.clone().unwrap_or_default();
-        let target = RouteTarget::Goto(target);
+        let target = if program.ends_at(&target) { RouteTarget::End } else { RouteTarget::Goto(target) };
         draft.event(place, Event::RouteTaken { reason, route: target.to_string(), from, why, table: None });
         self.continue_at(program, key, &target, true, draft)?;
         self.settled(draft)

@@ -50,6 +50,9 @@ impl Action for CommandAction {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let progress: Progress = turn.state()?;
+        if matches!(self.line, CommandLine::Simulated) {
+            return self.simulate(turn);
+        }
         if turn.effect.is_none()
             && let Some(failure) = self.prepare(turn, progress).await?
         {
@@ -77,6 +80,7 @@ impl CommandAction {
         let summary = match &self.line {
             CommandLine::Program(program, _) => msg!("`{action}`: runs {program}"),
             CommandLine::Shell(_) => msg!("`{action}`: runs a shell command"),
+            CommandLine::Simulated => msg!("`{action}`: runs nothing"),
         };
         EffectAnnouncement { kind: COMMAND, summary }
     }
@@ -119,6 +123,7 @@ impl CommandAction {
         let names = turn.names(1);
         let text = |text: &Text| turn.exact_text(text, &names);
         let line = match &self.line {
+            CommandLine::Simulated => vec![],
             CommandLine::Shell(script) => vec![self.line.program().to_owned(), "-c".to_owned(), script.clone()],
             CommandLine::Program(program, arguments) => {
                 let arguments = arguments.iter().map(text);
@@ -132,6 +137,44 @@ impl CommandAction {
             environment: environment.collect::<Result<_, ActionError>>()?,
             input: self.input.as_ref().map(text).transpose()?.unwrap_or_default(),
         })
+    }
+
+    /// Ends a command that names no program with its simulated result. Nothing happens outside the session.
+    fn simulate(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        if let Some(requires) = &self.requires
+            && !turn.holds(requires)?
+        {
+            return Ok(failed_flow(turn, &msg!("`requires` is not true: `{}`", requires.source())));
+        }
+        let Some(result) = &self.simulated else {
+            return Ok(failed_flow(turn, &Message::word("`simulate` has no result")));
+        };
+        let action = turn.place.action_id.as_deref().unwrap_or_default();
+        let (reason, failure) = match result.ended {
+            ProcessEnd::Code(code) if self.is_ok(code) => (ExitReason::ExitCriteriaMet, None),
+            ProcessEnd::Code(code) => {
+                (ExitReason::Failed, Some(msg!("the command of `{action}` ended with exit code {code}")))
+            }
+            ProcessEnd::Signal(signal) => {
+                (ExitReason::Failed, Some(msg!("the command of `{action}` was terminated by signal {signal}")))
+            }
+            ProcessEnd::TimedOut => {
+                (ExitReason::TimedOut, Some(msg!("the simulated command of `{action}` took too long")))
+            }
+        };
+        let is_sensitive = self.outputs.iter().any(|(ours, _)| turn.is_sensitive(ours));
+        let (mut metadata, texts) = metadata(result, is_sensitive, turn.masker);
+        turn.work().texts.extend(texts);
+        metadata.insert("simulated".into(), true.into());
+        let outcome = match &failure {
+            Some(failure) => failed(turn, reason, failure, metadata),
+            None => {
+                metadata.insert("success".into(), true.into());
+                Outcome { metadata, ..Outcome::done(reason) }
+            }
+        };
+        let extracted_variables = set_outputs(turn, &self.outputs, &values(result))?;
+        Ok(Flow::done(Outcome { extracted_variables, ..outcome }))
     }
 
     /// Runs the program in the turn in which its effect is due, and closes the effect.
