@@ -12,6 +12,7 @@ use crate::cli::report::note;
 use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
 use crate::cli::stored_session::{StoredSessionArgs, StoredSessions};
+use bcc_engine::engine::OpenedSession;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::find_session;
@@ -50,7 +51,8 @@ pub async fn cancel(options: CancelArgs, environment: Environment) -> Result<Exi
     let sessions = StoredSessions::open(&options.stored, &environment)?;
     let id = find_session(sessions.engine.store().as_ref(), &options.id).await?;
     let errors = Arc::new(CleanupErrors::default());
-    let mut session = sessions.session(&id, Arc::<CleanupErrors>::clone(&errors)).await?.session;
+    let opened = sessions.session(&id, Arc::<CleanupErrors>::clone(&errors)).await?;
+    let OpenedSession { mut session, state_file, .. } = opened;
     let mut signals = Signals::new(msg!("\ninterrupted; nothing is lost"))?;
     session.cancel(options.comment, !options.no_compensate).await?;
     if !session.status().is_final() {
@@ -74,6 +76,7 @@ pub async fn cancel(options: CancelArgs, environment: Environment) -> Result<Exi
         ),
     };
     print_translated(&message)?;
-    let reported = !status.is_final() || write_report_of(&session, sessions.engine.store().as_ref()).await;
+    let reported =
+        !status.is_final() || write_report_of(&session, sessions.engine.store().as_ref(), state_file.as_deref()).await;
     Ok(if reported && status == SessionStatus::Cancelled && errors.is_empty() { Exit::Done } else { Exit::Failed })
 }

@@ -18,6 +18,7 @@ use crate::cli::signals::Signals;
 use crate::cli::state_file::{self, WatchedFile};
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
+use bcc_engine::state_file::keeper::StateFileKeeper;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::Store;
@@ -80,7 +81,7 @@ pub async fn drive(
         match pause {
             SessionPause::Waiting => {}
             SessionPause::Completed => {
-                let reported = write_report_of(&session, store).await;
+                let reported = write_report_of(&session, store, keeper(watched.as_ref())).await;
                 if front == FrontEnd::Terminal {
                     front.note(&msg!("── session {} is complete ──", session.id));
                 }
@@ -88,11 +89,11 @@ pub async fn drive(
                 return Ok(if reported { Exit::Done } else { Exit::Failed });
             }
             SessionPause::Cancelled => {
-                write_report_of(&session, store).await;
+                write_report_of(&session, store, keeper(watched.as_ref())).await;
                 return Ok(Exit::Ended);
             }
             SessionPause::Failed => {
-                write_report_of(&session, store).await;
+                write_report_of(&session, store, keeper(watched.as_ref())).await;
                 front.report_unread(source.unread().await);
                 return Ok(Exit::Failed);
             }
@@ -278,3 +279,7 @@ impl ResumeHint {
 
 /// The subcommand that resumes a session.
 const RESUME: &str = "resume";
+
+fn keeper(watched: Option<&WatchedFile>) -> Option<&StateFileKeeper> {
+    watched.map(|watched| watched.keeper.as_ref())
+}

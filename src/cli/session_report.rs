@@ -1,6 +1,7 @@
 //! `report`: writes a report about a session, to standard output or to a file.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bcc_lang::message::msg;
 use bcc_lang::script::report::ReportFormat;
@@ -11,14 +12,17 @@ use crate::cli::language::chosen;
 use crate::cli::output_form::{OutputForm, check_output};
 use crate::cli::print::{print, print_json_text, save};
 use crate::cli::sessions::{Access, StoreArgs, open_existing};
+use crate::cli::stored_session::{StoredSessionArgs, StoredSessions};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::find_session;
 use bcc_engine::report::write::report_text;
+use bcc_engine::state_file::open::newest_session_of_file;
+use bcc_store::contract::Store;
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Session id, or its beginning if that is unique
+    /// Session id, or its beginning if that is unique; or a workflow state file, for its newest session
     pub session: String,
     /// Format [default: from the extension of --out, otherwise md]
     #[arg(long, value_enum)]
@@ -58,8 +62,14 @@ pub async fn session_report(options: ReportArgs, environment: Environment) -> Re
     if let Some(path) = options.out.as_deref() {
         check_output(path, OutputForm::Report(format), options.force)?;
     }
-    let store = open_existing(&options.store, &environment, Access::Read)?;
-    let id = find_session(store.as_ref(), &options.session).await?;
+    let (store, id) = match Path::new(&options.session) {
+        file if file.is_file() => of_state_file(file, &options.store, &environment).await?,
+        _ => {
+            let store = open_existing(&options.store, &environment, Access::Read)?;
+            let id = find_session(store.as_ref(), &options.session).await?;
+            (store, id)
+        }
+    };
     let text = report_text(store.as_ref(), &id, format, chosen()).await?;
     match options.out.as_deref() {
         Some(path) => save(path, text.as_bytes())?,
@@ -70,7 +80,7 @@ pub async fn session_report(options: ReportArgs, environment: Environment) -> Re
 }
 
 /// Refuses a directory, and a link to a file: it may lead anywhere.
-fn check_target(path: &Path) -> Result<(), EngineError> {
+pub fn check_target(path: &Path) -> Result<(), EngineError> {
     let shown = path.display();
     if path.is_dir() {
         return Err(EngineError::usage(msg!("{shown} is a directory, but the report is a single file"))
@@ -82,4 +92,20 @@ fn check_target(path: &Path) -> Result<(), EngineError> {
             .with_help("nothing was written; specify the file itself"));
     }
     Ok(())
+}
+
+/// The store of the project of a state file, and the newest session that carries the file.
+async fn of_state_file(
+    file: &Path,
+    store: &StoreArgs,
+    environment: &Environment,
+) -> Result<(Arc<dyn Store>, String), EngineError> {
+    let stored = StoredSessionArgs { project: None, trust: false, store: store.clone() };
+    let sessions = StoredSessions::open_for(file, &stored, environment)?;
+    let shown = file.display();
+    match newest_session_of_file(&sessions.engine, file).await? {
+        Some(row) => Ok((Arc::clone(sessions.engine.store()), row.id)),
+        None => Err(EngineError::usage(msg!("no session of the store carries the file {shown}"))
+            .with_help(msg!("`bcc-script run {shown}` runs it, if it is a workflow state file"))),
+    }
 }

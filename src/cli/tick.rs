@@ -15,6 +15,7 @@ use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
 use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
 use bcc_engine::clock::{now, stamp};
+use bcc_engine::engine::OpenedSession;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::render::visible::{visible_json, visible_line};
@@ -80,8 +81,8 @@ pub async fn tick(options: TickArgs, environment: Environment) -> Result<Exit, E
 
 /// Returns the new status, and whether the report of a session that has ended was written, if its script names one.
 async fn go_on(sessions: &StoredSessions, id: &str) -> Result<(SessionStatus, bool), EngineError> {
-    let mut session = sessions.session(id, Arc::new(Silent)).await?.session;
+    let OpenedSession { mut session, state_file, .. } = sessions.session(id, Arc::new(Silent)).await?;
     session.advance().await?;
-    let reported = write_report_of(&session, sessions.engine.store().as_ref()).await;
+    let reported = write_report_of(&session, sessions.engine.store().as_ref(), state_file.as_deref()).await;
     Ok((session.status(), reported))
 }

@@ -4,7 +4,6 @@ use bcc_lang::message::ToMessage;
 use bcc_lang::message::language::Language;
 use bcc_lang::message::msg;
 use bcc_lang::script::report::{ReportFile, ReportFormat};
-use bcc_lang::source::span::{Span, Spanned};
 use bcc_runtime::effects::files::WriteMode;
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::run::session::Session;
@@ -79,10 +78,4 @@ pub async fn write_report_file(
             None => failed,
         }
     })
-}
-
-/// The report of a workflow whose type is `software_deployment`.
-pub fn deployment_report() -> ReportFile {
-    let out = Spanned { value: "deployment_report.md".to_owned(), span: Span::default() };
-    ReportFile { format: ReportFormat::Markdown, out }
 }
