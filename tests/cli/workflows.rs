@@ -69,10 +69,8 @@ fn log(home: &Home) -> Vec<String> {
 
 /// The statuses of the sessions, newest first.
 fn sessions(home: &Home) -> Vec<String> {
-    let listed = home.finish(["sessions", "list", "--json"], "");
-    let rows: Value = serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("{listed:?}"));
-    let rows = rows.as_array().cloned().unwrap_or_default();
-    rows.iter().map(|row| row["status"].as_str().unwrap().to_owned()).collect()
+    let listed = home.finish(["sessions", "list"], "");
+    listed.out.lines().filter_map(|line| line.split('\t').nth(1)).map(str::to_owned).collect()
 }
 
 fn code(finished: &Finished, expected: i32) {
@@ -228,7 +226,7 @@ fn an_edit_that_contradicts_the_run_is_refused_and_the_file_stays() {
         let mine = edit(&home, change);
         let finished = running.finish();
         code(&finished, 1);
-        assert!(finished.stderr.contains(message), "{finished:?}");
+        assert!(finished.err.contains(message), "{finished:?}");
         assert_eq!(text(&home), mine);
     }
 }
@@ -255,7 +253,7 @@ fn a_changed_plan_goes_on_in_a_new_session_and_nothing_runs_twice() {
     });
     let finished = home.finish(RUN, "");
     code(&finished, 3);
-    assert!(finished.stderr.contains("is cancelled, because the file was edited"), "{finished:?}");
+    assert!(finished.err.contains("is cancelled, because the file was edited"), "{finished:?}");
     assert_eq!(
         (log(&home), sessions(&home)),
         (vec!["a".to_owned(); 2], vec!["waiting_approval".to_owned(), "cancelled".to_owned()])
@@ -308,7 +306,7 @@ fn two_processes_do_not_run_one_file() {
     running.event_of("waiting");
     let second = home.finish(RUN, "");
     code(&second, 1);
-    assert!(second.stderr.contains("is in use by pid"), "{second:?}");
+    assert!(second.err.contains("is in use by pid"), "{second:?}");
     edit(&home, |file| step(file, "ok")["status"] = "completed".into());
     code(&running.finish(), 0);
 }
@@ -334,7 +332,7 @@ fn commands_need_the_permission_of_the_project() {
     let before = text(&home);
     let finished = home.finish(RUN, "");
     code(&finished, 2);
-    assert!(finished.stderr.contains("needs `command:sh`"), "{finished:?}");
+    assert!(finished.err.contains("needs `command:sh`"), "{finished:?}");
     assert_eq!(text(&home), before);
 }
 
@@ -347,6 +345,6 @@ fn progress_does_not_end_the_trust_in_a_project_but_other_commands_do() {
     edit(&home, |file| *step(file, "c") = logged("d"));
     let finished = home.finish(["run", "w.json"], "");
     code(&finished, 2);
-    assert!(finished.stderr.contains("changed: `w.json`"), "{finished:?}");
+    assert!(finished.err.contains("changed: `w.json`"), "{finished:?}");
     assert_eq!(log(&home), ["a"]);
 }

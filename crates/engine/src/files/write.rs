@@ -94,6 +94,14 @@ impl FileReplacement {
         Ok(Self { target })
     }
 
+    /// Makes what was written durable, so that [`FileReplacement::finish`] takes little time.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        match &self.target {
+            Target::Direct(_) => Ok(()),
+            Target::Replacement { temporary, .. } => temporary.file().sync_all(),
+        }
+    }
+
     /// Puts the new contents in place.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.flush()?;

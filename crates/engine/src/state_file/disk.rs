@@ -70,15 +70,19 @@ pub(crate) fn read(path: &Path) -> Result<ReadStateFile, Message> {
     Ok(ReadStateFile { text, value, source })
 }
 
-/// Replaces the file, all or nothing.
+/// Replaces the file, all or nothing. `known` is the file that may be replaced.
 ///
 /// # Errors
-/// Those of the operating system; the file is then unchanged.
-pub(crate) fn write(path: &Path, text: &StateText) -> io::Result<FileStamp> {
+/// Those of the operating system, and if somebody else changed the file in the meantime; it is then left as it is.
+pub(crate) fn write(path: &Path, text: &StateText, known: Option<FileStamp>) -> io::Result<FileStamp> {
     let mut bytes = Vec::new();
     text.write_to(&mut bytes)?;
     let mut replacement = FileReplacement::start(path)?;
     io::Write::write_all(&mut replacement, &bytes)?;
+    replacement.sync()?;
+    if known.is_some() && known != Some(FileStamp::of(path)?) {
+        return Err(io::Error::other("somebody else changed it at the same time; run it again"));
+    }
     replacement.finish()?;
     FileStamp::of(path)
 }

@@ -12,7 +12,8 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare};
 use bcc_lang::workflow::progress::{apply_event, note_waiting};
 use bcc_lang::workflow::state_text::StateText;
-use bcc_runtime::program::event::{Committed, Delta, Observer};
+use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
+use bcc_runtime::program::location::EventLocation;
 use serde_json::Value;
 
 use crate::state_file::disk::{FileStamp, read, write};
@@ -37,7 +38,7 @@ struct KeeperState {
     /// The file when it was last read or written here; none if it must be written.
     stamp: Option<FileStamp>,
     /// The events of the commit that is being made.
-    events: Vec<Value>,
+    events: Vec<HeldEvent>,
     waiting: WaitingSteps,
     /// A decision that was found in the file.
     decision: Option<FileDecision>,
@@ -45,6 +46,15 @@ struct KeeperState {
     is_replanned: bool,
     /// Why this process must not go on.
     failure: Option<Message>,
+}
+
+/// An event of the commit that is being made.
+struct HeldEvent {
+    seq: u64,
+    at: String,
+    place: EventLocation,
+    event: Event,
+    line: String,
 }
 
 /// What is found in a file while the session waits.
@@ -135,10 +145,10 @@ pub(crate) fn observed(keeper: StateFileKeeper) -> (Arc<dyn Observer>, Option<Ar
 
 impl Observer for StateFileKeeper {
     fn committed(&self, committed: &Committed<'_>) {
-        self.inner.committed(committed);
-        if let Ok(event) = serde_json::from_str(committed.line) {
-            self.state.lock().unwrap_or_else(PoisonError::into_inner).events.push(event);
-        }
+        let Committed { seq, at, place, event, line } = *committed;
+        let (at, line) = (at.to_owned(), line.to_owned());
+        let held = HeldEvent { seq, at, place: place.clone(), event: event.clone(), line };
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).events.push(held);
     }
 
     fn delta(&self, delta: &Delta<'_>) {
@@ -146,16 +156,23 @@ impl Observer for StateFileKeeper {
     }
 
     fn commit_ended(&self) -> Result<(), Message> {
+        let (events, failure) = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let events = std::mem::take(&mut state.events);
+            state.commit_ended(&self.path, &events);
+            (events, state.failure.clone())
+        };
+        // Whoever learns of an event finds it in the file.
+        for HeldEvent { seq, at, place, event, line } in &events {
+            self.inner.committed(&Committed { seq: *seq, at, place, event, line });
+        }
         self.inner.commit_ended()?;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.commit_ended(&self.path);
-        state.failure.clone().map_or(Ok(()), Err)
+        failure.map_or(Ok(()), Err)
     }
 }
 
 impl KeeperState {
-    fn commit_ended(&mut self, path: &Path) {
-        let events = std::mem::take(&mut self.events);
+    fn commit_ended(&mut self, path: &Path, events: &[HeldEvent]) {
         if self.failure.is_some() {
             return;
         }
@@ -164,12 +181,16 @@ impl KeeperState {
             return;
         }
         let mut is_changed = self.stamp.is_none();
-        for event in &events {
-            match apply_event(&mut self.text, event) {
+        for held in events {
+            let event: Value = match serde_json::from_str(&held.line) {
+                Ok(event) => event,
+                Err(error) => return self.fail_to_write(path, &error.to_message()),
+            };
+            match apply_event(&mut self.text, &event) {
                 Ok(changed) => is_changed |= changed,
                 Err(error) => return self.fail_to_write(path, &error.to_message()),
             }
-            note_waiting(&mut self.waiting, event);
+            note_waiting(&mut self.waiting, &event);
         }
         if self.is_replanned {
             is_changed |= self.text.set_running_to_pending();
@@ -177,7 +198,7 @@ impl KeeperState {
         if !is_changed {
             return;
         }
-        match write(path, &self.text) {
+        match write(path, &self.text, self.stamp) {
             Ok(stamp) => self.stamp = Some(stamp),
             Err(error) => self.fail_to_write(path, &error.to_message()),
         }

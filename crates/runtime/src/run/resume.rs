@@ -131,6 +131,9 @@ impl Session {
                 let (at, line) = (waiting.at.as_str(), &*public_line(&waiting.body));
                 let committed = Committed { seq: waiting.seq, at, place: &place, event: &event, line };
                 self.services.observer.committed(&committed);
+                if let Err(reason) = self.services.observer.commit_ended() {
+                    self.halted = Some(reason);
+                }
             }
             return Ok(());
         }
