@@ -149,7 +149,7 @@ fn cancel_undoes_what_was_done_unless_it_is_told_not_to() {
             ["cancel", "one", "--trust", "--comment", "not today"].into_iter().chain(more).collect();
         let finished = command(&home, &arguments);
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        assert!(finished.stdout.contains("session one is cancelled"), "{finished:?}");
+        assert!(finished.out.contains("session one is cancelled"), "{finished:?}");
         assert_eq!(log(&home), expected);
         assert_eq!(events(&home, "session_cancelled")[0]["summary"]["reason"], "not today");
         assert_eq!(command(&home, &["cancel", "one"]).code, Some(4));
@@ -164,10 +164,7 @@ fn cancel_reports_what_could_not_be_undone() {
     assert_eq!(home.finish(RUN, "").code, Some(0));
     let finished = command(&home, &["cancel", "one", "--trust"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(
-        finished.stderr.contains("error: ") && finished.stdout.contains("session one is cancelled"),
-        "{finished:?}"
-    );
+    assert!(finished.err.contains("error: ") && finished.out.contains("session one is cancelled"), "{finished:?}");
     assert_eq!(log(&home), ["a", "b", "undo_b", "undo_a"]);
 }
 
@@ -227,12 +224,45 @@ fn a_session_that_cannot_be_undone_now_can_be_ended_at_once() {
     // The question about the interrupted program is open: without an answer, nothing is final.
     let finished = command(&home, &["cancel", "one", "--trust"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(
-        finished.stdout.contains("waiting_input") && finished.stdout.contains("sessions resume one"),
-        "{finished:?}"
-    );
+    assert!(finished.out.contains("waiting_input") && finished.out.contains("sessions resume one"), "{finished:?}");
     let finished = command(&home, &["cancel", "one", "--trust", "--no-compensate"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(log(&home), ["a", "undo_a"]);
     assert_eq!(events(&home, "session_cancelled").len(), 1);
+}
+
+#[test]
+fn what_branches_did_is_undone_with_the_variables_of_each_branch() {
+    let branch = |id: &str, value: &str, then: Value| {
+        let undo = json!({ "action_type": "command", "action_id": format!("undo_{id}"),
+            "config": { "command": ["/bin/sh", "-c", "echo undo $1 >> log", "sh", format!("{{{{ of_{id} }}}}")] } });
+        let make = json!({ "action_type": "command", "action_id": format!("make_{id}"), "compensate": [undo],
+            "config": { "command": ["/bin/sh", "-c", format!("echo {value}")], "output": { format!("of_{id}"): "stdout" } } });
+        json!({ "id": id, "actions": [make, then] })
+    };
+    let ask = approval();
+    let branches = json!([
+        branch("a", "1", ask),
+        branch(
+            "b",
+            "2",
+            json!({ "action_type": "set", "action_id": "last",
+        "config": { "values": { "x": 1 } } })
+        )
+    ]);
+    let home = project(&json!({
+        "actions": [{ "action_type": "parallel", "action_id": "both", "config": { "branches": branches } }],
+        "finally": [logs("unlock", "true", json!({}))],
+    }));
+    assert_eq!(home.finish(RUN, "").code, Some(0));
+    let finished = command(&home, &["cancel", "one", "--trust"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let mut lines = log(&home);
+    assert_eq!(lines.remove(0), "unlock");
+    // The branches run at the same time, so either can be completed first.
+    lines.sort();
+    assert_eq!(lines, ["undo 1", "undo 2"]);
+    // What the branch waited for is not open any more.
+    let listed = command(&home, &["requests", "list"]);
+    assert!(format!("{listed:?}").contains("no session waits"), "{listed:?}");
 }

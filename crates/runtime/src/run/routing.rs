@@ -185,6 +185,12 @@ impl Session {
             self.cleanup_action_failed((key, &cleanup), reason, &Outcome::default(), error, draft);
             return Ok(());
         }
+        if *target == RouteTarget::Fail && self.cleanup_around(key).is_some() {
+            if let Some(SessionFailure { code, message, help }) = error {
+                draft.event(&self.place_of(key), Event::Error { code, message, help });
+            }
+            return self.continue_at(program, key, target, completed, draft);
+        }
         if *target == RouteTarget::Fail
             && let Some(error) = error
         {
