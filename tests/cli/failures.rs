@@ -144,7 +144,7 @@ fn cancel_undoes_what_was_done_unless_it_is_told_not_to() {
     let undone = ["build", "migrate", "unlock", "undo_migrate", "undo_build"];
     for (more, expected) in [(None, &undone[..]), (Some("--no-compensate"), &undone[..3])] {
         let home = project(&deployment(&approval()));
-        assert_eq!(home.finish(RUN, "").code, Some(0));
+        assert_eq!(home.finish(RUN, "").code, Some(3));
         let arguments: Vec<&str> =
             ["cancel", "one", "--trust", "--comment", "not today"].into_iter().chain(more).collect();
         let finished = command(&home, &arguments);
@@ -161,7 +161,7 @@ fn cancel_reports_what_could_not_be_undone() {
     let bad = json!({ "compensate": [logs("undo_b", "exit 7", json!({}))] });
     let home =
         project(&json!({ "actions": [logs("a", "true", undone_by("undo_a")), logs("b", "true", bad), approval()] }));
-    assert_eq!(home.finish(RUN, "").code, Some(0));
+    assert_eq!(home.finish(RUN, "").code, Some(3));
     let finished = command(&home, &["cancel", "one", "--trust"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.err.contains("error: ") && finished.out.contains("session one is cancelled"), "{finished:?}");
@@ -171,7 +171,7 @@ fn cancel_reports_what_could_not_be_undone() {
 #[test]
 fn a_rejected_approval_undoes_what_was_done() {
     let home = project(&deployment(&approval()));
-    assert_eq!(home.finish(RUN, "").code, Some(0));
+    assert_eq!(home.finish(RUN, "").code, Some(3));
     let finished = command(&home, &["reject", "one", "--comment", "no", "--run", "--trust"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert_eq!(log(&home), ["build", "migrate", "unlock", "undo_migrate", "undo_build"]);
@@ -216,7 +216,7 @@ fn a_session_that_is_killed_while_it_ends_goes_on_there() {
 fn a_session_that_cannot_be_undone_now_can_be_ended_at_once() {
     let undo = json!({ "compensate": [logs("undo_a", "while [ ! -e go ]; do sleep 0.01; done", json!({}))] });
     let home = project(&json!({ "actions": [logs("a", "true", undo), approval()] }));
-    assert_eq!(home.finish(RUN, "").code, Some(0));
+    assert_eq!(home.finish(RUN, "").code, Some(3));
     let mut running = home.start(["cancel", "one", "--trust"]);
     wait_for_line(&home, "undo_a");
     running.kill();
@@ -254,7 +254,7 @@ fn what_branches_did_is_undone_with_the_variables_of_each_branch() {
         "actions": [{ "action_type": "parallel", "action_id": "both", "config": { "branches": branches } }],
         "finally": [logs("unlock", "true", json!({}))],
     }));
-    assert_eq!(home.finish(RUN, "").code, Some(0));
+    assert_eq!(home.finish(RUN, "").code, Some(3));
     let finished = command(&home, &["cancel", "one", "--trust"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let mut lines = log(&home);

@@ -14,7 +14,7 @@ use crate::program::flow::OpenEffect;
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::run::branch_state::{BranchRules, BranchState};
-use crate::run::finally::TopicExit;
+use crate::run::topic_exit::TopicExit;
 use crate::run::monitors::{Advice, TrendPoint};
 use crate::run::time::TopicTime;
 use bcc_lang::script::route_parser::RouteTarget;

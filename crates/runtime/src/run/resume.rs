@@ -19,7 +19,7 @@ use crate::program::transcript::{RecentTranscript, TranscriptEntry};
 use crate::program::turn::message_id;
 use crate::run::branch_scopes::BranchScopes;
 use crate::run::branches::branch_key;
-use crate::run::compensations::{Compensations, compensations_of};
+use crate::run::compensation_records::{Compensations, compensations_of};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{

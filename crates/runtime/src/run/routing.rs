@@ -9,7 +9,7 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::program::route_table::RouteLevel;
 use crate::run::draft::CommitDraft;
-use crate::run::finally::TopicExit;
+use crate::run::topic_exit::TopicExit;
 use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, redacted_key};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;

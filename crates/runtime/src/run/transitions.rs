@@ -15,7 +15,7 @@ use crate::program::outcome::Outcome;
 use crate::program::program::{Phase, Program, ProgramStep, Topic};
 use crate::program::turn::base_names;
 use crate::run::draft::CommitDraft;
-use crate::run::finally::TopicExit;
+use crate::run::topic_exit::TopicExit;
 use crate::run::frames::{
     Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, redacted_key,
 };
