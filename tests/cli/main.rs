@@ -30,6 +30,7 @@ mod notebook_export;
 #[cfg(feature = "jupyter")]
 mod notebook_run;
 mod outputs;
+mod parallel;
 mod planted_store_files;
 mod programs;
 mod project_files;

@@ -20,7 +20,22 @@ impl TestConversation<'_> {
         let values =
             decide.values.iter().map(|(name, value)| (name.clone(), ExactValue::from(value.clone()))).collect();
         let (by, comment) = (decide.by.clone(), decide.comment.clone());
-        match session.decide(ApprovalDecision { request: None, decision, by, comment, values }).await {
+        let mut request = None;
+        if let Some(step) = &decide.step {
+            let open = session.requests();
+            let meant = open.iter().find(|(place, _)| place.action_id.as_ref() == Some(step));
+            let Some((_, meant)) = meant else {
+                let here = open.iter().filter_map(|(place, _)| place.action_id.as_deref());
+                let help = match open.is_empty() {
+                    true => Message::word("the session waits for no decision"),
+                    false => msg!("it waits at {}", Message::names(here)),
+                };
+                let message = msg!("the session waits for no decision at `{step}`");
+                return Err(self.failure(decide.span, message, Message::default(), Message::default(), Some(help)));
+            };
+            request = Some(meant.id.clone());
+        }
+        match session.decide(ApprovalDecision { request, decision, by, comment, values }).await {
             Ok(()) => {}
             Err(DecisionError::Run(error)) => return Err(error.into()),
             Err(DecisionError::Refused { message, help, .. }) => {

@@ -15,10 +15,15 @@ const EITHER: &str = "define";
 
 /// Fields with other values.
 const OTHERS: &str = "\
+<<<<<<< HEAD
     actions|ai|auto_debug|branch_failed|budget|cases|chapter_number|compensate|condition|config|declare|delivery|depends_on|dialogue|else|\
     exit_code|exit_criteria|exit_criteria_met|exit_reason|expect|finally|finished_thinking|for_each|global_goal|goto|history|\
+=======
+    actions|ai|auto_debug|branch_failed|branches|budget|cases|chapter_number|condition|config|declare|delivery|depends_on|dialogue|else|\
+    exit_code|exit_criteria|exit_criteria_met|exit_reason|expect|finished_thinking|for_each|global_goal|goto|history|\
+>>>>>>> main
     idle_timeout|include_progress|input_variables|inputs|insert|is_chapter|is_section|is_step|\
-    keep_debug_button_visible|max_actions|max_backoff|max_behaviors|max_bytes|max_retry_count|max_rounds_reached|\
+    keep_debug_button_visible|max_actions|max_backoff|max_behaviors|max_bytes|max_parallel|max_retry_count|max_rounds_reached|\
     metadata|min_completeness_requirement|model_calls|monitor|monitor_feedback|need_output|not_contains|off_topic|\
     ok_codes|on_error|on_exit|on_failure|on_interrupted|on_resume|on_timeout|orchestration|output|outputs|phase_goal|phases|priority|\
     progress_suggestion|require_acknowledgment|retry_strategy|script|section_number|session|session_id|set|\

@@ -44,11 +44,13 @@ struct ParallelBranch {
 }
 
 /// A branch as written.
-struct WrittenBranch {
+struct WrittenBranch<'a> {
     id: Spanned<String>,
     span: Span,
     after: Vec<Spanned<String>>,
-    steps: ProgramSteps,
+    /// Its actions, once they are compiled.
+    steps: Option<ProgramSteps>,
+    fields: Fields<'a>,
 }
 
 /// Whether the branches were started, so that the next turn does not start them again.
@@ -73,34 +75,57 @@ impl Kind for ParallelKind {
 
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let items = fields.required_list("branches").unwrap_or_default();
-        let written: Vec<WrittenBranch> = items.iter().filter_map(|item| branch(item, fields, checker)).collect();
+        let mut written: Vec<WrittenBranch<'_>> = items.iter().filter_map(|item| branch(item, fields)).collect();
+        let order = order(&written, fields);
+        // What a branch sets is known in those that come after it.
+        for number in order.clone().unwrap_or_else(|| (0..written.len()).collect()) {
+            let Some(branch) = written.get_mut(number) else { continue };
+            branch.steps = branch.fields.required_list("actions").map(|nodes| checker.steps(nodes));
+        }
         let fail = fields.choice("fail", &["wait", "fast"]);
         let at_once = fields.integer("max_parallel", 1..=MAX_AT_ONCE).unwrap_or(DEFAULT_AT_ONCE);
-        let number = |id: &str| written.iter().position(|branch| branch.id.value == id);
-        let before = |branch: &WrittenBranch| branch.after.iter().filter_map(|after| number(&after.value)).collect();
-        let concurrent = written.iter().map(before).collect();
+        let order = order.filter(|_| written.len() == items.len());
+        let sorted: Vec<&WrittenBranch<'_>> =
+            order.iter().flatten().filter_map(|number| written.get(*number)).collect();
+        let number = |id: &str| sorted.iter().position(|branch| branch.id.value == id);
+        let before =
+            |branch: &&WrittenBranch<'_>| branch.after.iter().filter_map(|after| number(&after.value)).collect();
+        let concurrent = sorted.iter().map(before).collect();
         checker.describe(ActionProperties { max_rounds: 1, concurrent, ..ActionProperties::default() });
+<<<<<<< HEAD
         let is_complete = items.len() == written.len() && !items.is_empty();
         let branches = ordered(written, fields)?;
         let limits =
             BranchLimits { fail_fast: fail == Some("fast"), at_once: usize::try_from(at_once).unwrap_or(usize::MAX) };
         is_complete.then(|| Box::new(Parallel { branches, limits }) as Box<dyn Action>)
+=======
+        let compiled = |branch: &WrittenBranch<'_>| {
+            let after = branch.after.iter().map(|after| after.value.clone()).collect();
+            let steps = branch.steps.clone()?;
+            Some(ParallelBranch { id: branch.id.value.clone(), span: branch.span, after, steps })
+        };
+        let branches: Option<Vec<ParallelBranch>> = sorted.into_iter().map(compiled).collect();
+        written.into_iter().for_each(|branch| branch.fields.finish());
+        let branches = branches?;
+        let limits =
+            BranchLimits { fail_fast: fail == Some("fast"), at_once: usize::try_from(at_once).unwrap_or(usize::MAX) };
+        (!branches.is_empty()).then(|| Box::new(Parallel { branches, limits }) as Box<dyn Action>)
+>>>>>>> main
     }
 }
 
-fn branch(item: &YamlNode, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<WrittenBranch> {
+fn branch<'a>(item: &'a YamlNode, fields: &Fields<'a>) -> Option<WrittenBranch<'a>> {
     let inner = Fields::of(item, "a branch", fields.file(), fields.findings())?;
     let id = id(&inner, "id");
     let after = inner.texts("depends_on").into_iter();
     let after = after.map(|field| Spanned { value: field.text, span: field.node.span }).collect();
-    let steps = inner.required_list("actions").map(|nodes| checker.steps(nodes));
-    inner.finish();
-    Some(WrittenBranch { id, span: item.span, after, steps: steps? })
+    Some(WrittenBranch { id, span: item.span, after, steps: None, fields: inner })
 }
 
-/// The branches, each after those that it depends on, else as written. Unknown, repeated and circular ids are reported.
-fn ordered(mut written: Vec<WrittenBranch>, fields: &Fields<'_>) -> Option<Vec<ParallelBranch>> {
-    let ids: Vec<String> = written.iter().map(|branch| branch.id.value.clone()).collect();
+/// The numbers of the branches, each after those that it depends on, else as written; `None` if that is not possible. Unknown, repeated
+/// and circular ids are reported.
+fn order(written: &[WrittenBranch<'_>], fields: &Fields<'_>) -> Option<Vec<usize>> {
+    let ids: Vec<&str> = written.iter().map(|branch| branch.id.value.as_str()).collect();
     let mut sound = true;
     for (number, branch) in written.iter().enumerate() {
         let id = &branch.id;
@@ -110,14 +135,14 @@ fn ordered(mut written: Vec<WrittenBranch>, fields: &Fields<'_>) -> Option<Vec<P
             sound = false;
         }
         for after in &branch.after {
-            if ids.contains(&after.value) && after.value != id.value {
+            if ids.contains(&after.value.as_str()) && after.value != id.value {
                 continue;
             }
             let message = match after.value == id.value {
                 true => msg!("the branch `{}` depends on itself", id.value),
                 false => msg!("there is no branch `{}` here", after.value),
             };
-            let near = near_miss(&after.value, ids.iter().map(String::as_str).filter(|other| **other != id.value));
+            let near = near_miss(&after.value, ids.iter().copied().filter(|other| **other != id.value));
             let help = match near {
                 Some(near) => msg!("did you mean `{near}`?"),
                 None => Message::word("`depends_on` lists ids of other branches of the same action"),
@@ -129,6 +154,7 @@ fn ordered(mut written: Vec<WrittenBranch>, fields: &Fields<'_>) -> Option<Vec<P
     if !sound {
         return None;
     }
+<<<<<<< HEAD
     let mut branches: Vec<ParallelBranch> = Vec::with_capacity(written.len());
     while !written.is_empty() {
         let is_free = |branch: &WrittenBranch| {
@@ -138,15 +164,23 @@ fn ordered(mut written: Vec<WrittenBranch>, fields: &Fields<'_>) -> Option<Vec<P
             let circle = Message::names(written.iter().map(|branch| branch.id.value.as_str()));
             let span =
                 written.first().and_then(|branch| branch.after.first()).map_or(fields.span(), |after| after.span);
+=======
+    let mut order: Vec<usize> = Vec::with_capacity(written.len());
+    while order.len() < written.len() {
+        let is_done = |after: &Spanned<String>| order.iter().any(|done| ids.get(*done) == Some(&after.value.as_str()));
+        let mut left = written.iter().enumerate().filter(|(number, _)| !order.contains(number));
+        let next = left.clone().find(|(_, branch)| branch.after.iter().all(is_done)).map(|(number, _)| number);
+        let Some(next) = next else {
+            let circle = Message::names(left.clone().map(|(_, branch)| branch.id.value.as_str()));
+            let span = left.find_map(|(_, branch)| branch.after.first()).map_or(fields.span(), |after| after.span);
+>>>>>>> main
             let message = msg!("these branches depend on each other: {}", circle);
             fields.error("circular-dependency", message, span, "remove one of the `depends_on` between them");
             return None;
         };
-        let WrittenBranch { id, span, after, steps } = written.remove(next);
-        let after = after.into_iter().map(|after| after.value).collect();
-        branches.push(ParallelBranch { id: id.value, span, after, steps });
+        order.push(next);
     }
-    Some(branches)
+    Some(order)
 }
 
 impl ParallelBranch {

@@ -65,6 +65,8 @@ pub struct Persona {
 #[derive(Clone, Debug)]
 pub struct Decide {
     pub span: Span,
+    /// The action that asks, if it must be this one.
+    pub step: Option<String>,
     /// `approve`, `reject` or `push_back`.
     pub decision: &'static str,
     pub by: Option<String>,
@@ -160,17 +162,18 @@ fn decide(fields: &Fields<'_>) -> Option<Decide> {
     let node = fields.take("decide")?;
     let NodeKind::Mapping(_) = &node.kind else {
         let decision = fields.choice("decide", &DECISIONS)?;
-        return Some(Decide { span: node.span, decision, by: None, comment: None, values: vec![] });
+        return Some(Decide { span: node.span, step: None, decision, by: None, comment: None, values: vec![] });
     };
     let inner = fields.inner(node, "`decide`")?;
     inner.required("decision");
     let decision = inner.choice("decision", &DECISIONS);
     let (by, comment) = (inner.text("by").map(|text| text.text), inner.text("comment").map(|text| text.text));
+    let step = inner.text("step").map(|text| text.text);
     let values = inner.take("values").and_then(|node| inner.inner(node, "`values`").map(|_| node.to_json()));
     let values = values.as_ref().and_then(Value::as_object).into_iter().flatten();
     let values = values.map(|(name, value)| (name.clone(), value.clone())).collect();
     inner.finish();
-    Some(Decide { span: node.span, decision: decision?, by, comment, values })
+    Some(Decide { span: node.span, step, decision: decision?, by, comment, values })
 }
 
 fn restart(fields: &Fields<'_>) -> Option<Restart> {

@@ -1,0 +1,332 @@
+//! Tests of the action type `parallel` through the program: branches at the same time, their variables, failures, requests, and kills.
+
+use std::fs;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::process::{Finished, Home, POLL_INTERVAL, TIMEOUT};
+
+const RUN: [&str; 6] = ["run", "s.yaml", "--json", "--trust", "--session", "one"];
+
+/// A project with a script with these actions. JSON is YAML.
+fn project(actions: &Value) -> Home {
+    let home = Home::new();
+    home.file("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
+    let script = json!({ "session": { "session_id": "s", "phases": [{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": actions }] }] } });
+    home.file("s.yaml", &script.to_string());
+    home
+}
+
+/// An action that runs a shell command.
+fn shell(id: &str, command: &str, more: Value) -> Value {
+    let mut config = json!({ "shell": true, "command": command });
+    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({ "action_type": "command", "action_id": id, "config": config })
+}
+
+fn set(id: &str, values: Value) -> Value {
+    json!({ "action_type": "set", "action_id": id, "config": { "values": values } })
+}
+
+fn approval(id: &str) -> Value {
+    json!({ "action_type": "approval", "action_id": id, "config": { "prompt": format!("{id}?") } })
+}
+
+fn branch(id: &str, actions: Value) -> Value {
+    json!({ "id": id, "actions": actions })
+}
+
+/// The action of the branches, with these keys next to `config`.
+fn parallel(config: Value, more: Value) -> Value {
+    let mut action = json!({ "action_type": "parallel", "action_id": "all", "config": config });
+    action.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    action
+}
+
+/// How the branches ended.
+fn ends(finished: &Finished) -> Value {
+    let is_outcome = |event: &Value| event["type"] == "outcome" && event["action_type"] == "parallel";
+    finished.events().into_iter().rfind(is_outcome).unwrap_or_else(|| panic!("{finished:?}"))["metadata"]["branches"]
+        .clone()
+}
+
+/// The session's value of a variable.
+fn value(home: &Home, name: &str) -> Value {
+    home.export("one")["variables"]["session"][name]["value"].clone()
+}
+
+fn lines(home: &Home, file: &str) -> Vec<String> {
+    fs::read_to_string(home.path().join(file)).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// Ends only when the other branch runs at the same time.
+fn meets(own: &str, other: &str) -> String {
+    format!(
+        "touch {own}; n=0; while [ ! -e {other} ]; do n=$((n+1)); [ $n -lt 3000 ] || exit 9; sleep 0.01; done; echo {own}"
+    )
+}
+
+#[test]
+fn branches_run_at_the_same_time_and_their_variables_are_merged() {
+    let branches = json!([
+        branch(
+            "a",
+            json!([
+                shell("a1", &meets("x", "y"), json!({ "output": { "seen_a": "stdout" } })),
+                set("a2", json!({ "sum_a": "{{ seen_a }}{{ start }}" }))
+            ])
+        ),
+        branch("b", json!([shell("b1", &meets("y", "x"), json!({ "output": { "seen_b": "stdout" } }))])),
+    ]);
+    let actions = json!([
+        set("first", json!({ "start": 1 })),
+        parallel(json!({ "branches": branches }), json!({})),
+        set("last", json!({ "result": "{{ sum_a }} {{ seen_b }}" })),
+    ]);
+    let home = project(&actions);
+    let finished = home.finish(RUN, "");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(ends(&finished), json!({ "a": "completed", "b": "completed" }));
+    assert_eq!(value(&home, "result"), "x1 y");
+}
+
+#[test]
+fn max_parallel_and_depends_on_order_branches() {
+    let log = |name: &str| shell(name, &format!("echo {name} >> log; sleep 0.05; echo {name} >> log"), json!({}));
+    let one_by_one = json!({ "max_parallel": 1, "branches": [branch("a", json!([log("a1")])), branch("b", json!([log("b1")])), branch("c", json!([log("c1")]))] });
+    let home = project(&json!([parallel(one_by_one, json!({}))]));
+    assert_eq!(home.finish(RUN, "").code, Some(0));
+    assert_eq!(lines(&home, "log"), ["a1", "a1", "b1", "b1", "c1", "c1"]);
+
+    let mut first = branch("first", json!([set("f", json!({ "sum": "{{ sum + 1 }}" }))]));
+    first["depends_on"] = json!(["second"]);
+    let second = branch("second", json!([set("s", json!({ "sum": 10 }))]));
+    let home = project(&json!([
+        parallel(json!({ "branches": [first, second] }), json!({})),
+        set("last", json!({ "result": "{{ sum }}" }))
+    ]));
+    let finished = home.finish(RUN, "");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(value(&home, "result"), 11);
+}
+
+#[test]
+fn a_failing_branch_ends_the_others_only_if_the_author_wants_it() {
+    let bad = branch(
+        "bad",
+        json!([
+            shell("bad1", "while [ ! -e started ]; do sleep 0.01; done; exit 3", json!({})),
+            set("bad2", json!({ "never": 1 }))
+        ]),
+    );
+    let branches = |slow: &str| {
+        let mut after = branch("after", json!([set("after1", json!({ "after": 1 }))]));
+        after["depends_on"] = json!(["bad"]);
+        let slow = branch(
+            "slow",
+            json!([
+                set("slow0", json!({ "kept": 1 })),
+                shell("slow1", slow, json!({})),
+                set("slow2", json!({ "slow": 1 }))
+            ]),
+        );
+        json!([bad, slow, after, branch("asks", json!([approval("ask")]))])
+    };
+    let next = json!({ "on_exit": { "branch_failed": "next" } });
+
+    let endless = "touch started; echo $$ > pid; while true; do sleep 0.01; done";
+    let home = project(&json!([parallel(json!({ "fail": "fast", "branches": branches(endless) }), next.clone())]));
+    let finished = home.finish(RUN, "");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(
+        ends(&finished),
+        json!({ "bad": "failed", "slow": "cancelled", "after": "skipped", "asks": "cancelled" })
+    );
+    assert_eq!((value(&home, "kept"), value(&home, "slow")), (json!(1), json!(null)));
+    let withdrawn = |event: &Value| event["type"] == "request_answered" && event["decision"] == "withdrawn";
+    assert_eq!(finished.events().iter().filter(|event| withdrawn(event)).count(), 1);
+    let abandoned = |event: &Value| {
+        event["type"] == "effect_finished" && event["summary"].as_str().unwrap().starts_with("abandoned")
+    };
+    assert_eq!(finished.events().iter().filter(|event| abandoned(event)).count(), 1);
+    let listed: Value = serde_json::from_str(&home.finish(["requests", "list", "--json"], "").out).unwrap();
+    assert_eq!(listed["requests"], json!([]));
+
+    let home = project(&json!([parallel(json!({ "branches": branches("touch started") }), json!({}))]));
+    let finished = home.finish(RUN, "");
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let failed = home.finish(["approve", "one", "ask", "--run", "--trust", "--json"], "");
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert_eq!(ends(&failed), json!({ "bad": "failed", "slow": "completed", "after": "skipped", "asks": "completed" }));
+    assert!(failed.out.contains("the branch `bad` failed: the command of `bad1` ended with exit code 3"), "{failed:?}");
+}
+
+#[test]
+fn several_decisions_are_open_and_each_is_made_by_its_name() {
+    let both = json!([
+        branch("a", json!([approval("ask_a"), set("a", json!({ "by_a": "{{ approval.by }}" }))])),
+        branch("b", json!([approval("ask_b"), set("b", json!({ "by_b": "{{ approval.by }}" }))]))
+    ]);
+    let home = project(&json!([parallel(json!({ "branches": both }), json!({}))]));
+    let rested = home.finish(RUN, "");
+    assert_eq!(rested.code, Some(3), "{rested:?}");
+    let opened: Vec<String> = rested
+        .events()
+        .iter()
+        .filter(|event| event["type"] == "waiting")
+        .map(|event| event["request_id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(opened.len(), 2);
+    for id in &opened {
+        assert!(rested.err.contains(&format!("bcc-script approve one/{id}")), "{rested:?}");
+    }
+    let ambiguous = home.finish(["approve", "one", "--trust"], "");
+    assert_eq!(ambiguous.code, Some(2));
+    assert!(ambiguous.err.contains("2 decisions are open") && ambiguous.err.contains(&opened[1]), "{ambiguous:?}");
+    let nowhere = home.finish(["approve", "one", "ask_c", "--trust"], "");
+    assert!(
+        nowhere.err.contains("is not at `ask_c`, but at `ask_a`") && nowhere.err.contains("`ask_b`"),
+        "{nowhere:?}"
+    );
+    // The second first; the process that goes on rests again.
+    let second = home.finish(["approve", "one", "ask_b", "--by", "李", "--run", "--trust"], "");
+    assert_eq!(second.code, Some(3), "{second:?}");
+    let late = home.finish(["reject", &format!("one/{}", opened[1]), "--trust"], "");
+    assert!(late.err.contains("was answered by 李"), "{late:?}");
+    // What is open is written again.
+    let resumed = home.finish(
+        ["sessions", "resume", "one", "--json", "--trust"],
+        &format!("{}\n", json!({ "user": "approve", "answer_id": opened[0] })),
+    );
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let again: Vec<Value> = resumed.events().into_iter().filter(|event| event["type"] == "waiting").collect();
+    assert_eq!(again.iter().map(|event| event["request_id"].clone()).collect::<Vec<_>>(), [json!(opened[0])]);
+    assert_eq!((value(&home, "by_a"), value(&home, "by_b")), (json!(null), json!("李")));
+}
+
+#[test]
+fn a_push_back_in_a_branch_runs_its_steps_again_and_no_others() {
+    let mut ask = approval("ask");
+    ask["config"]["rewind_to"] = json!("prepare");
+    let pushed = branch("a", json!([shell("prepare", "echo a >> log", json!({})), ask]));
+    let other = branch("b", json!([shell("other", "echo b >> log", json!({})), approval("wait_for_it")]));
+    let home = project(&json!([parallel(json!({ "branches": [pushed, other] }), json!({}))]));
+    assert_eq!(home.finish(RUN, "").code, Some(3));
+    assert_eq!(home.finish(["push-back", "one", "ask", "--run", "--trust"], "").code, Some(3));
+    assert_eq!(home.finish(["approve", "one", "wait_for_it", "--run", "--trust"], "").code, Some(3));
+    let done = home.finish(["approve", "one", "ask", "--run", "--trust"], "");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let mut log = lines(&home, "log");
+    log.sort();
+    assert_eq!(log, ["a", "a", "b"]);
+}
+
+/// Waits until a file has this many lines.
+fn wait_for(home: &Home, file: &str, count: usize) {
+    let deadline = Instant::now() + TIMEOUT;
+    while lines(home, file).len() < count {
+        assert!(Instant::now() < deadline, "{file}: {:?}", lines(home, file));
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+#[test]
+fn a_killed_session_asks_about_the_program_of_each_branch() {
+    let waits = |name: &str| {
+        shell(
+            name,
+            &format!("echo {name} >> log; while [ ! -e go ]; do sleep 0.01; done; echo {name}"),
+            json!({ "output": { name: "stdout" } }),
+        )
+    };
+    let done = branch(
+        "done",
+        json!([shell("done1", "echo done >> log; echo 5", json!({ "output": { "five": "stdout" } })), approval("ask")]),
+    );
+    let home = project(&json!([parallel(
+        json!({ "branches": [branch("a", json!([waits("a1")])), done, branch("b", json!([waits("b1")]))] }),
+        json!({})
+    )]));
+    let mut running = home.start(RUN);
+    wait_for(&home, "log", 3);
+    // The branch that is done waits for a decision.
+    running.event_of("request_opened");
+    running.kill();
+    home.file("go", "");
+    let asked = home.finish(["sessions", "resume", "one", "--json", "--trust"], "");
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    let waiting: Vec<Value> = asked.events().into_iter().filter(|event| event["type"] == "waiting").collect();
+    assert_eq!(waiting.iter().filter(|event| event["for"] == "interrupted_effect").count(), 1, "{waiting:?}");
+    assert_eq!(lines(&home, "log").len(), 3);
+    // A decision is possible beside the question, and the question stays.
+    let approved = home.finish(["approve", "one", "ask", "--trust"], "");
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    // One answer for each program.
+    let answered = home.finish(["sessions", "resume", "one", "--json", "--trust"], "again\nskip\n");
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let mut log = lines(&home, "log");
+    log.sort();
+    let repeated = log.iter().filter(|line| *line == "a1").count();
+    assert_eq!((log.len(), repeated), (4, 2), "{log:?}");
+    assert_eq!((value(&home, "five"), value(&home, "a1"), value(&home, "b1")), (json!("5"), json!("a1"), json!(null)));
+}
+
+#[test]
+fn branches_nest_and_skills_run_in_them() {
+    let skill = json!({ "skill": { "skill_id": "twice", "inputs": [{ "var": "n", "type": "number" }], "outputs": ["double"], "actions": [set("multiply", json!({ "double": "{{ n * 2 }}" }))] } });
+    let inner = json!({ "action_type": "parallel", "action_id": "inner", "config": { "branches": [
+        branch("c", json!([set("c1", json!({ "c": 3 }))])),
+        branch("d", json!([json!({ "action_type": "use_skill", "action_id": "use", "config": { "skill": "twice", "input": { "n": 21 }, "output": { "d": "double" } } })])),
+    ] } });
+    let outer = json!([
+        branch("a", json!([inner, set("a1", json!({ "a": "{{ c + d }}" }))])),
+        branch("b", json!([approval("ask")]))
+    ]);
+    let home = project(&json!([parallel(json!({ "branches": outer }), json!({}))]));
+    fs::create_dir(home.path().join("skills")).unwrap();
+    home.file("skills/twice.yaml", &skill.to_string());
+    let rested = home.finish(RUN, "");
+    assert_eq!(rested.code, Some(3), "{rested:?}");
+    let done = home.finish(["approve", "one", "--run", "--trust"], "");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!((value(&home, "a"), value(&home, "c"), value(&home, "d")), (json!(45), json!(3), json!(42)));
+}
+
+#[test]
+fn a_wait_in_a_branch_ends_by_itself_while_another_branch_waits_for_a_person() {
+    let waits = json!({ "action_type": "wait", "action_id": "pause", "config": { "for": "1s" } });
+    let home = project(&json!([parallel(
+        json!({ "branches": [branch("a", json!([waits, set("a", json!({ "waited": true }))])), branch("b", json!([approval("ask")]))] }),
+        json!({})
+    )]));
+    let mut running = home.start(RUN);
+    running.event_of("variable_set");
+    running.send("approve");
+    running.end_input();
+    let done = running.finish();
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(value(&home, "waited"), true);
+}
+
+#[test]
+fn a_budget_lets_turns_end_and_the_session_goes_on_with_more() {
+    let steps = |name: &str| {
+        json!([
+            set(&format!("{name}1"), json!({ format!("{name}1"): 1 })),
+            set(&format!("{name}2"), json!({ format!("{name}2"): 2 })),
+            set(&format!("{name}3"), json!({ format!("{name}3"): 3 }))
+        ])
+    };
+    let actions =
+        json!([parallel(json!({ "branches": [branch("a", steps("a")), branch("b", steps("b"))] }), json!({}))]);
+    let home = project(&actions);
+    let script = fs::read_to_string(home.path().join("s.yaml")).unwrap();
+    home.file("s.yaml", &script.replace("\"session_id\":\"s\"", "\"session_id\":\"s\",\"budget\":{\"turns\":4}"));
+    let stopped = home.finish(RUN, "");
+    assert_eq!(stopped.code, Some(3), "{stopped:?}");
+    assert_eq!(stopped.events().last().unwrap()["type"], "session_stopped");
+    let done = home.finish(["sessions", "resume", "one", "--budget", "turns=50", "--trust"], "");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!((value(&home, "a3"), value(&home, "b3")), (json!(3), json!(3)));
+}
