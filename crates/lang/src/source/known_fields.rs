@@ -15,13 +15,8 @@ const EITHER: &str = "define";
 
 /// Fields with other values.
 const OTHERS: &str = "\
-<<<<<<< HEAD
-    actions|ai|auto_debug|branch_failed|budget|cases|chapter_number|compensate|condition|config|declare|delivery|depends_on|dialogue|else|\
+    actions|ai|auto_debug|branch_failed|branches|budget|cases|chapter_number|compensate|condition|config|declare|delivery|depends_on|dialogue|else|\
     exit_code|exit_criteria|exit_criteria_met|exit_reason|expect|finally|finished_thinking|for_each|global_goal|goto|history|\
-=======
-    actions|ai|auto_debug|branch_failed|branches|budget|cases|chapter_number|condition|config|declare|delivery|depends_on|dialogue|else|\
-    exit_code|exit_criteria|exit_criteria_met|exit_reason|expect|finished_thinking|for_each|global_goal|goto|history|\
->>>>>>> main
     idle_timeout|include_progress|input_variables|inputs|insert|is_chapter|is_section|is_step|\
     keep_debug_button_visible|max_actions|max_backoff|max_behaviors|max_bytes|max_parallel|max_retry_count|max_rounds_reached|\
     metadata|min_completeness_requirement|model_calls|monitor|monitor_feedback|need_output|not_contains|off_topic|\

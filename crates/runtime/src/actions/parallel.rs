@@ -92,13 +92,6 @@ impl Kind for ParallelKind {
             |branch: &&WrittenBranch<'_>| branch.after.iter().filter_map(|after| number(&after.value)).collect();
         let concurrent = sorted.iter().map(before).collect();
         checker.describe(ActionProperties { max_rounds: 1, concurrent, ..ActionProperties::default() });
-<<<<<<< HEAD
-        let is_complete = items.len() == written.len() && !items.is_empty();
-        let branches = ordered(written, fields)?;
-        let limits =
-            BranchLimits { fail_fast: fail == Some("fast"), at_once: usize::try_from(at_once).unwrap_or(usize::MAX) };
-        is_complete.then(|| Box::new(Parallel { branches, limits }) as Box<dyn Action>)
-=======
         let compiled = |branch: &WrittenBranch<'_>| {
             let after = branch.after.iter().map(|after| after.value.clone()).collect();
             let steps = branch.steps.clone()?;
@@ -110,7 +103,6 @@ impl Kind for ParallelKind {
         let limits =
             BranchLimits { fail_fast: fail == Some("fast"), at_once: usize::try_from(at_once).unwrap_or(usize::MAX) };
         (!branches.is_empty()).then(|| Box::new(Parallel { branches, limits }) as Box<dyn Action>)
->>>>>>> main
     }
 }
 
@@ -147,24 +139,13 @@ fn order(written: &[WrittenBranch<'_>], fields: &Fields<'_>) -> Option<Vec<usize
                 Some(near) => msg!("did you mean `{near}`?"),
                 None => Message::word("`depends_on` lists ids of other branches of the same action"),
             };
-            fields.error("unknown-target", message, after.span, help);
+            fields.error("invalid-dependency", message, after.span, help);
             sound = false;
         }
     }
     if !sound {
         return None;
     }
-<<<<<<< HEAD
-    let mut branches: Vec<ParallelBranch> = Vec::with_capacity(written.len());
-    while !written.is_empty() {
-        let is_free = |branch: &WrittenBranch| {
-            branch.after.iter().all(|after| branches.iter().any(|before| before.id == after.value))
-        };
-        let Some(next) = written.iter().position(is_free) else {
-            let circle = Message::names(written.iter().map(|branch| branch.id.value.as_str()));
-            let span =
-                written.first().and_then(|branch| branch.after.first()).map_or(fields.span(), |after| after.span);
-=======
     let mut order: Vec<usize> = Vec::with_capacity(written.len());
     while order.len() < written.len() {
         let is_done = |after: &Spanned<String>| order.iter().any(|done| ids.get(*done) == Some(&after.value.as_str()));
@@ -173,9 +154,8 @@ fn order(written: &[WrittenBranch<'_>], fields: &Fields<'_>) -> Option<Vec<usize
         let Some(next) = next else {
             let circle = Message::names(left.clone().map(|(_, branch)| branch.id.value.as_str()));
             let span = left.find_map(|(_, branch)| branch.after.first()).map_or(fields.span(), |after| after.span);
->>>>>>> main
             let message = msg!("these branches depend on each other: {}", circle);
-            fields.error("circular-dependency", message, span, "remove one of the `depends_on` between them");
+            fields.error("invalid-dependency", message, span, "remove one of the `depends_on` between them");
             return None;
         };
         order.push(next);

@@ -84,10 +84,10 @@ impl Session {
         error: Option<SessionFailure>,
         draft: &mut CommitDraft,
     ) {
-        let id = id_of(component(key));
+        let action = id_of(component(key));
         let SessionFailure { code, message, help } = error.unwrap_or_else(|| SessionFailure {
             code: "action-error",
-            message: msg!("the action `{id}` ended with `{}`", reason.name()),
+            message: msg!("the action `{action}` ended with `{}`", reason.name()),
             help: None,
         });
         draft.event(&self.place_of(key), Event::Error { code, message, help });
