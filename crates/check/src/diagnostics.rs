@@ -66,7 +66,6 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Warning "broken-placeholder"),
     page!(Warning "budget-too-small"),
     page!(Warning "chinese-quotes"),
-    page!(Error "circular-dependency"),
     page!(Error "cleanup-action"),
     page!(Error lint "condition-not-boolean"),
     page!(Error "conflicting-fields"),

@@ -5,5 +5,6 @@ pub mod behavior_server;
 pub mod behaviors;
 pub mod commands;
 pub mod files;
+pub(crate) mod pause;
 pub mod permissions;
 pub mod process;

@@ -2,7 +2,6 @@
 
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
-use bcc_lang::message::msg;
 
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
@@ -11,7 +10,7 @@ use crate::program::program::Program;
 use crate::run::compensation_records::{COMPENSATIONS, Compensation};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, redacted_key};
+use crate::run::frames::{Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent};
 use crate::run::resume::{StoredState, read_state};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;

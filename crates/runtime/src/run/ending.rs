@@ -10,10 +10,10 @@ use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::topic_exit::TopicExit;
 use crate::run::frames::ROOT;
 use crate::run::head::{Ending, SessionStatus};
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 
 impl Session {
     /// Starts what runs before the session ends with `status`. Returns whether there is anything. The frames change; the caller moves

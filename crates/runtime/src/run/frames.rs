@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::program::analysis::UsedAdvice;
 use crate::program::decision::GivenDecision;
-use crate::program::flow::OpenEffect;
+use crate::program::flow::{BranchBlock, OpenEffect};
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::run::branch_state::{BranchRules, BranchState};
-use crate::run::topic_exit::TopicExit;
 use crate::run::monitors::{Advice, TrendPoint};
 use crate::run::time::TopicTime;
+use crate::run::topic_exit::TopicExit;
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_store::rows::FrameRow;
 
@@ -381,6 +381,11 @@ pub fn component(key: &str) -> &str {
 
 pub(crate) fn block_component(block: &str) -> String {
     format!("{BLOCK}{block}")
+}
+
+/// The key of the frame of a branch of the action `action`.
+pub(crate) fn branch_key(action: &str, branch: &BranchBlock) -> String {
+    child(action, &block_component(&branch.block))
 }
 
 /// The component of an insertion: its id, and the number of the visit if it is not the first.

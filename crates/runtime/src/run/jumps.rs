@@ -6,9 +6,9 @@ use crate::program::event::Event;
 use crate::program::outcome::Outcome;
 use crate::program::program::Program;
 use crate::run::draft::CommitDraft;
-use crate::run::topic_exit::TopicExit;
 use crate::run::frames::{FrameTarget, ROOT, lineage, parent};
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 use crate::run::transitions::SessionFailure;
 
 impl Session {

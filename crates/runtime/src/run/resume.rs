@@ -17,13 +17,12 @@ use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::{RecentTranscript, TranscriptEntry};
 use crate::program::turn::message_id;
-use crate::run::branch_scopes::BranchScopes;
-use crate::run::branches::branch_key;
+use crate::run::branch_state::BranchScopes;
 use crate::run::compensation_records::{Compensations, compensations_of};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{
-    FrameTarget, Frames, Insertion, ROOT, is_below, lineage, public_path, redacted_key, skill_path,
+    FrameTarget, Frames, Insertion, ROOT, branch_key, is_below, lineage, public_path, redacted_key, skill_path,
 };
 use crate::run::head::{Head, SessionStatus};
 use crate::run::notebook::state_of;
