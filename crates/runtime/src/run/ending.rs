@@ -21,7 +21,7 @@ impl Session {
     pub(crate) fn starts_ending(&mut self, status: SessionStatus, reason: Option<Message>, compensate: bool) -> bool {
         let program = Arc::clone(&self.program);
         let has_finally = self.enter_finally(&program, TopicExit::SessionEnds);
-        if !has_finally && !(compensate && self.has_compensations()) {
+        if !(has_finally || compensate && self.has_compensations()) {
             return false;
         }
         if !has_finally {
