@@ -144,7 +144,7 @@ fn cancel_undoes_what_was_done_unless_it_is_told_not_to() {
     let undone = ["build", "migrate", "unlock", "undo_migrate", "undo_build"];
     for (more, expected) in [(None, &undone[..]), (Some("--no-compensate"), &undone[..3])] {
         let home = project(&deployment(&approval()));
-        assert_eq!(home.finish(RUN, "").code, Some(0));
+        assert_eq!(home.finish(RUN, "").code, Some(3));
         let arguments: Vec<&str> =
             ["cancel", "one", "--trust", "--comment", "not today"].into_iter().chain(more).collect();
         let finished = command(&home, &arguments);
@@ -161,7 +161,7 @@ fn cancel_reports_what_could_not_be_undone() {
     let bad = json!({ "compensate": [logs("undo_b", "exit 7", json!({}))] });
     let home =
         project(&json!({ "actions": [logs("a", "true", undone_by("undo_a")), logs("b", "true", bad), approval()] }));
-    assert_eq!(home.finish(RUN, "").code, Some(0));
+    assert_eq!(home.finish(RUN, "").code, Some(3));
     let finished = command(&home, &["cancel", "one", "--trust"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.err.contains("error: ") && finished.out.contains("session one is cancelled"), "{finished:?}");
@@ -171,7 +171,7 @@ fn cancel_reports_what_could_not_be_undone() {
 #[test]
 fn a_rejected_approval_undoes_what_was_done() {
     let home = project(&deployment(&approval()));
-    assert_eq!(home.finish(RUN, "").code, Some(0));
+    assert_eq!(home.finish(RUN, "").code, Some(3));
     let finished = command(&home, &["reject", "one", "--comment", "no", "--run", "--trust"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert_eq!(log(&home), ["build", "migrate", "unlock", "undo_migrate", "undo_build"]);
@@ -216,7 +216,7 @@ fn a_session_that_is_killed_while_it_ends_goes_on_there() {
 fn a_session_that_cannot_be_undone_now_can_be_ended_at_once() {
     let undo = json!({ "compensate": [logs("undo_a", "while [ ! -e go ]; do sleep 0.01; done", json!({}))] });
     let home = project(&json!({ "actions": [logs("a", "true", undo), approval()] }));
-    assert_eq!(home.finish(RUN, "").code, Some(0));
+    assert_eq!(home.finish(RUN, "").code, Some(3));
     let mut running = home.start(["cancel", "one", "--trust"]);
     wait_for_line(&home, "undo_a");
     running.kill();
@@ -229,4 +229,40 @@ fn a_session_that_cannot_be_undone_now_can_be_ended_at_once() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(log(&home), ["a", "undo_a"]);
     assert_eq!(events(&home, "session_cancelled").len(), 1);
+}
+
+#[test]
+fn what_branches_did_is_undone_with_the_variables_of_each_branch() {
+    let branch = |id: &str, value: &str, then: Value| {
+        let undo = json!({ "action_type": "command", "action_id": format!("undo_{id}"),
+            "config": { "command": ["/bin/sh", "-c", "echo undo $1 >> log", "sh", format!("{{{{ of_{id} }}}}")] } });
+        let make = json!({ "action_type": "command", "action_id": format!("make_{id}"), "compensate": [undo],
+            "config": { "command": ["/bin/sh", "-c", format!("echo {value}")], "output": { format!("of_{id}"): "stdout" } } });
+        json!({ "id": id, "actions": [make, then] })
+    };
+    let ask = approval();
+    let branches = json!([
+        branch("a", "1", ask),
+        branch(
+            "b",
+            "2",
+            json!({ "action_type": "set", "action_id": "last",
+        "config": { "values": { "x": 1 } } })
+        )
+    ]);
+    let home = project(&json!({
+        "actions": [{ "action_type": "parallel", "action_id": "both", "config": { "branches": branches } }],
+        "finally": [logs("unlock", "true", json!({}))],
+    }));
+    assert_eq!(home.finish(RUN, "").code, Some(3));
+    let finished = command(&home, &["cancel", "one", "--trust"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let mut lines = log(&home);
+    assert_eq!(lines.remove(0), "unlock");
+    // The branches run at the same time, so either can be completed first.
+    lines.sort();
+    assert_eq!(lines, ["undo 1", "undo 2"]);
+    // What the branch waited for is not open any more.
+    let listed = command(&home, &["requests", "list"]);
+    assert!(format!("{listed:?}").contains("no session waits"), "{listed:?}");
 }

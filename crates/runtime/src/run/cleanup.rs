@@ -28,11 +28,16 @@ impl Session {
         frame.is_some_and(|frame| matches!(frame.at, FrameTarget::Finally | FrameTarget::Compensation))
     }
 
+    /// The cleanup around the action `key`, unless the action is in a branch inside it: a branch can fail.
+    pub(crate) fn cleanup_around(&self, key: &str) -> Option<String> {
+        let cleanup = self.cleanup_of(key)?;
+        let is_inside = self.enclosing_branch(key).is_some_and(|branch| is_below(&branch, &cleanup));
+        (!is_inside).then_some(cleanup)
+    }
+
     /// The cleanup around the action `key`, unless the action is in a skill, an insertion or a branch inside it.
     pub(crate) fn direct_cleanup(&self, key: &str) -> Option<String> {
-        let cleanup = self.cleanup_of(key).filter(|_| self.enclosing_insertion(key).is_none())?;
-        let is_outside = |branch: &String| !is_below(branch, &cleanup);
-        self.enclosing_branch(key).is_none_or(|branch| is_outside(&branch)).then_some(cleanup)
+        self.cleanup_around(key).filter(|_| self.enclosing_insertion(key).is_none())
     }
 
     /// Rejects a flow that would wait for a person during a cleanup. Questions about effects that were interrupted are permitted.
@@ -62,7 +67,7 @@ impl Session {
             RouteTarget::SkipTopic | RouteTarget::SkipPhase | RouteTarget::End | RouteTarget::Fail => true,
             RouteTarget::Goto(id) => self.list_with(program, key, id).is_none(),
         };
-        if !leaves || self.cleanup_of(key).is_none() {
+        if !leaves || self.cleanup_around(key).is_none() {
             return target.clone();
         }
         let message = msg!("the route `{target}` was not followed: it leads out of a `finally` or `compensate`");
@@ -79,10 +84,10 @@ impl Session {
         error: Option<SessionFailure>,
         draft: &mut CommitDraft,
     ) {
-        let id = id_of(component(key));
+        let action = id_of(component(key));
         let SessionFailure { code, message, help } = error.unwrap_or_else(|| SessionFailure {
             code: "action-error",
-            message: msg!("the action `{id}` ended with `{}`", reason.name()),
+            message: msg!("the action `{action}` ended with `{}`", reason.name()),
             help: None,
         });
         draft.event(&self.place_of(key), Event::Error { code, message, help });

@@ -2,58 +2,22 @@
 
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
-use bcc_lang::message::msg;
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
 
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
+use crate::run::compensation_records::{COMPENSATIONS, Compensation};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, redacted_key};
+use crate::run::frames::{Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent};
 use crate::run::resume::{StoredState, read_state};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_store::rows::{FrameRow, VariableRow};
 
-/// The scope of these records; it exists only in the store.
-const COMPENSATIONS: &str = "compensations";
-
 /// The last component of the key of the frame of a running compensation.
 const COMPENSATE: &str = "=compensate";
-
-/// A completed action that can be undone. There is one record for each place of an action in a visit of its topic: an action that
-/// runs again there replaces it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Compensation {
-    /// Its number in the order of completion.
-    order: u64,
-    /// The frames from the session down to the action, as far as they determine its position and its variables.
-    frames: Vec<(String, Frame)>,
-    /// The path of the variables of the branch that it ran in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    branch_path: Option<String>,
-    /// Whether the compensation is over.
-    #[serde(default)]
-    done: bool,
-}
-
-/// The compensations of a session, by the keys of the frames of their actions.
-pub(crate) type Compensations = BTreeMap<String, Compensation>;
-
-/// Reads the stored records.
-/// Errors: A message with the row that cannot be read.
-pub(crate) fn compensations_of(rows: &[VariableRow]) -> Result<Compensations, Message> {
-    let read = |row: &VariableRow| {
-        let read = serde_json::from_str(&row.value);
-        let read = read.map_err(|error| msg!("compensation `{}`: {error}", redacted_key(&row.path)))?;
-        Ok((row.path.clone(), read))
-    };
-    rows.iter().filter(|row| row.scope == COMPENSATIONS).map(read).collect()
-}
 
 impl Session {
     /// Records that the action `key` is completed, if it has a compensation.

@@ -4,32 +4,16 @@
 use std::sync::Arc;
 
 use bcc_lang::message::message::Message;
-use bcc_lang::message::{msg, stored};
-use serde::{Deserialize, Serialize};
+use bcc_lang::message::msg;
 
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::finally::TopicExit;
 use crate::run::frames::ROOT;
-use crate::run::head::SessionStatus;
+use crate::run::head::{Ending, SessionStatus};
 use crate::run::session::Session;
-
-/// The end of a session that was decided, while something has to run before it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ending {
-    /// The status that follows: failed or cancelled.
-    pub(crate) status: SessionStatus,
-    /// Why the session ends.
-    #[serde(default, with = "stored::option", skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<Message>,
-    /// Whether compensations run.
-    pub(crate) compensate: bool,
-    /// The actions whose compensations failed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) failed: Vec<String>,
-}
+use crate::run::topic_exit::TopicExit;
 
 impl Session {
     /// Starts what runs before the session ends with `status`. Returns whether there is anything. The frames change; the caller moves
@@ -37,7 +21,7 @@ impl Session {
     pub(crate) fn starts_ending(&mut self, status: SessionStatus, reason: Option<Message>, compensate: bool) -> bool {
         let program = Arc::clone(&self.program);
         let has_finally = self.enter_finally(&program, TopicExit::SessionEnds);
-        if !has_finally && !(compensate && self.has_compensations()) {
+        if !(has_finally || compensate && self.has_compensations()) {
             return false;
         }
         if !has_finally {

@@ -1,32 +1,14 @@
 //! `finally` of topics: its actions run however the topic ends, and what was decided happens after them (docs/failures.md).
 
-use serde::{Deserialize, Serialize};
-
 use crate::program::program::{Program, Topic};
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{Frame, FrameTarget, ROOT, child, lineage, parent};
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 use crate::run::transitions::SessionFailure;
 
 /// The last component of the key of such a frame.
 const FINALLY: &str = "=finally";
-
-/// Where the session continues after a topic, while its `finally` runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum TopicExit {
-    /// After the topic, or with its next element.
-    Leave,
-    /// After the topic, without its further elements.
-    LeaveAll,
-    SkipPhase,
-    /// At the topic or phase with this id.
-    Goto(String),
-    /// At the end of the script.
-    End,
-    /// The session fails or is cancelled.
-    SessionEnds,
-}
 
 impl Session {
     /// Starts the `finally` of the topic that the session is in, before the session leaves it for `exit`. If it runs already, it goes

@@ -14,9 +14,9 @@ use crate::program::flow::{BranchBlock, OpenEffect};
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::run::branch_state::{BranchRules, BranchState};
-use crate::run::finally::TopicExit;
 use crate::run::monitors::{Advice, TrendPoint};
 use crate::run::time::TopicTime;
+use crate::run::topic_exit::TopicExit;
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_store::rows::FrameRow;
 

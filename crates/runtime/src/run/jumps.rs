@@ -3,12 +3,11 @@
 use bcc_lang::message::msg;
 
 use crate::program::event::Event;
-use crate::program::outcome::Outcome;
 use crate::program::program::Program;
 use crate::run::draft::CommitDraft;
-use crate::run::finally::TopicExit;
 use crate::run::frames::{FrameTarget, ROOT, lineage, parent};
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 use crate::run::transitions::SessionFailure;
 
 impl Session {
@@ -50,7 +49,7 @@ impl Session {
             return Ok(());
         }
         let outcome = self.frames.get(key).and_then(|frame| frame.last.as_deref().cloned());
-        self.finish_action(key, &outcome.unwrap_or_else(Outcome::default));
+        self.finish_action(key, &outcome.unwrap_or_default());
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use crate::program::services::Services;
 use crate::program::transcript::{RecentTranscript, TranscriptEntry};
 use crate::program::turn::message_id;
 use crate::run::branch_state::BranchScopes;
-use crate::run::compensations::{Compensations, compensations_of};
+use crate::run::compensation_records::{Compensations, compensations_of};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{

@@ -9,9 +9,9 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::program::route_table::RouteLevel;
 use crate::run::draft::CommitDraft;
-use crate::run::finally::TopicExit;
 use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, redacted_key};
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -184,6 +184,12 @@ impl Session {
         {
             self.cleanup_action_failed((key, &cleanup), reason, &Outcome::default(), error, draft);
             return Ok(());
+        }
+        if *target == RouteTarget::Fail && self.cleanup_around(key).is_some() {
+            if let Some(SessionFailure { code, message, help }) = error {
+                draft.event(&self.place_of(key), Event::Error { code, message, help });
+            }
+            return self.continue_at(program, key, target, completed, draft);
         }
         if *target == RouteTarget::Fail
             && let Some(error) = error

@@ -57,7 +57,8 @@ impl Session {
     /// session is intact.
     pub async fn take_back(&mut self) -> Result<TakenBack, RunError> {
         self.ensure_consistent()?;
-        if self.status.is_final() {
+        // What runs before the end undoes what was done; it cannot be undone itself.
+        if self.status.is_final() || self.head.ending.is_some() {
             return Ok(TakenBack::Final);
         }
         let Some(answers) = self.answers.checked_sub(1) else { return Ok(TakenBack::NoAnswer) };

@@ -11,9 +11,9 @@ use crate::program::location::EventLocation;
 use crate::program::program::{Phase, Program, Topic};
 use crate::program::resource::{MINUTE_MS, Resource};
 use crate::run::draft::CommitDraft;
-use crate::run::finally::TopicExit;
 use crate::run::frames::{Insertion, ROOT, lineage, parent};
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 
 /// The time of a phase's current topic, stored in the phase's frame: a topic with a list has a frame for each element, but one
 /// time for all of them.

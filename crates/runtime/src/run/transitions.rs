@@ -15,11 +15,11 @@ use crate::program::outcome::Outcome;
 use crate::program::program::{Phase, Program, ProgramStep, Topic};
 use crate::program::turn::base_names;
 use crate::run::draft::CommitDraft;
-use crate::run::finally::TopicExit;
 use crate::run::frames::{
     Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, redacted_key,
 };
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::expr::truth::Truth;
 use bcc_lang::template::names::TemplateNames;
