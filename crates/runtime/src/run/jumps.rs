@@ -3,7 +3,6 @@
 use bcc_lang::message::msg;
 
 use crate::program::event::Event;
-use crate::program::outcome::Outcome;
 use crate::program::program::Program;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, ROOT, lineage, parent};
@@ -46,7 +45,7 @@ impl Session {
             return Ok(());
         }
         let outcome = self.frames.get(key).and_then(|frame| frame.last.as_deref().cloned());
-        self.finish_action(key, &outcome.unwrap_or_else(Outcome::default));
+        self.finish_action(key, &outcome.unwrap_or_default());
         Ok(())
     }
 
