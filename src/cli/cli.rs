@@ -18,6 +18,7 @@ use crate::cli::{
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
+use bcc_runtime::effects::descendants::adopt_orphans;
 use bcc_runtime::program::decision::DecisionKind;
 
 /// Run, check and test YAML scripts for conversations led by a language model
@@ -98,6 +99,7 @@ pub fn localized_command(language: Language) -> clap::Command {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     // Without a further thread the program works as well, and signals kill it; what has to end in order reports the error.
     let _ = signals::start();
+    adopt_orphans();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     // Without the handler the program works as well, up to the limit.
     let _ = file_limit::report_as_write_error();

@@ -1,5 +1,6 @@
 //! `approve`, `reject`, `push-back`: decide about the request that a session waits for.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bcc_lang::message::message::Message;
@@ -12,10 +13,13 @@ use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::print::print_translated;
 use crate::cli::signals::Signals;
+use crate::cli::state_file::WatchedFile;
 use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
+use bcc_engine::engine::OpenedSession;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::find_session;
+use bcc_engine::state_file::open::session_of_file;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
 use bcc_runtime::program::location::EventLocation;
@@ -26,7 +30,8 @@ use bcc_store::contract::Store;
 
 #[derive(Debug, Args)]
 pub struct DecideArgs {
-    /// Session id, or its beginning if that is unique; or SESSION/REQUEST, as `requests list` prints it
+    /// Session id, or its beginning if that is unique; SESSION/REQUEST, as `requests list` prints it; or a workflow
+    /// state file
     pub session: String,
     /// The action that asks, or the request, if it must be this one
     pub step: Option<String>,
@@ -54,20 +59,31 @@ pub async fn decide(
     environment: Environment,
 ) -> Result<Exit, EngineError> {
     let values = form_values(&options.values)?;
-    let sessions = StoredSessions::open(&options.stored, &environment)?;
+    let (sessions, id, request) = match Path::new(&options.session) {
+        file if file.is_file() => {
+            let sessions = StoredSessions::open_for(file, &options.stored, &environment)?;
+            let id = of_file(&sessions, file).await?;
+            (sessions, id, None)
+        }
+        _ => {
+            let sessions = StoredSessions::open(&options.stored, &environment)?;
+            let (id, request) = target(sessions.engine.store().as_ref(), &options.session).await?;
+            (sessions, id, request)
+        }
+    };
     let store = Arc::clone(sessions.engine.store());
-    let (id, request) = target(store.as_ref(), &options.session).await?;
     check_waits(store.as_ref(), &id, request.as_deref()).await?;
     let front = FrontEnd::of(&options.output);
     let shows = options.run || options.output.json;
     let observer = if shows { front.observer() } else { Arc::new(Silent) };
-    let mut session = sessions.session(&id, observer).await?.session;
+    let OpenedSession { mut session, state_file, .. } = sessions.session(&id, observer).await?;
     let request = asked_for(&session, request, options.step.as_deref())?;
     let decision = ApprovalDecision { request, decision, by: options.by, comment: options.comment, values };
     take(&mut session, decision).await?;
     if options.run {
         let signals = Signals::new(interrupted_early_notice())?;
-        return drive(session, store.as_ref(), front, &sessions.hint, LiveNotebook::default(), signals).await;
+        let watched = state_file.map(|keeper| WatchedFile { keeper, waits: false });
+        return drive(session, store.as_ref(), front, &sessions.hint, LiveNotebook::default(), signals, watched).await;
     }
     if !options.output.json {
         recorded(&sessions.hint, &id)?;
@@ -91,6 +107,16 @@ pub async fn take(session: &mut Session, decision: ApprovalDecision) -> Result<(
                 None => error,
             }
         }
+    })
+}
+
+/// The unfinished session of a state file.
+async fn of_file(sessions: &StoredSessions, file: &Path) -> Result<String, EngineError> {
+    let found = session_of_file(&sessions.engine, file).await?;
+    let file = file.display();
+    found.map(|row| row.id).ok_or_else(|| {
+        let message = msg!("no session of {file} waits for a decision");
+        EngineError::usage(message).with_help(msg!("`bcc-script run {file}` runs the file"))
     })
 }
 
@@ -152,7 +178,7 @@ fn asked_for(session: &Session, request: Option<String>, step: Option<&str>) -> 
 }
 
 /// The values of `--set`. They are texts: the form gives them their types.
-fn form_values(given: &[String]) -> Result<ExactValues, EngineError> {
+pub fn form_values(given: &[String]) -> Result<ExactValues, EngineError> {
     let mut values = ExactValues::new();
     for (number, text) in given.iter().enumerate() {
         // The text may be a secret, so it is not repeated.

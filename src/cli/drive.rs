@@ -11,9 +11,11 @@ use crate::cli::front_end::FrontEnd;
 use crate::cli::input::{InputLine, RejectedInput};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::output;
+use crate::cli::progress::ProgressEnd;
 use crate::cli::report;
 use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
+use crate::cli::state_file::{self, WatchedFile};
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
 use bcc_runtime::run::head::SessionStatus;
@@ -42,7 +44,11 @@ pub async fn drive(
     hint: &ResumeHint,
     mut notebook: LiveNotebook,
     mut signals: Signals,
+    watched: Option<WatchedFile>,
 ) -> Result<Exit, EngineError> {
+    let _progress = ProgressEnd;
+    let waits_for_file = watched.as_ref().is_some_and(|watched| watched.waits);
+    let mut is_input_over = false;
     let resume = hint.command(&session.id);
     signals.set_notice(interrupted_notice(&resume));
     let mut source = front.source()?;
@@ -102,7 +108,12 @@ pub async fn drive(
                 return Ok(Exit::Waiting);
             }
         }
-        if !decisions::waits_here(&session, front) {
+        if let Some((watched, event)) = watched.as_ref().and_then(|watched| Some((watched, watched.keeper.look()?))) {
+            state_file::take(&mut session, &watched.keeper, event).await?;
+            continue;
+        }
+        let stays = waits_for_file && session.status() == SessionStatus::WaitingApproval;
+        if !stays && !decisions::waits_here(&session, front) {
             store.check_files().await?;
             decisions::report_request(&session, front, hint);
             return Ok(Exit::Waiting);
@@ -120,8 +131,18 @@ pub async fn drive(
                     session.commit_results().await?;
                     continue;
                 }
-                input = source.next(), if decisions::takes_input(&session) => input,
+                event = state_file::changed(watched.as_ref()), if watched.is_some() => {
+                    if let Some(watched) = &watched {
+                        state_file::take(&mut session, &watched.keeper, event).await?;
+                    }
+                    break;
+                }
+                input = source.next(), if decisions::takes_input(&session) && !is_input_over => input,
             };
+            if stays && matches!(input, InputLine::End) {
+                is_input_over = true;
+                continue;
+            }
             // Nobody would see what follows an answer.
             let is_end = matches!(input, InputLine::End | InputLine::Interrupted);
             if !is_end && output::failure_now().is_some() {

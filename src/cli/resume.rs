@@ -15,11 +15,13 @@ use crate::cli::report;
 use crate::cli::run::{ReplayBy, hint_of, parse_budget, replay_request};
 use crate::cli::sessions::StoreArgs;
 use crate::cli::signals::Signals;
+use crate::cli::state_file::WatchedFile;
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::{find_session, newest_unfinished};
 use bcc_engine::project::{Project, given_directory};
+use bcc_engine::state_file::open::StateFileAccess;
 use bcc_engine::store_access::notice;
 use bcc_runtime::program::event::Observer;
 use bcc_runtime::program::stored_event::public_line;
@@ -101,6 +103,7 @@ pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontE
             record: options.record.clone(),
             replay: replay_request(options.replay.as_deref(), options.replay_by),
             any_project,
+            state_file: StateFileAccess::InProject,
         };
         let opened = match options.after {
             None => {
@@ -116,7 +119,9 @@ pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontE
         report::quiet(notice);
     }
     let hint = ResumeHint { trust: options.trust, record: options.record, notebook: options.notebook, ..hint };
-    drive(opened.session, sessions, front, &hint, notebook, signals).await
+    let waits = front == FrontEnd::Terminal;
+    let watched = opened.state_file.map(|keeper| WatchedFile { keeper, waits });
+    drive(opened.session, sessions, front, &hint, notebook, signals, watched).await
 }
 
 /// Locks the session before the earlier events are written, so that no event is committed in between.

@@ -12,6 +12,7 @@ use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
 use crate::cli::signals::Signals;
+use crate::cli::state_file::WatchedFile;
 use bcc_engine::engine::{DEFAULT_USER, Engine, RunRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -19,16 +20,20 @@ use bcc_engine::find_session::left_unfinished;
 use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::{Project, absolute, given_directory, nearest};
 use bcc_engine::replay::ReplayRequest;
+use bcc_engine::state_file::open::run_state_file;
 use bcc_engine::store_access::notice;
 use bcc_llm::providers::replay::recording::ReplayMatching;
 use bcc_runtime::program::limits::Budget;
 use bcc_store::contract::Store;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = SESSION_CODES)]
 pub struct RunArgs {
-    /// Script to run
+    /// Script or workflow state file to run
     pub file: PathBuf,
+    /// Of a workflow state file: keep running while it waits for a decision, even if standard input is no terminal
+    #[arg(long, help_heading = "Session")]
+    pub wait: bool,
     /// Id of the session; an unfinished session with this id is resumed [default: a new id]
     #[arg(long, value_name = "ID", help_heading = "Session")]
     pub session: Option<String>,
@@ -94,13 +99,20 @@ pub enum ReplayBy {
 
 pub async fn run(options: RunArgs, environment: Environment) -> Result<Exit, EngineError> {
     let front = FrontEnd::of(&options.output);
-    front.report_failure(start(options, environment, front).await)
+    loop {
+        match start(options.clone(), environment.clone(), front).await {
+            Ok(None) => {}
+            Ok(Some(exit)) => return Ok(exit),
+            Err(error) => return front.report_failure(Err(error)),
+        }
+    }
 }
 
-async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
+/// Runs the file. None if it is a state file that must be run again, because the steps that are still to run were changed.
+async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> Result<Option<Exit>, EngineError> {
     let project = Project::of(&options.file, options.project.as_deref(), options.trust, &environment)?;
     let store = options.store.as_deref();
-    let options_trust = options.trust;
+    let (options_trust, waits) = (options.trust, options.wait);
     let path = store_path(&project, &environment, store);
     let notebook = LiveNotebook::from_option(options.notebook.as_deref(), options.session.as_deref())?;
     let request = RunRequest {
@@ -126,6 +138,9 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
     };
     let budget = parse_budget(&options.budget)?;
     let loaded = LoadedProgram::of(&project, &request)?;
+    if waits && !loaded.is_state_file {
+        return Err(EngineError::usage("`--wait` is for workflow state files"));
+    }
     // An existing session keeps the permissions that it was started with.
     if request.session.is_none() || !path.exists() {
         loaded.check_permissions(&project, &environment)?;
@@ -139,20 +154,31 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
     let opened = signals.unless_received(async {
         let (observer, unfinished) = match &request.session {
             Some(id) => (front.resuming_observer(store, id).await?, None),
+            None if loaded.is_state_file => (front.observer(), None),
             None => {
                 let user = request.user.as_deref().unwrap_or(DEFAULT_USER);
                 (front.observer(), unfinished_note(store, (&loaded.program.id, user), front, &hint).await?)
             }
         };
-        let opened = engine.run_loaded(loaded, &request, notebook.observer(observer)).await?;
+        let observer = notebook.observer(observer);
+        let opened = match loaded.is_state_file {
+            true => run_state_file(&engine, loaded, &request, observer).await?,
+            false => engine.run_loaded(loaded, &request, observer).await?,
+        };
         Ok((opened, unfinished))
     });
-    let Some((opened, unfinished)) = opened.await? else { return Ok(interrupted_early(front, &signals)) };
+    let Some((opened, unfinished)) = opened.await? else { return Ok(Some(interrupted_early(front, &signals))) };
     report::warnings(&opened.diagnostics);
     for notice in opened.notices.iter().chain(&unfinished) {
         report::quiet(notice);
     }
-    drive(opened.session, store, front, &hint, notebook, signals).await
+    let waits = waits || front == FrontEnd::Terminal;
+    let watched = opened.state_file.map(|keeper| WatchedFile { keeper, waits });
+    let driven = drive(opened.session, store, front, &hint, notebook, signals, watched.clone()).await;
+    match watched.filter(|watched| driven.is_err() && watched.keeper.is_replanned()) {
+        Some(_) => Ok(None),
+        None => driven.map(Some),
+    }
 }
 
 /// The note that an earlier session of this script and user can be resumed. A program that uses `--json` manages its sessions

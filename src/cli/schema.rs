@@ -19,7 +19,7 @@ use bcc_lang::source::near::near_miss;
 
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Schema to print: script, skill, test, document (any of these, or a workflow), template, config
+    /// Schema to print: script, skill, test, workflow, document (any of these), template, config
     /// (bcc-script.toml), protocol-request, protocol-response, protocol-reflection or protocol-action (behavior
     /// servers), or an action type such as ai_ask
     #[arg(value_name = "NAME", default_value = "script")]

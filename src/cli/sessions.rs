@@ -10,6 +10,7 @@ use serde_json::json;
 
 use clap::{Args, Subcommand};
 
+use crate::cli::command_output::{OutputOfCommandArgs, print_command_output};
 use crate::cli::exit::Exit;
 use crate::cli::export::{ExportFormat, export_as};
 use crate::cli::front_end::FrontEnd;
@@ -32,6 +33,7 @@ use bcc_engine::retry::related_sessions;
 use bcc_engine::store_access::{check_store, is_named, notice};
 use bcc_engine::usage::{usage_summary, used};
 use bcc_lang::source::render::visible::visible_line;
+use bcc_runtime::effects::output::OutputStream;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
@@ -74,6 +76,8 @@ pub enum SessionsCommand {
         #[command(flatten)]
         store: StoreArgs,
     },
+    /// Print what is stored of the output of a command
+    Output(OutputOfCommandArgs),
     /// Delete a session and everything that is stored for it, even if it is unfinished
     Delete {
         /// Session id, or its beginning if that is unique
@@ -132,6 +136,12 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
             let store = open_existing(&store, &environment, Access::Read)?;
             let id = find_session(store.as_ref(), &id).await?;
             export_as(store.as_ref(), &id, format, calls, output.as_deref(), force).await
+        }
+        SessionsCommand::Output(OutputOfCommandArgs { id, action, stderr, output, store }) => {
+            let store = open_existing(&store, &environment, Access::Read)?;
+            let id = find_session(store.as_ref(), &id).await?;
+            let stream = if stderr { OutputStream::Stderr } else { OutputStream::Stdout };
+            print_command_output(store.as_ref(), &id, action.as_deref(), stream, output.as_deref()).await
         }
         SessionsCommand::Delete { id, store } => {
             let store = open_existing(&store, &environment, Access::Write)?;

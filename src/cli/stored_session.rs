@@ -39,8 +39,14 @@ impl StoredSessions {
     /// Opens the store.
     /// Errors: there is none, or it cannot be opened.
     pub fn open(options: &StoredSessionArgs, environment: &Environment) -> Result<Self, EngineError> {
+        Self::open_for(Path::new("."), options, environment)
+    }
+
+    /// Opens the store of the project of this file or directory.
+    /// Errors: as [`StoredSessions::open`].
+    pub fn open_for(path: &Path, options: &StoredSessionArgs, environment: &Environment) -> Result<Self, EngineError> {
         let given = options.project.as_deref();
-        let project = Project::of(Path::new("."), given, options.trust, environment)?;
+        let project = Project::of(path, given, options.trust, environment)?;
         let any_project = given_directory(given, environment)?.is_some();
         let path = store_path(&project, environment, options.store.store.as_deref());
         if !path.exists() {

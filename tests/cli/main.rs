@@ -16,6 +16,7 @@ mod earlier_release;
 mod early_signals;
 mod embedding;
 mod explain;
+mod failures;
 mod files;
 mod first_ten_minutes;
 mod fixes;
@@ -32,6 +33,7 @@ mod outputs;
 mod parallel;
 mod planted_store_files;
 mod programs;
+mod progress;
 mod project_files;
 mod recording;
 mod render;
@@ -48,6 +50,7 @@ mod trust;
 mod validate;
 mod validate_folders;
 mod watch;
+mod workflows;
 
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/behaving.rs"]

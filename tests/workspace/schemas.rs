@@ -218,7 +218,7 @@ fn each_document_is_recognized_by_its_root_key() {
         json!({ "skill": { "skill_id": "s", "inputs": [{ "var": "a" }], "outputs": ["b"], "actions": actions } });
     let technique = json!({ "technique_id": "s", "topic": { "topic_id": "t", "actions": actions } });
     let test = json!({ "test": "x", "script": "a.yaml", "dialogue": [{ "user": "y" }], "metadata": { "name": "n" } });
-    let workflow = json!({ "workflow_id": "w", "steps": [{ "anything": 1 }], "state": {} });
+    let workflow = json!({ "workflow_id": "w", "steps": [{ "id": "a", "anything": 1 }], "state": {} });
     let session = json!({ "session": { "session_id": "s", "skills": ["../a.yaml", skill["skill"]], "phases": [
         { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": actions }] }
     ] }, "x-mine": 1 });

@@ -64,6 +64,7 @@ pub fn check(
         routes: tree.routes,
         triggers: tree.triggers,
         budget: Budget::of(script.budget.as_ref()),
+        earlier: script.earlier.clone(),
         custom: context.custom.clone(),
         // If both need a permission, the action of the script is named.
         needs: reached.permissions.into_iter().chain(checked.permissions).collect(),
@@ -117,11 +118,13 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
             findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));
             names = skill(file, &written, context, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
         }
-        Some(ScriptDocument::Workflow(span)) => {
-            let message = "this file is a workflow state file, which this release cannot check or run yet";
-            let help = "`bcc-script schema --list` lists what this release supports";
-            findings.report(Diagnostic::error("not-supported-yet", message, file, span).with_help(help));
+        Some(ScriptDocument::Workflow(Some(script))) => {
+            let found = Findings::new();
+            names = session(&script, context, &mut AuthorTexts::new(), &found, RuleSelection::All).names;
+            // Other programs may use the variables of a state file.
+            findings.extend(found.into_vec().into_iter().filter(|found| found.rule != "unused-variable"));
         }
+        Some(ScriptDocument::Workflow(None)) => names = None,
         // `check::test` checks a test against its script.
         Some(ScriptDocument::Test(_)) => {}
         None => names = None,

@@ -12,6 +12,7 @@ use crate::semantic_model::SemanticModel;
 use bcc_lang::script::route_parser::{RouteTarget, WrittenRoute};
 use bcc_lang::script::script::{Script, WrittenTopic};
 use bcc_lang::source::span::Span;
+use bcc_lang::workflow::state_file::END;
 
 /// The control flow graph of a document, built on first use.
 pub fn graph<'f>(model: &'f SemanticModel<'_>) -> &'f ControlFlowGraph {
@@ -35,6 +36,8 @@ fn build_edges(model: &SemanticModel<'_>, nodes: &NodeSet) -> (Vec<(NodeId, Cont
         gotos: BTreeMap::new(),
         rewinds: BTreeMap::new(),
         lists: BTreeMap::new(),
+        finally: BTreeMap::new(),
+        compensations: BTreeMap::new(),
         blocks: BTreeMap::new(),
         calls: model.collected.calls.iter().filter_map(|call| call.at.action).collect(),
         escapes: None,
@@ -73,6 +76,10 @@ struct EdgeBuilder<'a, 'f> {
     rewinds: BTreeMap<usize, &'a str>,
     /// The top-level actions, by the part of the document.
     lists: BTreeMap<CalleeBody, Vec<usize>>,
+    /// The actions of `finally`, by the topic.
+    finally: BTreeMap<CalleeBody, Vec<usize>>,
+    /// The actions of `compensate`, by action.
+    compensations: BTreeMap<usize, Vec<usize>>,
     /// The lists in actions, by action and in the order of the file.
     blocks: BTreeMap<usize, BTreeMap<usize, Vec<usize>>>,
     calls: BTreeSet<usize>,
@@ -88,7 +95,10 @@ impl EdgeBuilder<'_, '_> {
         let model = self.model;
         for (number, action) in model.collected.actions.iter().enumerate() {
             self.ids.entry(action.id.value.as_str()).or_insert(number);
+            let is_cleanup = model.collected.cleanup_blocks.contains_key(&action.block);
             match action.parent {
+                Some(parent) if is_cleanup => self.compensations.entry(parent).or_default().push(number),
+                None if is_cleanup => self.finally.entry(action.body).or_default().push(number),
                 Some(parent) => {
                     self.blocks.entry(parent).or_default().entry(action.block).or_default().push(number);
                 }
@@ -151,6 +161,8 @@ impl EdgeBuilder<'_, '_> {
                 let list = self.lists.remove(&CalleeBody::Topic(number, inner)).unwrap_or_default();
                 self.list(&list, body, last);
                 self.add_plain_edge(last, out);
+                let finally = self.finally.remove(&CalleeBody::Topic(number, inner)).unwrap_or_default();
+                self.cleanup(&finally, out);
                 if topic.for_each.is_some() {
                     self.add_plain_edge(last, body);
                 }
@@ -167,6 +179,16 @@ impl EdgeBuilder<'_, '_> {
             // After the last phase comes the end.
             self.add_plain_edge(leave, nodes.phase_in(number + 1));
         }
+    }
+
+    /// Adds the actions of a `finally` or a `compensate`, which may start at any time. Only their own routes apply.
+    fn cleanup(&mut self, actions: &[usize], to: NodeId) {
+        let Some((first, others)) = actions.split_first() else { return };
+        let tables = std::mem::take(&mut self.tables);
+        self.anytime.push(self.nodes.before(*first));
+        self.action(*first);
+        self.list(others, self.nodes.after(*first), to);
+        self.tables = tables;
     }
 
     fn list(&mut self, actions: &[usize], from: NodeId, to: NodeId) {
@@ -189,7 +211,8 @@ impl EdgeBuilder<'_, '_> {
             self.add_plain_edge(before, after);
         }
         for (id, span) in self.gotos.remove(&number).unwrap_or_default() {
-            for to in self.jump_targets(number, id).unwrap_or_else(|| vec![exit]) {
+            let elsewhere = if id == END { self.node_after(action, &RouteTarget::End) } else { exit };
+            for to in self.jump_targets(number, id).unwrap_or_else(|| vec![elsewhere]) {
                 self.add_edge(act, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: Some(span) });
             }
         }
@@ -219,6 +242,8 @@ impl EdgeBuilder<'_, '_> {
             self.add_exits(action, act, escapes.action(number));
         }
         self.add_exits(action, act, self.trigger_exits);
+        let compensations = self.compensations.remove(&number).unwrap_or_default();
+        self.cleanup(&compensations, NodeSet::END);
         let own = ReasonTable::of(action.on_exit.as_ref());
         let Tables { topic, phase, session } = self.tables;
         for reason in possible_reasons(model, action) {

@@ -20,11 +20,14 @@ use crate::recheck::PinnedScript;
 use crate::recording::{FileRecorder, Header};
 use crate::replay::ReplayRequest;
 use crate::settings::{RunSettings, SessionPlace};
+use crate::state_file::keeper::{StateFileKeeper, observed};
+use crate::state_file::open::{StateFileAccess, keeper_of, new_keeper, stored_path};
 use crate::store_access::{check_store, is_named};
 use crate::trust::own_sessions::{is_own, origin};
 use crate::variables::variable_values;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::text::SourceFile;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::custom::COMMAND;
 use bcc_runtime::program::event::Observer;
@@ -81,6 +84,7 @@ pub struct ResumeRequest {
     /// Whether the person named the project of the engine: the session is then resumed in it, even if it was started in another
     /// one. Otherwise such a session is refused.
     pub any_project: bool,
+    pub state_file: StateFileAccess,
 }
 
 /// A session that is ready to run, with messages for the person.
@@ -92,6 +96,8 @@ pub struct OpenedSession {
     pub notices: Vec<Message>,
     /// Whether it was resumed.
     pub resumed: bool,
+    /// What writes its progress, if it carries a state file.
+    pub state_file: Option<Arc<StateFileKeeper>>,
 }
 
 /// A manifest and the program made from it.
@@ -164,7 +170,8 @@ impl Engine {
         request: &RunRequest,
         observer: Arc<dyn Observer>,
     ) -> Result<OpenedSession, EngineError> {
-        let LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme } = loaded;
+        let is_state_file = loaded.is_state_file;
+        let LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme, .. } = loaded;
         if let Some(id) = &request.session {
             valid_session_id(id)?;
             if let Some(row) = self.store.session(id).await? {
@@ -179,6 +186,7 @@ impl Engine {
             commands: host.permissions.check(COMMAND).is_ok(),
             allowed,
             origin: None,
+            state_file: is_state_file.then(|| stored_path(&self.project, &request.file)),
             project: Some(self.project.directory.to_string_lossy().into_owned()),
             model: None,
             replay: request.replay.as_ref().map(|replay| replay.file.to_string_lossy().into_owned()),
@@ -195,9 +203,15 @@ impl Engine {
         let selected =
             select_models(&self.project, &self.environment, &self.shared, requested, program.model.as_deref())?;
         let settings = RunSettings { model: selected.requested, ..settings };
-        let mut notices = selected.notices;
+        // A state file asks a model only through its skills.
+        let asks_models = !is_state_file || !program.skills.is_empty();
+        let mut notices = if asks_models { selected.notices } else { vec![] };
         notices.extend(unnamed_scheme);
         let clock = self.clock(request.clock.as_deref())?;
+        let (observer, state_file) = match is_state_file {
+            true => observed(new_keeper(&request.file, &pinned.script, observer)?),
+            false => (observer, None),
+        };
         let script_sha256 = sha256(pinned.script.text().as_bytes());
         let pinned = Arc::new(pinned);
         let services = services(selected.models, clock, observer, &pinned, host);
@@ -235,7 +249,9 @@ impl Engine {
                 given: variables.clone(),
             };
             match Session::start(parts, new_session).await {
-                Ok(session) => return Ok(OpenedSession { session, diagnostics, notices, resumed: false }),
+                Ok(session) => {
+                    return Ok(OpenedSession { session, diagnostics, notices, resumed: false, state_file });
+                }
                 Err(bcc_runtime::run::error::RunError::Store(StoreError::Exists { .. }))
                     if request.session.is_none() && attempts < MAX_ID_ATTEMPTS => {}
                 Err(error) => {
@@ -302,8 +318,11 @@ impl Engine {
         if let Some(replayed) = &selected.replayed {
             replayed.resume(self.store.as_ref(), id).await?;
         }
-        let mut notices = selected.notices;
+        let asks_models = settings.state_file.is_none() || !program.skills.is_empty();
+        let mut notices = if asks_models { selected.notices } else { vec![] };
         let clock = self.clock(settings.clock.as_deref())?;
+        let keeper = keeper_of(&self.store, project, (id, &settings), request.state_file, &pinned.script, &observer);
+        let (observer, state_file) = keeper.await?.map_or((observer, None), observed);
         let replaced = model.is_some() || selected.replayed.is_some();
         let models = match &settings.retry_of {
             // Another model was asked for.
@@ -331,7 +350,12 @@ impl Engine {
             program,
         };
         let session = Session::resume(parts).await?;
-        Ok(OpenedSession { session, diagnostics: vec![], notices, resumed: true })
+        Ok(OpenedSession { session, diagnostics: vec![], notices, resumed: true, state_file })
+    }
+
+    /// The script of a stored session, as it was when the session began.
+    pub(crate) async fn pinned_script(&self, row: &SessionRow) -> Result<Arc<SourceFile>, EngineError> {
+        Ok(Pinned::load(self.store.as_ref(), &row.manifest).await?.script)
     }
 
     /// The program of a stored session. The last one is cached for other sessions with the same manifest.
@@ -398,7 +422,8 @@ impl Engine {
             return Err(EngineError::usage(message).with_help("choose another `--session`, or omit `--user`"));
         }
         let RunRequest { model, record, replay, any_project, .. } = request.clone();
-        let request_to_resume = ResumeRequest { model, record, replay, any_project };
+        let state_file = StateFileAccess::Named;
+        let request_to_resume = ResumeRequest { model, record, replay, any_project, state_file };
         let mut opened = self.resume_as(&row.id, &request_to_resume, observer).await?;
         let given = [
             ("--var", !request.variables.is_empty()),

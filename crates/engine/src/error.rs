@@ -77,6 +77,7 @@ impl From<RunError> for EngineError {
             RunError::Recording(message) => Self::failed(message).with_help(
                 "the session is saved as it was after its last turn: resume it with `--record` and another file, or without `--record`",
             ),
+            RunError::Halted(message) => Self::failed(message),
             RunError::Variable(message) => Self::usage(message),
         }
     }

@@ -20,7 +20,7 @@ use rustix::fs::OFlags;
 
 use crate::error::EngineError;
 use crate::files::within::{normalize, read_within, resolve_within};
-use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
+use bcc_lang::source::text::{MAX_STATE_FILE_BYTES, SourceFile};
 use bcc_lang::template::layers::{TemplateFolder, TemplateSource};
 
 /// The largest template or schema, in bytes.
@@ -79,7 +79,7 @@ pub(crate) fn read_configured(project: &Path, written: &Path, max_bytes: u64) ->
 /// `Usage` when it cannot be read; `Invalid` when it is not a text or too large.
 pub fn script(path: &Path) -> Result<Arc<SourceFile>, EngineError> {
     let shown = path.display().to_string();
-    let bytes = read_bounded(path, MAX_FILE_BYTES as u64).map_err(|error| {
+    let bytes = read_bounded(path, MAX_STATE_FILE_BYTES as u64).map_err(|error| {
         let message = match error.kind() {
             io::ErrorKind::NotFound => msg!("there is no file {shown}"),
             _ => msg!("{shown} cannot be read: {error}"),

@@ -10,6 +10,7 @@
 pub mod behavior_servers;
 pub mod calls;
 pub mod clock;
+pub mod command_output;
 mod commands;
 pub mod config;
 pub mod discovery;
@@ -43,6 +44,7 @@ pub mod retry;
 pub mod script_names;
 pub mod settings;
 pub mod shell;
+pub mod state_file;
 pub mod store_access;
 pub mod taken_back;
 pub mod trust;

@@ -17,7 +17,7 @@ use crate::project::{Project, absolute};
 use bcc_check::library::SkillLibrary;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::script::read::{scheme, skill_paths};
+use bcc_lang::script::read::{is_workflow, scheme, skill_paths};
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::yaml::YamlNode;
@@ -33,6 +33,8 @@ pub struct LoadedProgram {
     pub(crate) scheme: Option<String>,
     /// Which prompts are used, if nothing names a scheme.
     pub(crate) unnamed_scheme: Option<Message>,
+    /// Whether it is a workflow state file, which a session carries.
+    pub is_state_file: bool,
 }
 
 impl LoadedProgram {
@@ -77,6 +79,7 @@ impl LoadedProgram {
             }
             (templates, _) => (templates?, None),
         };
+        let is_state_file = parsed.root.as_deref().is_some_and(is_workflow);
         let library = skills(project, &request.file, parsed.root.as_deref())?;
         let mut pinned =
             Pinned::new(file, templates, reply_schemas(&project.directory)?).with_kinds(kinds(&project.config));
@@ -97,8 +100,9 @@ impl LoadedProgram {
         match (program, diagnostics) {
             (Some(program), diagnostics) => {
                 pinned.add_skills(&program);
-                let unnamed_scheme = (!is_named).then(|| unnamed_scheme(&pinned.templates, scheme.as_deref()));
-                Ok(Self { pinned, program, diagnostics, scheme, unnamed_scheme })
+                let unnamed_scheme =
+                    (!is_named && !is_state_file).then(|| unnamed_scheme(&pinned.templates, scheme.as_deref()));
+                Ok(Self { pinned, program, diagnostics, scheme, unnamed_scheme, is_state_file })
             }
             (None, diagnostics) => Err(EngineError::Invalid(diagnostics)),
         }

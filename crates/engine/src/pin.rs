@@ -11,6 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::EngineError;
+use crate::trust::document_hash::document_hash;
 use bcc_check::check::check;
 use bcc_check::context::CheckContext;
 use bcc_check::library::SkillLibrary;
@@ -106,16 +107,17 @@ impl Pinned {
 
     /// The documents that are not part of this release, each with its name and hash.
     pub(crate) fn own_documents(&self) -> Vec<(String, String)> {
-        let scripts = self.skills.iter().chain([&self.script]).map(|file| (file.name().to_owned(), file.text()));
+        let scripts = self.skills.iter().chain([&self.script]);
+        let scripts = scripts.map(|file| (file.name().to_owned(), document_hash(file.text().as_bytes())));
         let own = |file: &&TemplateFile| !file.place.starts_with("builtin/");
         let templates = self.templates.iter().filter(own);
-        let templates = templates.map(|file| (format!("{}/{}", file.place, file.name), file.text.as_str()));
+        let hash = |text: &str| sha256(text.as_bytes());
+        let templates = templates.map(|file| (format!("{}/{}", file.place, file.name), hash(&file.text)));
         let builtin: BTreeMap<_, _> = builtin_reply_schemas().collect();
         let own = |(name, text): &(&String, &String)| builtin.get(name.as_str()) != Some(&text.as_str());
         let schemas = self.schemas.iter().filter(own);
-        let schemas = schemas.map(|(name, text)| (format!("schemas/replies/{name}.json"), text.as_str()));
-        let all = scripts.chain(templates).chain(schemas);
-        all.map(|(name, text)| (name, sha256(text.as_bytes()))).collect()
+        let schemas = schemas.map(|(name, text)| (format!("schemas/replies/{name}.json"), hash(text)));
+        scripts.chain(templates).chain(schemas).collect()
     }
 
     /// The manifest as JSON, and the documents that it names.

@@ -40,6 +40,9 @@ pub struct RunSettings {
     /// The last event of that session that this one has a copy of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_seq: Option<u64>,
+    /// The state file that the session carries: relative to the project, if it is in there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_file: Option<String>,
 }
 
 /// Where a stored session is used.

@@ -2,6 +2,7 @@
 //! allows code or commands, of every file that may run, in the user's configuration directory.
 
 pub mod covered;
+pub(crate) mod document_hash;
 mod named_files;
 pub mod own_sessions;
 pub mod state;

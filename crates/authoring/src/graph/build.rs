@@ -11,6 +11,9 @@ use bcc_runtime::program::limits::Priority;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, Skill, Topic};
 use bcc_runtime::program::route_table::RouteTable;
 
+/// The label of the edge from an action to what undoes it.
+const COMPENSATE: &str = "compensate";
+
 /// An edge whose target is not known yet: its source, its kind and its label.
 type OpenEnd = (usize, EdgeKind, String);
 
@@ -77,6 +80,7 @@ impl<'p> GraphBuilder<'p> {
                 let context =
                     RouteContext { after_topic: Some(after_topic), after_phase: Some(after_phase), action: true };
                 open_ends = self.steps(&topic.steps, *at, context, open_ends);
+                open_ends = self.finally(topic, *at, open_ends);
                 let context = RouteContext { action: false, ..context };
                 self.table(*at, &topic.routes, context, "any action of the topic");
             }
@@ -162,6 +166,9 @@ impl<'p> GraphBuilder<'p> {
             self.rewinds.extend(step.action.rewind_to().map(|target| (number, parent, target)));
             // The id of the called skill borrows from the action, which the program owns.
             self.calls.extend(step.action.skill().map(|skill| (number, skill)));
+            let undone = vec![(number, EdgeKind::Call, COMPENSATE.to_owned())];
+            let own = RouteContext { action: true, ..RouteContext::default() };
+            let _ = self.steps(&step.compensate, parent, own, undone);
             if branches.is_empty() {
                 open_ends.push((number, EdgeKind::Order, String::new()));
                 for block in step.action.blocks() {
@@ -186,6 +193,17 @@ impl<'p> GraphBuilder<'p> {
                 open_ends.push((number, EdgeKind::Case, "otherwise".to_owned()));
             }
         }
+        open_ends
+    }
+
+    /// Adds the `finally` of a topic after its actions.
+    fn finally(&mut self, topic: &'p Topic, at: usize, before: Vec<OpenEnd>) -> Vec<OpenEnd> {
+        let first = self.graph.parts.len();
+        let own = RouteContext { action: true, ..RouteContext::default() };
+        let open_ends = self.steps(&topic.finally, at, own, before);
+        let is_listed = |part: &&mut ScriptPart| topic.finally.iter().any(|step| step.id == part.id);
+        let added = self.graph.parts.iter_mut().skip(first).filter(is_listed);
+        added.for_each(|part| part.notes.insert(0, "finally".to_owned()));
         open_ends
     }
 
@@ -260,7 +278,11 @@ impl<'p> GraphBuilder<'p> {
 
     fn connect_all(&mut self, open_ends: Vec<OpenEnd>, to: usize) {
         for (from, kind, label) in open_ends {
-            let short_label = if kind == EdgeKind::Order { "" } else { "case" };
+            let short_label = match kind {
+                EdgeKind::Order => "",
+                EdgeKind::Call => COMPENSATE,
+                EdgeKind::Case | EdgeKind::Route => "case",
+            };
             self.link(from, to, kind, label, short_label);
         }
     }

@@ -15,7 +15,7 @@ use bcc_engine::files::within::read_within;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
-use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
+use bcc_lang::source::text::{MAX_STATE_FILE_BYTES, SourceFile};
 
 #[derive(Debug)]
 pub enum FileRead {
@@ -28,7 +28,7 @@ pub enum FileRead {
 /// Reads a document. A file found below a folder is skipped if it does not look like a document, unless it is in a
 /// folder that contains only documents.
 pub fn document(found: &FoundFile, own: &OwnFolders) -> FileRead {
-    let bytes = match found.read(MAX_FILE_BYTES as u64) {
+    let bytes = match found.read(MAX_STATE_FILE_BYTES as u64) {
         Ok(bytes) => bytes,
         Err(error) => return FileRead::Wrong(Box::new(not_read(found, &error))),
     };

@@ -15,6 +15,7 @@ use bcc_lang::script::script::WrittenPhase;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
+use bcc_lang::workflow::state_file::END;
 
 const SLUG: &str = "unknown-target";
 
@@ -90,7 +91,9 @@ impl<'f> Places<'f> {
     /// Whether a `goto` at this position can jump to `id`.
     fn reaches(&self, model: &SemanticModel<'_>, id: &str, at: ActionPosition) -> bool {
         let is_part = !matches!(at.body, CalleeBody::Skill(_)) && self.targets.contains_key(id);
-        is_part || self.actions.get(id).is_some_and(|action| can_jump(&model.collected, at, *action))
+        // A case of a `condition` may end the session.
+        let ends = id == END && model.collected.gotos.iter().any(|(goto, from)| goto.value == END && *from == at);
+        is_part || ends || self.actions.get(id).is_some_and(|action| can_jump(&model.collected, at, *action))
     }
 
     fn unknown(

@@ -12,10 +12,11 @@ use crate::config::config::Config;
 use crate::config::kinds::kinds;
 use crate::discovery::walk::{GENERATED_FOLDERS, MAX_WALK_DEPTH, MAX_WALK_ENTRIES, is_yaml};
 use crate::files::read_bounded;
-use crate::pin::sha256;
 use crate::project::{CONFIG_FILE, absolute};
 use crate::trust::FileHashes;
+use crate::trust::document_hash::{SEARCHED_BYTES, document_hash};
 use crate::trust::named_files::named_by_script;
+use bcc_lang::source::text::may_be_state_file;
 use bcc_runtime::program::custom::CustomBody;
 
 /// The number of covered files of one project.
@@ -70,10 +71,10 @@ pub fn covered_files(directory: &Path, config: &Config) -> Result<Option<FileHas
         if total > MAX_TOTAL_BYTES {
             return Err(msg!("the files of the project that may run are larger than {MAX_TOTAL_BYTES} bytes"));
         }
-        if is_yaml(&path) {
+        if is_yaml(&path) || may_be_state_file(&bytes) {
             paths.extend(named_by_script(directory, &bytes).into_iter().filter(|path| is_named(directory, path)));
         }
-        hashes.insert(name, sha256(&bytes));
+        hashes.insert(name, document_hash(&bytes));
     }
     Ok(Some(hashes))
 }
@@ -131,7 +132,14 @@ fn may_run(directory: &Path, path: &Path, metadata: &Metadata) -> bool {
     const EXECUTE: u32 = 0o111;
     let relative = path.strip_prefix(directory).unwrap_or(path);
     // The configuration has its own hash.
-    relative != Path::new(CONFIG_FILE) && (may_run_by_name(relative) || metadata.permissions().mode() & EXECUTE != 0)
+    relative != Path::new(CONFIG_FILE)
+        && (may_run_by_name(relative) || metadata.permissions().mode() & EXECUTE != 0 || is_json_state_file(path))
+}
+
+/// Whether a JSON file is probably a state file, whose steps may run commands.
+fn is_json_state_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+        && read_bounded(path, SEARCHED_BYTES).is_ok_and(|bytes| may_be_state_file(&bytes))
 }
 
 /// Whether the file with this path, relative to the project, may run because of its name.

@@ -35,6 +35,10 @@ pub(crate) fn named_by_script(directory: &Path, text: &[u8]) -> Vec<PathBuf> {
                 {
                     add_paths(directory, config, &mut paths);
                 }
+                // A step of a state file.
+                if node.get("id").is_some() && node.get(COMMAND).is_some() {
+                    add_paths(directory, node, &mut paths);
+                }
             }
             NodeKind::Scalar(_) => {}
         }

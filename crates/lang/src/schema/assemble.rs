@@ -16,6 +16,8 @@ pub enum SchemaDocument {
     /// A skill: `skill:`, or the legacy `technique_id:` with `topic:`.
     Skill,
     Test,
+    /// A workflow state file.
+    Workflow,
     /// Any of them, distinguished by the key at the root.
     Any,
     /// The front matter of a prompt template.
@@ -24,7 +26,7 @@ pub enum SchemaDocument {
 
 impl SchemaDocument {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 5] = [Self::Script, Self::Skill, Self::Test, Self::Any, Self::Template];
+    pub const ALL: [Self; 6] = [Self::Script, Self::Skill, Self::Test, Self::Workflow, Self::Any, Self::Template];
 
     /// The argument of `bcc-script schema`, and the name of the file `schemas/<name>.schema.json`.
     pub const fn name(self) -> &'static str {
@@ -32,6 +34,7 @@ impl SchemaDocument {
             Self::Script => "script",
             Self::Skill => "skill",
             Self::Test => "test",
+            Self::Workflow => "workflow",
             Self::Any => "document",
             Self::Template => "template",
         }
@@ -42,6 +45,7 @@ impl SchemaDocument {
             Self::Script => "script_document",
             Self::Skill => "skill_file",
             Self::Test => "test_document",
+            Self::Workflow => "workflow_document",
             Self::Any => "document",
             Self::Template => "template_front",
         }

@@ -3,12 +3,13 @@
 use serde_json::{Map, Value};
 
 /// The embedded files. Each has `$defs`; no name occurs in two of them.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     include_str!("../../../../schemas/parts/scalars.json"),
     include_str!("../../../../schemas/parts/tree.json"),
     include_str!("../../../../schemas/parts/routes.json"),
     include_str!("../../../../schemas/parts/skill.json"),
     include_str!("../../../../schemas/parts/test.json"),
+    include_str!("../../../../schemas/parts/workflow.json"),
     include_str!("../../../../schemas/parts/documents.json"),
 ];
 

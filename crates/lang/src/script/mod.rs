@@ -1,6 +1,7 @@
 //! A script as its author wrote it: every part with its position, nothing resolved yet.
 
 pub mod declare;
+pub mod dependencies;
 pub mod examples;
 pub mod fields;
 pub mod findings;

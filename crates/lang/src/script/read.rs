@@ -27,9 +27,13 @@ use crate::script::test::test::{WrittenTest, test};
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::help_for;
 use crate::source::near::near_miss;
-use crate::source::span::{Span, Spanned};
+use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, YamlNode};
+use crate::workflow::read::state_file;
+use crate::workflow::start::{EarlierProgress, earlier_progress};
+use crate::workflow::state_file::StateFile;
+use crate::workflow::translate::script_tree;
 
 /// The maximum length of an id, in characters.
 const LONGEST_ID: usize = 100;
@@ -42,8 +46,8 @@ pub enum ScriptDocument {
     /// A skill, in the current or the legacy form.
     Skill(Box<WrittenSkill>),
     Test(Box<WrittenTest>),
-    /// A workflow state file, which is not read yet.
-    Workflow(Span),
+    /// A workflow state file, as the script that it stands for; none if it cannot be checked further.
+    Workflow(Option<Box<Script>>),
 }
 
 /// The root keys of documents, each with a description of the file for messages.
@@ -51,7 +55,7 @@ const DOCUMENTS: [(&str, &str); 5] = [
     ("session", "a script"),
     ("skill", "a skill: it is called by scripts and cannot be run alone"),
     ("technique_id", "a skill in the legacy form: it is called by scripts and cannot be run alone"),
-    ("workflow_id", "a workflow state file, which this release cannot run yet"),
+    ("workflow_id", "a workflow state file"),
     ("test", "a conversation test: run it with `bcc-script test`"),
 ];
 
@@ -62,8 +66,13 @@ pub fn root_key(root: &YamlNode) -> Option<&'static str> {
     DOCUMENTS.iter().map(|(key, _)| *key).find(|key| has(key))
 }
 
-/// Reads the `session:` script of a parsed file. Errors are reported; `None` if nothing can be checked further.
+/// Reads the `session:` script of a parsed file, or a state file with its progress. Errors are reported; `None` if nothing can be checked
+/// further.
 pub fn read(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Option<Script> {
+    if is_workflow(root) {
+        let state = state_file(file, root, findings)?;
+        return Some(Script { earlier: earlier_progress(&state), ..workflow_script(&state, findings)? });
+    }
     if let Some(key) = root_key(root).filter(|key| *key != "session")
         && let Some(entry) = root.as_mapping().into_iter().flatten().find(|entry| entry.key.value == key)
     {
@@ -92,8 +101,9 @@ pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) ->
         Some("skill" | "technique_id") => "a skill file",
         Some("test") => "a test",
         Some("workflow_id") => {
-            let key = root.as_mapping().into_iter().flatten().find(|entry| entry.key.value == "workflow_id");
-            return Some(ScriptDocument::Workflow(key.map_or(root.span, |entry| entry.key.span)));
+            let state = state_file(file, root, findings);
+            let script = state.and_then(|state| workflow_script(&state, findings));
+            return Some(ScriptDocument::Workflow(script.map(Box::new)));
         }
         Some(_) => "a script",
         None => {
@@ -124,6 +134,17 @@ pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) ->
     };
     fields.finish();
     document
+}
+
+/// Whether the root of a file is that of a workflow state file.
+pub fn is_workflow(root: &YamlNode) -> bool {
+    root_key(root) == Some("workflow_id")
+}
+
+/// The script that a state file stands for.
+fn workflow_script(state: &StateFile, findings: &Findings) -> Option<Script> {
+    let tree = script_tree(state);
+    session_script(tree.get("session")?, &state.file, findings)
 }
 
 fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
@@ -160,6 +181,7 @@ fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) 
         triggers,
         skills,
         phases,
+        earlier: EarlierProgress::default(),
     })
 }
 
@@ -215,6 +237,7 @@ fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
     let priority = fields.choice("priority", &["high", "medium", "low"]);
     let priority = priority.zip(fields.take("priority")).map(|(value, node)| Spanned { value, span: node.span });
     let actions = items(&fields, "actions", action);
+    let finally = if fields.has("finally") { items(&fields, "finally", action) } else { vec![] };
     fields.finish();
     Some(WrittenTopic {
         id,
@@ -228,6 +251,7 @@ fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
         priority,
         for_each,
         actions,
+        finally,
     })
 }
 
@@ -248,10 +272,12 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
     let on_exit = on_exit(&fields);
     let on_interrupted = on_interrupted(&fields);
     let options = step_options(&fields);
+    let compensate = if fields.has("compensate") { items(&fields, "compensate", action) } else { vec![] };
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
     let sibling_keys = RefCell::new(Vec::new());
     fields.finish_with(|key| {
-        let action_keys = ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted"];
+        let action_keys =
+            ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted", "compensate"];
         let foreign = near_miss(key, action_keys.into_iter().chain(StepOptions::NAMES)).is_none();
         foreign.then(|| sibling_keys.borrow_mut().push(key.to_owned()));
         foreign.then(|| msg!("the fields of the action type go under `config:`; custom fields start with `x-`"))
@@ -266,6 +292,7 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
         on_exit,
         on_interrupted,
         options,
+        compensate,
         config,
         sibling_keys: beside,
         span: node.span,

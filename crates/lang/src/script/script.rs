@@ -14,6 +14,7 @@ use crate::script::step_options::StepOptions;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::YamlNode;
+use crate::workflow::start::EarlierProgress;
 
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -39,6 +40,8 @@ pub struct Script {
     pub triggers: Vec<WrittenTrigger>,
     pub skills: Vec<SkillItem>,
     pub phases: Vec<WrittenPhase>,
+    /// For a state file, what ran before.
+    pub earlier: EarlierProgress,
 }
 
 impl Script {
@@ -94,6 +97,8 @@ pub struct WrittenTopic {
     pub priority: Option<Spanned<&'static str>>,
     pub for_each: Option<WrittenForEach>,
     pub actions: Vec<RawAction>,
+    /// The actions that run however the topic ends.
+    pub finally: Vec<RawAction>,
 }
 
 /// An action as written. Its `config` is read according to its kind.
@@ -105,6 +110,8 @@ pub struct RawAction {
     pub on_exit: Option<OnExit>,
     pub on_interrupted: OnInterrupted,
     pub options: StepOptions,
+    /// The actions that undo it if the session fails or is cancelled after it.
+    pub compensate: Vec<RawAction>,
     pub config: Option<Arc<YamlNode>>,
     /// Keys next to `config` that are not fields of an action. They are reported, and may be fields missing in `config`.
     pub sibling_keys: Vec<String>,
@@ -124,6 +131,7 @@ impl RawAction {
             on_exit: None,
             on_interrupted,
             options: StepOptions::default(),
+            compensate: vec![],
             config,
             sibling_keys: beside,
             span: node.span,
@@ -146,6 +154,7 @@ impl WrittenTopic {
             priority: None,
             for_each: None,
             actions: vec![RawAction::unread(node)],
+            finally: vec![],
         }
     }
 }

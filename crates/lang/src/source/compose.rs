@@ -13,9 +13,10 @@ use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::syntax;
 use crate::source::tags;
-use crate::source::text::{self, BYTE_ORDER_MARK, MAX_FILE_BYTES, SourceFile};
+use crate::source::text::{self, BYTE_ORDER_MARK, SourceFile};
 use crate::source::yaml::{
-    MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, NodeKind, ParsedYaml, Scalar, ScalarStyle, YamlEntry, YamlNode,
+    MAX_DEPTH, MAX_NODES, MAX_STATE_FILE_NODES, MAX_TEXT_BYTES, NodeKind, ParsedYaml, Scalar, ScalarStyle, YamlEntry,
+    YamlNode,
 };
 
 /// Further diagnostics are dropped: a file could otherwise have a million.
@@ -28,7 +29,7 @@ pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 /// `recursive-alias`, `unknown-tag`, `tag-mismatch` (the root is what remains). Time and memory are linear in the size of
 /// the file, whatever its aliases expand to.
 pub fn parse(file: &Arc<SourceFile>) -> ParsedYaml {
-    let rejection = if file.text().len() > MAX_FILE_BYTES {
+    let rejection = if file.text().len() > text::max_bytes(file.text().as_bytes()) {
         Some(text::too_large(file))
     } else {
         memchr::memchr(0, file.text().as_bytes()).map(|byte| text::binary(file, byte))
@@ -125,6 +126,7 @@ pub(crate) enum PendingKey {
 }
 
 pub(crate) struct Composer<'f> {
+    max_nodes: usize,
     pub(crate) file: &'f Arc<SourceFile>,
     diagnostics: Vec<Diagnostic>,
     pub(crate) frames: Vec<ComposeFrame>,
@@ -141,8 +143,10 @@ pub(crate) struct Composer<'f> {
 
 impl<'f> Composer<'f> {
     fn new(file: &'f Arc<SourceFile>) -> Self {
+        let is_large = text::may_be_state_file(file.text().as_bytes());
         Self {
             file,
+            max_nodes: if is_large { MAX_STATE_FILE_NODES } else { MAX_NODES },
             diagnostics: Vec::new(),
             frames: Vec::new(),
             anchors: HashMap::new(),
@@ -345,9 +349,13 @@ impl<'f> Composer<'f> {
         frame.weight.height = frame.weight.height.max(weight.height + 1);
         self.nodes += 1;
         let nodes = frame.weight.nodes.max(self.nodes);
-        if nodes > MAX_NODES || frame.weight.bytes > MAX_TEXT_BYTES {
-            let message = if nodes > MAX_NODES {
-                msg!("the document has more than {MAX_NODES} nodes after its aliases are expanded")
+        if nodes > self.max_nodes || frame.weight.bytes > MAX_TEXT_BYTES {
+            let max_nodes = self.max_nodes;
+            let message = if nodes > max_nodes {
+                msg!(
+                    "the document has more than {MAX_NODES} nodes after its aliases are expanded",
+                    MAX_NODES = max_nodes
+                )
             } else {
                 msg!("the document has more than {MAX_TEXT_BYTES} bytes of text after its aliases are expanded")
             };

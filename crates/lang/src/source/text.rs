@@ -12,6 +12,22 @@ use crate::source::span::Span;
 /// The maximum size of a file, in bytes (8 MiB): scripts are written by people.
 pub const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 
+/// The maximum size of a workflow state file, in bytes (64 MiB): its steps and their results are written by programs.
+pub const MAX_STATE_FILE_BYTES: usize = 64 * 1024 * 1024;
+
+/// Whether a text may be a workflow state file: it names its id near its start.
+pub fn may_be_state_file(text: &[u8]) -> bool {
+    const KEY: &[u8] = b"workflow_id";
+    const SEARCHED_BYTES: usize = 4096;
+    let start = text.get(..SEARCHED_BYTES).unwrap_or(text);
+    memchr::memmem::find(start, KEY).is_some()
+}
+
+/// The maximum size of a file with this text.
+pub(crate) fn max_bytes(text: &[u8]) -> usize {
+    if may_be_state_file(text) { MAX_STATE_FILE_BYTES } else { MAX_FILE_BYTES }
+}
+
 /// The UTF-8 byte-order mark that some editors put at the start of a file.
 pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -45,7 +61,7 @@ impl SourceFile {
     /// contains the text up to the first invalid byte, so that it can be shown.
     pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Box<Diagnostic>> {
         let name = name.into();
-        if bytes.len() > MAX_FILE_BYTES {
+        if bytes.len() > max_bytes(&bytes) {
             return Err(Box::new(too_large(&Arc::new(Self::new(name, "")))));
         }
         if let Some(order) = utf16_order(&bytes) {

@@ -17,6 +17,9 @@ pub const MAX_DEPTH: usize = 128;
 /// The maximum number of nodes in a document, with aliases expanded.
 pub const MAX_NODES: usize = 500_000;
 
+/// The maximum number of nodes in a workflow state file.
+pub const MAX_STATE_FILE_NODES: usize = 2_000_000;
+
 /// The maximum total size of the scalars of a document, with aliases expanded, in bytes (64 MiB).
 pub const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
+use crate::program::output_piece::OutputPiece;
 use crate::program::recorder::RecordedExchange;
 use crate::program::shown_cell::ShownCell;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
@@ -463,9 +464,22 @@ pub trait Observer: Send + Sync {
         let _ = committed;
     }
 
+    /// All events of a commit were received. With an error, the session does not take another turn in this process.
+    ///
+    /// # Errors
+    /// Why the session must not go on: for example, its state file cannot be written.
+    fn commit_ended(&self) -> Result<(), Message> {
+        Ok(())
+    }
+
     /// A fragment of a message was received.
     fn delta(&self, delta: &Delta<'_>) {
         let _ = delta;
+    }
+
+    /// A running command printed something.
+    fn output(&self, output: &OutputPiece<'_>) {
+        let _ = output;
     }
 }
 

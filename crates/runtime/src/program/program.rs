@@ -18,6 +18,8 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::templates::Templates;
 use bcc_lang::template::text::{AuthorTexts, Text};
 use bcc_lang::value::scopes::DeclarationMap;
+use bcc_lang::workflow::start::EarlierProgress;
+use bcc_lang::workflow::state_file::END;
 
 /// A script that can be run.
 pub struct Program {
@@ -46,6 +48,8 @@ pub struct Program {
     /// The triggers that can interrupt the session, in the author's order.
     pub triggers: Vec<Trigger>,
     pub budget: Budget,
+    /// For a state file, what ran before its session began.
+    pub earlier: EarlierProgress,
     pub custom: BTreeMap<String, CustomKind>,
     /// The permissions required before it starts (`allow` of bcc-script.toml), each with the first action that needs it.
     pub needs: BTreeMap<String, ActionNeedingPermission>,
@@ -66,6 +70,13 @@ impl Program {
     /// An empty transcript with the limits of this script.
     pub fn recent_transcript(&self) -> RecentTranscript {
         RecentTranscript::new(self.history_messages, self.history_chars, self.history_economical)
+    }
+
+    /// Whether a `goto` with this id ends the session: it is `end`, and no part is called like that.
+    pub(crate) fn ends_at(&self, id: &str) -> bool {
+        let mut topics = self.phases.iter().flat_map(|phase| &phase.topics);
+        let in_topic = |topic: &Topic| topic.id == id || topic.steps.iter().any(|step| step.id == id);
+        id == END && !self.phases.iter().any(|phase| phase.id == id) && !topics.any(in_topic)
     }
 
     pub(crate) fn has_sensitive(&self) -> bool {
@@ -114,6 +125,8 @@ pub struct Topic {
     pub time_budget: Option<u32>,
     pub priority: Priority,
     pub for_each: Option<ForEach>,
+    /// The actions that run however the topic ends.
+    pub finally: ProgramSteps,
 }
 
 /// A skill: actions that run in their own scope (docs/actions/).
@@ -150,4 +163,15 @@ pub struct ProgramStep {
     /// How an interrupted external effect of it is handled.
     pub on_interrupted: OnInterrupted,
     pub options: StepOptions,
+    /// The actions that undo it if the session fails or is cancelled after it.
+    pub compensate: ProgramSteps,
+}
+
+impl ProgramStep {
+    /// Every list of steps inside it: those of its action, and its compensation.
+    pub fn lists(&self) -> Vec<&ProgramSteps> {
+        let mut lists = self.action.blocks();
+        lists.extend(Some(&self.compensate).filter(|steps| !steps.is_empty()));
+        lists
+    }
 }

@@ -117,6 +117,7 @@ impl Session {
         );
         commit.messages.extend(messages);
         commit.cells_put.extend(draft.cells);
+        commit.texts.extend(draft.texts);
         commit.requests_put.extend(draft.requests);
         let commit = Commit {
             revision: self.revision,
@@ -148,6 +149,9 @@ impl Session {
         for (row, (place, event, line)) in commit.journal.iter().zip(&events) {
             let committed = Committed { seq: row.seq, at: &row.at, place, event, line };
             self.services.observer.committed(&committed);
+        }
+        if let Err(reason) = self.services.observer.commit_ended() {
+            self.halted = Some(reason);
         }
     }
 }

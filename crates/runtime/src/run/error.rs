@@ -36,6 +36,9 @@ pub enum RunError {
     /// An exchange with a model could not be recorded, so nothing of it was committed.
     #[error("{0}")]
     Recording(Message),
+    /// An observer stopped the session. It can be resumed.
+    #[error("{0}")]
+    Halted(Message),
     /// A given value does not fit its variable.
     #[error("{0}")]
     Variable(Message),
@@ -56,7 +59,7 @@ impl ToMessage for RunError {
             Self::BudgetTooSmall { id, what } => {
                 msg!("session `{id}` cannot continue with this budget: {what} are already used", what = what.clone())
             }
-            Self::Recording(message) | Self::Variable(message) => message.clone(),
+            Self::Recording(message) | Self::Variable(message) | Self::Halted(message) => message.clone(),
         }
     }
 }

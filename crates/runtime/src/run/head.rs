@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::event::Summary;
 use crate::program::limits::Budget;
+use crate::run::ending::Ending;
 use crate::run::mailbox::PendingAnalysis;
 use crate::run::planner::RequestedPlan;
 
@@ -113,6 +114,9 @@ pub struct Head {
     pub planning: Option<RequestedPlan>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fired: BTreeMap<String, Fired>,
+    /// The end that was decided, while something runs before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

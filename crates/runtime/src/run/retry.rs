@@ -176,12 +176,21 @@ fn moved_frames(rows: Vec<FrameRow>, program: &Program) -> Result<Vec<FrameRow>,
                 let phase = program.phases.iter().find(|phase| phase.id == id_of(component(above)));
                 phase.and_then(|phase| phase.topics.iter().position(|topic| topic.id == id))
             }
+            // The actions that undo something are those of the script that did it.
+            FrameTarget::Action if frames.get(above).is_some_and(|above| above.at == FrameTarget::Compensation) => {
+                continue;
+            }
             FrameTarget::Action => match steps_of(&frames, program, above) {
                 Some(steps) => steps.iter().position(|step| step.id == id),
                 // The only action of an insertion.
                 None => Some(0),
             },
-            FrameTarget::Session | FrameTarget::Block(_) | FrameTarget::Skill(_) | FrameTarget::Single(_) => continue,
+            FrameTarget::Session
+            | FrameTarget::Block(_)
+            | FrameTarget::Skill(_)
+            | FrameTarget::Single(_)
+            | FrameTarget::Finally
+            | FrameTarget::Compensation => continue,
         };
         let place = redacted_key(&row.key);
         moves.push((above.to_owned(), index.ok_or_else(|| msg!("the edited script has no `{place}`"))?));
@@ -200,19 +209,24 @@ fn moved_frames(rows: Vec<FrameRow>, program: &Program) -> Result<Vec<FrameRow>,
 /// The list of actions that the frame `key` runs; `None` if it is a single inserted action, or not in the program.
 fn steps_of<'p>(frames: &Frames, program: &'p Program, key: &str) -> Option<&'p [ProgramStep]> {
     let above = parent(key);
+    let topic = |key: &str| {
+        let phase = program.phases.iter().find(|phase| phase.id == id_of(component(parent(key))))?;
+        phase.topics.iter().find(|topic| topic.id == id_of(component(key)))
+    };
     match &frames.get(key)?.at {
-        FrameTarget::Topic => {
-            let phase = program.phases.iter().find(|phase| phase.id == id_of(component(above)))?;
-            let topic = phase.topics.iter().find(|topic| topic.id == id_of(component(key)))?;
-            Some(&topic.steps)
-        }
+        FrameTarget::Topic => Some(&topic(key)?.steps),
+        FrameTarget::Finally => Some(&topic(above)?.finally),
         FrameTarget::Skill(id) => Some(&program.skills.get(id)?.steps),
         FrameTarget::Block(block) => {
             let id = id_of(component(above));
             let step = steps_of(frames, program, parent(above))?.iter().find(|step| step.id == id)?;
             step.action.steps(block).map(|steps| steps.as_slice())
         }
-        FrameTarget::Session | FrameTarget::Phase | FrameTarget::Single(_) | FrameTarget::Action => None,
+        FrameTarget::Session
+        | FrameTarget::Phase
+        | FrameTarget::Single(_)
+        | FrameTarget::Compensation
+        | FrameTarget::Action => None,
     }
 }
 

@@ -14,7 +14,8 @@ use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
-use crate::run::branch_scopes::BranchScopes;
+use crate::run::branch_state::BranchScopes;
+use crate::run::compensations::Compensations;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
@@ -70,6 +71,8 @@ pub struct Session {
     /// exchanged with `scopes` and `outer`.
     pub(crate) branches: BTreeMap<String, BranchScopes>,
     pub(crate) counters: BTreeMap<String, u64>,
+    /// What undoes the actions that are completed.
+    pub(crate) compensations: Compensations,
     pub(crate) recent: RecentTranscript,
     /// The open request, if the session waits for a decision or a time outside of branches.
     pub(crate) request: Option<RequestRow>,
@@ -87,6 +90,8 @@ pub struct Session {
     pub(crate) counted_until_ms: u64,
     /// Whether this state may differ from the stored one.
     pub(crate) commit_pending: bool,
+    /// Why an observer lets the session take no other turn in this process.
+    pub(crate) halted: Option<Message>,
     /// The script and the model, as named in events.
     pub(crate) script: String,
     pub(crate) model: String,

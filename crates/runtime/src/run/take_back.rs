@@ -190,11 +190,12 @@ impl Session {
     }
 
     fn become_earlier(&mut self, state: StoredState, head: Head, recent: RecentTranscript) {
-        let StoredState { program, frames, scopes, outer, branches, notebook } = state;
+        let StoredState { program, frames, scopes, outer, branches, notebook, compensations } = state;
         self.program = program;
         self.frames = frames;
         self.scopes = scopes;
         self.outer = outer;
+        self.compensations = compensations;
         self.branches = branches;
         self.notebook = notebook;
         self.head = head;

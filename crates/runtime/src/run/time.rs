@@ -11,6 +11,7 @@ use crate::program::location::EventLocation;
 use crate::program::program::{Phase, Program, Topic};
 use crate::program::resource::{MINUTE_MS, Resource};
 use crate::run::draft::CommitDraft;
+use crate::run::finally::TopicExit;
 use crate::run::frames::{Insertion, ROOT, lineage, parent};
 use crate::run::session::Session;
 
@@ -127,9 +128,9 @@ impl Session {
         if !self.is_overdue(topic, &above, &place, draft) {
             return false;
         }
-        self.leave(key);
-        if self.frames.get(&above).is_some_and(|frame| frame.taken > 0) {
-            self.next_child(&above);
+        if !self.enter_finally(program, TopicExit::LeaveAll) {
+            self.leave(key);
+            self.skip_elements(&above);
         }
         true
     }

@@ -15,6 +15,7 @@ use crate::program::outcome::Outcome;
 use crate::program::program::{Phase, Program, ProgramStep, Topic};
 use crate::program::turn::base_names;
 use crate::run::draft::CommitDraft;
+use crate::run::finally::TopicExit;
 use crate::run::frames::{
     Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, redacted_key,
 };
@@ -87,6 +88,8 @@ impl Session {
                 return Err(SessionFailure::new(msg!("no frame `{}`", redacted_key(&key))));
             };
             match &frame.at {
+                // The next turn starts a compensation, or ends the session.
+                FrameTarget::Session if self.head.ending.is_some() => return Ok(WalkEnd::Action),
                 FrameTarget::Session => match program.phases.get(frame.next) {
                     None => return Ok(WalkEnd::End),
                     Some(phase) => self.try_phase(&program, phase, draft)?,
@@ -100,14 +103,25 @@ impl Session {
                         Some(topic) => self.try_topic(&program, (phase, topic), &key, draft)?,
                     }
                 }
-                FrameTarget::Topic | FrameTarget::Block(_) | FrameTarget::Skill(_) | FrameTarget::Single(_) => {
+                FrameTarget::Topic
+                | FrameTarget::Block(_)
+                | FrameTarget::Skill(_)
+                | FrameTarget::Single(_)
+                | FrameTarget::Finally
+                | FrameTarget::Compensation => {
                     let steps = self.steps_of(&program, &key);
                     let steps =
                         steps.ok_or_else(|| SessionFailure::new(msg!("no steps for `{}`", redacted_key(&key))))?;
                     match steps.get(frame.next) {
                         Some(_) if frame.at == FrameTarget::Topic && self.leave_if_overdue(&program, &key, draft) => {}
                         Some(step) => self.enter_action(&program, step, &key, draft)?,
-                        None if frame.at == FrameTarget::Topic => self.leave(&key),
+                        None if frame.at == FrameTarget::Topic => {
+                            if !self.enter_finally(&program, TopicExit::Leave) {
+                                self.leave(&key);
+                            }
+                        }
+                        None if frame.at == FrameTarget::Finally => self.finally_done(&program, &key, draft)?,
+                        None if frame.at == FrameTarget::Compensation => self.compensation_done(&key, draft)?,
                         None if frame.branch.is_some() => return Ok(WalkEnd::Branch),
                         None if frame.insertion.is_some() => self.insertion_done(&program, &key, draft)?,
                         None => {
@@ -193,7 +207,8 @@ impl Session {
     ) -> Result<(), SessionFailure> {
         place.path = public_path(&key);
         let path = place.path.clone();
-        self.enter(key, FrameTarget::Topic, (Scope::Topic, path, &topic.declarations), draft)?;
+        self.enter(key.clone(), FrameTarget::Topic, (Scope::Topic, path, &topic.declarations), draft)?;
+        self.start_at_step(topic, &key);
         draft.event(&place, Event::TopicEntered { name: topic.name.clone() });
         Ok(())
     }
@@ -207,6 +222,10 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let key = child(container, &step.id);
+        if self.passes_over(program, step, &key, draft) {
+            self.next_child(container);
+            return Ok(());
+        }
         let error = match self.is_skipped(program, step, &key, draft) {
             Ok(true) => {
                 self.next_child(container);
@@ -221,7 +240,12 @@ impl Session {
         let open = open.filter_map(|above| self.frames.get(above)).map(|frame| frame.calls).max().unwrap_or(0);
         let calls = u32::try_from(calls).unwrap_or(u32::MAX).max(open);
         self.frames.put(key.clone(), Frame { at: FrameTarget::Action, calls, ..Frame::default() });
-        self.action_started(program, step, &key, error, draft)
+        let is_entered = error.is_none();
+        self.action_started(program, step, &key, error, draft)?;
+        if is_entered {
+            self.open_earlier_effect(program, step, &key, draft);
+        }
+        Ok(())
     }
 
     /// Restarts an action that has a frame. A condition that could not be evaluated is evaluated again.

@@ -54,6 +54,9 @@ impl Session {
     pub async fn advance(&mut self) -> Result<SessionPause, RunError> {
         loop {
             self.commit_results().await?;
+            if let Some(reason) = self.halted.take() {
+                return Err(RunError::Halted(reason));
+            }
             match self.status {
                 SessionStatus::Running => self.one_turn().await?,
                 SessionStatus::WaitingInput => return Ok(SessionPause::Waiting),
@@ -140,6 +143,9 @@ impl Session {
 
     pub(crate) async fn one_turn(&mut self) -> Result<(), RunError> {
         self.ensure_consistent()?;
+        if self.is_between_compensations() {
+            return self.next_compensation().await;
+        }
         let program = Arc::clone(&self.program);
         if self.look_at_answer(&program).await? {
             return Ok(());
@@ -173,6 +179,7 @@ impl Session {
         let result = position.step.action.turn(&turn).await;
         let work = turn.into_work();
         let result = result.and_then(|flow| check_cell_limits(&work).map(|()| flow));
+        let result = result.and_then(|flow| self.without_waiting(&key, flow));
         self.head.turns += 1;
         self.head.model_calls += u64::from(work.calls);
         self.head.count_tokens(work.tokens_in, work.tokens_out);
@@ -305,6 +312,11 @@ impl Session {
         if matches!(flow, Flow::Done(_) | Flow::Exit(_) | Flow::Goto(..) | Flow::Rewind(..)) {
             self.close_effect_of(key, &context.place, "the action is done", draft);
         }
+        if let Flow::Done(outcome) | Flow::Goto(outcome, ..) = &flow
+            && let Err(error) = self.record_compensation(program, key, outcome, draft)
+        {
+            return Ok(Err(error));
+        }
         Ok(match flow {
             Flow::Again | Flow::Onward => Ok(NextStep::Turn),
             Flow::Wait(what) => Ok(NextStep::Wait(what)),
@@ -369,7 +381,7 @@ impl Session {
         let reason = outcome.exit_reason.map_or("exit_criteria_met", |reason| reason.name());
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
         let from = place.action_id.clone().unwrap_or_default();
-        let target = RouteTarget::Goto(target);
+        let target = if program.ends_at(&target) { RouteTarget::End } else { RouteTarget::Goto(target) };
         draft.event(place, Event::RouteTaken { reason, route: target.to_string(), from, why, table: None });
         self.continue_at(program, key, &target, true, draft)?;
         self.settled(draft)

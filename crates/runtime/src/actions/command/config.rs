@@ -29,6 +29,8 @@ pub(crate) enum CommandLine {
     Program(String, Vec<Text>),
     /// A shell command, without variables.
     Shell(String),
+    /// Nothing runs: `simulate` is the result.
+    Simulated,
 }
 
 impl CommandLine {
@@ -37,6 +39,7 @@ impl CommandLine {
         match self {
             Self::Program(program, _) => program,
             Self::Shell(_) => SHELL,
+            Self::Simulated => "",
         }
     }
 }
@@ -59,7 +62,12 @@ impl CommandAction {
     pub(crate) fn read(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Self> {
         let before = fields.findings().author_errors();
         let is_shell = fields.boolean("shell") == Some(true);
-        let line = if is_shell { shell_line(fields) } else { program_line(fields, checker) };
+        let is_simulated = !fields.has("command") && fields.has("simulate");
+        let line = match is_simulated {
+            true => Some(CommandLine::Simulated),
+            false if is_shell => shell_line(fields),
+            false => program_line(fields, checker),
+        };
         let folder = fields.text("cwd").and_then(|words| file_path(&words, "cwd", fields, checker));
         let environment = environment(fields, checker);
         let input = fields.text("input").and_then(|words| checker.code(&words));
@@ -70,7 +78,7 @@ impl CommandAction {
         checker.describe(ActionProperties {
             max_rounds: 1,
             outputs: outputs.len(),
-            needs: line.iter().map(|line| of_program(line.program())).collect(),
+            needs: line.iter().filter(|_| !is_simulated).map(|line| of_program(line.program())).collect(),
             ..ActionProperties::default()
         });
         if fields.findings().author_errors() > before {

@@ -14,6 +14,7 @@ use crate::actions::command::config::{CommandAction, CommandLine};
 use crate::actions::command::result::{metadata, values};
 use crate::actions::failure::{failed, failed_flow};
 use crate::effects::commands::CommandRequest;
+use crate::effects::output::NoOutputObserver;
 use crate::effects::permissions::of_program;
 use crate::effects::process::{ProcessEnd, ProcessRequest, ProcessResult};
 use crate::program::action::Action;
@@ -21,6 +22,7 @@ use crate::program::custom::COMMAND;
 use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
 use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::output_piece::TurnOutput;
 use crate::program::turn::Turn;
 use bcc_lang::script::step_options::RetryCause;
 use bcc_lang::template::text::Text;
@@ -48,6 +50,9 @@ impl Action for CommandAction {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let progress: Progress = turn.state()?;
+        if matches!(self.line, CommandLine::Simulated) {
+            return self.simulate(turn);
+        }
         if turn.effect.is_none()
             && let Some(failure) = self.prepare(turn, progress).await?
         {
@@ -75,6 +80,7 @@ impl CommandAction {
         let summary = match &self.line {
             CommandLine::Program(program, _) => msg!("`{action}`: runs {program}"),
             CommandLine::Shell(_) => msg!("`{action}`: runs a shell command"),
+            CommandLine::Simulated => msg!("`{action}`: runs nothing"),
         };
         EffectAnnouncement { kind: COMMAND, summary }
     }
@@ -117,6 +123,7 @@ impl CommandAction {
         let names = turn.names(1);
         let text = |text: &Text| turn.exact_text(text, &names);
         let line = match &self.line {
+            CommandLine::Simulated => vec![],
             CommandLine::Shell(script) => vec![self.line.program().to_owned(), "-c".to_owned(), script.clone()],
             CommandLine::Program(program, arguments) => {
                 let arguments = arguments.iter().map(text);
@@ -132,6 +139,44 @@ impl CommandAction {
         })
     }
 
+    /// Ends a command that names no program with its simulated result. Nothing happens outside the session.
+    fn simulate(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        if let Some(requires) = &self.requires
+            && !turn.holds(requires)?
+        {
+            return Ok(failed_flow(turn, &msg!("`requires` is not true: `{}`", requires.source())));
+        }
+        let Some(result) = &self.simulated else {
+            return Ok(failed_flow(turn, &Message::word("`simulate` has no result")));
+        };
+        let action = turn.place.action_id.as_deref().unwrap_or_default();
+        let (reason, failure) = match result.ended {
+            ProcessEnd::Code(code) if self.is_ok(code) => (ExitReason::ExitCriteriaMet, None),
+            ProcessEnd::Code(code) => {
+                (ExitReason::Failed, Some(msg!("the command of `{action}` ended with exit code {code}")))
+            }
+            ProcessEnd::Signal(signal) => {
+                (ExitReason::Failed, Some(msg!("the command of `{action}` was terminated by signal {signal}")))
+            }
+            ProcessEnd::TimedOut => {
+                (ExitReason::TimedOut, Some(msg!("the simulated command of `{action}` took too long")))
+            }
+        };
+        let is_sensitive = self.outputs.iter().any(|(ours, _)| turn.is_sensitive(ours));
+        let (mut metadata, texts) = metadata(result, is_sensitive, turn.masker);
+        turn.work().texts.extend(texts);
+        metadata.insert("simulated".into(), true.into());
+        let outcome = match &failure {
+            Some(failure) => failed(turn, reason, failure, metadata),
+            None => {
+                metadata.insert("success".into(), true.into());
+                Outcome { metadata, ..Outcome::done(reason) }
+            }
+        };
+        let extracted_variables = set_outputs(turn, &self.outputs, &values(result))?;
+        Ok(Flow::done(Outcome { extracted_variables, ..outcome }))
+    }
+
     /// Runs the program in the turn in which its effect is due, and closes the effect.
     async fn attempt(&self, turn: &Turn<'_>, progress: Progress) -> Result<Flow, ActionError> {
         if let Some(denied) = self.permission_error(turn) {
@@ -145,6 +190,9 @@ impl CommandAction {
         let mut variables: BTreeMap<String, String> = host.permissions.variables.common.clone();
         variables.extend(rendered.environment);
         let directory = host.permissions.directory.as_path();
+        // What is stored nowhere is not shown either.
+        let is_sensitive = self.outputs.iter().any(|(ours, _)| turn.is_sensitive(ours));
+        let live = TurnOutput(turn);
         let process = ProcessRequest {
             command: &rendered.line,
             directory,
@@ -152,6 +200,7 @@ impl CommandAction {
             input: rendered.input.as_bytes(),
             variables: &variables,
             timeout,
+            observer: if is_sensitive { &NoOutputObserver } else { &live },
         };
         let request = CommandRequest { action, folder: &rendered.folder, simulated: self.simulated.as_ref(), process };
         let started = turn.services.clock.elapsed_ms();
@@ -184,13 +233,21 @@ impl CommandAction {
                 (ExitReason::TimedOut, Some(msg!("the command of `{action}` took longer than {time} and was stopped")))
             }
         };
+        if result.left_processes > 0 {
+            let message = msg!(
+                "the command of `{action}` left processes running, which were ended: {count}",
+                count = result.left_processes
+            );
+            let help = "start programs that shall go on running with a service manager, such as `systemd-run --user`";
+            turn.warn("processes-left", message, Some(help.into()));
+        }
         if let Some(failure) = &failure
             && let Some(flow) = retry(turn, progress, &result, failure)?
         {
             return Ok(flow);
         }
-        let is_sensitive = self.outputs.iter().any(|(ours, _)| turn.is_sensitive(ours));
-        let mut metadata = metadata(&result, is_sensitive);
+        let (mut metadata, texts) = metadata(&result, is_sensitive, turn.masker);
+        turn.work().texts.extend(texts);
         metadata.insert("duration_ms".into(), ms.into());
         metadata.insert("attempts".into(), (progress.failed_attempts + 1).into());
         let outcome = match &failure {

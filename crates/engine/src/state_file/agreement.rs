@@ -1,0 +1,97 @@
+//! Compares a state file with the session that carries it, when no process runs the session: what the session wrote follows from the text it
+//! began with and its journal.
+
+use std::sync::Arc;
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::source::compose::parse;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare};
+use bcc_lang::workflow::progress::{apply_event, note_waiting};
+use bcc_lang::workflow::state_text::StateText;
+use bcc_runtime::program::stored_event::public_line;
+use bcc_store::contract::Store;
+use serde_json::Value;
+
+use crate::error::EngineError;
+use crate::state_file::disk::ReadStateFile;
+
+/// The number of journal rows that are read at a time.
+const PAGE: usize = 500;
+
+/// The events that end a turn in which a file may have been left behind: the commit was made, and the process ended before it wrote the
+/// file.
+const TURNS: [&str; 4] = ["session_started", "outcome", "request_answered", "effect_started"];
+
+/// How a state file and its session go together.
+pub(crate) enum Agreement {
+    /// The session goes on. The text is the one to start from, and the file must be written if `is_behind`.
+    Agrees { text: StateText, is_behind: bool, waiting: WaitingSteps, decision: Option<FileDecision> },
+    /// The file was edited, so that another session must go on from it.
+    Edited(Message),
+}
+
+/// What a session wrote into its file.
+struct Replayed {
+    text: StateText,
+    /// The texts that the file has if the last commits were not written.
+    earlier: Vec<String>,
+    waiting: WaitingSteps,
+}
+
+pub(crate) async fn agreement(
+    store: &dyn Store,
+    id: &str,
+    pinned: &Arc<SourceFile>,
+    found: ReadStateFile,
+) -> Result<Agreement, EngineError> {
+    let Replayed { text, earlier, waiting } = replay(store, id, pinned).await?;
+    let written = text.text();
+    if written == found.source.text() {
+        return Ok(Agreement::Agrees { text, is_behind: false, waiting, decision: None });
+    }
+    if earlier.iter().any(|earlier| earlier == found.source.text()) {
+        return Ok(Agreement::Agrees { text, is_behind: true, waiting, decision: None });
+    }
+    let written = parse(&Arc::new(SourceFile::new("", written))).root.map(|root| root.to_json());
+    Ok(match compare(&written.unwrap_or_default(), &found.value, &waiting) {
+        Ok(change) if change.is_replanned => {
+            Agreement::Edited(Message::word("steps that have not run, or variables, were changed"))
+        }
+        Ok(change) => Agreement::Agrees { text: found.text, is_behind: false, waiting, decision: change.decision },
+        Err(why) => Agreement::Edited(why),
+    })
+}
+
+/// Applies the journal of the session to the text that it began with.
+async fn replay(store: &dyn Store, id: &str, pinned: &Arc<SourceFile>) -> Result<Replayed, EngineError> {
+    let unreadable = |error: Message| EngineError::failed(error);
+    let mut text = StateText::new(pinned).map_err(|error| unreadable(error.to_message()))?;
+    let last_turn = last_turn(store, id).await?;
+    let (mut earlier, mut waiting, mut after) = (Vec::new(), WaitingSteps::new(), 0);
+    loop {
+        let rows = store.journal(id, after, PAGE).await?;
+        let Some(last) = rows.last() else { break };
+        after = last.seq;
+        for row in rows {
+            if row.seq >= last_turn {
+                earlier.push(text.text());
+            }
+            let event: Value = serde_json::from_str(&public_line(&row.body))
+                .map_err(|error| EngineError::failed(error.to_message()))?;
+            apply_event(&mut text, &event).map_err(|error| unreadable(error.to_message()))?;
+            note_waiting(&mut waiting, &event);
+        }
+    }
+    Ok(Replayed { text, earlier, waiting })
+}
+
+/// The number of the first event that may be missing in the file.
+async fn last_turn(store: &dyn Store, id: &str) -> Result<u64, EngineError> {
+    let mut last = 0;
+    for kind in TURNS {
+        last = last.max(store.last_by_kind(id, kind).await?.map_or(0, |row| row.seq));
+    }
+    Ok(last)
+}

@@ -1,0 +1,84 @@
+//! A state file on disk: what tells whether somebody else changed it, and how it is read and replaced.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::compose::parse;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::workflow::read::state_file;
+use bcc_lang::workflow::state_text::StateText;
+use serde_json::Value;
+
+use crate::files::script;
+use crate::files::write::FileReplacement;
+
+/// What changes whenever a file is replaced or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileStamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl FileStamp {
+    /// The stamp of a file; for a link, that of its target.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        Ok(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        })
+    }
+}
+
+/// A state file that was read and is valid.
+pub(crate) struct ReadStateFile {
+    pub text: StateText,
+    pub value: Value,
+    pub source: Arc<SourceFile>,
+}
+
+/// Reads a state file.
+///
+/// # Errors
+/// It cannot be read, or it has errors; the message names the first one.
+pub(crate) fn read(path: &Path) -> Result<ReadStateFile, Message> {
+    let source = script(path).map_err(|error| error.to_message())?;
+    let parsed = parse(&source);
+    let findings = Findings::new();
+    findings.extend(parsed.diagnostics);
+    if let Some(root) = parsed.root.as_deref() {
+        let _ = state_file(&source, root, &findings);
+    }
+    let first = findings.into_vec().into_iter().find(|found| found.is_error());
+    if let Some(first) = first {
+        let (line, _) = source.line_column(first.span.start);
+        return Err(msg!("it has an error in line {line}: {error}", error = first.message));
+    }
+    let value = parsed.root.map(|root| root.to_json()).unwrap_or_default();
+    let text = StateText::new(&source).map_err(|error| error.to_message())?;
+    Ok(ReadStateFile { text, value, source })
+}
+
+/// Replaces the file, all or nothing.
+///
+/// # Errors
+/// Those of the operating system; the file is then unchanged.
+pub(crate) fn write(path: &Path, text: &StateText) -> io::Result<FileStamp> {
+    let mut bytes = Vec::new();
+    text.write_to(&mut bytes)?;
+    let mut replacement = FileReplacement::start(path)?;
+    io::Write::write_all(&mut replacement, &bytes)?;
+    replacement.finish()?;
+    FileStamp::of(path)
+}

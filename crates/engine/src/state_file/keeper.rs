@@ -1,0 +1,224 @@
+//! Writes the progress of a session into its state file after each commit, and finds out what somebody else changes in the file.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use bcc_lang::source::compose::parse;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare};
+use bcc_lang::workflow::progress::{apply_event, note_waiting};
+use bcc_lang::workflow::state_text::StateText;
+use bcc_runtime::program::event::{Committed, Delta, Observer};
+use serde_json::Value;
+
+use crate::state_file::disk::{FileStamp, read, write};
+
+/// How often a file is looked at while the session waits.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How often a file that cannot be read is read again: an editor may be writing it.
+const READ_ATTEMPTS: u32 = 10;
+const READ_PAUSE: Duration = Duration::from_millis(50);
+
+/// The observer of a session that carries a state file.
+pub struct StateFileKeeper {
+    path: PathBuf,
+    inner: Arc<dyn Observer>,
+    state: Mutex<KeeperState>,
+}
+
+struct KeeperState {
+    /// What is in the file, as far as this process knows.
+    text: StateText,
+    /// The file when it was last read or written here; none if it must be written.
+    stamp: Option<FileStamp>,
+    /// The events of the commit that is being made.
+    events: Vec<Value>,
+    waiting: WaitingSteps,
+    /// A decision that was found in the file.
+    decision: Option<FileDecision>,
+    /// Whether the steps that are still to run were changed, so that a new session must go on.
+    is_replanned: bool,
+    /// Why this process must not go on.
+    failure: Option<Message>,
+}
+
+/// What is found in a file while the session waits.
+#[derive(Clone, Debug)]
+pub enum FileEvent {
+    Decision(FileDecision),
+    /// The session must not go on in this process.
+    Halted(Message),
+}
+
+impl StateFileKeeper {
+    /// A keeper of the file at `path`, which contains `text` if there is a `stamp` of it.
+    pub(crate) fn new(path: PathBuf, text: StateText, stamp: Option<FileStamp>, inner: Arc<dyn Observer>) -> Self {
+        let state = KeeperState {
+            text,
+            stamp,
+            events: vec![],
+            waiting: WaitingSteps::new(),
+            decision: None,
+            is_replanned: false,
+            failure: None,
+        };
+        Self { path, inner, state: Mutex::new(state) }
+    }
+
+    /// The same keeper with a decision that was made in the file while no process ran the session.
+    pub(crate) fn with_decision(self, waiting: WaitingSteps, decision: Option<FileDecision>) -> Self {
+        {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.waiting = waiting;
+            state.decision = decision;
+        }
+        self
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the session must be replaced by a new one, because the steps that are still to run were changed.
+    pub fn is_replanned(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_replanned
+    }
+
+    /// Whether somebody has decided by editing the file, or changed it so that the session cannot go on.
+    pub fn look(&self) -> Option<FileEvent> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.decision.is_none() && state.failure.is_none() {
+            state.look(&self.path);
+        }
+        let decision = state.decision.take().map(FileEvent::Decision);
+        decision.or_else(|| state.failure.clone().map(FileEvent::Halted))
+    }
+
+    /// Waits for what [`StateFileKeeper::look`] finds.
+    pub async fn changed(&self) -> FileEvent {
+        loop {
+            if let Some(event) = self.look() {
+                return event;
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// The error for a decision in the file that is not permitted.
+    pub fn refused_decision(&self, why: &Message) -> Message {
+        msg!(
+            "the decision in {path} was not accepted: {why}; the file is left as it is",
+            path = self.path.display(),
+            why = why.clone()
+        )
+    }
+}
+
+/// The keeper as the observer of its session.
+pub(crate) fn observed(keeper: StateFileKeeper) -> (Arc<dyn Observer>, Option<Arc<StateFileKeeper>>) {
+    let keeper = Arc::new(keeper);
+    (Arc::clone(&keeper) as Arc<dyn Observer>, Some(keeper))
+}
+
+impl Observer for StateFileKeeper {
+    fn committed(&self, committed: &Committed<'_>) {
+        self.inner.committed(committed);
+        if let Ok(event) = serde_json::from_str(committed.line) {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).events.push(event);
+        }
+    }
+
+    fn delta(&self, delta: &Delta<'_>) {
+        self.inner.delta(delta);
+    }
+
+    fn commit_ended(&self) -> Result<(), Message> {
+        self.inner.commit_ended()?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.commit_ended(&self.path);
+        state.failure.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl KeeperState {
+    fn commit_ended(&mut self, path: &Path) {
+        let events = std::mem::take(&mut self.events);
+        if self.failure.is_some() {
+            return;
+        }
+        self.look(path);
+        if self.failure.is_some() && !self.is_replanned {
+            return;
+        }
+        let mut is_changed = self.stamp.is_none();
+        for event in &events {
+            match apply_event(&mut self.text, event) {
+                Ok(changed) => is_changed |= changed,
+                Err(error) => return self.fail_to_write(path, &error.to_message()),
+            }
+            note_waiting(&mut self.waiting, event);
+        }
+        if self.is_replanned {
+            is_changed |= self.text.set_running_to_pending();
+        }
+        if !is_changed {
+            return;
+        }
+        match write(path, &self.text) {
+            Ok(stamp) => self.stamp = Some(stamp),
+            Err(error) => self.fail_to_write(path, &error.to_message()),
+        }
+    }
+
+    fn fail_to_write(&mut self, path: &Path, why: &Message) {
+        let path = path.display();
+        self.failure =
+            Some(msg!("the progress of the workflow cannot be written into {path}: {why}", why = why.clone()));
+    }
+
+    /// Finds out whether somebody else changed the file. A change that does not contradict what has run is adopted.
+    fn look(&mut self, path: &Path) {
+        let Some(stamp) = self.stamp else { return };
+        let Err(why) = self.adopt(path, stamp) else { return };
+        self.failure = Some(msg!(
+            "{path} was changed while the workflow was running, and contradicts it: {why}; the file is left as it is",
+            path = path.display(),
+            why = why
+        ));
+    }
+
+    fn adopt(&mut self, path: &Path, stamp: FileStamp) -> Result<(), Message> {
+        let mut attempts = 0;
+        let (now, found) = loop {
+            let now = FileStamp::of(path).map_err(|error| error.to_message())?;
+            if now == stamp {
+                return Ok(());
+            }
+            attempts += 1;
+            match read(path) {
+                Ok(found) => break (now, found),
+                Err(why) if attempts >= READ_ATTEMPTS => return Err(why),
+                Err(_) => std::thread::sleep(READ_PAUSE),
+            }
+        };
+        let written = self.text.text();
+        if written != found.source.text() {
+            let written = parse(&Arc::new(SourceFile::new("", written))).root.map(|root| root.to_json());
+            let change = compare(&written.unwrap_or_default(), &found.value, &self.waiting)?;
+            self.text = found.text;
+            self.decision = change.decision.or(self.decision.take());
+            if change.is_replanned {
+                self.is_replanned = true;
+                let path = path.display();
+                self.failure = Some(msg!("the steps in {path} that have not run were changed"));
+            }
+        }
+        self.stamp = Some(now);
+        Ok(())
+    }
+}

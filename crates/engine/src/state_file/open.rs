@@ -1,0 +1,187 @@
+//! Opens the session that carries a state file, or begins a new one from the file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::workflow::state_text::StateText;
+use bcc_runtime::program::event::{NoObserver, Observer};
+use bcc_runtime::program::program::Program;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_store::contract::Store;
+use bcc_store::rows::SessionRow;
+
+use crate::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
+use crate::error::EngineError;
+use crate::loaded::LoadedProgram;
+use crate::project::{Project, absolute};
+use crate::settings::RunSettings;
+use crate::state_file::agreement::{Agreement, agreement};
+use crate::state_file::disk::{FileStamp, read};
+use crate::state_file::keeper::StateFileKeeper;
+
+/// The path by which the settings of a session name its state file: relative to the project, if it is in there.
+pub(crate) fn stored_path(project: &Project, file: &Path) -> String {
+    let file = absolute(file);
+    let directory = absolute(&project.directory);
+    file.strip_prefix(&directory).unwrap_or(&file).to_string_lossy().into_owned()
+}
+
+fn real_path(project: &Project, stored: &str) -> PathBuf {
+    absolute(&project.directory).join(stored)
+}
+
+/// What a resumed session does with its state file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StateFileAccess {
+    /// It writes the file, if that is in the project.
+    #[default]
+    InProject,
+    /// It writes the file, which the person named.
+    Named,
+    /// It only ends, because the file goes on without it.
+    Unused,
+}
+
+/// The session of the project that carries this state file and has not ended.
+///
+/// # Errors
+/// If the store fails.
+pub async fn session_of_file(engine: &Engine, file: &Path) -> Result<Option<SessionRow>, EngineError> {
+    let wanted = stored_path(engine.project(), file);
+    let rows = engine.store().sessions().await?;
+    let is_final = |row: &SessionRow| SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final);
+    Ok(rows.into_iter().find(|row| !is_final(row) && state_file_of(row).as_deref() == Some(wanted.as_str())))
+}
+
+fn state_file_of(row: &SessionRow) -> Option<String> {
+    serde_json::from_str::<RunSettings>(&row.settings).ok()?.state_file
+}
+
+/// Runs a state file: resumes its session if the file agrees with it, and begins a new one from the file otherwise.
+///
+/// # Errors
+/// As [`Engine::run`]; also if no step is left to run, or another process runs the session.
+pub async fn run_state_file(
+    engine: &Engine,
+    loaded: LoadedProgram,
+    request: &RunRequest,
+    observer: Arc<dyn Observer>,
+) -> Result<OpenedSession, EngineError> {
+    let mut notices = Vec::new();
+    if request.session.is_none()
+        && let Some(row) = session_of_file(engine, &request.file).await?
+    {
+        let (any_project, state_file) = (request.any_project, StateFileAccess::Named);
+        let resume = ResumeRequest { any_project, state_file, ..ResumeRequest::default() };
+        match edited_since(engine, &row, &request.file).await? {
+            None => return engine.resume_as(&row.id, &resume, observer).await,
+            Some(why) => {
+                let id = &row.id;
+                notices.push(msg!(
+                    "the session {id} is cancelled, because the file was edited: {why}; a new session goes on from the file",
+                    why = why.clone()
+                ));
+                let reason = msg!("the state file was edited: {why}", why = why);
+                let without_file = ResumeRequest { state_file: StateFileAccess::Unused, ..resume };
+                let mut old = engine.resume_as(id, &without_file, Arc::new(NoObserver)).await?.session;
+                old.cancel(Some(reason.to_string()), false).await?;
+            }
+        }
+    }
+    check_start(&loaded.program)?;
+    let mut opened = engine.run_loaded(loaded, request, observer).await?;
+    notices.append(&mut opened.notices);
+    Ok(OpenedSession { notices, ..opened })
+}
+
+/// Refuses to begin if nothing is left to run, or if it is not known how far a skill got.
+fn check_start(program: &Program) -> Result<(), EngineError> {
+    if program.earlier.is_over {
+        let message = msg!("the workflow `{}` is over: no step is left to run", program.id);
+        let help = "to run steps again, set their `status` to `pending`, and `current_step` to the first of them";
+        return Err(EngineError::Ended { message, help: Some(help.into()) });
+    }
+    let steps = program.phases.iter().flat_map(|phase| &phase.topics).flat_map(|topic| topic.steps.iter());
+    let interrupted = |id: &str| program.earlier.interrupted.contains(id);
+    if let Some(step) = steps.filter(|step| step.kind == "use_skill").find(|step| interrupted(&step.id)) {
+        let message =
+            msg!("the step `{}` was interrupted while its skill ran, and it is not known how far it got", step.id);
+        let help = "set its `status` to `pending` to run the skill again, or to `completed` to go on without it";
+        return Err(EngineError::usage(message).with_help(help));
+    }
+    Ok(())
+}
+
+/// Why the session of a file cannot go on with it, because the file was edited.
+async fn edited_since(engine: &Engine, row: &SessionRow, file: &Path) -> Result<Option<Message>, EngineError> {
+    let pinned = engine.pinned_script(row).await?;
+    let found = read(file).map_err(|why| unreadable(file, &why))?;
+    Ok(match agreement(engine.store().as_ref(), &row.id, &pinned, found).await? {
+        Agreement::Agrees { .. } => None,
+        Agreement::Edited(why) => Some(why),
+    })
+}
+
+/// The keeper of the file of a stored session, if it carries one.
+///
+/// # Errors
+/// The file was edited so that the session cannot go on, is outside the project, or cannot be read.
+pub(crate) async fn keeper_of(
+    store: &Arc<dyn Store>,
+    project: &Project,
+    (id, settings): (&str, &RunSettings),
+    access: StateFileAccess,
+    pinned: &Arc<SourceFile>,
+    observer: &Arc<dyn Observer>,
+) -> Result<Option<StateFileKeeper>, EngineError> {
+    let Some(stored) = settings.state_file.as_deref().filter(|_| access != StateFileAccess::Unused) else {
+        return Ok(None);
+    };
+    let path = real_path(project, stored);
+    // A store may come from somebody else: it does not decide which files outside the project are written.
+    if access == StateFileAccess::InProject && !absolute(&path).starts_with(absolute(&project.directory)) {
+        let path = path.display();
+        let message = msg!("session `{id}` carries {path}, a file outside the project");
+        return Err(EngineError::usage(message).with_help(msg!("name the file: `bcc-script run {path}`")));
+    }
+    let stamp = FileStamp::of(&path).map_err(|error| unreadable(&path, &error.to_message()))?;
+    let found = read(&path).map_err(|why| unreadable(&path, &why))?;
+    match agreement(store.as_ref(), id, pinned, found).await? {
+        Agreement::Agrees { text, is_behind, waiting, decision } => {
+            let stamp = Some(stamp).filter(|_| !is_behind);
+            let keeper = StateFileKeeper::new(path, text, stamp, Arc::clone(observer));
+            Ok(Some(keeper.with_decision(waiting, decision)))
+        }
+        Agreement::Edited(why) => {
+            let path = path.display();
+            let message = msg!("{path} was edited since session `{id}` wrote it: {why}", why = why);
+            let help = msg!("`bcc-script run {path}` goes on from the file, with a new session");
+            Err(EngineError::usage(message).with_help(help))
+        }
+    }
+}
+
+/// The keeper of the file of a new session.
+///
+/// # Errors
+/// The file cannot be written step by step.
+pub(crate) fn new_keeper(
+    file: &Path,
+    source: &Arc<SourceFile>,
+    observer: Arc<dyn Observer>,
+) -> Result<StateFileKeeper, EngineError> {
+    let path = absolute(file);
+    let stamp = FileStamp::of(&path).map_err(|error| unreadable(&path, &error.to_message()))?;
+    let shown = path.display();
+    let text = StateText::new(source)
+        .map_err(|error| EngineError::usage(msg!("{shown} cannot be updated: {error}", error = error.to_message())))?;
+    Ok(StateFileKeeper::new(path, text, Some(stamp), observer))
+}
+
+fn unreadable(path: &Path, why: &Message) -> EngineError {
+    EngineError::usage(msg!("the state file {path} cannot be used: {why}", path = path.display(), why = why.clone()))
+}

@@ -1,0 +1,261 @@
+//! Compares a state file that somebody else changed with what was last written into it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use crate::message::message::Message;
+use crate::message::msg;
+use crate::workflow::fields::STEP_FIELDS;
+use crate::workflow::status::StepStatus;
+
+/// What somebody changed in a state file, if it does not contradict what has run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutsideChange {
+    /// A decision about the step that waits.
+    pub decision: Option<FileDecision>,
+    /// Whether what is still to do has changed, or a variable.
+    pub is_replanned: bool,
+}
+
+/// A decision that was made by editing the status of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDecision {
+    pub step: String,
+    /// The request that the step waits for.
+    pub request: String,
+    pub is_approved: bool,
+    /// `by` or `approved_by` of its `result`.
+    pub by: Option<String>,
+    /// `comment` of its `result`.
+    pub comment: Option<String>,
+}
+
+/// The steps that wait for a decision, each with the id of its request.
+pub type WaitingSteps = BTreeMap<String, String>;
+
+/// Fields that do not decide what a step does.
+const NOT_A_PLAN: [&str; 6] = ["name", "description", "status", "started_at", "completed_at", "result"];
+
+/// Compares `found` with what was `written`, both as JSON. `waiting` are the steps that wait for a
+/// decision, each with its request.
+///
+/// # Errors
+/// The change contradicts what has run, or what runs now.
+pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result<OutsideChange, Message> {
+    let (ours, theirs) = (Outline::of(written), Outline::of(found));
+    if ours.id != theirs.id {
+        return Err(msg!("its `workflow_id` is now `{}`", theirs.id));
+    }
+    let mut change = OutsideChange::default();
+    for (id, step) in &ours.steps {
+        let Some(other) = theirs.steps.get(id) else {
+            if step.status == Some(StepStatus::Pending) {
+                change.is_replanned = true;
+                continue;
+            }
+            return Err(msg!("the step `{id}` is missing now, but it is `{}`", status_name(step.status)));
+        };
+        change.is_replanned |= step.plan != other.plan;
+        if step.status == other.status {
+            continue;
+        }
+        let is_decided = matches!(other.status, Some(StepStatus::Completed | StepStatus::Failed));
+        if let Some(request) = waiting.get(id).filter(|_| is_decided) {
+            change.decision = Some(decision((id, request), other));
+        } else if step.status == Some(StepStatus::Pending) && other.status.is_some_and(StepStatus::is_done) {
+            change.is_replanned = true;
+        } else {
+            let (is, found) = (status_name(step.status), status_name(other.status));
+            return Err(msg!("the step `{id}` is `{is}`, but the file now says `{found}`"));
+        }
+    }
+    if let Some((id, step)) = theirs.steps.iter().find(|(id, step)| {
+        !ours.steps.contains_key(*id) && !matches!(step.status, Some(StepStatus::Pending | StepStatus::Skipped))
+    }) {
+        let status = status_name(step.status);
+        return Err(msg!("the step `{id}` is new and has not run, but its status is `{status}`"));
+    }
+    change.is_replanned |= ours.order != theirs.order || ours.variables != theirs.variables;
+    if change.decision.is_none() && (ours.current != theirs.current || ours.status != theirs.status) {
+        return Err(match ours.current != theirs.current {
+            true => msg!("`current_step` is now `{}`", theirs.current),
+            false => msg!("`status` is now `{}`", theirs.status),
+        });
+    }
+    Ok(change)
+}
+
+/// What the steps of a state file do, without their progress: the fields that must be trusted before commands run.
+pub fn plan(root: &Value) -> Value {
+    let known: BTreeSet<&str> = STEP_FIELDS.into_iter().filter(|name| !NOT_A_PLAN.contains(name)).collect();
+    let steps = root.get("steps").and_then(Value::as_array);
+    let plans: Vec<Value> = steps.into_iter().flatten().map(|step| plan_of_step(step, &known)).collect();
+    serde_json::json!({ "workflow_id": root.get("workflow_id"), "steps": plans })
+}
+
+fn plan_of_step(step: &Value, known: &BTreeSet<&str>) -> Value {
+    let Some(fields) = step.as_object() else { return step.clone() };
+    // In the order of their names, whatever it is in the file.
+    let plan: BTreeMap<&str, Value> = fields
+        .iter()
+        .filter(|(name, _)| known.contains(name.as_str()))
+        .map(|(name, value)| match value.as_array().filter(|_| name == "sub_tasks") {
+            Some(tasks) => (name.as_str(), Value::Array(tasks.iter().map(|task| plan_of_step(task, known)).collect())),
+            None => (name.as_str(), value.clone()),
+        })
+        .collect();
+    serde_json::json!(plan)
+}
+
+/// What a comparison needs of a state file.
+struct Outline {
+    id: String,
+    status: String,
+    current: String,
+    variables: Value,
+    /// The ids of steps and sub tasks, in their order.
+    order: Vec<String>,
+    steps: BTreeMap<String, StepOutline>,
+}
+
+struct StepOutline {
+    /// `None` if there is no such status.
+    status: Option<StepStatus>,
+    /// The fields that decide what the step does.
+    plan: Map<String, Value>,
+    result: Map<String, Value>,
+}
+
+impl Outline {
+    fn of(root: &Value) -> Self {
+        let text = |name: &str| root.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut outline = Self {
+            id: text("workflow_id"),
+            status: text("status"),
+            current: text("current_step"),
+            variables: root.get("variables").cloned().unwrap_or_default(),
+            order: vec![],
+            steps: BTreeMap::new(),
+        };
+        for step in root.get("steps").and_then(Value::as_array).into_iter().flatten() {
+            outline.add(step);
+            let tasks = step.get("sub_tasks").and_then(Value::as_array);
+            tasks.into_iter().flatten().for_each(|task| outline.add(task));
+        }
+        outline
+    }
+
+    fn add(&mut self, step: &Value) {
+        let Some(fields) = step.as_object() else { return };
+        let known: BTreeSet<&str> = STEP_FIELDS.into_iter().filter(|name| !NOT_A_PLAN.contains(name)).collect();
+        let is_plan = |(name, _): &(&String, &Value)| known.contains(name.as_str()) && *name != "sub_tasks";
+        let plan = fields.iter().filter(is_plan).map(|(name, value)| (name.clone(), value.clone())).collect();
+        let status = match fields.get("status") {
+            None | Some(Value::Null) => Some(StepStatus::Pending),
+            Some(status) => status.as_str().and_then(StepStatus::parse),
+        };
+        let result = fields.get("result").and_then(Value::as_object).cloned().unwrap_or_default();
+        let id = match fields.get("id") {
+            Some(Value::String(id)) => id.clone(),
+            other => other.map(Value::to_string).unwrap_or_default(),
+        };
+        self.order.push(id.clone());
+        self.steps.insert(id, StepOutline { status, plan, result });
+    }
+}
+
+fn decision((id, request): (&str, &str), step: &StepOutline) -> FileDecision {
+    let text = |name: &str| step.result.get(name).and_then(Value::as_str).map(str::to_owned);
+    let is_rejected = step.result.get("decision").is_some_and(|decision| decision == "reject");
+    FileDecision {
+        step: id.to_owned(),
+        request: request.to_owned(),
+        is_approved: step.status == Some(StepStatus::Completed) && !is_rejected,
+        by: text("by").or_else(|| text("approved_by")),
+        comment: text("comment"),
+    }
+}
+
+fn status_name(status: Option<StepStatus>) -> &'static str {
+    status.map_or("?", StepStatus::name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn file() -> Value {
+        json!({ "workflow_id": "w", "status": "waiting_approval", "current_step": "ok", "variables": { "n": 1 }, "mine": 1, "steps": [
+            { "id": "a", "status": "completed", "command": ["x"] },
+            { "id": "ok", "type": "approval", "status": "waiting_approval" },
+            { "id": "p", "type": "parallel", "sub_tasks": [{ "id": "p1", "command": ["y"] }] },
+        ] })
+    }
+
+    fn waiting() -> WaitingSteps {
+        WaitingSteps::from([("ok".to_owned(), "r7".to_owned())])
+    }
+
+    fn edited(pointer: &str, value: Value) -> Result<OutsideChange, String> {
+        let mut found = file();
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        match found.pointer_mut(parent).unwrap() {
+            Value::Object(fields) => _ = fields.insert(name.to_owned(), value),
+            Value::Array(items) => items[name.parse::<usize>().unwrap()] = value,
+            _ => unreachable!(),
+        }
+        compare(&file(), &found, &waiting()).map_err(|message| message.to_string())
+    }
+
+    #[test]
+    fn edits_are_told_apart() {
+        let nothing = OutsideChange::default();
+        let replanned = OutsideChange { is_replanned: true, ..OutsideChange::default() };
+        let table = [
+            ("/mine", json!(2), Ok(nothing.clone())),
+            ("/steps/0/name", json!("first"), Ok(nothing)),
+            ("/variables/n", json!(2), Ok(replanned.clone())),
+            ("/steps/2/sub_tasks/0/command", json!(["z"]), Ok(replanned.clone())),
+            ("/steps/2/status", json!("skipped"), Ok(replanned)),
+            ("/workflow_id", json!("v"), Err("its `workflow_id` is now `v`")),
+            ("/steps/0/status", json!("pending"), Err("the step `a` is `completed`, but the file now says `pending`")),
+            (
+                "/steps/1/status",
+                json!("running"),
+                Err("the step `ok` is `waiting_approval`, but the file now says `running`"),
+            ),
+            ("/steps/0/id", json!("b"), Err("the step `a` is missing now, but it is `completed`")),
+            (
+                "/steps/2",
+                json!({ "id": "q", "status": "running" }),
+                Err("the step `q` is new and has not run, but its status is `running`"),
+            ),
+            ("/current_step", json!("a"), Err("`current_step` is now `a`")),
+            ("/status", json!("paused"), Err("`status` is now `paused`")),
+        ];
+        for (pointer, value, expected) in table {
+            assert_eq!(edited(pointer, value), expected.map_err(str::to_owned), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn an_edited_status_decides() {
+        let approved =
+            json!({ "id": "ok", "type": "approval", "status": "completed", "result": { "by": "Li", "comment": "go" } });
+        let decision = edited("/steps/1", approved).unwrap().decision.unwrap();
+        let expected = FileDecision {
+            step: "ok".into(),
+            request: "r7".into(),
+            is_approved: true,
+            by: Some("Li".into()),
+            comment: Some("go".into()),
+        };
+        assert_eq!(decision, expected);
+        let failed = json!({ "id": "ok", "type": "approval", "status": "failed" });
+        assert!(!edited("/steps/1", failed).unwrap().decision.unwrap().is_approved);
+        assert!(compare(&file(), &file(), &WaitingSteps::new()).unwrap() == OutsideChange::default());
+    }
+}
