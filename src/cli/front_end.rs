@@ -16,7 +16,7 @@ use crate::cli::lines::{InputFormat, InputLines};
 use crate::cli::piped::Piped;
 use crate::cli::progress;
 use crate::cli::report;
-use crate::cli::terminal::{Terminal, quiet};
+use crate::cli::terminal::{Terminal, color, quiet};
 use bcc_engine::error::EngineError;
 use bcc_engine::last_exchanges::LastExchanges;
 use bcc_runtime::program::event::Observer;
@@ -60,7 +60,7 @@ impl FrontEnd {
     pub fn observer(self) -> Arc<dyn Observer> {
         match self {
             Self::Terminal => {
-                progress::start();
+                progress::start(color());
                 Arc::new(Terminal::default())
             }
             Self::Piped => Arc::new(Piped::default()),
@@ -75,7 +75,7 @@ impl FrontEnd {
     pub async fn resuming_observer(self, store: &dyn Store, id: &str) -> Result<Arc<dyn Observer>, EngineError> {
         Ok(match self {
             Self::Terminal => {
-                progress::start();
+                progress::start(color());
                 Arc::new(Terminal::resuming(LastExchanges::of_session(store, id).await?))
             }
             Self::Piped | Self::Json { .. } => self.observer(),

@@ -33,6 +33,7 @@ pub mod models;
 pub mod new;
 pub mod output;
 pub mod output_form;
+pub mod output_view;
 pub mod piped;
 pub mod print;
 pub mod progress;

@@ -11,7 +11,6 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::async_runtime::start_thread;
 use crate::cli::language::{filled, translated};
-use crate::cli::terminal::color;
 use bcc_engine::clock::{in_zone, now};
 use bcc_lang::source::render::visible::visible_line;
 use bcc_runtime::program::event::Event;
@@ -50,6 +49,7 @@ struct State {
     is_ticking: bool,
     /// The settings of the terminal while keys are not echoed.
     echoing: Option<Termios>,
+    has_colors: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -80,12 +80,13 @@ impl Drop for ProgressEnd {
     }
 }
 
-/// From now on, steps are shown. Standard output must be a terminal.
-pub fn start() {
+/// From now on, steps are shown. Standard output must be a terminal; `has_colors` says whether it has colors.
+pub fn start(has_colors: bool) {
     PROGRESS.get_or_init(|| {
         let can_move = std::env::var("TERM").is_ok_and(|term| !term.is_empty() && term != "dumb");
         let lines = can_move.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
-        Progress { lines, state: Arc::default() }
+        let state = State { has_colors, ..State::default() };
+        Progress { lines, state: Arc::new(Mutex::new(state)) }
     });
 }
 
@@ -155,16 +156,16 @@ impl State {
         let name = || visible_line(place.action_id.as_deref().unwrap_or_default());
         match event {
             Event::ActionStarted { name: kind } if STEP_KINDS.contains(&kind.as_str()) => {
-                self.begin(place, name(), now);
+                self.add_step(place, name(), now);
                 None
             }
             // An action type of the project, or a command of a session that was resumed.
             Event::EffectStarted { kind, .. } if kind == "command" => {
-                self.begin(place, name(), now);
+                self.add_step(place, name(), now);
                 None
             }
             Event::RequestOpened { kind: "time", due_at, .. } => {
-                self.begin(place, name(), now);
+                self.add_step(place, name(), now);
                 if let Some(step) = self.step(place) {
                     step.until = due_at.as_deref().map(local_time);
                 }
@@ -210,7 +211,7 @@ impl State {
         self.running.iter_mut().find(|step| step.path == place.path)
     }
 
-    fn begin(&mut self, place: &EventLocation, name: String, now: Instant) {
+    fn add_step(&mut self, place: &EventLocation, name: String, now: Instant) {
         if self.step(place).is_none() {
             self.running.push(RunningStep { path: place.path.clone(), name, started: now, until: None });
         }
@@ -281,7 +282,7 @@ impl State {
         }
         while self.bars.len() < lines.len() {
             let bar = all.add(ProgressBar::new_spinner());
-            let template = if color() { "{spinner:.cyan} {msg}" } else { "{spinner} {msg}" };
+            let template = if self.has_colors { "{spinner:.cyan} {msg}" } else { "{spinner} {msg}" };
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }

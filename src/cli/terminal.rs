@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::cli::cells::{CellView, LineStyle};
-use crate::cli::command_output::CommandOutputView;
 use crate::cli::language::{chosen, filled, listed, translated};
 use crate::cli::output;
+use crate::cli::output_view::CommandOutputView;
 use crate::cli::progress;
 use crate::cli::progress::StepStyle;
 use bcc_engine::last_exchanges::LastExchanges;

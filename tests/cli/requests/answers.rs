@@ -202,6 +202,7 @@ fn an_answer_gives_the_values_of_a_form() {
     assert_eq!(missing.code, 2, "{missing:?}");
     let answered = call(&home, "requests answer s approve --set window=22:00");
     assert_eq!(answered.code, 0, "{answered:?}");
+    assert_eq!(call(&home, "sessions resume s").code, 0);
     assert_eq!(variable(&home, "window"), "22:00");
     // A question of the conversation has no form.
     let home = Home::new();

@@ -45,4 +45,5 @@ pub mod shown_cell;
 pub mod stored_event;
 pub mod transcript;
 pub mod turn;
+pub mod turn_output;
 pub mod work;

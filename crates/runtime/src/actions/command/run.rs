@@ -22,8 +22,8 @@ use crate::program::custom::COMMAND;
 use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
 use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
 use crate::program::outcome::{ExitReason, Outcome};
-use crate::program::output_piece::TurnOutput;
 use crate::program::turn::Turn;
+use crate::program::turn_output::TurnOutput;
 use bcc_lang::script::step_options::RetryCause;
 use bcc_lang::template::text::Text;
 
