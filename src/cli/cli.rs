@@ -14,10 +14,11 @@ use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
     cancel, completions, decide, doctor, explain, file_limit, graph, help, init, language, man, migrate, models, new,
-    report, requests, run, schema, sessions, signals, store, templates, test, tick, trust, validate,
+    report, requests, run, schema, session_report, sessions, signals, store, templates, test, tick, trust, validate,
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
+use bcc_runtime::effects::descendants::adopt_orphans;
 use bcc_runtime::program::decision::DecisionKind;
 
 /// Run, check and test YAML scripts for conversations led by a language model
@@ -56,6 +57,8 @@ pub enum Command {
     Tick(tick::TickArgs),
     /// End a session for good
     Cancel(cancel::CancelArgs),
+    /// Write a report about a session: its steps, decisions, failures and times
+    Report(session_report::ReportArgs),
     /// Check a session store, and recover a damaged one
     #[command(subcommand)]
     Store(store::StoreCommand),
@@ -96,6 +99,7 @@ pub fn localized_command(language: Language) -> clap::Command {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     // Without a further thread the program works as well, and signals kill it; what has to end in order reports the error.
     let _ = signals::start();
+    adopt_orphans();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     // Without the handler the program works as well, up to the limit.
     let _ = file_limit::report_as_write_error();
@@ -144,6 +148,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Trust(options) => trust::trust(&options, &environment),
         Command::Models(command) => wait_for(models::models(command, environment)),
         Command::Run(options) => wait_for(run::run(options, environment)),
+        Command::Report(options) => wait_for(session_report::session_report(options, environment)),
         Command::Requests(command) => wait_for(requests::requests(command, environment)),
         Command::Approve(options) => wait_for(decide::decide(DecisionKind::Approve, options, environment)),
         Command::Reject(options) => wait_for(decide::decide(DecisionKind::Reject, options, environment)),
@@ -165,6 +170,7 @@ fn init_logging(environment: &Environment, command: &Command) {
     let for_program = match command {
         Command::Run(options) => options.output.json,
         Command::Sessions(SessionsCommand::Resume(options)) => options.output.json,
+        Command::Sessions(SessionsCommand::Retry(options)) => options.resume.output.json,
         _ => false,
     };
     let default_filter = if for_program && !std::io::stderr().is_terminal() { "bcc_script=warn" } else { "off" };

@@ -178,7 +178,7 @@ fn asked_for(session: &Session, request: Option<String>, step: Option<&str>) -> 
 }
 
 /// The values of `--set`. They are texts: the form gives them their types.
-fn form_values(given: &[String]) -> Result<ExactValues, EngineError> {
+pub fn form_values(given: &[String]) -> Result<ExactValues, EngineError> {
     let mut values = ExactValues::new();
     for (number, text) in given.iter().enumerate() {
         // The text may be a secret, so it is not repeated.

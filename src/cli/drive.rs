@@ -11,11 +11,14 @@ use crate::cli::front_end::FrontEnd;
 use crate::cli::input::{InputLine, RejectedInput};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::output;
+use crate::cli::progress::ProgressEnd;
 use crate::cli::report;
+use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
 use crate::cli::state_file::{self, WatchedFile};
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
+use bcc_engine::state_file::keeper::StateFileKeeper;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::Store;
@@ -44,6 +47,7 @@ pub async fn drive(
     mut signals: Signals,
     watched: Option<WatchedFile>,
 ) -> Result<Exit, EngineError> {
+    let _progress = ProgressEnd;
     let waits_for_file = watched.as_ref().is_some_and(|watched| watched.waits);
     let mut is_input_over = false;
     let resume = hint.command(&session.id);
@@ -77,14 +81,19 @@ pub async fn drive(
         match pause {
             SessionPause::Waiting => {}
             SessionPause::Completed => {
+                let reported = write_report_of(&session, store, keeper(watched.as_ref())).await;
                 if front == FrontEnd::Terminal {
                     front.note(&msg!("── session {} is complete ──", session.id));
                 }
                 front.report_unread(source.unread().await);
-                return Ok(Exit::Done);
+                return Ok(if reported { Exit::Done } else { Exit::Failed });
             }
-            SessionPause::Cancelled => return Ok(Exit::Ended),
+            SessionPause::Cancelled => {
+                write_report_of(&session, store, keeper(watched.as_ref())).await;
+                return Ok(Exit::Ended);
+            }
             SessionPause::Failed => {
+                write_report_of(&session, store, keeper(watched.as_ref())).await;
                 front.report_unread(source.unread().await);
                 return Ok(Exit::Failed);
             }
@@ -270,3 +279,7 @@ impl ResumeHint {
 
 /// The subcommand that resumes a session.
 const RESUME: &str = "resume";
+
+fn keeper(watched: Option<&WatchedFile>) -> Option<&StateFileKeeper> {
+    watched.map(|watched| watched.keeper.as_ref())
+}

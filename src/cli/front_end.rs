@@ -14,6 +14,7 @@ use crate::cli::language::translated;
 use crate::cli::line_editor::LineEditor;
 use crate::cli::lines::{InputFormat, InputLines};
 use crate::cli::piped::Piped;
+use crate::cli::progress;
 use crate::cli::report;
 use crate::cli::terminal::{Terminal, quiet};
 use bcc_engine::error::EngineError;
@@ -58,7 +59,10 @@ impl FrontEnd {
 
     pub fn observer(self) -> Arc<dyn Observer> {
         match self {
-            Self::Terminal => Arc::new(Terminal::default()),
+            Self::Terminal => {
+                progress::start();
+                Arc::new(Terminal::default())
+            }
             Self::Piped => Arc::new(Piped::default()),
             Self::Json { .. } => Arc::new(JsonLines),
         }
@@ -70,7 +74,10 @@ impl FrontEnd {
     /// The store cannot be read.
     pub async fn resuming_observer(self, store: &dyn Store, id: &str) -> Result<Arc<dyn Observer>, EngineError> {
         Ok(match self {
-            Self::Terminal => Arc::new(Terminal::resuming(LastExchanges::of_session(store, id).await?)),
+            Self::Terminal => {
+                progress::start();
+                Arc::new(Terminal::resuming(LastExchanges::of_session(store, id).await?))
+            }
             Self::Piped | Self::Json { .. } => self.observer(),
         })
     }

@@ -5,15 +5,23 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::async_runtime::wait_for;
 use crate::cli::exit::Exit;
 use crate::cli::output_form::{OutputForm, check_output};
 use crate::cli::print::{print, save};
 use crate::cli::report;
+use crate::cli::sessions::{Access, StoreArgs, open_existing};
 use bcc_authoring::graph::fold::Depth;
-use bcc_authoring::graph::request::{GraphFormat, GraphRequest, graph as draw};
+use bcc_authoring::graph::request::{GraphFormat, GraphRequest, SessionSteps, graph as draw};
+use bcc_engine::engine::store_path;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_engine::export::stored_session;
 use bcc_engine::files::write::is_same_file;
+use bcc_engine::find_session::find_session;
+use bcc_engine::project::Project;
+use bcc_engine::report::collect::step_statuses;
+use bcc_engine::store_access::{check_store, is_named};
 
 #[derive(Debug, Args)]
 pub struct GraphArgs {
@@ -29,6 +37,12 @@ pub struct GraphArgs {
     /// Expand only this phase or topic; can be repeated
     #[arg(long, value_name = "PHASE | TOPIC")]
     pub only: Vec<String>,
+    /// Color the actions by what this session did: its id, or the beginning of its id if that is unique
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Session store of --session [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
+    #[arg(long, value_name = "PATH", requires = "session")]
+    pub store: Option<PathBuf>,
     /// Write the graph to this file instead of standard output; missing directories are created
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -68,6 +82,7 @@ pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, Eng
             _ => Depth::All,
         }),
         only: options.only.clone(),
+        session: options.session.as_deref().map(|id| wait_for(session_steps(options, id, environment))).transpose()?,
     };
     if let Some(path) = &options.output {
         check_not_script(path, &options.file)?;
@@ -84,6 +99,24 @@ pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, Eng
         report::note(notice);
     }
     Ok(Exit::Done)
+}
+
+/// The steps of a session in the store of the project.
+async fn session_steps(options: &GraphArgs, id: &str, environment: &Environment) -> Result<SessionSteps, EngineError> {
+    let path = match &options.store {
+        Some(path) => path.clone(),
+        None => {
+            let project = Project::of(&options.file, options.project.as_deref(), false, environment)?;
+            let path = store_path(&project, environment, None);
+            check_store(&path, &project, is_named(None, environment))?;
+            path
+        }
+    };
+    let store = open_existing(&StoreArgs { store: Some(path) }, environment, Access::Read)?;
+    let id = find_session(store.as_ref(), id).await?;
+    let row = stored_session(store.as_ref(), &id).await?;
+    let steps = step_statuses(store.as_ref(), &id).await?;
+    Ok(SessionSteps { script: row.script, script_sha256: row.script_sha256, steps })
 }
 
 /// Checks that the output is not the script itself, under any name, and not a directory.

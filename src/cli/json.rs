@@ -8,6 +8,7 @@ use crate::cli::output;
 use bcc_lang::message::message::Message;
 use bcc_lang::source::render::visible::visible_json;
 use bcc_runtime::program::event::{Committed, Delta, Observer};
+use bcc_runtime::program::output_piece::OutputPiece;
 
 /// Writes events for programs.
 #[derive(Debug, Default)]
@@ -28,6 +29,10 @@ impl Observer for JsonLines {
 
     fn delta(&self, delta: &Delta<'_>) {
         write(&line_of(delta));
+    }
+
+    fn output(&self, output: &OutputPiece<'_>) {
+        write(&json!(output).to_string());
     }
 }
 
@@ -77,6 +82,10 @@ impl Observer for CatchUp {
 
     fn delta(&self, delta: &Delta<'_>) {
         self.line(&line_of(delta));
+    }
+
+    fn output(&self, output: &OutputPiece<'_>) {
+        self.line(&json!(output).to_string());
     }
 }
 

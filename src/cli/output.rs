@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
+use crate::cli::progress;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,9 +30,11 @@ pub fn write(text: &str) {
 
 /// Writes all bytes at once, also to an output that another process has set to non-blocking.
 pub fn write_bytes(bytes: &[u8]) -> io::Result<()> {
-    let mut output = io::stdout().lock();
-    output.flush()?;
-    write_all(output.as_fd(), bytes)
+    progress::suspended(|| {
+        let mut output = io::stdout().lock();
+        output.flush()?;
+        write_all(output.as_fd(), bytes)
+    })
 }
 
 /// The first failure.

@@ -8,6 +8,8 @@ use std::path::Path;
 use bcc_engine::error::EngineError;
 use bcc_engine::files::read_bounded;
 use bcc_engine::notebook_file::ownership::session_of;
+use bcc_engine::report::format::is_report;
+use bcc_lang::script::report::ReportFormat;
 use bcc_runtime::notebook::export::form::ExportForm;
 
 /// The number of bytes at the start of a file that show its form.
@@ -34,6 +36,8 @@ pub enum OutputForm {
     CoverageJson,
     CoveragePage,
     ManualPage,
+    /// A report about a session.
+    Report(ReportFormat),
 }
 
 /// Refuses to replace the file at `path`, unless it is empty or has this form. What is not a regular file is written to, not replaced.
@@ -69,6 +73,7 @@ impl OutputForm {
             Self::Junit => "a JUnit report of tests",
             Self::CoverageTable | Self::CoverageJson | Self::CoveragePage => "a coverage report of this format",
             Self::ManualPage => "a manual page of this program",
+            Self::Report(_) => "a report of this format",
         })
     }
 
@@ -90,6 +95,7 @@ impl OutputForm {
                 start.contains(generator)
             }
             Self::ManualPage => start.contains("\n.TH bcc-script"),
+            Self::Report(format) => is_report(format, start),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write};
 
 use crate::cli::exit::Exit;
 use crate::cli::language::{Translate, chosen, translated};
+use crate::cli::progress;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::render::human;
@@ -26,7 +27,7 @@ pub fn note<T: Translate + ?Sized>(text: &T) {
 
 /// Writes a note that is already translated, or contains other text.
 pub fn note_untranslated(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", visible(text));
+    let _ = progress::suspended(|| writeln!(std::io::stderr().lock(), "{}", visible(text)));
 }
 
 pub fn quiet<T: Translate + ?Sized>(text: &T) {
@@ -35,7 +36,7 @@ pub fn quiet<T: Translate + ?Sized>(text: &T) {
 
 fn quiet_untranslated(text: &str) {
     if color() {
-        let _ = writeln!(std::io::stderr().lock(), "\u{1b}[2m{}\u{1b}[0m", visible(text));
+        let _ = progress::suspended(|| writeln!(std::io::stderr().lock(), "\u{1b}[2m{}\u{1b}[0m", visible(text)));
     } else {
         note_untranslated(text);
     }

@@ -7,7 +7,7 @@ use bcc_lang::message::msg;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::cli::decide::{recorded, take, target};
+use crate::cli::decide::{form_values, recorded, take, target};
 use crate::cli::exit::Exit;
 use crate::cli::language::translated;
 use crate::cli::print::print;
@@ -19,7 +19,6 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::find_session;
 use bcc_lang::source::render::visible::visible_json;
-use bcc_lang::value::exact::ExactValues;
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
 use bcc_runtime::run::decisions::{ApprovalDecision, names_in};
 use bcc_runtime::run::head::SessionStatus;
@@ -82,6 +81,9 @@ pub struct AnswerArgs {
     /// Why, for a decision
     #[arg(long, value_name = "TEXT")]
     pub comment: Option<String>,
+    /// A value of the form, for a decision; can be repeated
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    pub values: Vec<String>,
     #[command(flatten)]
     pub stored: StoredSessionArgs,
 }
@@ -152,6 +154,7 @@ fn as_json(open: &OpenRequest) -> Value {
 }
 
 async fn answer(options: AnswerArgs, environment: Environment) -> Result<Exit, EngineError> {
+    let values = form_values(&options.values)?;
     let sessions = StoredSessions::open(&options.stored, &environment)?;
     let store = Arc::clone(sessions.engine.store());
     let (id, request) = target(store.as_ref(), &options.request).await?;
@@ -166,7 +169,10 @@ async fn answer(options: AnswerArgs, environment: Environment) -> Result<Exit, E
                 .with_help("write `approve`, `reject` or `push_back`"));
         };
         let (by, comment) = (options.by, options.comment);
-        take(&mut session, ApprovalDecision { request, decision, by, comment, values: ExactValues::new() }).await?;
+        take(&mut session, ApprovalDecision { request, decision, by, comment, values }).await?;
+    } else if !values.is_empty() {
+        return Err(EngineError::usage(msg!("`--set` gives values of a form, but this request has none"))
+            .with_help("`bcc-script requests list` shows what sessions wait for"));
     } else {
         check_answer(store.as_ref(), &session, request.as_deref(), &options.answer).await?;
         let taken = session.answer(&options.answer, request.as_deref()).await?;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use clap::{Args, Subcommand};
 
+use crate::cli::command_output::{OutputOfCommandArgs, print_command_output};
 use crate::cli::exit::Exit;
 use crate::cli::export::{ExportFormat, export_as};
 use crate::cli::front_end::FrontEnd;
@@ -17,6 +18,7 @@ use crate::cli::language::{chosen, filled, translated};
 use crate::cli::print::print;
 use crate::cli::report;
 use crate::cli::resume::{ResumeArgs, resume};
+use crate::cli::retry::{RetryArgs, retry};
 use bcc_engine::calls::table;
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::store_path;
@@ -27,9 +29,11 @@ use bcc_engine::find_session::find_session;
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::notebook_file::outline::outline;
 use bcc_engine::project::{Project, absolute};
+use bcc_engine::retry::related_sessions;
 use bcc_engine::store_access::{check_store, is_named, notice};
 use bcc_engine::usage::{usage_summary, used};
 use bcc_lang::source::render::visible::visible_line;
+use bcc_runtime::effects::output::OutputStream;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
@@ -51,6 +55,8 @@ pub enum SessionsCommand {
     },
     /// Resume a session
     Resume(ResumeArgs),
+    /// Begin a new session from an ended one: what was done before a step is kept, and the rest runs again
+    Retry(RetryArgs),
     /// Export a session as one document
     Export {
         /// Session id, or its beginning if that is unique
@@ -70,6 +76,8 @@ pub enum SessionsCommand {
         #[command(flatten)]
         store: StoreArgs,
     },
+    /// Print what is stored of the output of a command
+    Output(OutputOfCommandArgs),
     /// Delete a session and everything that is stored for it, even if it is unfinished
     Delete {
         /// Session id, or its beginning if that is unique
@@ -104,6 +112,13 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
             let document = document(store.as_ref(), &id, false).await?;
             let details = DocumentDetails::of_session(store.as_ref(), &id, Medium::Terminal).await?;
             print(&if calls { table(&document, chosen()) } else { markdown(&document, &details, chosen()) })?;
+            let (of, repeating) = related_sessions(store.as_ref(), &id).await?;
+            if let Some(of) = of.filter(|_| !calls) {
+                print(&filled("it repeats the session {id}", &[("id", &visible_line(&of))]))?;
+            }
+            for other in repeating.iter().filter(|_| !calls) {
+                print(&filled("it is repeated by the session {id}", &[("id", &visible_line(other))]))?;
+            }
             if !calls && let Some(notebook) = outline(store.as_ref(), &id, chosen()).await? {
                 print(&format!("\n{notebook}"))?;
             }
@@ -113,10 +128,20 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
             let front = FrontEnd::of(&options.output);
             front.report_failure(resume(options, environment, front).await)
         }
+        SessionsCommand::Retry(options) => {
+            let front = FrontEnd::of(&options.resume.output);
+            front.report_failure(retry(options, environment, front).await)
+        }
         SessionsCommand::Export { id, format, calls, output, force, store } => {
             let store = open_existing(&store, &environment, Access::Read)?;
             let id = find_session(store.as_ref(), &id).await?;
             export_as(store.as_ref(), &id, format, calls, output.as_deref(), force).await
+        }
+        SessionsCommand::Output(OutputOfCommandArgs { id, action, stderr, output, store }) => {
+            let store = open_existing(&store, &environment, Access::Read)?;
+            let id = find_session(store.as_ref(), &id).await?;
+            let stream = if stderr { OutputStream::Stderr } else { OutputStream::Stdout };
+            print_command_output(store.as_ref(), &id, action.as_deref(), stream, output.as_deref()).await
         }
         SessionsCommand::Delete { id, store } => {
             let store = open_existing(&store, &environment, Access::Write)?;

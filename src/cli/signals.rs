@@ -250,10 +250,10 @@ fn write_notice(notice: Option<Message>) {
     let _ = written.recv_timeout(NOTICE_TIME);
 }
 
-/// Ends the process, whatever its other threads are doing. A terminal that is editing a line is restored.
+/// Ends the process, whatever its other threads are doing. A terminal that is editing a line, or echoes no keys, is restored.
 fn leave(terminal: Option<&Termios>) -> ! {
     if let Some(original) = terminal
-        && tcgetattr(io::stdin()).is_ok_and(|now| !now.local_modes.contains(LocalModes::ICANON))
+        && tcgetattr(io::stdin()).is_ok_and(|now| !now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO))
     {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, original);
     }

@@ -7,13 +7,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::cli::cells::{CellView, LineStyle};
+use crate::cli::command_output::CommandOutputView;
 use crate::cli::language::{chosen, filled, listed, translated};
 use crate::cli::output;
+use crate::cli::progress;
+use crate::cli::progress::StepStyle;
 use bcc_engine::last_exchanges::LastExchanges;
 use bcc_engine::script_names::with_element;
 use bcc_lang::source::render::visible::{VisibleStream, visible, visible_line};
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 use bcc_runtime::program::location::EventLocation;
+use bcc_runtime::program::output_piece::OutputPiece;
 
 /// Shows a conversation.
 #[derive(Debug, Default)]
@@ -33,6 +37,7 @@ struct Shown {
     place: String,
     message: Option<ShownMessage>,
     cells: CellView,
+    commands: CommandOutputView,
 }
 
 /// A message that is being shown.
@@ -67,12 +72,34 @@ impl Terminal {
 
 impl Observer for Terminal {
     fn committed(&self, committed: &Committed<'_>) {
+        self.show(committed);
+        // The lines of running steps would disturb a line that is being written or typed.
+        let is_asked = matches!(committed.event, Event::Waiting { r#for, .. } if *r#for != "time");
+        progress::set_shown(self.shown().message.is_none() && !is_asked);
+    }
+
+    fn delta(&self, delta: &Delta<'_>) {
+        progress::set_shown(false);
+        self.shown().append(delta.message_id, delta.text);
+    }
+
+    fn output(&self, output: &OutputPiece<'_>) {
+        let mut shown = self.shown();
+        shown.end_line();
+        shown.header();
+        shown.commands.lines(output, chosen()).iter().for_each(|line| quiet(line));
+    }
+}
+
+impl Terminal {
+    fn show(&self, committed: &Committed<'_>) {
         let (event, place) = (committed.event, committed.place);
         if matches!(event, Event::SessionStarted { .. } | Event::SessionResumed { .. }) {
             return self.introduce();
         }
         let id = |id: &Option<String>| id.clone().unwrap_or_default();
         let mut shown = self.shown();
+        shown.commands.committed(event, place);
         // A resumed session does not enter its phase and topic again.
         let names = &self.resumed.names;
         if shown.phase.is_empty() {
@@ -85,6 +112,11 @@ impl Observer for Terminal {
             Some(name) if !name.is_empty() => name.clone(),
             _ => id(or),
         };
+        if let Some((style, line)) = progress::committed(event, place) {
+            shown.end_line();
+            shown.header();
+            print(&format!("{}\n", step_line(style, &line)));
+        }
         match event {
             Event::PhaseEntered { name } => {
                 shown.phase = named(name, &place.phase_id);
@@ -141,10 +173,6 @@ impl Observer for Terminal {
                 }
             }
         }
-    }
-
-    fn delta(&self, delta: &Delta<'_>) {
-        self.shown().append(delta.message_id, delta.text);
     }
 }
 
@@ -273,6 +301,16 @@ fn styled(style: LineStyle, text: &str) -> String {
         LineStyle::Error => red(text),
         _ => text.to_owned(),
     }
+}
+
+/// A line of a step in its style.
+fn step_line(style: StepStyle, text: &str) -> String {
+    let code = match style {
+        StepStyle::Done => "32",
+        StepStyle::Failed => "31",
+        StepStyle::Waiting => "33",
+    };
+    if color() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
 fn red(text: &str) -> String {

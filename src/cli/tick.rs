@@ -11,9 +11,11 @@ use serde_json::json;
 use crate::cli::exit::Exit;
 use crate::cli::language::translated;
 use crate::cli::print::print;
+use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
 use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
 use bcc_engine::clock::{now, stamp};
+use bcc_engine::engine::OpenedSession;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::render::visible::{visible_json, visible_line};
@@ -51,9 +53,9 @@ pub async fn tick(options: TickArgs, environment: Environment) -> Result<Exit, E
             result = go_on(&sessions, &id) => result,
         };
         let (status, error) = match result {
-            Ok(status) => {
+            Ok((status, reported)) => {
                 // It is not due again: somebody has to look at it.
-                failures += usize::from(status == SessionStatus::Stopped);
+                failures += usize::from(status == SessionStatus::Stopped || !reported);
                 (Some(status.name()), None)
             }
             Err(error) => {
@@ -77,8 +79,10 @@ pub async fn tick(options: TickArgs, environment: Environment) -> Result<Exit, E
     Ok(if failures == 0 { Exit::Done } else { Exit::Failed })
 }
 
-async fn go_on(sessions: &StoredSessions, id: &str) -> Result<SessionStatus, EngineError> {
-    let mut session = sessions.session(id, Arc::new(Silent)).await?.session;
+/// Returns the new status, and whether the report of a session that has ended was written, if its script names one.
+async fn go_on(sessions: &StoredSessions, id: &str) -> Result<(SessionStatus, bool), EngineError> {
+    let OpenedSession { mut session, state_file, .. } = sessions.session(id, Arc::new(Silent)).await?;
     session.advance().await?;
-    Ok(session.status())
+    let reported = write_report_of(&session, sessions.engine.store().as_ref(), state_file.as_deref()).await;
+    Ok((session.status(), reported))
 }

@@ -1,6 +1,9 @@
 //! Tests of the action type `command` through the program: arguments, results, limits, interruptions, repetitions, permissions.
 
+mod bad_input;
+mod children;
 mod interrupted;
+mod output;
 mod permission;
 
 use std::fs;
@@ -203,38 +206,6 @@ fn folders_outside_the_project_are_refused() {
         assert!(finished.out.contains("cwd") || finished.err.contains("cwd"), "{cwd}: {finished:?}");
         assert!(!home.path().join("log").exists(), "{cwd}");
     }
-}
-
-#[test]
-fn output_is_bounded_and_bytes_that_are_no_text_are_reported() {
-    let (home, finished) = run_one(
-        json!({ "shell": true, "command": "yes | head -c 1000000000; printf 'a\\377\\033[31m' >&2", "output": { "much": "stdout", "bad": "stderr" } }),
-        json!({}),
-    );
-    assert_eq!(finished.code, Some(0), "{}", finished.err);
-    let metadata = &outcome(&finished, "c")["metadata"];
-    assert_eq!((&metadata["stdout_bytes"], &metadata["stdout_truncated"]), (&json!(1_000_000_000), &json!(true)));
-    assert_eq!(metadata["stdout"].as_str().unwrap().len(), 64 * 1024);
-    assert_eq!((&metadata["stderr"], &metadata["stderr_not_utf8"]), (&json!("a\u{fffd}\u{1b}[31m"), &json!(true)));
-    assert!(!finished.out.contains('\u{1b}'), "control characters are escaped");
-    assert_eq!(variable(&finished, "much").as_str().unwrap().len(), 64 * 1024 - 1);
-    assert!(fs::metadata(home.store()).unwrap().len() < 4_000_000);
-}
-
-#[test]
-fn a_sensitive_output_is_shown_nowhere() {
-    let home = Home::new();
-    home.file("bcc-script.toml", ALLOWED);
-    let action =
-        command("c", json!({ "command": ["/bin/echo", "top secret value"], "output": { "key": "stdout" } }), json!({}));
-    let script = json!({ "session": { "session_id": "s", "declare": [{ "var": "key", "sensitive": true }],
-        "phases": [{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [action] }] }] } });
-    home.file("s.yaml", &script.to_string());
-    let finished = home.finish(RUN, "");
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(!finished.out.contains("top secret"), "{finished:?}");
-    assert!(!home.export("one").to_string().contains("top secret"));
-    assert_eq!(outcome(&finished, "c")["metadata"]["stdout_bytes"], 17);
 }
 
 #[test]

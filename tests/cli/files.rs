@@ -189,3 +189,36 @@ fn what_is_wrong_in_the_config_is_reported() {
         assert!(finished.code != Some(0) && said.contains(expected), "{action}: {said}");
     }
 }
+
+#[test]
+fn a_full_disk_leaves_the_old_file_and_no_part_of_the_new_one() {
+    let works = std::process::Command::new("unshare").args(["--mount", "--map-root-user", "true"]).status();
+    if !works.is_ok_and(|status| status.success()) {
+        println!("left out: no file system can be mounted here");
+        return;
+    }
+    for mode in ["replace", "append"] {
+        let more = json!({ "path": "out/log.txt", "content": "{{ much }}", "mode": mode });
+        let home = project(
+            ALLOWED,
+            &json!([
+                { "action_type": "set", "action_id": "set", "config": { "values": { "much": "长".repeat(60_000) } } },
+                write("small", json!({ "path": "out/log.txt", "content": "old\n" })),
+                write("large", more),
+            ]),
+        );
+        fs::create_dir(home.path().join("out")).unwrap();
+        let program = home.command(RUN);
+        let script =
+            "mount -t tmpfs -o size=64k tmpfs out; \"$@\"; code=$?; cp -a out/. kept; ls -A out > list; exit $code";
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--mount", "--map-root-user", "/bin/sh", "-c", script, "sh"]);
+        command.arg(program.get_program()).args(program.get_args()).current_dir(home.path()).env_clear();
+        command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let finished = process::finished(command, "");
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.out.contains("cannot be written") && finished.out.contains("space"), "{finished:?}");
+        assert_eq!(text(&home, "list"), "log.txt\n", "no temporary file remains");
+        assert_eq!(text(&home, "kept/log.txt"), "old\n", "{mode}");
+    }
+}

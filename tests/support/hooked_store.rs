@@ -132,6 +132,10 @@ impl<H: Hook> Store for HookedStore<H> {
         self.inner.open_requests(due_before).await
     }
 
+    async fn text(&self, id: &str, sha256: &str) -> Result<Option<String>, StoreError> {
+        self.inner.text(id, sha256).await
+    }
+
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         self.inner.document(sha256).await
     }

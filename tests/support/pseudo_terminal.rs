@@ -36,11 +36,16 @@ pub struct Terminal {
 impl Terminal {
     /// Starts the program with these arguments. The output has colors only with `colors`.
     pub fn start(home: &Home, arguments: &[&str], colors: bool) -> Self {
+        Self::start_as(home, arguments, colors, "xterm-256color")
+    }
+
+    /// Starts the program in a terminal with this name.
+    pub fn start_as(home: &Home, arguments: &[&str], colors: bool, term: &str) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(40, 100)).unwrap();
         let before = tcgetattr(&pts).unwrap();
         let mut variables = home.variables();
-        variables.push(("TERM".into(), "xterm-256color".into()));
+        variables.push(("TERM".into(), term.into()));
         if !colors {
             variables.push(("NO_COLOR".into(), "1".into()));
         }

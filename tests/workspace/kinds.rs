@@ -35,6 +35,8 @@ fn levels() -> Vec<Level> {
         level("set", "", json!({ "values": set }), ""),
         level("condition", "", json!({ "cases": [{ "when": "true", "set": set }] }), ""),
         level("condition", "/properties/cases/items", json!({ "cases": [{ "when": "true", "set": set }] }), "/cases/0"),
+        level("parallel", "", branches(), ""),
+        level("parallel", "/properties/branches/items", branches(), "/branches/0"),
         level("approval", "", json!({ "prompt": "x", "timeout": "1h" }), ""),
         level("approval", "/$defs/field", json!({ "prompt": "x", "form": [{ "get": "y" }] }), "/form/0"),
         level("wait", "", json!({ "for": "1h" }), ""),
@@ -79,6 +81,12 @@ fn levels() -> Vec<Level> {
 /// A config of `update_workflow`.
 fn plan() -> Value {
     json!({ "updated_workflow": { "stages": [{ "id": "x", "steps": [{ "id": "y" }] }] } })
+}
+
+/// A config of `parallel`.
+fn branches() -> Value {
+    let action = json!({ "action_type": "set", "action_id": "inner", "config": { "values": { "a": 1 } } });
+    json!({ "branches": [{ "id": "x", "actions": [action] }] })
 }
 
 fn schema_of(kind: &str) -> Value {

@@ -69,6 +69,7 @@ pub fn check(
         // If both need a permission, the action of the script is named.
         needs: reached.permissions.into_iter().chain(checked.permissions).collect(),
         kernel: kernel(script.kernel.as_ref()),
+        report: script.report.clone(),
         // Skills from files never duplicate skills of the script itself.
         skills: tree.skills.into_iter().chain(reached.skills).map(|skill| (skill.id.clone(), skill)).collect(),
         inserts: checked.inserts,

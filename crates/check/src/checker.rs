@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::cleanup::{Cleanup, has_option};
 use crate::collected::{
     ActionPosition, AssignmentKind, CallBy, CalleeBody, Collected, CollectedAction, CollectedAssignment, CollectedCall,
     CollectedOutput, CollectedPrompt, Definition, ExpressionRole, UnknownUse, Use, UseKind, UseLocation,
@@ -43,7 +44,7 @@ use bcc_runtime::program::route_table::RouteTable;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 /// Kinds of the language that later releases will support.
-pub const LATER_KINDS: [&str; 2] = ["parallel", "ai_act"];
+pub const LATER_KINDS: [&str; 1] = ["ai_act"];
 
 /// The maximum number of unknown names for which a similar one is searched; see [`Findings::may_advise`].
 const MAX_SUGGESTIONS: usize = 1_000;
@@ -78,6 +79,8 @@ pub struct Checker<'a> {
     pub block: usize,
     /// The number of lists of actions so far.
     pub blocks: usize,
+    /// Whether the current position is in a `finally` or a `compensate`.
+    pub cleanup: Option<Cleanup>,
 }
 
 impl<'a> Checker<'a> {
@@ -101,6 +104,7 @@ impl<'a> Checker<'a> {
             enclosing: Vec::new(),
             block: 0,
             blocks: 0,
+            cleanup: None,
         }
     }
 }
@@ -123,14 +127,22 @@ impl Checker<'_> {
             block: self.block,
             condition: None,
             conditional: raw.condition.is_some(),
-            on_exit: raw.on_exit.clone(),
+            on_exit: None,
             described: None,
             sound: false,
+            depends_on: raw.options.depends_on.clone(),
+            cleanup: self.cleanup,
             order: start..usize::MAX,
         });
         self.enclosing.push(number);
-        let mut step = self.compile_step(raw, number);
-        let routes = self.routes(raw.on_exit.as_ref());
+        let step = self.compile_step(raw, number);
+        let on_exit = self.with_failure_routes(raw, number);
+        let routes = self.routes(on_exit.as_ref());
+        if let Some(action) = self.collected.actions.get_mut(number) {
+            action.on_exit = on_exit;
+        }
+        let compensate = self.cleanup(&raw.compensate, Cleanup::Compensate);
+        let mut step = step.zip(compensate).map(|(step, compensate)| ProgramStep { compensate, ..step });
         if let Some(step) = &mut step {
             step.routes = routes;
             self.compiled_steps.insert(number, step.clone());
@@ -173,8 +185,9 @@ impl Checker<'_> {
             entry.sound = action.is_some() || self.findings.author_errors() == mistakes;
         }
         fields.finish_with(|key| {
-            let siblings = ["condition", "action_type", "action_id", "on_exit", "on_interrupted"];
-            let is_sibling = siblings.contains(&key) || kind.step_options().contains(&key);
+            let siblings =
+                ["condition", "action_type", "action_id", "on_exit", "on_interrupted", "depends_on", "compensate"];
+            let is_sibling = siblings.contains(&key) || has_option(kind, key);
             is_sibling.then(|| msg!("`{key}` belongs next to `config`, not inside it"))
         });
         let condition = match condition {
@@ -192,13 +205,13 @@ impl Checker<'_> {
             routes: RouteTable::default(),
             on_interrupted: raw.on_interrupted,
             options: raw.options.clone(),
+            compensate: Arc::default(),
         })
     }
 
-    /// Reports `timeout` and `retry` next to `config` for a kind that does not have them.
+    /// Reports `timeout`, `retry` and `on_failure` next to `config` for a kind that does not have them.
     fn report_unsupported_options(&self, raw: &RawAction, kind: &dyn Kind) {
-        let supported = kind.step_options();
-        for (name, span) in raw.options.written().filter(|(name, _)| !supported.contains(name)) {
+        for (name, span) in raw.options.written().filter(|(name, _)| !has_option(kind, name)) {
             let message = msg!("an action of the type `{}` has no `{name}` next to `config`", kind.name());
             // Such as the `timeout` of `exec`.
             let schema: Option<Value> = serde_json::from_str(kind.schema()).ok();
@@ -206,7 +219,7 @@ impl Checker<'_> {
             let help = match in_config {
                 true => msg!("write it under `config:`"),
                 false => {
-                    let with = |kind: &&&dyn Kind| kind.step_options().contains(&name);
+                    let with = |kind: &&&dyn Kind| has_option(**kind, name);
                     let kinds: Vec<&str> = self.kinds.iter().filter(with).map(|kind| kind.name()).collect();
                     msg!("remove it; only actions with effects outside the session have it: {}", Message::names(&kinds))
                 }

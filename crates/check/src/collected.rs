@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::cleanup::Cleanup;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::route_parser::{OnExit, WrittenTrigger};
 use bcc_lang::source::locate::locate_bytes;
@@ -37,6 +38,8 @@ pub struct Collected {
     /// The actions that approvals can go back to, each with the position of the approval.
     pub rewinds: Vec<(Spanned<String>, ActionPosition)>,
     pub triggers: Vec<WrittenTrigger>,
+    /// The lists of actions that are a `finally` or a `compensate`, by [`CollectedAction::block`].
+    pub cleanup_blocks: BTreeMap<usize, Cleanup>,
     /// The calls of skills by `use_skill` and by kinds of the project.
     pub calls: Vec<CollectedCall>,
     /// The parts of the document, each with the ticks of the clock at which the walk entered and left it.
@@ -104,6 +107,9 @@ pub struct CollectedAction {
     pub on_exit: Option<OnExit>,
     pub described: Option<ActionProperties>,
     pub sound: bool,
+    pub depends_on: Vec<Spanned<String>>,
+    /// Whether it is in a `finally` or a `compensate`, at any depth.
+    pub cleanup: Option<Cleanup>,
     /// The ticks of the clock at which the walk entered and left it.
     pub order: Range<usize>,
 }

@@ -34,7 +34,10 @@ fn build_edges(model: &SemanticModel<'_>, nodes: &NodeSet) -> (Vec<(NodeId, Cont
         ids: BTreeMap::new(),
         targets: BTreeMap::new(),
         gotos: BTreeMap::new(),
+        rewinds: BTreeMap::new(),
         lists: BTreeMap::new(),
+        finally: BTreeMap::new(),
+        compensations: BTreeMap::new(),
         blocks: BTreeMap::new(),
         calls: model.collected.calls.iter().filter_map(|call| call.at.action).collect(),
         escapes: None,
@@ -69,8 +72,14 @@ struct EdgeBuilder<'a, 'f> {
     /// The targets of a `goto` to an id; two if a phase and a topic share the id.
     targets: BTreeMap<&'a str, Vec<NodeId>>,
     gotos: BTreeMap<usize, Vec<(&'a str, Span)>>,
+    /// The action that each approval can go back to.
+    rewinds: BTreeMap<usize, &'a str>,
     /// The top-level actions, by the part of the document.
     lists: BTreeMap<CalleeBody, Vec<usize>>,
+    /// The actions of `finally`, by the topic.
+    finally: BTreeMap<CalleeBody, Vec<usize>>,
+    /// The actions of `compensate`, by action.
+    compensations: BTreeMap<usize, Vec<usize>>,
     /// The lists in actions, by action and in the order of the file.
     blocks: BTreeMap<usize, BTreeMap<usize, Vec<usize>>>,
     calls: BTreeSet<usize>,
@@ -86,7 +95,10 @@ impl EdgeBuilder<'_, '_> {
         let model = self.model;
         for (number, action) in model.collected.actions.iter().enumerate() {
             self.ids.entry(action.id.value.as_str()).or_insert(number);
+            let is_cleanup = model.collected.cleanup_blocks.contains_key(&action.block);
             match action.parent {
+                Some(parent) if is_cleanup => self.compensations.entry(parent).or_default().push(number),
+                None if is_cleanup => self.finally.entry(action.body).or_default().push(number),
                 Some(parent) => {
                     self.blocks.entry(parent).or_default().entry(action.block).or_default().push(number);
                 }
@@ -97,6 +109,9 @@ impl EdgeBuilder<'_, '_> {
             if let Some(action) = at.action {
                 self.gotos.entry(action).or_default().push((id.value.as_str(), id.span));
             }
+        }
+        for (id, at) in &model.collected.rewinds {
+            self.rewinds.extend(at.action.map(|action| (action, id.value.as_str())));
         }
         for (number, phase) in model.script.iter().flat_map(|script| &script.phases).enumerate() {
             self.targets.entry(phase.id.value.as_str()).or_default().push(self.nodes.phase_in(number));
@@ -146,6 +161,8 @@ impl EdgeBuilder<'_, '_> {
                 let list = self.lists.remove(&CalleeBody::Topic(number, inner)).unwrap_or_default();
                 self.list(&list, body, last);
                 self.add_plain_edge(last, out);
+                let finally = self.finally.remove(&CalleeBody::Topic(number, inner)).unwrap_or_default();
+                self.cleanup(&finally, out);
                 if topic.for_each.is_some() {
                     self.add_plain_edge(last, body);
                 }
@@ -162,6 +179,16 @@ impl EdgeBuilder<'_, '_> {
             // After the last phase comes the end.
             self.add_plain_edge(leave, nodes.phase_in(number + 1));
         }
+    }
+
+    /// Adds the actions of a `finally` or a `compensate`, which may start at any time. Only their own routes apply.
+    fn cleanup(&mut self, actions: &[usize], to: NodeId) {
+        let Some((first, others)) = actions.split_first() else { return };
+        let tables = std::mem::take(&mut self.tables);
+        self.anytime.push(self.nodes.before(*first));
+        self.action(*first);
+        self.list(others, self.nodes.after(*first), to);
+        self.tables = tables;
     }
 
     fn list(&mut self, actions: &[usize], from: NodeId, to: NodeId) {
@@ -189,6 +216,11 @@ impl EdgeBuilder<'_, '_> {
                 self.add_edge(act, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: Some(span) });
             }
         }
+        if let Some(target) = self.rewinds.remove(&number).and_then(|id| self.ids.get(id).copied()) {
+            // Only if somebody decides so; the values of the form are set before.
+            let to = nodes.before(target);
+            self.add_edge(exit, ControlEdge { to, sure: Certainty::No, work: NodeWork::Nothing, by: None });
+        }
         let described = action.described.as_ref();
         let blocks = self.blocks.remove(&number).unwrap_or_default().into_values();
         if described.is_some_and(|described| !described.concurrent.is_empty()) {
@@ -210,6 +242,8 @@ impl EdgeBuilder<'_, '_> {
             self.add_exits(action, act, escapes.action(number));
         }
         self.add_exits(action, act, self.trigger_exits);
+        let compensations = self.compensations.remove(&number).unwrap_or_default();
+        self.cleanup(&compensations, NodeSet::END);
         let own = ReasonTable::of(action.on_exit.as_ref());
         let Tables { topic, phase, session } = self.tables;
         for reason in possible_reasons(model, action) {

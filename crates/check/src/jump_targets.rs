@@ -1,5 +1,7 @@
 //! The targets of the routes of a document: its `goto`s and `insert`s.
 
+use std::collections::BTreeSet;
+
 use crate::collected::{ActionPosition, CalleeBody, Collected, CollectedAction};
 use crate::semantic_model::SemanticModel;
 use bcc_lang::script::route_parser::RouteTarget;
@@ -20,6 +22,9 @@ impl SemanticModel<'_> {
             },
             None => None,
         });
+        // `on_failure` is one target for several reasons.
+        let mut seen = BTreeSet::new();
+        let routes = routes.filter(|(_, span, _)| seen.insert(*span)).collect::<Vec<_>>().into_iter();
         routes.chain(self.collected.gotos.iter().map(|(id, at)| (id.value.as_str(), id.span, *at))).collect()
     }
 
@@ -45,7 +50,10 @@ pub(crate) fn can_jump(collected: &Collected, at: ActionPosition, target: usize)
         return false;
     }
     let same_list = |here: &CollectedAction| here.parent == target.parent && here.block == target.block;
-    let Some(number) = at.action else { return target.parent.is_none() && matches!(at.body, CalleeBody::Topic(..)) };
+    let Some(number) = at.action else {
+        // The actions of `finally` are in a list of their own.
+        return target.parent.is_none() && target.block == 0 && matches!(at.body, CalleeBody::Topic(..));
+    };
     let around = std::iter::successors(Some(number), |number| collected.actions.get(*number)?.parent);
     around.filter_map(|number| collected.actions.get(number)).any(same_list)
 }

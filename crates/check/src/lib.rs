@@ -15,6 +15,7 @@ pub mod callables;
 pub mod calls;
 pub mod check;
 pub mod checker;
+pub mod cleanup;
 pub mod collected;
 pub mod components;
 pub mod context;

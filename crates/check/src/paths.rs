@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::cleanup::Cleanup;
 use crate::collected::{ActionPosition, CalleeBody, Collected};
 use crate::jump_targets::can_jump;
 use crate::name_table::{end_tick, start_tick};
@@ -107,7 +108,17 @@ fn backward_edges(collected: &Collected, script: Option<&Script>) -> Vec<(usize,
     for (id, at) in &collected.gotos {
         edges.extend(jump(&id.value, *at).map(|to| (end_tick(collected, *at), to)));
     }
+    for (id, at) in &collected.rewinds {
+        // What was set before a push-back is known when the steps run again.
+        let target = by_id.get(id.value.as_str()).filter(|number| can_jump(collected, *at, **number));
+        let target = target.and_then(|number| collected.actions.get(*number));
+        edges.extend(target.map(|target| (end_tick(collected, *at), target.order.start)));
+    }
     for action in &collected.actions {
+        // A compensation runs after everything else.
+        if collected.cleanup_blocks.get(&action.block) == Some(&Cleanup::Compensate) {
+            edges.push((end_tick(collected, session), action.order.start));
+        }
         // The texts of a round may show what the previous round extracted.
         let rounds = action.described.as_ref().is_some_and(|described| described.max_rounds > 1);
         let phase = action.body.phase().map(CalleeBody::Phase);

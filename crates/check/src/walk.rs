@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::checker::Checker;
+use crate::cleanup::Cleanup;
 use crate::collected::{ActionPosition, AssignmentKind, CalleeBody, Definition};
 use crate::declarations::{CollectedDeclarations, check_list, collect};
 use bcc_lang::expr::parse::Expr;
@@ -179,6 +180,7 @@ fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &W
     let goal = optional_text(checker, written.goal.as_ref());
     let strategy = strategy(checker, written.strategy.as_ref());
     let steps = written.actions.iter().map(|raw| checker.step(raw)).collect::<Vec<_>>();
+    let finally = checker.cleanup(&written.finally, Cleanup::Finally);
     let routes = checker.routes(written.on_exit.as_ref());
     checker.collected.leave(checker.body);
     let declarations = checker.known.leave();
@@ -197,6 +199,7 @@ fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &W
         routes,
         strategy: strategy?,
         time_budget: written.time_budget.as_ref().map(|minutes| minutes.value),
+        finally: finally?,
         priority: written.priority.as_ref().and_then(|name| Priority::parse(name.value)).unwrap_or_default(),
         for_each,
     })

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::{FixedClock, SystemClock, now};
+use crate::earlier_replies::with_earlier_replies;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::host_services::{SessionOrigin, check_permissions, host_services, stored_host_services};
@@ -45,7 +46,7 @@ use bcc_store::rows::SessionRow;
 use bcc_store::sqlite::open::open;
 
 /// How many new ids are tried if they are already in use.
-const MAX_ID_ATTEMPTS: u32 = 8;
+pub(crate) const MAX_ID_ATTEMPTS: u32 = 8;
 
 /// The user of sessions that are started without `--user`.
 pub const DEFAULT_USER: &str = "default";
@@ -145,6 +146,10 @@ impl Engine {
         &self.store
     }
 
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     pub fn project(&self) -> &Project {
         &self.project
     }
@@ -189,6 +194,8 @@ impl Engine {
             scheme,
             seed: request.seed,
             clock: request.clock.clone(),
+            retry_of: None,
+            retry_seq: None,
         };
         let variables = variable_values(&program, request.variables_file.as_deref(), &request.variables)?;
         let requested =
@@ -316,7 +323,14 @@ impl Engine {
         let clock = self.clock(settings.clock.as_deref())?;
         let keeper = keeper_of(&self.store, project, (id, &settings), request.state_file, &pinned.script, &observer);
         let (observer, state_file) = keeper.await?.map_or((observer, None), observed);
-        let mut services = services(selected.models, clock, observer, &Arc::new(pinned), host);
+        let replaced = model.is_some() || selected.replayed.is_some();
+        let models = match &settings.retry_of {
+            // Another model was asked for.
+            _ if replaced => selected.models,
+            Some(of) => with_earlier_replies(self.store.as_ref(), of, settings.retry_seq, selected.models).await?,
+            None => selected.models,
+        };
+        let mut services = services(models, clock, observer, &Arc::new(pinned), host);
         if let Some(file) = &request.record {
             let (script_sha256, scheme) = (row.script_sha256.as_str(), settings.scheme.as_deref());
             let model = selected.name.as_str();
@@ -345,7 +359,7 @@ impl Engine {
     }
 
     /// The program of a stored session. The last one is cached for other sessions with the same manifest.
-    fn checked_program(&self, manifest: &str, pinned: &Pinned) -> Result<Arc<Program>, EngineError> {
+    pub(crate) fn checked_program(&self, manifest: &str, pinned: &Pinned) -> Result<Arc<Program>, EngineError> {
         let mut last = self.last_checked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, program)) = last.as_ref().filter(|(of, _)| of == manifest) {
             return Ok(Arc::clone(program));
@@ -369,7 +383,7 @@ impl Engine {
     }
 
     /// The settings of a new session, with the code by which this user recognizes it, if that is ever needed.
-    fn with_origin(&self, id: &str, settings: &RunSettings, manifest: &str) -> RunSettings {
+    pub(crate) fn with_origin(&self, id: &str, settings: &RunSettings, manifest: &str) -> RunSettings {
         let is_needed = !settings.allowed.is_empty() || self.replies_outside(settings).is_some();
         let origin = is_needed.then(|| origin(&self.environment, id, settings, manifest)).flatten();
         RunSettings { origin, ..settings.clone() }
@@ -454,7 +468,7 @@ pub(crate) fn holder() -> String {
 }
 
 /// A new id: the script, the day, and a random suffix.
-fn new_id(script: &str) -> String {
+pub(crate) fn new_id(script: &str) -> String {
     let day = now().strftime("%Y%m%d").to_string();
     let unique = uuid::Uuid::now_v7().simple().to_string();
     let tail: String = unique.chars().rev().take(8).collect();

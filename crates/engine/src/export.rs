@@ -243,7 +243,7 @@ fn without_calls(event: &mut Value) {
 }
 
 /// As [`parse`], with the digits of numbers.
-fn parse_exact(text: &str, what: &str) -> Result<ExactValue, EngineError> {
+pub(crate) fn parse_exact(text: &str, what: &str) -> Result<ExactValue, EngineError> {
     ExactValue::parse(text).map_err(|error| unreadable(what, &error))
 }
 

@@ -12,6 +12,7 @@ use crate::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
 use crate::error::EngineError;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
+use bcc_runtime::program::output_piece::OutputPiece;
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_runtime::run::take_back::TakenBack;
@@ -41,6 +42,17 @@ pub enum SessionEvent {
         message_id: String,
         /// The piece.
         text: String,
+    },
+    /// A piece of the output of a command that is running. It is not stored in this form.
+    Output {
+        /// The effect that it belongs to.
+        effect_id: String,
+        /// `stdout` or `stderr`.
+        stream: &'static str,
+        /// The piece: complete lines, or the end of the output. Sensitive values are masked.
+        text: String,
+        /// The number of bytes before it that are not shown.
+        left_out: u64,
     },
 }
 
@@ -77,6 +89,12 @@ impl Observer for Sender {
     fn delta(&self, delta: &Delta<'_>) {
         let (message_id, text) = (delta.message_id.to_owned(), delta.text.to_owned());
         let _ = self.0.send(SessionEvent::Delta { message_id, text });
+    }
+
+    fn output(&self, output: &OutputPiece<'_>) {
+        let (effect_id, text) = (output.effect_id.to_owned(), output.text.to_owned());
+        let (stream, left_out) = (output.stream, output.left_out);
+        let _ = self.0.send(SessionEvent::Output { effect_id, stream, text, left_out });
     }
 }
 

@@ -23,6 +23,9 @@ use bcc_runtime::program::custom::{COMMAND, CustomKind};
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::program::Program;
 
+/// The permission that the report of a script needs.
+pub const WRITE_FILE: &str = "write_file";
+
 /// The permissions of the scripts of a project. An untrusted project grants none.
 pub fn permissions(project: &Project, environment: &Environment) -> Permissions {
     let named: BTreeSet<String> = project.config.project.allow.iter().cloned().collect();
@@ -159,6 +162,13 @@ pub fn check_permissions(program: &Program, host: &HostServices) -> Result<(), E
                 None => error,
             });
         }
+    }
+    if let Some(report) = &program.report
+        && let Err(denied) = host.permissions.check(WRITE_FILE)
+    {
+        let (file, line, reason) = (program.file.name(), program.file.line(report.out.span.start), denied.message);
+        let error = EngineError::usage(msg!("{file}:{line}: `report` needs `{WRITE_FILE}`: {reason}"));
+        return Err(error.with_help(denied.help));
     }
     Ok(())
 }

@@ -34,6 +34,12 @@ pub struct RunSettings {
     /// The code by which the user who started the session recognizes it (`trust/own_sessions.rs`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
+    /// The session that this one repeats from a step (`sessions retry`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_of: Option<String>,
+    /// The last event of that session that this one has a copy of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_seq: Option<u64>,
     /// The state file that the session carries: relative to the project, if it is in there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_file: Option<String>,

@@ -3,7 +3,7 @@
 use crate::conformance::{NASTY, commit_at, read_all, start};
 use crate::contract::Store;
 use crate::error::StoreError;
-use crate::rows::{CellRow, Commit};
+use crate::rows::{CellRow, Commit, TextRow};
 
 /// Makes a test of every case; `$open` gives `(a value that must be kept alive, a store)`.
 macro_rules! cells_conformance {
@@ -16,6 +16,7 @@ macro_rules! cells_conformance {
             sessions_do_not_share_cells
             cells_are_deleted_with_their_session
             any_text_of_a_cell_is_stored_unchanged
+            a_text_is_found_by_its_hash_in_its_session_only
         );
     };
     (@ $open:expr; $($case:ident)+) => { $(
@@ -142,4 +143,25 @@ pub(crate) async fn any_text_of_a_cell_is_stored_unchanged(store: &dyn Store) {
         assert!(store.cell("s", &row.id).await.unwrap() == Some(row));
     }
     assert!(store.cell("s", "a").await.unwrap().is_none());
+}
+
+pub(crate) async fn a_text_is_found_by_its_hash_in_its_session_only(store: &dyn Store) {
+    let (long, short) = (TextRow::new(NASTY.repeat(2_000)), TextRow::new("abc".into()));
+    assert_eq!(short.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    for id in ["s", "t"] {
+        start(store, id).await;
+    }
+    let texts = vec![long.clone(), short.clone()];
+    store.commit("s", &Commit { texts: texts.clone(), ..commit_at(1) }).await.unwrap();
+    // The same text again is stored once.
+    store.commit("s", &Commit { texts, ..commit_at(2) }).await.unwrap();
+    for row in [&long, &short] {
+        assert!(store.text("s", &row.sha256).await.unwrap().as_ref() == Some(&row.text));
+        assert_eq!(store.text("t", &row.sha256).await.unwrap(), None, "another session");
+        assert_eq!(store.text("missing", &row.sha256).await.unwrap(), None);
+    }
+    assert_eq!(store.text("s", "ab").await.unwrap(), None);
+    assert!(store.delete("s").await.unwrap());
+    start(store, "s").await;
+    assert_eq!(store.text("s", &long.sha256).await.unwrap(), None);
 }

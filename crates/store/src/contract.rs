@@ -93,6 +93,9 @@ pub trait Store: Send + Sync {
     /// time, the earliest first. No session is loaded for this.
     async fn open_requests(&self, due_before: Option<&str>) -> Result<Vec<OpenRequest>, StoreError>;
 
+    /// The text with this hash that a commit of this session stored ([`Commit::texts`]).
+    async fn text(&self, id: &str, sha256: &str) -> Result<Option<String>, StoreError>;
+
     /// The document with this hash, as long as a session needs it.
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError>;
 

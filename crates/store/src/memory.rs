@@ -41,6 +41,8 @@ struct StoredSession {
     cell_numbers: HashMap<String, u64>,
     answers: BTreeSet<String>,
     requests: BTreeMap<String, RequestRow>,
+    /// By hash.
+    texts: HashMap<String, String>,
     /// What the commits replaced, oldest first.
     replaced: Vec<Replaced>,
 }
@@ -122,6 +124,7 @@ impl StoredSession {
             self.journal.push(row.clone());
         }
         self.messages.extend_from_slice(&commit.messages);
+        self.texts.extend(commit.texts.iter().map(|row| (row.sha256.clone(), row.text.clone())));
         for row in &commit.cells_put {
             self.cell_numbers.insert(row.id.clone(), row.number);
             self.cells.insert(row.number, row.clone());
@@ -409,6 +412,10 @@ impl Store for MemoryStore {
             open.sort_by_key(due);
         }
         Ok(open)
+    }
+
+    async fn text(&self, id: &str, sha256: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.query(id, |session| session.texts.get(sha256).cloned()))
     }
 
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {

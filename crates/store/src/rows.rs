@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::content_hash::hash;
+
 /// The current state of a session: the part that is written once, and the small part that every commit rewrites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRow {
@@ -170,6 +172,19 @@ pub struct DocumentRow {
     pub text: String,
 }
 
+/// A long text of a session. Its hash identifies it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextRow {
+    pub sha256: String,
+    pub text: String,
+}
+
+impl TextRow {
+    pub fn new(text: String) -> Self {
+        Self { sha256: hash(&text), text }
+    }
+}
+
 /// All changes of one commit, which is atomic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Commit {
@@ -209,6 +224,8 @@ pub struct Commit {
     pub requests_removed: Vec<String>,
     /// Ids of open requests that this commit answers, at the time of `updated_at`. An unknown id is ignored.
     pub requests_answered: Vec<String>,
+    /// Texts that belong to the session and that no other row contains, such as long outputs of commands.
+    pub texts: Vec<TextRow>,
 }
 
 /// What a session was at an earlier revision, and the changes that return it to that state. The journal, the accepted

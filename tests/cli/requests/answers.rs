@@ -167,3 +167,46 @@ fn an_approval_that_cannot_be_asked_for_or_stored_fails_the_session() {
     run(&home, &script, "");
     assert_eq!(call(&home, "reject s --set mood=bad --run").code, 2, "the form has the choices of the variable");
 }
+
+/// A clock that was ahead when the session ran, and was set back since then.
+#[test]
+fn a_clock_that_goes_back_loses_no_decision_and_makes_nothing_due() {
+    let home = Home::new();
+    let waits = plain("prompt: x, timeout: 1h");
+    assert_eq!(run(&home, &waits, "").code, 3);
+    let store = Connection::open(home.store()).unwrap();
+    let ahead = "UPDATE head SET updated_at = '2091-01-01T00:00:00Z';
+                 UPDATE session SET started_at = '2091-01-01T00:00:00Z';
+                 UPDATE journal SET at = '2091-01-01T00:00:00Z';
+                 UPDATE request SET opened_at = '2091-01-01T00:00:00Z', due_at = '2091-01-01T01:00:00Z'";
+    store.execute_batch(ahead).unwrap();
+    drop(store);
+    // Nothing is due before the stored time, and the decision counts now.
+    let ticked = call(&home, "tick");
+    assert_eq!((ticked.code, ticked.stdout.as_str()), (0, ""), "{ticked:?}");
+    assert_eq!(requests(&home).len(), 1);
+    let approved = call(&home, "approve s --by Ann --run");
+    assert_eq!(approved.code, 0, "{approved:?}");
+    assert_eq!(status(&home), "completed");
+    assert_eq!(variable(&home, "result"), "approve ");
+    let again = call(&home, "approve s");
+    assert_ne!(again.code, 0, "{again:?}");
+}
+
+#[test]
+fn an_answer_gives_the_values_of_a_form() {
+    let home = Home::new();
+    let form = plain("prompt: x, form: [{ get: window, define: when, required: true }]");
+    assert_eq!(run(&home, &form, "").code, 3);
+    let missing = call(&home, "requests answer s approve");
+    assert_eq!(missing.code, 2, "{missing:?}");
+    let answered = call(&home, "requests answer s approve --set window=22:00");
+    assert_eq!(answered.code, 0, "{answered:?}");
+    assert_eq!(variable(&home, "window"), "22:00");
+    // A question of the conversation has no form.
+    let home = Home::new();
+    let ask = "session: { session_id: s, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_ask, action_id: ask, config: { content: who } }] }] }] }";
+    assert_eq!(run(&home, ask, "").code, 3);
+    let none = call(&home, "requests answer s Ann --set window=22:00");
+    assert_eq!((none.code, none.stderr.contains("but this request has none")), (2, true), "{none:?}");
+}

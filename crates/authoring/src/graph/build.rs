@@ -6,9 +6,13 @@ use crate::graph::label::one_line;
 use crate::graph::route_edges::RouteContext;
 use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, ScriptGraph, ScriptPart};
 use bcc_runtime::program::action::Branch;
+use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::limits::Priority;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, Skill, Topic};
 use bcc_runtime::program::route_table::RouteTable;
+
+/// The label of the edge from an action to what undoes it.
+const COMPENSATE: &str = "compensate";
 
 /// An edge whose target is not known yet: its source, its kind and its label.
 type OpenEnd = (usize, EdgeKind, String);
@@ -33,6 +37,8 @@ pub(crate) struct GraphBuilder<'p> {
     tables: Vec<(usize, &'p RouteTable, RouteContext)>,
     gotos: Vec<(usize, &'p str, String)>,
     calls: Vec<(usize, &'p str)>,
+    /// The approvals that go back, each with its parent and the id of an earlier action there.
+    rewinds: Vec<(usize, usize, &'p str)>,
 }
 
 impl<'p> GraphBuilder<'p> {
@@ -54,6 +60,7 @@ impl<'p> GraphBuilder<'p> {
             tables: vec![],
             gotos: vec![],
             calls: vec![],
+            rewinds: vec![],
         }
     }
 
@@ -73,6 +80,7 @@ impl<'p> GraphBuilder<'p> {
                 let context =
                     RouteContext { after_topic: Some(after_topic), after_phase: Some(after_phase), action: true };
                 open_ends = self.steps(&topic.steps, *at, context, open_ends);
+                open_ends = self.finally(topic, *at, open_ends);
                 let context = RouteContext { action: false, ..context };
                 self.table(*at, &topic.routes, context, "any action of the topic");
             }
@@ -138,17 +146,29 @@ impl<'p> GraphBuilder<'p> {
         let mut open_ends = before;
         for step in steps {
             let branches = step.action.branches();
-            let kind = if branches.is_empty() { GraphNodeKind::Action } else { GraphNodeKind::Choice };
+            let decisions = step.action.decisions();
+            let kind = match (branches.is_empty(), decisions.is_empty()) {
+                (true, true) => GraphNodeKind::Action,
+                (true, false) => GraphNodeKind::Approval,
+                (false, _) => GraphNodeKind::Choice,
+            };
             let mut part = ScriptPart::new(kind, Some(parent), &step.id);
             part.action_type = step.kind;
             part.notes.extend(step.condition.as_ref().map(|condition| format!("if {}", one_line(condition.source()))));
+            if !decisions.is_empty() {
+                part.notes.push(decisions.iter().map(|decision| decision.name()).collect::<Vec<_>>().join(", "));
+            }
             let number = self.add(part);
             self.actions.entry(&step.id).or_insert(number);
             self.connect_all(open_ends, number);
             open_ends = Vec::new();
             self.tables.push((number, &step.routes, context));
+            self.rewinds.extend(step.action.rewind_to().map(|target| (number, parent, target)));
             // The id of the called skill borrows from the action, which the program owns.
             self.calls.extend(step.action.skill().map(|skill| (number, skill)));
+            let undone = vec![(number, EdgeKind::Call, COMPENSATE.to_owned())];
+            let own = RouteContext { action: true, ..RouteContext::default() };
+            let _ = self.steps(&step.compensate, parent, own, undone);
             if branches.is_empty() {
                 open_ends.push((number, EdgeKind::Order, String::new()));
                 for block in step.action.blocks() {
@@ -157,6 +177,15 @@ impl<'p> GraphBuilder<'p> {
                 continue;
             }
             let otherwise = branches.iter().any(|branch| branch.when.is_none());
+            if step.action.runs_all_branches() {
+                for branch in branches {
+                    let group = self.add(ScriptPart::new(GraphNodeKind::Branch, Some(parent), &branch.name));
+                    let start = vec![(number, EdgeKind::Case, String::new())];
+                    let steps = branch.steps.map(|steps| steps.as_slice()).unwrap_or_default();
+                    open_ends.extend(self.steps(steps, group, context, start));
+                }
+                continue;
+            }
             for branch in branches {
                 open_ends.extend(self.branch(number, branch, parent, context));
             }
@@ -164,6 +193,17 @@ impl<'p> GraphBuilder<'p> {
                 open_ends.push((number, EdgeKind::Case, "otherwise".to_owned()));
             }
         }
+        open_ends
+    }
+
+    /// Adds the `finally` of a topic after its actions.
+    fn finally(&mut self, topic: &'p Topic, at: usize, before: Vec<OpenEnd>) -> Vec<OpenEnd> {
+        let first = self.graph.parts.len();
+        let own = RouteContext { action: true, ..RouteContext::default() };
+        let open_ends = self.steps(&topic.finally, at, own, before);
+        let is_listed = |part: &&mut ScriptPart| topic.finally.iter().any(|step| step.id == part.id);
+        let added = self.graph.parts.iter_mut().skip(first).filter(is_listed);
+        added.for_each(|part| part.notes.insert(0, "finally".to_owned()));
         open_ends
     }
 
@@ -196,6 +236,13 @@ impl<'p> GraphBuilder<'p> {
         for (from, id, when) in std::mem::take(&mut self.gotos) {
             if let Some(to) = self.jump_target(id) {
                 self.link(from, to, EdgeKind::Case, when, "case");
+            }
+        }
+        for (from, parent, id) in std::mem::take(&mut self.rewinds) {
+            let is_target = |part: &ScriptPart| part.parent == Some(parent) && part.id == id && part.is_action();
+            if let Some(to) = self.graph.parts.iter().position(is_target) {
+                let decision = DecisionKind::PushBack.name();
+                self.link(from, to, EdgeKind::Route, decision.to_owned(), decision);
             }
         }
         for (from, id) in std::mem::take(&mut self.calls) {
@@ -231,7 +278,11 @@ impl<'p> GraphBuilder<'p> {
 
     fn connect_all(&mut self, open_ends: Vec<OpenEnd>, to: usize) {
         for (from, kind, label) in open_ends {
-            let short_label = if kind == EdgeKind::Order { "" } else { "case" };
+            let short_label = match kind {
+                EdgeKind::Order => "",
+                EdgeKind::Call => COMPENSATE,
+                EdgeKind::Case | EdgeKind::Route => "case",
+            };
             self.link(from, to, kind, label, short_label);
         }
     }

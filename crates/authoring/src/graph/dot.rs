@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode};
-use crate::graph::script_graph::{EdgeKind, GraphNodeKind};
+use crate::graph::script_graph::{EdgeKind, GraphNodeKind, NodeState};
 
 pub fn dot(drawing: &Drawing) -> String {
     let mut text = String::from(
@@ -18,8 +18,27 @@ pub fn dot(drawing: &Drawing) -> String {
     for arrow in &drawing.arrows {
         line(&mut text, 1, &arrow_line(arrow));
     }
+    if drawing.has_states() {
+        legend(&mut text);
+    }
     text.push_str("}\n");
     text
+}
+
+/// Writes the boxes that explain the colors.
+fn legend(text: &mut String) {
+    line(text, 1, "subgraph cluster_legend {");
+    line(text, 2, "graph [label=\"legend\", style=rounded, color=\"#8793a3\"]");
+    for state in NodeState::ALL {
+        let (fill, stroke) = state.colors();
+        let label = state.label();
+        line(
+            text,
+            2,
+            &format!("state_{} [label=\"{label}\", fillcolor=\"{fill}\", color=\"{stroke}\"]", state.class()),
+        );
+    }
+    line(text, 1, "}");
 }
 
 fn line(text: &mut String, depth: usize, content: &str) {
@@ -33,6 +52,7 @@ fn write(text: &mut String, item: &DrawingItem, depth: usize) {
             line(text, depth, &format!("subgraph cluster_{} {{", group.number));
             let (fill, color) = match group.kind {
                 GraphNodeKind::Skill => ("#f3faf5", "#4f8a5f"),
+                GraphNodeKind::Branch => ("#fffdf5", "#b58a1b"),
                 GraphNodeKind::Topic => ("#fbfcfe", "#9db2d3"),
                 _ => ("#eef3fb", "#5b7db1"),
             };
@@ -59,16 +79,24 @@ fn node_line(node: &DrawingNode) -> String {
         GraphNodeKind::Start | GraphNodeKind::End | GraphNodeKind::Fail => {
             "shape=oval, style=filled, fillcolor=\"#2f3b4a\", color=\"#2f3b4a\", fontcolor=\"#ffffff\""
         }
-        GraphNodeKind::Phase | GraphNodeKind::Topic => "fillcolor=\"#e8f0fe\", color=\"#5b7db1\", peripheries=2",
+        GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Branch => {
+            "fillcolor=\"#e8f0fe\", color=\"#5b7db1\", peripheries=2"
+        }
         GraphNodeKind::Action if node.folded => "peripheries=2",
         GraphNodeKind::Action => "",
         GraphNodeKind::Choice => "shape=hexagon, style=filled, fillcolor=\"#fff4d6\", color=\"#b58a1b\"",
+        GraphNodeKind::Approval => "shape=parallelogram, style=filled, fillcolor=\"#fff4d6\", color=\"#b58a1b\"",
         GraphNodeKind::Skill => "fillcolor=\"#e6f4ea\", color=\"#4f8a5f\", peripheries=2",
         GraphNodeKind::Table => "style=\"filled,rounded,dashed\", fillcolor=\"#f4f4f4\"",
         GraphNodeKind::Reference => "shape=plaintext, style=\"\", fontcolor=\"#5b7db1\"",
         GraphNodeKind::Trigger => "shape=cds, style=filled, fillcolor=\"#fde7e4\", color=\"#b4534a\"",
     };
-    let style = if style.is_empty() { String::new() } else { format!(", {style}") };
+    let mut style = if style.is_empty() { String::new() } else { format!(", {style}") };
+    if let Some(state) = node.state {
+        // The last value of an attribute counts.
+        let (fill, stroke) = state.colors();
+        let _ = write!(style, ", fillcolor=\"{fill}\", color=\"{stroke}\"");
+    }
     format!("n{} [label=\"{label}\"{style}]", node.number)
 }
 

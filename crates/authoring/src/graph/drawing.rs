@@ -1,6 +1,6 @@
 //! A drawing: boxes, groups of boxes and arrows with their texts, independent of the output format.
 
-use crate::graph::script_graph::{EdgeKind, GraphNodeKind};
+use crate::graph::script_graph::{EdgeKind, GraphNodeKind, NodeState};
 
 #[derive(Clone, Debug)]
 pub enum DrawingItem {
@@ -25,6 +25,8 @@ pub struct DrawingNode {
     /// Whether it represents several parts.
     pub folded: bool,
     pub lines: Vec<String>,
+    /// What a session did with what it shows, if one was given.
+    pub state: Option<NodeState>,
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +62,17 @@ impl Drawing {
         fn any(items: &[DrawingItem]) -> bool {
             items.iter().any(|item| match item {
                 DrawingItem::Box(node) => node.kind == GraphNodeKind::Reference,
+                DrawingItem::Group(group) => any(&group.items),
+            })
+        }
+        any(&self.items)
+    }
+
+    /// Whether it shows what a session did.
+    pub fn has_states(&self) -> bool {
+        fn any(items: &[DrawingItem]) -> bool {
+            items.iter().any(|item| match item {
+                DrawingItem::Box(node) => node.state.is_some(),
                 DrawingItem::Group(group) => any(&group.items),
             })
         }

@@ -6,7 +6,7 @@ use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode, Group};
 use crate::graph::label::cut;
 use crate::graph::references::add_references;
 use crate::graph::runs::runs;
-use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, ScriptGraph, ScriptPart};
+use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, NodeState, ScriptGraph, ScriptPart};
 
 /// The maximum number of texts on an arrow and of lines in a box; the others are counted.
 const MAX_LINES: usize = 4;
@@ -64,6 +64,7 @@ impl Folding<'_> {
             let parent_selected = part.parent.is_some_and(|parent| self.only.contains(&parent));
             return match part.kind {
                 GraphNodeKind::Phase => self.only.contains(&number) || topics(),
+                GraphNodeKind::Branch => part.parent.is_some_and(|parent| self.is_open(parent)),
                 GraphNodeKind::Topic => {
                     (self.only.contains(&number) || parent_selected) && self.depth >= Depth::Actions
                 }
@@ -72,7 +73,7 @@ impl Folding<'_> {
         }
         match part.kind {
             GraphNodeKind::Phase => self.depth >= Depth::Topics,
-            GraphNodeKind::Topic | GraphNodeKind::Skill => self.depth >= Depth::Actions,
+            GraphNodeKind::Topic | GraphNodeKind::Skill | GraphNodeKind::Branch => self.depth >= Depth::Actions,
             _ => false,
         }
     }
@@ -107,7 +108,8 @@ impl Folding<'_> {
             }
         }
         let mut lines = self.head(number);
-        let is_container = matches!(kind, GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Skill);
+        let is_container =
+            matches!(kind, GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Skill | GraphNodeKind::Branch);
         let members: Vec<usize> =
             self.runs.iter().filter(|(_, head)| **head == number).map(|(member, _)| *member).collect();
         if is_container {
@@ -118,7 +120,21 @@ impl Folding<'_> {
             lines = vec![format!("{} actions", members.len()), id(*first), format!("… {}", id(*last))];
             lines.extend(self.kinds(&members));
         }
-        DrawingItem::Box(DrawingNode { number, kind, folded: is_container || !members.is_empty(), lines })
+        let state = if members.is_empty() { self.state(number) } else { self.highest_state(members.iter().copied()) };
+        DrawingItem::Box(DrawingNode { number, kind, folded: is_container || !members.is_empty(), lines, state })
+    }
+
+    /// The state of an action, or the most important one of the actions in a part.
+    fn state(&self, number: usize) -> Option<NodeState> {
+        if !self.graph.marked {
+            return None;
+        }
+        let own = self.part(number).and_then(|part| part.state);
+        own.or_else(|| self.highest_state(self.graph.children(Some(number))))
+    }
+
+    fn highest_state(&self, numbers: impl Iterator<Item = usize>) -> Option<NodeState> {
+        numbers.filter_map(|number| self.state(number)).max()
     }
 
     fn head(&self, number: usize) -> Vec<String> {
@@ -129,8 +145,11 @@ impl Folding<'_> {
             GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Start | GraphNodeKind::Table => {
                 name.into_iter().chain(id).map(cut).collect()
             }
-            GraphNodeKind::Action | GraphNodeKind::Choice => [part.id.as_str(), part.action_type].map(cut).to_vec(),
+            GraphNodeKind::Action | GraphNodeKind::Choice | GraphNodeKind::Approval => {
+                [part.id.as_str(), part.action_type].map(cut).to_vec()
+            }
             GraphNodeKind::Skill => vec![cut(&format!("skill {}", part.id))],
+            GraphNodeKind::Branch => vec![cut(&format!("branch {}", part.id))],
             GraphNodeKind::Trigger => vec![cut(&format!("trigger {}", part.id))],
             GraphNodeKind::End => vec!["end".to_owned()],
             GraphNodeKind::Fail => vec!["fail".to_owned()],
@@ -152,6 +171,7 @@ impl Folding<'_> {
         let Some(part) = self.part(number) else { return (String::new(), vec![]) };
         let title = match (part.kind, part.name.as_deref().filter(|name| *name != part.id)) {
             (GraphNodeKind::Skill, _) => format!("skill {}", part.id),
+            (GraphNodeKind::Branch, _) => format!("branch {}", part.id),
             (_, Some(name)) => format!("{name} ({})", part.id),
             (_, None) => part.id.clone(),
         };

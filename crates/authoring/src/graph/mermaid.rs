@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode, Group};
-use crate::graph::script_graph::{EdgeKind, GraphNodeKind};
+use crate::graph::script_graph::{EdgeKind, GraphNodeKind, NodeState};
+use bcc_lang::source::render::mermaid::escape_line;
 
 /// The maximum number of arrows with Mermaid's default settings (`maxEdges`).
 pub(crate) const MAX_ARROWS: usize = 500;
@@ -33,8 +34,24 @@ pub fn mermaid(drawing: &Drawing) -> String {
         line(&mut text, 1, &arrow_line(arrow));
     }
     text.push_str(CLASSES);
+    if drawing.has_states() {
+        legend(&mut text);
+    }
     frames(&mut text, &drawing.items);
     text
+}
+
+/// Writes the boxes that explain the colors, and their styles.
+fn legend(text: &mut String) {
+    line(text, 1, "subgraph legend[\"legend\"]");
+    for state in NodeState::ALL {
+        line(text, 2, &format!("state_{}[\"{}\"]:::{}", state.class(), state.label(), state.class()));
+    }
+    line(text, 1, "end");
+    for state in NodeState::ALL {
+        let (fill, stroke) = state.colors();
+        line(text, 1, &format!("classDef {} fill:{fill},stroke:{stroke},color:#1c2733", state.class()));
+    }
 }
 
 fn line(text: &mut String, depth: usize, content: &str) {
@@ -64,15 +81,17 @@ fn node_line(node: &DrawingNode) -> String {
     let label = escaped(&node.lines);
     let (open, close, class) = match node.kind {
         GraphNodeKind::Start | GraphNodeKind::End | GraphNodeKind::Fail => ("([", "])", "ends"),
-        GraphNodeKind::Phase | GraphNodeKind::Topic => ("[[", "]]", "place"),
+        GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Branch => ("[[", "]]", "place"),
         GraphNodeKind::Action if node.folded => ("[[", "]]", "act"),
         GraphNodeKind::Action => ("[", "]", "act"),
         GraphNodeKind::Choice => ("{{", "}}", "choice"),
+        GraphNodeKind::Approval => ("[/", "/]", "choice"),
         GraphNodeKind::Skill => ("[[", "]]", "skill"),
         GraphNodeKind::Table => ("[", "]", "table"),
         GraphNodeKind::Trigger => (">", "]", "trigger"),
         GraphNodeKind::Reference => ("([", "])", "table"),
     };
+    let class = node.state.map_or(class, NodeState::class);
     format!("n{}{open}\"{label}\"{close}:::{class}", node.number)
 }
 
@@ -94,6 +113,7 @@ fn frames(text: &mut String, items: &[DrawingItem]) {
         let DrawingItem::Group(Group { number, kind, items, .. }) = item else { continue };
         let fill = match kind {
             GraphNodeKind::Skill => "fill:#f3faf5,stroke:#4f8a5f",
+            GraphNodeKind::Branch => "fill:#fffdf5,stroke:#b58a1b",
             GraphNodeKind::Topic => "fill:#fbfcfe,stroke:#9db2d3",
             _ => "fill:#eef3fb,stroke:#5b7db1",
         };
@@ -102,44 +122,7 @@ fn frames(text: &mut String, items: &[DrawingItem]) {
     }
 }
 
-/// Lines as the text of a box. A browser parses it as HTML and Mermaid as Markdown, so special characters of both are
-/// written as character codes.
+/// Lines as the text of a box.
 fn escaped(lines: &[String]) -> String {
     lines.iter().map(|line| escape_line(line)).collect::<Vec<_>>().join("<br/>")
-}
-
-fn escape_line(line: &str) -> String {
-    let mut text = String::with_capacity(line.len());
-    let mut previous = ' ';
-    let mut characters = line.chars().peekable();
-    while let Some(c) = characters.next() {
-        let inside = previous.is_alphanumeric() && characters.peek().is_some_and(|next| next.is_alphanumeric());
-        let plain = match c {
-            '_' | '-' => inside,
-            // `1.` and `1)` would start a list.
-            '.' | ')' => !previous.is_ascii_digit(),
-            // `fa:fa-user` would be an icon.
-            ':' => characters.peek().is_none_or(|next| next.is_whitespace()),
-            ' ' | ',' | '!' | '?' | '(' | '/' | '=' | '%' | '\'' => true,
-            c => !c.is_ascii_punctuation(),
-        };
-        if plain {
-            text.push(c)
-        } else {
-            let _ = write!(text, "#{};", u32::from(c));
-        }
-        previous = c;
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_that_looks_like_an_icon_is_escaped() {
-        assert_eq!(escape_line("fa:fa-user"), "fa#58;fa-user");
-        assert_eq!(escape_line("mdi:home: two:"), "mdi#58;home: two:");
-    }
 }

@@ -11,3 +11,4 @@ pub mod request;
 pub mod route_edges;
 pub mod runs;
 pub mod script_graph;
+pub mod visited;

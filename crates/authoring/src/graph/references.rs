@@ -59,7 +59,10 @@ impl References<'_> {
         let number = *self.known.entry((frame, arrow.to)).or_insert(next);
         if number == next {
             let lines = vec![format!("→ {}", self.name(arrow.to))];
-            self.boxes.push((frame, DrawingNode { number, kind: GraphNodeKind::Reference, folded: false, lines }));
+            self.boxes.push((
+                frame,
+                DrawingNode { number, kind: GraphNodeKind::Reference, folded: false, lines, state: None },
+            ));
         }
         Arrow { to: number, ..arrow }
     }

@@ -11,10 +11,12 @@ use crate::graph::dot::dot;
 use crate::graph::fold::{Depth, fold};
 use crate::graph::mermaid::{MAX_ARROWS, MAX_CHARACTERS, mermaid};
 use crate::graph::script_graph::{GraphNodeKind, ScriptGraph};
+use crate::graph::visited::{VisitedAction, mark_visited};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::loaded::LoadedProgram;
+use bcc_engine::pin::sha256;
 use bcc_engine::project::Project;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
@@ -43,6 +45,16 @@ pub struct GraphRequest {
     pub depth: Option<Depth>,
     /// `--only`: the ids of phases and topics.
     pub only: Vec<String>,
+    /// `--session`: the steps of a session, which are colored by what became of them.
+    pub session: Option<SessionSteps>,
+}
+
+/// What a session did, and the script that it ran.
+#[derive(Clone, Debug)]
+pub struct SessionSteps {
+    pub script: String,
+    pub script_sha256: String,
+    pub steps: Vec<VisitedAction>,
 }
 
 #[derive(Clone, Debug)]
@@ -60,10 +72,21 @@ pub fn graph(request: &GraphRequest, environment: &Environment) -> Result<DrawnG
     let project = Project::of(&request.file, request.project.as_deref(), false, environment)?;
     let loaded = LoadedProgram::of(&project, &RunRequest { file: request.file.clone(), ..RunRequest::default() })?;
     let diagnostics = loaded.diagnostics().to_vec();
-    let (_, program) = loaded.into_parts();
-    let graph = build_graph(&program);
+    let (pinned, program) = loaded.into_parts();
+    let mut graph = build_graph(&program);
     let only = selected(&graph, &request.only)?;
     let mut notices = Vec::new();
+    if let Some(session) = &request.session {
+        if session.script != program.id {
+            let message = msg!("the session belongs to the script `{}`, not to `{}`", session.script, program.id);
+            return Err(EngineError::usage(message));
+        }
+        if session.script_sha256 != sha256(pinned.script.text().as_bytes()) {
+            notices
+                .push("the script was edited after the session started: actions are colored by their ids".to_owned());
+        }
+        mark_visited(&mut graph, &session.steps);
+    }
     let depth = request.depth.unwrap_or_else(|| {
         let depth = if only.is_empty() { default_depth(&graph) } else { Depth::All };
         notices.extend(folding_notice(&graph, depth));

@@ -49,6 +49,10 @@ pub fn actions(program: &Program) -> Vec<FoundAction<'_>> {
                 all.push(FoundAction { phase, topic, step, skill: None, index: Some(index) });
                 add_nested(FoundAction { phase, topic, step, skill: None, index: None }, &mut all);
             }
+            for step in topic.finally.iter() {
+                all.push(FoundAction { phase, topic, step, skill: None, index: None });
+                add_nested(FoundAction { phase, topic, step, skill: None, index: None }, &mut all);
+            }
         }
     }
     let Some((phase, topic)) = program.phases.first().and_then(|phase| Some((phase, phase.topics.first()?))) else {
@@ -65,7 +69,7 @@ pub fn actions(program: &Program) -> Vec<FoundAction<'_>> {
 }
 
 fn add_nested<'p>(found: FoundAction<'p>, all: &mut Vec<FoundAction<'p>>) {
-    let blocks: Vec<&'p ProgramSteps> = found.step.action.blocks();
+    let blocks: Vec<&'p ProgramSteps> = found.step.lists();
     for step in blocks.into_iter().flat_map(|steps| steps.iter()) {
         let nested = FoundAction { step, index: None, ..found };
         all.push(nested);

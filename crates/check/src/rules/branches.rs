@@ -11,7 +11,8 @@ use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 
-use crate::collected::{ActionPosition, AssignmentKind, CollectedAction, Definition};
+use crate::cleanup::Cleanup;
+use crate::collected::{ActionPosition, AssignmentKind, Collected, CollectedAction, Definition};
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
 
@@ -29,19 +30,22 @@ struct Branches<'a> {
     actions: &'a [CollectedAction],
     /// For each action with branches: the numbers of the blocks of its branches, in their order.
     blocks: BTreeMap<usize, Vec<usize>>,
+    /// The lists that are a `finally` or a `compensate`: they run outside of branches.
+    cleanup: &'a BTreeMap<usize, Cleanup>,
 }
 
 impl<'a> Branches<'a> {
-    fn of(actions: &'a [CollectedAction]) -> Self {
+    fn of(collected: &'a Collected) -> Self {
+        let (actions, cleanup) = (collected.actions.as_slice(), &collected.cleanup_blocks);
         let mut blocks: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for action in actions {
-            let Some(parent) = action.parent else { continue };
+            let Some(parent) = action.parent.filter(|_| !cleanup.contains_key(&action.block)) else { continue };
             if actions.get(parent).is_some_and(is_concurrent) {
                 blocks.entry(parent).or_default().insert(action.block);
             }
         }
         let blocks = blocks.into_iter().map(|(action, blocks)| (action, blocks.into_iter().collect())).collect();
-        Self { actions, blocks }
+        Self { actions, blocks, cleanup }
     }
 
     /// The branches that contain an action, the innermost first.
@@ -49,7 +53,7 @@ impl<'a> Branches<'a> {
         let mut found = Vec::new();
         let mut current = action.and_then(|number| self.actions.get(number));
         while let Some(action) = current {
-            let Some(parent) = action.parent else { break };
+            let Some(parent) = action.parent.filter(|_| !self.cleanup.contains_key(&action.block)) else { break };
             let blocks = self.blocks.get(&parent);
             if let Some(branch) = blocks.and_then(|blocks| blocks.iter().position(|block| *block == action.block)) {
                 found.push((parent, branch));
@@ -79,7 +83,7 @@ fn is_concurrent(action: &CollectedAction) -> bool {
 }
 
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
-    let branches = Branches::of(&model.collected.actions);
+    let branches = Branches::of(&model.collected);
     if branches.blocks.is_empty() {
         return;
     }

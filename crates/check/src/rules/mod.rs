@@ -3,7 +3,9 @@
 pub mod branches;
 pub mod broken_placeholder;
 pub mod budget_too_small;
+pub mod cleanup_actions;
 pub mod confusable_names;
+pub mod dependencies;
 pub mod endless_loop;
 pub mod expression_types;
 pub mod for_each_not_a_list;
@@ -42,7 +44,9 @@ pub static RULES: &[&Rule] = &[
     &branches::RULE,
     &broken_placeholder::RULE,
     &budget_too_small::RULE,
+    &cleanup_actions::RULE,
     &confusable_names::RULE,
+    &dependencies::RULE,
     &endless_loop::RULE,
     &expression_types::RULE,
     &for_each_not_a_list::RULE,

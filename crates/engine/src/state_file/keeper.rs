@@ -94,6 +94,14 @@ impl StateFileKeeper {
         &self.path
     }
 
+    /// Where the report of a workflow of the type `software_deployment` is written at its end: beside the state file. None for a
+    /// workflow of another type.
+    pub fn report_path(&self) -> Option<PathBuf> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let kind = state.text.get_top("type")?;
+        (kind == "software_deployment").then(|| self.path.with_file_name("deployment_report.md"))
+    }
+
     /// Whether the session must be replaced by a new one, because the steps that are still to run were changed.
     pub fn is_replanned(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_replanned

@@ -57,6 +57,17 @@ pub async fn session_of_file(engine: &Engine, file: &Path) -> Result<Option<Sess
     Ok(rows.into_iter().find(|row| !is_final(row) && state_file_of(row).as_deref() == Some(wanted.as_str())))
 }
 
+/// The newest session of the project that carries this state file, or carried it until it ended.
+///
+/// # Errors
+/// If the store fails.
+pub async fn newest_session_of_file(engine: &Engine, file: &Path) -> Result<Option<SessionRow>, EngineError> {
+    let wanted = stored_path(engine.project(), file);
+    let rows = engine.store().sessions().await?;
+    let own = rows.into_iter().filter(|row| state_file_of(row).as_deref() == Some(wanted.as_str()));
+    Ok(own.max_by(|one, other| one.started_at.cmp(&other.started_at)))
+}
+
 fn state_file_of(row: &SessionRow) -> Option<String> {
     serde_json::from_str::<RunSettings>(&row.settings).ok()?.state_file
 }
@@ -88,7 +99,7 @@ pub async fn run_state_file(
                 let reason = msg!("the state file was edited: {why}", why = why);
                 let without_file = ResumeRequest { state_file: StateFileAccess::Unused, ..resume };
                 let mut old = engine.resume_as(id, &without_file, Arc::new(NoObserver)).await?.session;
-                old.cancel(Some(reason.to_string())).await?;
+                old.cancel(Some(reason.to_string()), false).await?;
             }
         }
     }

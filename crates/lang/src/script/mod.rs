@@ -1,6 +1,7 @@
 //! A script as its author wrote it: every part with its position, nothing resolved yet.
 
 pub mod declare;
+pub mod dependencies;
 pub mod examples;
 pub mod fields;
 pub mod findings;
@@ -17,6 +18,7 @@ pub mod missing_root;
 pub mod numbers;
 pub mod other_names;
 pub mod read;
+pub mod report;
 pub mod route_parser;
 pub mod script;
 pub mod skill;

@@ -18,6 +18,7 @@ use crate::script::legacy_fields::current_spelling;
 use crate::script::limits::{budget, for_each, spanned, strategy};
 use crate::script::misplaced::misplaced;
 use crate::script::missing_root::missing_root_key;
+use crate::script::report::report;
 use crate::script::route_parser::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
@@ -158,6 +159,7 @@ fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) 
     let history = history(&fields);
     let declare = declare(&fields);
     let (budget, kernel, on_exit) = (budget(&fields), kernel(&fields), on_exit(&fields));
+    let report = report(&fields);
     let (triggers, skills) = (triggers(&fields, self::id), skills(&fields));
     let phases = items(&fields, "phases", phase);
     fields.finish();
@@ -174,6 +176,7 @@ fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) 
         declare,
         budget,
         kernel,
+        report,
         on_exit,
         triggers,
         skills,
@@ -234,6 +237,7 @@ fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
     let priority = fields.choice("priority", &["high", "medium", "low"]);
     let priority = priority.zip(fields.take("priority")).map(|(value, node)| Spanned { value, span: node.span });
     let actions = items(&fields, "actions", action);
+    let finally = if fields.has("finally") { items(&fields, "finally", action) } else { vec![] };
     fields.finish();
     Some(WrittenTopic {
         id,
@@ -247,6 +251,7 @@ fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
         priority,
         for_each,
         actions,
+        finally,
     })
 }
 
@@ -267,10 +272,12 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
     let on_exit = on_exit(&fields);
     let on_interrupted = on_interrupted(&fields);
     let options = step_options(&fields);
+    let compensate = if fields.has("compensate") { items(&fields, "compensate", action) } else { vec![] };
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
     let sibling_keys = RefCell::new(Vec::new());
     fields.finish_with(|key| {
-        let action_keys = ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted"];
+        let action_keys =
+            ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted", "compensate"];
         let foreign = near_miss(key, action_keys.into_iter().chain(StepOptions::NAMES)).is_none();
         foreign.then(|| sibling_keys.borrow_mut().push(key.to_owned()));
         foreign.then(|| msg!("the fields of the action type go under `config:`; custom fields start with `x-`"))
@@ -285,6 +292,7 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
         on_exit,
         on_interrupted,
         options,
+        compensate,
         config,
         sibling_keys: beside,
         span: node.span,

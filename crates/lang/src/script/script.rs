@@ -7,6 +7,7 @@ use crate::script::fields::TextField;
 use crate::script::interrupted::OnInterrupted;
 use crate::script::kernel::WrittenKernel;
 use crate::script::limits::{WrittenBudget, WrittenForEach, WrittenStrategy};
+use crate::script::report::ReportFile;
 use crate::script::route_parser::{OnExit, WrittenTrigger};
 use crate::script::skill::{SkillItem, WrittenSkill};
 use crate::script::step_options::StepOptions;
@@ -33,6 +34,8 @@ pub struct Script {
     pub budget: Option<WrittenBudget>,
     /// `kernel`: the kernel that runs code.
     pub kernel: Option<WrittenKernel>,
+    /// `report`: the report that is written when a session ends.
+    pub report: Option<ReportFile>,
     pub on_exit: Option<OnExit>,
     pub triggers: Vec<WrittenTrigger>,
     pub skills: Vec<SkillItem>,
@@ -94,6 +97,8 @@ pub struct WrittenTopic {
     pub priority: Option<Spanned<&'static str>>,
     pub for_each: Option<WrittenForEach>,
     pub actions: Vec<RawAction>,
+    /// The actions that run however the topic ends.
+    pub finally: Vec<RawAction>,
 }
 
 /// An action as written. Its `config` is read according to its kind.
@@ -105,6 +110,8 @@ pub struct RawAction {
     pub on_exit: Option<OnExit>,
     pub on_interrupted: OnInterrupted,
     pub options: StepOptions,
+    /// The actions that undo it if the session fails or is cancelled after it.
+    pub compensate: Vec<RawAction>,
     pub config: Option<Arc<YamlNode>>,
     /// Keys next to `config` that are not fields of an action. They are reported, and may be fields missing in `config`.
     pub sibling_keys: Vec<String>,
@@ -124,6 +131,7 @@ impl RawAction {
             on_exit: None,
             on_interrupted,
             options: StepOptions::default(),
+            compensate: vec![],
             config,
             sibling_keys: beside,
             span: node.span,
@@ -146,6 +154,7 @@ impl WrittenTopic {
             priority: None,
             for_each: None,
             actions: vec![RawAction::unread(node)],
+            finally: vec![],
         }
     }
 }

@@ -1,13 +1,16 @@
-//! `timeout` and `retry` of an action: options next to `config`, for kinds with effects outside the session (docs/actions/command.md).
+//! Options of an action next to `config`: `timeout`, `retry` and `on_failure` for kinds with effects outside the session, and
+//! `depends_on` for every kind (docs/failures.md).
 
 use crate::message::msg;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::script::fields::Fields;
+use crate::script::route_parser::RouteTarget;
 use crate::script::time::{ONE_DAY, time};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
-use crate::source::yaml::YamlNode;
+use crate::source::yaml::{NodeKind, YamlNode};
 
 /// The maximum number of repetitions.
 const MAX_TIMES: u32 = 100;
@@ -20,16 +23,21 @@ const DEFAULT_MAX_BACKOFF: Duration = Duration::from_secs(60);
 pub struct StepOptions {
     pub timeout: Option<Spanned<Duration>>,
     pub retry: Option<Spanned<RetryPolicy>>,
+    /// Where the session continues when the action fails.
+    pub on_failure: Option<Spanned<RouteTarget>>,
+    /// The ids of what must be over before it starts, in a list whose parts have no other order.
+    pub depends_on: Vec<Spanned<String>>,
 }
 
 impl StepOptions {
     /// The names of the options.
-    pub const NAMES: [&str; 2] = ["timeout", "retry"];
+    pub const NAMES: [&str; 4] = ["timeout", "retry", "on_failure", "depends_on"];
 
-    /// The options that are written, with their positions.
+    /// The options that are written and that only some kinds have, with their positions.
     pub fn written(&self) -> impl Iterator<Item = (&'static str, Span)> {
         let timeout = self.timeout.as_ref().map(|timeout| ("timeout", timeout.span));
-        timeout.into_iter().chain(self.retry.as_ref().map(|retry| ("retry", retry.span)))
+        let retry = self.retry.as_ref().map(|retry| ("retry", retry.span));
+        timeout.into_iter().chain(retry).chain(self.on_failure.as_ref().map(|target| ("on_failure", target.span)))
     }
 }
 
@@ -67,7 +75,47 @@ pub(crate) fn step_options(fields: &Fields<'_>) -> StepOptions {
     let timeout = time(fields, "timeout", ONE_DAY);
     let timeout = timeout.zip(span_of("timeout")).map(|(value, span)| Spanned { value, span });
     let retry = fields.take("retry").and_then(|node| Some(Spanned { value: policy(node, fields)?, span: node.span }));
-    StepOptions { timeout, retry }
+    let on_failure = fields.take("on_failure").and_then(|node| on_failure(node, fields));
+    let ids = if fields.has("depends_on") { fields.required_list("depends_on").unwrap_or_default() } else { &[] };
+    let depends_on = ids.iter().filter_map(|item| dependency(item, fields)).collect();
+    StepOptions { timeout, retry, on_failure, depends_on }
+}
+
+fn on_failure(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteTarget>> {
+    const WORDS: [&str; 2] = ["stop", "continue"];
+    if matches!(node.kind, NodeKind::Mapping(_)) {
+        let inner = fields.inner(node, "`on_failure`")?;
+        let id = inner.required_text("goto");
+        inner.finish();
+        return id.map(|id| Spanned { value: RouteTarget::Goto(id.text), span: id.node.span });
+    }
+    let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
+    match text {
+        "stop" => Some(Spanned { value: RouteTarget::Fail, span: node.span }),
+        "continue" => Some(Spanned { value: RouteTarget::Next, span: node.span }),
+        _ => {
+            let message =
+                msg!("`on_failure` must be `stop`, `continue` or `{{ goto: … }}`, but this is {}", node.describe());
+            let help = match near_miss(text, WORDS) {
+                Some(near) => msg!("did you mean `{near}`?"),
+                None => msg!("other routes belong into `on_exit`, as in `failed: retry`"),
+            };
+            fields.error("not-a-choice", message, node.span, help);
+            None
+        }
+    }
+}
+
+/// An item of `depends_on`.
+fn dependency(item: &YamlNode, fields: &Fields<'_>) -> Option<Spanned<String>> {
+    match item.as_scalar().map(|scalar| scalar.text.trim()).filter(|id| !id.is_empty()) {
+        Some(id) => Some(Spanned { value: id.to_owned(), span: item.span }),
+        None => {
+            let message = msg!("an item of `depends_on` must be an id, but this is {}", item.describe());
+            fields.error("wrong-type", message, item.span, "write for example `depends_on: [build, test]`");
+            None
+        }
+    }
 }
 
 fn policy(node: &YamlNode, fields: &Fields<'_>) -> Option<RetryPolicy> {

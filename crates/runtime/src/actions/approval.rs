@@ -247,6 +247,14 @@ impl Action for Approval {
     fn form(&self) -> &[OutputVariable] {
         &self.form
     }
+
+    fn decisions(&self) -> &[DecisionKind] {
+        &self.decisions
+    }
+
+    fn rewind_to(&self) -> Option<&str> {
+        self.rewind_to.as_deref()
+    }
 }
 
 impl Approval {

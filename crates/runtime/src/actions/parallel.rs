@@ -139,7 +139,7 @@ fn order(written: &[WrittenBranch<'_>], fields: &Fields<'_>) -> Option<Vec<usize
                 Some(near) => msg!("did you mean `{near}`?"),
                 None => Message::word("`depends_on` lists ids of other branches of the same action"),
             };
-            fields.error("unknown-target", message, after.span, help);
+            fields.error("invalid-dependency", message, after.span, help);
             sound = false;
         }
     }
@@ -155,7 +155,7 @@ fn order(written: &[WrittenBranch<'_>], fields: &Fields<'_>) -> Option<Vec<usize
             let circle = Message::names(left.clone().map(|(_, branch)| branch.id.value.as_str()));
             let span = left.find_map(|(_, branch)| branch.after.first()).map_or(fields.span(), |after| after.span);
             let message = msg!("these branches depend on each other: {}", circle);
-            fields.error("circular-dependency", message, span, "remove one of the `depends_on` between them");
+            fields.error("invalid-dependency", message, span, "remove one of the `depends_on` between them");
             return None;
         };
         order.push(next);

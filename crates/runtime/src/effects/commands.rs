@@ -5,11 +5,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bcc_lang::message::message::Message;
 
-use crate::effects::process::{ProcessEnd, ProcessOutput, ProcessRequest, ProcessResult, StartError};
+use crate::effects::output::ProcessOutput;
+use crate::effects::process::{ProcessEnd, ProcessRequest, ProcessResult, StartError};
 use bcc_lang::script::test::effects::WrittenResult;
 
 /// A program that is about to run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CommandRequest<'a> {
     /// The id of the action.
     pub action: &'a str,
@@ -37,11 +38,12 @@ pub trait Commands: Send + Sync {
 
 /// The result of a program that does not run.
 pub fn process_result(written: &WrittenResult) -> ProcessResult {
-    let output = |text: &str| ProcessOutput { bytes: text.as_bytes().to_vec(), dropped: 0 };
+    let output = |text: &str| ProcessOutput { bytes: text.as_bytes().to_vec(), ..ProcessOutput::default() };
     ProcessResult {
         ended: written.exit_code.map_or(ProcessEnd::TimedOut, |code| ProcessEnd::Code(code.into())),
         stdout: output(&written.stdout),
         stderr: output(&written.stderr),
+        left_processes: 0,
     }
 }
 

@@ -4,6 +4,9 @@
 pub mod behavior_server;
 pub mod behaviors;
 pub mod commands;
+pub mod descendants;
 pub mod files;
+pub mod output;
+pub(crate) mod pause;
 pub mod permissions;
 pub mod process;

@@ -1,5 +1,5 @@
-//! Runs a program without a shell: its standard input is a file with the JSON, its output is read up to a limit, and its process
-//! group is killed on timeout or when the caller stops waiting.
+//! Runs a program without a shell: its standard input is a file with the JSON, its output is read up to a limit, and it ends with all
+//! processes that it started, on timeout, when the caller stops waiting, and when the program itself ends.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -11,21 +11,22 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// The maximum stored size of the standard output and of the standard error, in bytes each. Further output is read and dropped,
-/// so that a program that prints without end is stopped by its timeout and not by a full pipe.
-pub(crate) const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
+use crate::effects::descendants::{Descendants, MARK, OwnChild, new_mark, reap};
+use crate::effects::output::{OutputObserver, OutputReader, OutputStream, ProcessOutput};
 
 /// The time between SIGTERM and SIGKILL.
 const TERM_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How often ended orphans are looked for while a program runs.
+const REAP_INTERVAL: Duration = Duration::from_secs(1);
+
 /// How long the pipes are read after the program ended; a process that it left behind may hold them open.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ProcessRequest<'a> {
     /// The program, as the author wrote it, and its arguments, which no shell interprets. A name without `/` is looked up in
     /// `PATH`; a relative path starts at `directory`.
@@ -38,6 +39,8 @@ pub struct ProcessRequest<'a> {
     /// Its environment variables. It inherits none.
     pub variables: &'a BTreeMap<String, String>,
     pub timeout: Duration,
+    /// Receives its output while it runs.
+    pub observer: &'a dyn OutputObserver,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,18 +51,13 @@ pub enum ProcessEnd {
     TimedOut,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProcessOutput {
-    /// The first `MAX_OUTPUT_BYTES` bytes.
-    pub bytes: Vec<u8>,
-    pub dropped: u64,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessResult {
     pub ended: ProcessEnd,
     pub stdout: ProcessOutput,
     pub stderr: ProcessOutput,
+    /// The number of processes that still ran when the program had ended by itself. They were ended.
+    pub left_processes: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,39 +67,63 @@ pub struct StartError {
     pub help: Message,
 }
 
-/// Runs a program to its end. Dropping the future kills the program and its process group. Processes of the group that are
-/// still running when the program ends are killed as well.
+/// Runs a program to its end. Dropping the future kills the program and all processes that it started. Processes that are still
+/// running when the program ends are ended as well.
 ///
 /// # Errors
 /// The program cannot be started. A failure, a signal or a timeout is not an error: see [`ProcessResult::ended`].
 pub async fn run(request: &ProcessRequest<'_>) -> Result<ProcessResult, StartError> {
-    let mut child = spawn(request)?;
-    // From here on, dropping the guard kills the group in any case.
-    let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
-    let (mut stdout, mut stderr) = (ProcessOutput::default(), ProcessOutput::default());
+    let mark = new_mark();
+    let mut child = spawn(request, &mark)?;
+    // From here on, dropping the guards kills the group and the other processes in any case.
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let _own = OwnChild::new(pid);
+    let group = Group(pid);
+    let mut descendants = Descendants::new(&mark, pid);
+    let mut stdout = OutputReader::new(OutputStream::Stdout, request.observer);
+    let mut stderr = OutputReader::new(OutputStream::Stderr, request.observer);
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let ended = {
-        let pipes = async { tokio::join!(read_output(out, &mut stdout), read_output(err, &mut stderr)) };
+        let pipes = async { tokio::join!(stdout.read(out), stderr.read(err)) };
         let mut pipes = Pipes { work: Box::pin(async move { _ = pipes.await }), done: false };
-        let ended = match pipes.run_while(timeout(request.timeout, child.wait())).await {
+        let ended = match pipes.run_while(timeout(request.timeout, wait(&mut child))).await {
             Ok(status) => status.map_or(ProcessEnd::Signal(0), process_end),
             Err(_) => {
                 group.signal(Signal::TERM);
+                descendants.signal(Signal::TERM);
                 if pipes.run_while(timeout(TERM_TIMEOUT, child.wait())).await.is_err() {
                     group.signal(Signal::KILL);
+                    descendants.kill();
                     let _ = pipes.run_while(child.wait()).await;
                 }
                 ProcessEnd::TimedOut
             }
         };
+        descendants.root_ended();
+        // What a pipeline still writes is a part of the output.
+        pipes.drain().await;
+        pipes.run_while(descendants.end(TERM_TIMEOUT)).await;
         pipes.drain().await;
         ended
     };
     drop(group);
-    Ok(ProcessResult { ended, stdout, stderr })
+    let left_processes = if ended == ProcessEnd::TimedOut { 0 } else { descendants.count() };
+    Ok(ProcessResult { ended, stdout: stdout.finish(), stderr: stderr.finish(), left_processes })
 }
 
-fn spawn(request: &ProcessRequest<'_>) -> Result<Child, StartError> {
+/// Waits for the program. Meanwhile, adopted orphans that end do not remain as zombies.
+async fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
+    let waiting = child.wait();
+    tokio::pin!(waiting);
+    loop {
+        match timeout(REAP_INTERVAL, &mut waiting).await {
+            Ok(status) => return status,
+            Err(_) => reap(),
+        }
+    }
+}
+
+fn spawn(request: &ProcessRequest<'_>, mark: &str) -> Result<Child, StartError> {
     let start_error = |message: Message, help: &'static str| StartError { message, help: Message::word(help) };
     let Some((program, arguments)) = request.command.split_first() else {
         return Err(start_error(
@@ -120,7 +142,7 @@ fn spawn(request: &ProcessRequest<'_>) -> Result<Child, StartError> {
         )
     })?;
     command.stdin(Stdio::from(input)).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_clear().envs(request.variables);
+    command.env_clear().envs(request.variables).env(MARK, mark);
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => start_error(
             msg!("the program `{program}` was not found"),
@@ -155,17 +177,6 @@ fn process_end(status: ExitStatus) -> ProcessEnd {
     status.code().map_or_else(|| ProcessEnd::Signal(status.signal().unwrap_or_default()), ProcessEnd::Code)
 }
 
-async fn read_output(pipe: Option<impl AsyncRead + Unpin>, printed: &mut ProcessOutput) {
-    let Some(mut pipe) = pipe else { return };
-    let mut chunk = vec![0; 16 * 1024];
-    // A broken pipe counts as the end of the output.
-    while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
-        let available = MAX_OUTPUT_BYTES.saturating_sub(printed.bytes.len()).min(read);
-        printed.bytes.extend(chunk.iter().take(available));
-        printed.dropped += (read - available) as u64;
-    }
-}
-
 /// Reads the pipes while another future runs.
 struct Pipes<'a> {
     work: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
@@ -185,7 +196,7 @@ impl Pipes<'_> {
 
     async fn drain(&mut self) {
         if !self.done {
-            let _ = timeout(DRAIN_TIMEOUT, &mut self.work).await;
+            self.done = timeout(DRAIN_TIMEOUT, &mut self.work).await.is_ok();
         }
     }
 }
@@ -209,5 +220,7 @@ impl Drop for Group {
     }
 }
 
+#[cfg(test)]
+mod children_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! The `Action` trait: an action takes one turn at a time and returns how it continues.
 
 use crate::program::analysis::MonitorTarget;
+use crate::program::decision::DecisionKind;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::monitor::Monitor;
 use crate::program::output::OutputVariable;
@@ -50,6 +51,16 @@ pub trait Action: Send + Sync {
     /// The fields of the values that a decision about it carries.
     fn form(&self) -> &[OutputVariable] {
         &[]
+    }
+
+    /// The decisions that it permits, if somebody decides about it.
+    fn decisions(&self) -> &[DecisionKind] {
+        &[]
+    }
+
+    /// The earlier action of its list where the session goes on after `push_back`.
+    fn rewind_to(&self) -> Option<&str> {
+        None
     }
 
     /// Its branches, in the author's order. The `metadata` of its outcome names the branch that was taken in `branch`.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
+use crate::program::output_piece::OutputPiece;
 use crate::program::recorder::RecordedExchange;
 use crate::program::shown_cell::ShownCell;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
@@ -474,6 +475,11 @@ pub trait Observer: Send + Sync {
     /// A fragment of a message was received.
     fn delta(&self, delta: &Delta<'_>) {
         let _ = delta;
+    }
+
+    /// A running command printed something.
+    fn output(&self, output: &OutputPiece<'_>) {
+        let _ = output;
     }
 }
 

@@ -29,6 +29,7 @@ pub mod notebook;
 pub mod orchestration;
 pub mod outcome;
 pub mod output;
+pub mod output_piece;
 pub mod persona;
 pub mod program;
 pub mod prompt;

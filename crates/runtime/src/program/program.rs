@@ -11,6 +11,7 @@ use crate::program::route_table::{RouteTable, Trigger};
 use crate::program::transcript::RecentTranscript;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::interrupted::OnInterrupted;
+use bcc_lang::script::report::ReportFile;
 use bcc_lang::script::step_options::StepOptions;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
@@ -53,6 +54,8 @@ pub struct Program {
     /// The permissions required before it starts (`allow` of bcc-script.toml), each with the first action that needs it.
     pub needs: BTreeMap<String, ActionNeedingPermission>,
     pub kernel: KernelSettings,
+    /// The report that is written when a session ends.
+    pub report: Option<ReportFile>,
     /// Every skill that may be called or inserted, by id: those of the script, of its paths and of the project.
     pub skills: BTreeMap<String, Skill>,
     /// The actions of the script that a route or trigger inserts, by id, without their conditions, which do not apply to inserted
@@ -122,6 +125,8 @@ pub struct Topic {
     pub time_budget: Option<u32>,
     pub priority: Priority,
     pub for_each: Option<ForEach>,
+    /// The actions that run however the topic ends.
+    pub finally: ProgramSteps,
 }
 
 /// A skill: actions that run in their own scope (docs/actions/).
@@ -158,4 +163,15 @@ pub struct ProgramStep {
     /// How an interrupted external effect of it is handled.
     pub on_interrupted: OnInterrupted,
     pub options: StepOptions,
+    /// The actions that undo it if the session fails or is cancelled after it.
+    pub compensate: ProgramSteps,
+}
+
+impl ProgramStep {
+    /// Every list of steps inside it: those of its action, and its compensation.
+    pub fn lists(&self) -> Vec<&ProgramSteps> {
+        let mut lists = self.action.blocks();
+        lists.extend(Some(&self.compensate).filter(|steps| !steps.is_empty()));
+        lists
+    }
 }

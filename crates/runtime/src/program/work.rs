@@ -8,6 +8,7 @@ use crate::notebook::cell::Cell;
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use bcc_lang::value::scopes::{Scope, Scopes, Stored, WrittenAt};
+use bcc_store::rows::TextRow;
 
 #[derive(Clone, Debug)]
 pub struct VariableWrite {
@@ -43,6 +44,8 @@ pub struct TurnWork {
     pub notebook: Option<NotebookState>,
     /// New or changed cells, by number.
     pub cells: BTreeMap<u64, Cell>,
+    /// Long texts to store.
+    pub texts: Vec<TextRow>,
     /// Whether the open external effect was closed.
     pub effect_closed: bool,
 }

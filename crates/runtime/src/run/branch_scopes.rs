@@ -13,18 +13,10 @@ use crate::program::flow::BranchBlock;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::work::VariableWrite;
 use crate::run::branch_state::{BranchEnd, BranchRules, BranchState};
-use crate::run::branches::branch_key;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
+use crate::run::frames::branch_key;
 use crate::run::session::Session;
-
-/// The scopes of a branch, or of the session outside of branches.
-#[derive(Debug, Default)]
-pub(crate) struct BranchScopes {
-    pub scopes: Scopes,
-    /// The scopes outside the running skills in it, outermost first.
-    pub outer: Vec<Scopes>,
-}
 
 impl Session {
     /// All branches of an action have ended: their variables are merged in their order, and the action finds in its next turn how they

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::stored;
-use bcc_lang::value::scopes::Scope;
+use bcc_lang::value::scopes::{Scope, Scopes};
 use serde::{Deserialize, Serialize};
 
 use crate::program::flow::{BranchBlock, BranchLimits};
@@ -57,6 +57,14 @@ pub(crate) struct BranchState {
     /// The scopes that the author named for variables that it set: they apply when it is merged.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scopes: BTreeMap<String, Scope>,
+}
+
+/// The scopes of a branch, or of the session outside of branches.
+#[derive(Debug, Default)]
+pub(crate) struct BranchScopes {
+    pub scopes: Scopes,
+    /// The scopes outside the running skills in it, outermost first.
+    pub outer: Vec<Scopes>,
 }
 
 /// How a branch ended.

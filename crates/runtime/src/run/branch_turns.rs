@@ -102,7 +102,7 @@ impl TurnCopy {
 
 impl Session {
     /// Begins the next turn of the branch that the session works in: of the action `key`.
-    pub(crate) fn begin_branch_turn(&self, program: &Arc<Program>, branch: &str, key: &str) -> BranchTurn {
+    pub(crate) fn start_branch_turn(&self, program: &Arc<Program>, branch: &str, key: &str) -> BranchTurn {
         let effect = self.frames.get(key).and_then(|frame| frame.effect.as_ref());
         let copy = TurnCopy {
             program: Arc::clone(program),

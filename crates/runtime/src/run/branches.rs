@@ -9,6 +9,7 @@ use bcc_lang::message::msg;
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::value::exact::ExactValues;
 
+use crate::effects::pause::pause;
 use crate::notebook::kernel::contract::KernelError;
 use crate::program::decision::RequestKind;
 use crate::program::event::Event;
@@ -17,13 +18,12 @@ use crate::program::location::EventLocation;
 use crate::program::outcome::ExitReason;
 use crate::program::program::Program;
 use crate::program::work::TurnWork;
-use crate::run::branch_scopes::BranchScopes;
-use crate::run::branch_state::{BranchEnd, BranchRules, BranchState};
+use crate::run::branch_state::{BranchEnd, BranchRules, BranchScopes, BranchState};
 use crate::run::branch_turns::{BranchTurn, FinishedTurn, asks_in_branch, next_finished};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{
-    Frame, FrameTarget, block_component, child, component, id_of, lineage, parent, public_path, redacted_key,
+    Frame, FrameTarget, branch_key, component, id_of, lineage, parent, public_path, redacted_key,
 };
 use crate::run::head::SessionStatus;
 use crate::run::session::Session;
@@ -67,7 +67,9 @@ impl Session {
         let mut turns: Vec<BranchTurn> = Vec::new();
         let mut stop: Option<BranchStop> = None;
         loop {
-            let is_over = stop.is_some() || self.resource_use().iter().any(|spent| spent.is_used_up());
+            // What runs before the end of a session is finished in any case.
+            let has_budget = self.head.ending.is_none();
+            let is_over = stop.is_some() || has_budget && self.resource_use().iter().any(|spent| spent.is_used_up());
             if !is_over {
                 let mut draft = CommitDraft::default();
                 let is_joined = self.settle_branches(&top, &mut draft)?;
@@ -78,7 +80,7 @@ impl Session {
                 if is_joined {
                     return Ok(());
                 }
-                self.begin_turns(&program, &top, &mut turns)?;
+                self.start_turns(&program, &top, &mut turns)?;
             }
             if turns.is_empty() {
                 if is_over {
@@ -94,7 +96,7 @@ impl Session {
             let finished = tokio::select! {
                 biased;
                 finished = next_finished(&mut turns) => finished,
-                () = tokio::time::sleep(left.unwrap_or_default()), if left.is_some() => {
+                () = pause(left.unwrap_or_default()), if left.is_some() => {
                     self.take_due().await?;
                     continue;
                 }
@@ -231,7 +233,7 @@ impl Session {
     }
 
     /// Begins the next turn of every branch that has one and in which none runs.
-    fn begin_turns(&mut self, program: &Arc<Program>, top: &str, turns: &mut Vec<BranchTurn>) -> Result<(), RunError> {
+    fn start_turns(&mut self, program: &Arc<Program>, top: &str, turns: &mut Vec<BranchTurn>) -> Result<(), RunError> {
         for branch in self.branches_within(top) {
             if !self.runs(&branch) || turns.iter().any(|turn| turn.branch == branch) {
                 continue;
@@ -246,7 +248,7 @@ impl Session {
                 let effect = frame.effect.as_ref();
                 let asks = effect.is_some_and(|effect| effect.answer.is_none() && !session.is_due(&effect.id));
                 let waits = frame.branches.is_some() || frame.request.is_some() || (asks && session.head.asks_effect);
-                Ok::<_, RunError>((!waits).then(|| session.begin_branch_turn(program, &branch, &key)))
+                Ok::<_, RunError>((!waits).then(|| session.start_branch_turn(program, &branch, &key)))
             })?;
             turns.extend(turn);
         }
@@ -261,6 +263,7 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<Option<BranchStop>, RunError> {
         let FinishedTurn { branch, key, result, work } = finished;
+        let result = result.and_then(|flow| self.without_waiting(&key, flow));
         self.head.turns += 1;
         self.head.model_calls += u64::from(work.calls);
         self.head.count_tokens(work.tokens_in, work.tokens_out);
@@ -445,9 +448,4 @@ impl Session {
         let due = self.branch_requests.values().filter_map(|request| request.due_at.as_deref());
         due.filter_map(|due| self.services.clock.remaining(due)).min()
     }
-}
-
-/// The key of the frame of a branch.
-pub(crate) fn branch_key(action: &str, branch: &BranchBlock) -> String {
-    child(action, &block_component(&branch.block))
 }

@@ -61,7 +61,8 @@ impl Session {
     pub(crate) fn budget_decides(&mut self, draft: &mut CommitDraft) -> bool {
         let spent = self.resource_use();
         let reached: Vec<&ResourceUse> = spent.iter().filter(|spent| spent.is_used_up()).collect();
-        if reached.is_empty() {
+        // What runs before the end of a session is finished in any case.
+        if reached.is_empty() || self.head.ending.is_some() {
             return false;
         }
         let key = self.frames.leaf();

@@ -117,6 +117,7 @@ impl Session {
         );
         commit.messages.extend(messages);
         commit.cells_put.extend(draft.cells);
+        commit.texts.extend(draft.texts);
         commit.requests_put.extend(draft.requests);
         let commit = Commit {
             revision: self.revision,

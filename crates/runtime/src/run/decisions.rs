@@ -324,28 +324,6 @@ impl Session {
         }
         self.settled(draft)
     }
-
-    /// Ends the session for good. Effects that are open are reported as abandoned.
-    ///
-    /// # Errors
-    /// [`RunError::Final`] if it has ended already; otherwise the store failed.
-    pub async fn cancel(&mut self, reason: Option<String>) -> Result<(), RunError> {
-        self.ensure_consistent()?;
-        if self.status.is_final() {
-            return Err(RunError::Final { id: self.id.clone(), status: self.status.name() });
-        }
-        let mut draft = CommitDraft::default();
-        draft.answered.extend(self.head.waiting.take());
-        draft.answered.extend(std::mem::take(&mut self.branch_requests).into_values().map(|request| request.id));
-        self.request = None;
-        self.head.asks_effect = false;
-        self.status = SessionStatus::Cancelled;
-        let summary = self.head.summary(self.answers, reason.map(Message::text));
-        draft.event(&EventLocation::default(), Event::SessionCancelled { summary });
-        self.commit(draft).await?;
-        self.services.host.kernel.stop().await;
-        Ok(())
-    }
 }
 
 /// Who answered this request of a session, or the last one, and when; none if it was not answered.

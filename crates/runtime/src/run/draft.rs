@@ -6,7 +6,7 @@ use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::work::VariableWrite;
 use bcc_lang::value::scopes::{Scope, Stored};
-use bcc_store::rows::{CellRow, Commit, RequestRow, VariableRow};
+use bcc_store::rows::{CellRow, Commit, RequestRow, TextRow, VariableRow};
 
 /// Events and rows that are not committed yet.
 #[derive(Debug, Default)]
@@ -16,6 +16,7 @@ pub(crate) struct CommitDraft {
     pub user_variables: Vec<VariableRow>,
     pub counters: Vec<(String, u64)>,
     pub cells: Vec<CellRow>,
+    pub texts: Vec<TextRow>,
     pub answer_ids: Vec<String>,
     /// Requests that are opened; the commit sets their time.
     pub requests: Vec<RequestRow>,

@@ -22,6 +22,8 @@ impl Session {
             match self.frames.get(key) {
                 Some(frame) if frame.insertion.is_some() => found = Some(key),
                 Some(frame) if frame.branch.is_some() => found = None,
+                // What cleans up does not belong to the insertions around it.
+                Some(_) if self.is_cleanup(key) => found = None,
                 _ => {}
             }
         }

@@ -64,7 +64,21 @@ impl Session {
         draft.event(place, Event::SessionStopped { summary });
     }
 
+    /// Fails the session, after what must run before it ends. An error in a cleanup only ends this cleanup.
     pub(crate) fn failed(&mut self, place: &EventLocation, error: SessionFailure, draft: &mut CommitDraft) {
+        if self.cleanup_failed(place, &error, draft) {
+            return;
+        }
+        if self.head.ending.is_some() {
+            let SessionFailure { code, message, help } = error;
+            draft.event(place, Event::Error { code, message, help });
+            return self.finish_ending(draft);
+        }
+        if self.starts_ending(SessionStatus::Failed, Some(error.message.clone()), true) {
+            let SessionFailure { code, message, help } = error;
+            draft.event(place, Event::Error { code, message, help });
+            return self.walk_on(place, draft);
+        }
         let summary = self.end_with(SessionStatus::Failed, place, error, draft);
         draft.event(place, Event::SessionFailed { summary });
     }

@@ -10,12 +10,13 @@ use serde_json::Value;
 
 use crate::program::analysis::UsedAdvice;
 use crate::program::decision::GivenDecision;
-use crate::program::flow::OpenEffect;
+use crate::program::flow::{BranchBlock, OpenEffect};
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::run::branch_state::{BranchRules, BranchState};
 use crate::run::monitors::{Advice, TrendPoint};
 use crate::run::time::TopicTime;
+use crate::run::topic_exit::TopicExit;
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_store::rows::FrameRow;
 
@@ -49,6 +50,10 @@ pub(crate) enum FrameTarget {
     /// One inserted action of the script, by its id: its only child.
     Single(String),
     Action,
+    /// The `finally` of a topic: its children are actions.
+    Finally,
+    /// The `compensate` of an action: its children are actions.
+    Compensation,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -121,6 +126,15 @@ pub(crate) struct Frame {
     /// Of a topic: the plans that changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<Box<Plans>>,
+    /// Of a topic: whether its `finally` has started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finally_begun: bool,
+    /// Of a `compensate`: the path of the variables of the branch in which its action ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_path: Option<String>,
+    /// Of a `finally`: where the session continues after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<TopicExit>,
     /// Of a phase: the number of elements processed for its topic `next`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken: u32,
@@ -130,6 +144,19 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// What determines the position of the frames below it, and their variables. Nothing else in it runs again.
+    pub(crate) fn position_only(&self) -> Self {
+        Self {
+            at: self.at.clone(),
+            next: self.next,
+            insertion: self.insertion.clone(),
+            plans: self.plans.clone(),
+            taken: self.taken,
+            finally_begun: self.at == FrameTarget::Topic,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn triggered(&self) -> bool {
         matches!(self.insertion, Some(Insertion::Triggered { .. }))
     }
@@ -354,6 +381,11 @@ pub fn component(key: &str) -> &str {
 
 pub(crate) fn block_component(block: &str) -> String {
     format!("{BLOCK}{block}")
+}
+
+/// The key of the frame of a branch of the action `action`.
+pub(crate) fn branch_key(action: &str, branch: &BranchBlock) -> String {
+    child(action, &block_component(&branch.block))
 }
 
 /// The component of an insertion: its id, and the number of the visit if it is not the first.

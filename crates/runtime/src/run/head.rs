@@ -1,6 +1,7 @@
 //! The small part of a session's state that is written with every commit.
 
 use bcc_lang::message::message::Message;
+use bcc_lang::message::stored;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,24 @@ pub struct Head {
     pub planning: Option<RequestedPlan>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fired: BTreeMap<String, Fired>,
+    /// The end that was decided, while something runs before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+}
+
+/// The end of a session that was decided, while something has to run before it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ending {
+    /// The status that follows: failed or cancelled.
+    pub(crate) status: SessionStatus,
+    /// Why the session ends.
+    #[serde(default, with = "stored::option", skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<Message>,
+    /// Whether compensations run.
+    pub(crate) compensate: bool,
+    /// The actions whose compensations failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) failed: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,11 +3,11 @@
 use bcc_lang::message::msg;
 
 use crate::program::event::Event;
-use crate::program::outcome::Outcome;
 use crate::program::program::Program;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, ROOT, lineage, parent};
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 use crate::run::transitions::SessionFailure;
 
 impl Session {
@@ -27,6 +27,9 @@ impl Session {
         let list = self.list_with(program, key, target);
         let part = topics.or_else(phases).filter(|_| list.is_none() || !self.is_in_skill(key));
         if let Some((phase, topic)) = part {
+            if self.enter_finally(program, TopicExit::Goto(target.to_owned())) {
+                return Ok(());
+            }
             return self.jump_to_part(program, phase, topic, draft);
         }
         if let Some((list, index)) = list {
@@ -46,20 +49,21 @@ impl Session {
             return Ok(());
         }
         let outcome = self.frames.get(key).and_then(|frame| frame.last.as_deref().cloned());
-        self.finish_action(key, &outcome.unwrap_or_else(Outcome::default));
+        self.finish_action(key, &outcome.unwrap_or_default());
         Ok(())
     }
 
     /// The innermost list of actions around the frame `key` that contains the action `id`, by the key of its frame, and the index of the
-    /// action. Nothing in a skill reaches the lists outside it.
-    fn list_with(&self, program: &Program, key: &str, id: &str) -> Option<(String, usize)> {
+    /// action. Nothing in a skill, a `finally` or a `compensate` reaches the lists outside it.
+    pub(crate) fn list_with(&self, program: &Program, key: &str, id: &str) -> Option<(String, usize)> {
         let lists: Vec<&str> = lineage(parent(key)).collect();
         for list in lists.into_iter().rev() {
             let steps = self.steps_of(program, list).unwrap_or_default();
             if let Some(index) = steps.iter().position(|step| step.id == id) {
                 return Some((list.to_owned(), index));
             }
-            if self.frames.get(list).is_none_or(|frame| matches!(frame.at, FrameTarget::Skill(_))) {
+            let is_skill = self.frames.get(list).is_none_or(|frame| matches!(frame.at, FrameTarget::Skill(_)));
+            if is_skill || self.is_cleanup(list) {
                 return None;
             }
         }

@@ -96,6 +96,10 @@ impl Session {
                 level.kind = LocationKind::Block;
                 level.id.clone_from(block);
             }
+            FrameTarget::Finally | FrameTarget::Compensation => {
+                level.kind = LocationKind::Block;
+                component.trim_start_matches('=').clone_into(&mut level.id);
+            }
             FrameTarget::Skill(_) => level.kind = LocationKind::Skill,
             FrameTarget::Single(_) => level.kind = LocationKind::Single,
             FrameTarget::Action => {

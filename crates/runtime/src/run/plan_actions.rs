@@ -43,6 +43,11 @@ impl Session {
                 FrameTarget::Skill(_) | FrameTarget::Single(_) if frame.insertion != Some(Insertion::Called) => {
                     found = None;
                 }
+                // What a plan did to an action does not concern its compensation.
+                FrameTarget::Finally | FrameTarget::Compensation => {
+                    plans = None;
+                    found = None;
+                }
                 FrameTarget::Session
                 | FrameTarget::Phase
                 | FrameTarget::Block(_)

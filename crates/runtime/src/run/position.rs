@@ -17,7 +17,7 @@ pub(crate) struct Position<'p> {
     /// The topic, likewise.
     pub(crate) topic: &'p Topic,
     pub(crate) step: &'p ProgramStep,
-    /// Whether it was inserted, or belongs to a skill or a branch: then only its own table applies.
+    /// Whether it was inserted, or belongs to a skill, a branch, a `finally` or a `compensate`: then only its own table applies.
     pub(crate) inserted: bool,
     /// The key of the frame that stores its monitor data and advice: of its skill, else of its topic.
     pub(crate) visit_key: String,
@@ -118,6 +118,14 @@ impl Frames {
                     steps = single(program, skill.filter(|_| !frame.triggered()), id).map(std::slice::from_ref);
                 }
                 FrameTarget::Action => step = steps.and_then(|steps| steps.get(above.next)),
+                FrameTarget::Finally => {
+                    inserted = true;
+                    steps = topic.map(|topic| topic.finally.as_slice());
+                }
+                FrameTarget::Compensation => {
+                    inserted = true;
+                    steps = step.map(|step| step.compensate.as_slice());
+                }
             }
             above = frame;
         }
@@ -139,7 +147,12 @@ impl Session {
                     place.action_id = Some(id.to_owned());
                     place.round = frame.round;
                 }
-                FrameTarget::Session | FrameTarget::Block(_) | FrameTarget::Skill(_) | FrameTarget::Single(_) => {}
+                FrameTarget::Session
+                | FrameTarget::Block(_)
+                | FrameTarget::Skill(_)
+                | FrameTarget::Single(_)
+                | FrameTarget::Finally
+                | FrameTarget::Compensation => {}
             }
         }
         place
@@ -163,10 +176,14 @@ impl Session {
     pub(crate) fn steps_of<'p>(&self, program: &'p Program, key: &str) -> Option<&'p [ProgramStep]> {
         let frame = self.frames.get(key)?;
         match &frame.at {
-            FrameTarget::Topic => {
-                let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
-                let next = self.frames.get(crate::run::frames::parent(key))?.next;
-                phase.topics.get(next).map(|topic| topic.steps.as_slice())
+            FrameTarget::Topic => self.topic_of_frame(program, key).map(|topic| topic.steps.as_slice()),
+            FrameTarget::Finally => {
+                let topic = self.topic_of_frame(program, crate::run::frames::parent(key));
+                topic.map(|topic| topic.finally.as_slice())
+            }
+            FrameTarget::Compensation => {
+                let position = self.position(program, crate::run::frames::parent(key))?;
+                Some(position.step.compensate.as_slice())
             }
             FrameTarget::Block(block) => {
                 let position = self.position(program, crate::run::frames::parent(key))?;

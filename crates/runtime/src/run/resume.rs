@@ -17,12 +17,12 @@ use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::{RecentTranscript, TranscriptEntry};
 use crate::program::turn::message_id;
-use crate::run::branch_scopes::BranchScopes;
-use crate::run::branches::branch_key;
+use crate::run::branch_state::BranchScopes;
+use crate::run::compensation_records::{Compensations, compensations_of};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{
-    FrameTarget, Frames, Insertion, ROOT, is_below, lineage, public_path, redacted_key, skill_path,
+    FrameTarget, Frames, Insertion, ROOT, branch_key, is_below, lineage, public_path, redacted_key, skill_path,
 };
 use crate::run::head::{Head, SessionStatus};
 use crate::run::notebook::state_of;
@@ -53,7 +53,7 @@ impl Session {
         let frame_rows = store.frames(&id).await?;
         let variables = store.variables(&id).await?;
         let user_rows = store.user_variables(&row.user).await?;
-        let StoredState { program, frames, scopes, outer, branches, notebook } =
+        let StoredState { program, frames, scopes, outer, branches, notebook, compensations } =
             read_state(&empty.base, &empty.services, &frame_rows, &variables, &user_rows).map_err(unreadable)?;
         let masker = Masker::new(&sensitive_values(&variables, &user_rows));
         let recent = recent(store.as_ref(), &id, &program, head.messages).await?;
@@ -78,6 +78,7 @@ impl Session {
             branches,
             branch_requests,
             counters,
+            compensations,
             recent,
             request,
             pending,
@@ -230,6 +231,7 @@ pub(crate) struct StoredState {
     pub outer: Vec<Scopes>,
     pub branches: BTreeMap<String, BranchScopes>,
     pub notebook: NotebookState,
+    pub compensations: Compensations,
 }
 
 /// Reads the state from these rows. `base` is the program of the script.
@@ -252,11 +254,16 @@ pub(crate) fn read_state(
     open.scopes.push(rows.layer_of(Scope::Session, "", &program.declarations)?);
     let leaf = frames.leaf();
     rows.open(ROOT, &leaf, &mut open)?;
+    let branch = lineage(&leaf).filter_map(|key| frames.get(key)?.branch_path.as_deref()).last();
+    if let Some(path) = branch {
+        open.scopes.push(rows.layer_of(Scope::Topic, path, &Arc::default())?);
+    }
     let mut branches = BTreeMap::new();
     rows.branches(&leaf, &open.scopes, &mut branches)?;
     let BranchScopes { scopes, outer } = open;
     let notebook = state_of(variables)?;
-    Ok(StoredState { program, frames, scopes, outer, branches, notebook })
+    let compensations = compensations_of(variables)?;
+    Ok(StoredState { program, frames, scopes, outer, branches, notebook, compensations })
 }
 
 /// The end of the conversation until message number `last`, and the last message of the person regardless of its age.
@@ -340,7 +347,9 @@ impl ScopeRows<'_> {
                 | FrameTarget::Skill(_)
                 | FrameTarget::Block(_)
                 | FrameTarget::Single(_)
-                | FrameTarget::Action => {}
+                | FrameTarget::Action
+                | FrameTarget::Finally
+                | FrameTarget::Compensation => {}
             }
             above = frame;
         }

@@ -11,6 +11,7 @@ use crate::program::route_table::RouteLevel;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, redacted_key};
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -69,6 +70,10 @@ impl Session {
         let default = default_route(reason, completed, error.as_ref());
         let fails_insertion = self.fails_insertion(program, key, reason, &default);
         let Some(found) = found else {
+            if let Some(cleanup) = self.direct_cleanup(key).filter(|_| reason.fails()) {
+                self.cleanup_action_failed((key, &cleanup), reason, &outcome, error, draft);
+                return Ok(());
+            }
             if fails_insertion {
                 return self.fail_insertion(program, key, (reason, None), error, draft);
             }
@@ -175,6 +180,18 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         if *target == RouteTarget::Fail
+            && let Some(cleanup) = self.direct_cleanup(key)
+        {
+            self.cleanup_action_failed((key, &cleanup), reason, &Outcome::default(), error, draft);
+            return Ok(());
+        }
+        if *target == RouteTarget::Fail && self.cleanup_around(key).is_some() {
+            if let Some(SessionFailure { code, message, help }) = error {
+                draft.event(&self.place_of(key), Event::Error { code, message, help });
+            }
+            return self.continue_at(program, key, target, completed, draft);
+        }
+        if *target == RouteTarget::Fail
             && let Some(error) = error
         {
             return Err(error);
@@ -227,6 +244,7 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let id = id_of(component(key)).to_owned();
+        let target = &self.target_in_cleanup(program, key, target, draft);
         self.check_stays_in_branch(program, key, target)?;
         match target {
             RouteTarget::Resume if !completed => {
@@ -243,11 +261,15 @@ impl Session {
             }
             RouteTarget::Retry => self.retry(program, key, draft),
             RouteTarget::SkipTopic => {
-                self.leave_to(key, |at| *at == FrameTarget::Topic);
+                if !self.enter_finally(program, TopicExit::Leave) {
+                    self.leave_to(key, |at| *at == FrameTarget::Topic);
+                }
                 Ok(())
             }
             RouteTarget::SkipPhase => {
-                self.leave_to(key, |at| *at == FrameTarget::Phase);
+                if !self.enter_finally(program, TopicExit::SkipPhase) {
+                    self.leave_to(key, |at| *at == FrameTarget::Phase);
+                }
                 Ok(())
             }
             RouteTarget::Goto(part) => {
@@ -291,7 +313,7 @@ impl Session {
     }
 
     /// Leaves the innermost frame above `key` that matches, with its descendants; all frames if none matches.
-    fn leave_to(&mut self, key: &str, matches: impl Fn(&FrameTarget) -> bool) {
+    pub(crate) fn leave_to(&mut self, key: &str, matches: impl Fn(&FrameTarget) -> bool) {
         let found = lineage(key).filter(|key| self.frames.get(key).is_some_and(|frame| matches(&frame.at))).last();
         match found.map(str::to_owned) {
             Some(found) => {
@@ -302,8 +324,11 @@ impl Session {
         }
     }
 
-    /// Jumps to the end of the script.
+    /// Jumps to the end of the script, after the `finally` of the topic.
     pub(crate) fn end(&mut self, program: &Program) {
+        if self.enter_finally(program, TopicExit::End) {
+            return;
+        }
         self.unwind(ROOT);
         if let Some(root) = self.frames.change(ROOT) {
             root.next = program.phases.len();

@@ -9,11 +9,13 @@ use serde_json::{Map, Value};
 
 use crate::notebook::state::NotebookState;
 use crate::program::event::{Event, Speaker, Summary};
+use crate::program::host_services::HostServices;
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
-use crate::run::branch_scopes::BranchScopes;
+use crate::run::branch_state::BranchScopes;
+use crate::run::compensation_records::Compensations;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
@@ -69,6 +71,8 @@ pub struct Session {
     /// exchanged with `scopes` and `outer`.
     pub(crate) branches: BTreeMap<String, BranchScopes>,
     pub(crate) counters: BTreeMap<String, u64>,
+    /// What undoes the actions that are completed.
+    pub(crate) compensations: Compensations,
     pub(crate) recent: RecentTranscript,
     /// The open request, if the session waits for a decision or a time outside of branches.
     pub(crate) request: Option<RequestRow>,
@@ -133,6 +137,11 @@ impl Session {
 
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// The services of the host that it uses.
+    pub fn host(&self) -> &HostServices {
+        &self.services.host
     }
 
     /// The totals so far.

@@ -76,6 +76,7 @@ impl Session {
             frames: Frames::new(),
             scopes: Scopes::default(),
             outer: vec![],
+            compensations: BTreeMap::new(),
             branches: BTreeMap::new(),
             branch_requests: BTreeMap::new(),
             triggers_checked: false,

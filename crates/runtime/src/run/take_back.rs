@@ -57,7 +57,8 @@ impl Session {
     /// session is intact.
     pub async fn take_back(&mut self) -> Result<TakenBack, RunError> {
         self.ensure_consistent()?;
-        if self.status.is_final() {
+        // What runs before the end undoes what was done; it cannot be undone itself.
+        if self.status.is_final() || self.head.ending.is_some() {
             return Ok(TakenBack::Final);
         }
         let Some(answers) = self.answers.checked_sub(1) else { return Ok(TakenBack::NoAnswer) };
@@ -190,11 +191,12 @@ impl Session {
     }
 
     fn become_earlier(&mut self, state: StoredState, head: Head, recent: RecentTranscript) {
-        let StoredState { program, frames, scopes, outer, branches, notebook } = state;
+        let StoredState { program, frames, scopes, outer, branches, notebook, compensations } = state;
         self.program = program;
         self.frames = frames;
         self.scopes = scopes;
         self.outer = outer;
+        self.compensations = compensations;
         self.branches = branches;
         self.notebook = notebook;
         self.head = head;
@@ -222,7 +224,7 @@ fn changes_to_write(earlier: EarlierState) -> Commit {
     changes
 }
 
-fn restored_frames(mut rows: Vec<FrameRow>, changes: &Commit) -> Vec<FrameRow> {
+pub(crate) fn restored_frames(mut rows: Vec<FrameRow>, changes: &Commit) -> Vec<FrameRow> {
     rows.retain(|row| {
         !changes.frames_removed.contains(&row.key) && !changes.frames_put.iter().any(|put| put.key == row.key)
     });
@@ -230,7 +232,7 @@ fn restored_frames(mut rows: Vec<FrameRow>, changes: &Commit) -> Vec<FrameRow> {
     rows
 }
 
-fn restored_variables(mut rows: Vec<VariableRow>, changes: &Commit) -> Vec<VariableRow> {
+pub(crate) fn restored_variables(mut rows: Vec<VariableRow>, changes: &Commit) -> Vec<VariableRow> {
     let is_same = |row: &VariableRow, scope: &str, path: &str, name: &str| {
         row.scope == scope && row.path == path && row.name == name
     };

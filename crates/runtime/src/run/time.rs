@@ -13,6 +13,7 @@ use crate::program::resource::{MINUTE_MS, Resource};
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{Insertion, ROOT, lineage, parent};
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 
 /// The time of a phase's current topic, stored in the phase's frame: a topic with a list has a frame for each element, but one
 /// time for all of them.
@@ -127,9 +128,9 @@ impl Session {
         if !self.is_overdue(topic, &above, &place, draft) {
             return false;
         }
-        self.leave(key);
-        if self.frames.get(&above).is_some_and(|frame| frame.taken > 0) {
-            self.next_child(&above);
+        if !self.enter_finally(program, TopicExit::LeaveAll) {
+            self.leave(key);
+            self.skip_elements(&above);
         }
         true
     }

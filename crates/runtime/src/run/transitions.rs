@@ -19,6 +19,7 @@ use crate::run::frames::{
     Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, redacted_key,
 };
 use crate::run::session::Session;
+use crate::run::topic_exit::TopicExit;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::expr::truth::Truth;
 use bcc_lang::template::names::TemplateNames;
@@ -87,6 +88,8 @@ impl Session {
                 return Err(SessionFailure::new(msg!("no frame `{}`", redacted_key(&key))));
             };
             match &frame.at {
+                // The next turn starts a compensation, or ends the session.
+                FrameTarget::Session if self.head.ending.is_some() => return Ok(WalkEnd::Action),
                 FrameTarget::Session => match program.phases.get(frame.next) {
                     None => return Ok(WalkEnd::End),
                     Some(phase) => self.try_phase(&program, phase, draft)?,
@@ -100,14 +103,25 @@ impl Session {
                         Some(topic) => self.try_topic(&program, (phase, topic), &key, draft)?,
                     }
                 }
-                FrameTarget::Topic | FrameTarget::Block(_) | FrameTarget::Skill(_) | FrameTarget::Single(_) => {
+                FrameTarget::Topic
+                | FrameTarget::Block(_)
+                | FrameTarget::Skill(_)
+                | FrameTarget::Single(_)
+                | FrameTarget::Finally
+                | FrameTarget::Compensation => {
                     let steps = self.steps_of(&program, &key);
                     let steps =
                         steps.ok_or_else(|| SessionFailure::new(msg!("no steps for `{}`", redacted_key(&key))))?;
                     match steps.get(frame.next) {
                         Some(_) if frame.at == FrameTarget::Topic && self.leave_if_overdue(&program, &key, draft) => {}
                         Some(step) => self.enter_action(&program, step, &key, draft)?,
-                        None if frame.at == FrameTarget::Topic => self.leave(&key),
+                        None if frame.at == FrameTarget::Topic => {
+                            if !self.enter_finally(&program, TopicExit::Leave) {
+                                self.leave(&key);
+                            }
+                        }
+                        None if frame.at == FrameTarget::Finally => self.finally_done(&program, &key, draft)?,
+                        None if frame.at == FrameTarget::Compensation => self.compensation_done(&key, draft)?,
                         None if frame.branch.is_some() => return Ok(WalkEnd::Branch),
                         None if frame.insertion.is_some() => self.insertion_done(&program, &key, draft)?,
                         None => {

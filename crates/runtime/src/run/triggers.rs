@@ -51,6 +51,10 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<bool, SessionFailure> {
         let metadata = std::mem::take(&mut self.metadata);
+        // Nothing interrupts the end of a session.
+        if self.head.ending.is_some() {
+            return Ok(false);
+        }
         let scopes = self.script_scopes().session_scopes();
         let Some(fired) = self.find_trigger(program, check, metadata, scopes, draft) else { return Ok(false) };
         self.fire(program, fired, check, draft)?;

@@ -98,6 +98,7 @@ impl Session {
             draft.cells.push(cell_row(cell)?);
             draft.event(&place, Event::Cell(Box::new(ShownCell::of(cell))));
         }
+        draft.texts.extend(work.texts);
         Ok(())
     }
 

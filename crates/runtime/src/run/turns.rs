@@ -143,6 +143,9 @@ impl Session {
 
     pub(crate) async fn one_turn(&mut self) -> Result<(), RunError> {
         self.ensure_consistent()?;
+        if self.is_between_compensations() {
+            return self.next_compensation().await;
+        }
         let program = Arc::clone(&self.program);
         if self.look_at_answer(&program).await? {
             return Ok(());
@@ -176,6 +179,7 @@ impl Session {
         let result = position.step.action.turn(&turn).await;
         let work = turn.into_work();
         let result = result.and_then(|flow| check_cell_limits(&work).map(|()| flow));
+        let result = result.and_then(|flow| self.without_waiting(&key, flow));
         self.head.turns += 1;
         self.head.model_calls += u64::from(work.calls);
         self.head.count_tokens(work.tokens_in, work.tokens_out);
@@ -307,6 +311,11 @@ impl Session {
         }
         if matches!(flow, Flow::Done(_) | Flow::Exit(_) | Flow::Goto(..) | Flow::Rewind(..)) {
             self.close_effect_of(key, &context.place, "the action is done", draft);
+        }
+        if let Flow::Done(outcome) | Flow::Goto(outcome, ..) = &flow
+            && let Err(error) = self.record_compensation(program, key, outcome, draft)
+        {
+            return Ok(Err(error));
         }
         Ok(match flow {
             Flow::Again | Flow::Onward => Ok(NextStep::Turn),

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, params};
-use sha2::{Digest, Sha256};
+
+use crate::content_hash::hash;
+use crate::rows::TextRow;
 
 /// The minimum length, in bytes, of a JSON string that is stored on its own. A shorter one takes at most four pages of its
 /// row; an output of a cell is often larger, and is written again with every change of the cell.
@@ -19,11 +21,6 @@ const WITH_BLOBS: char = 'b';
 
 /// Follows [`MARK`] at the start of a text that itself starts with a mark.
 const AS_IT_IS: char = 't';
-
-/// The hash by which a text is stored, in lower-case hexadecimal.
-fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 pub(crate) struct Blobs<'c> {
     pub(crate) connection: &'c Connection,
@@ -56,15 +53,36 @@ impl Blobs<'_> {
 
     fn put(&self, session: i64, text: &str) -> rusqlite::Result<String> {
         let sha256 = hash(text);
+        self.put_hashed(session, &sha256, text)?;
+        Ok(sha256)
+    }
+
+    /// Stores a text of its own for `session`.
+    pub(crate) fn put_text(&self, session: i64, row: &TextRow) -> rusqlite::Result<()> {
+        self.put_hashed(session, &row.sha256, &row.text)
+    }
+
+    fn put_hashed(&self, session: i64, sha256: &str, text: &str) -> rusqlite::Result<()> {
         self.connection
             .prepare_cached("INSERT INTO blob (sha256, text) VALUES (?, ?) ON CONFLICT DO NOTHING")?
-            .execute([&sha256, text])?;
+            .execute([sha256, text])?;
         self.connection
             .prepare_cached(
                 "INSERT INTO session_blob (session, blob) SELECT ?, key FROM blob WHERE sha256 = ? ON CONFLICT DO NOTHING",
             )?
             .execute(params![session, sha256])?;
-        Ok(sha256)
+        Ok(())
+    }
+
+    /// The text with this hash, if it is one of `session`.
+    pub(crate) fn text_of(&self, session: i64, sha256: &str) -> rusqlite::Result<Option<String>> {
+        let is_linked: bool = self
+            .connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM blob JOIN session_blob ON blob = key WHERE sha256 = ? AND session = ?)",
+            )?
+            .query_row(params![sha256, session], |row| row.get(0))?;
+        is_linked.then(|| self.get(sha256)).transpose()
     }
 
     /// Replaces a stored text with the text that it was stored for.

@@ -2,8 +2,8 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
-use sha2::{Digest, Sha256};
 
+use crate::content_hash::hash;
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
 use crate::sqlite::read::{LAST_CELL, number_of};
@@ -287,10 +287,6 @@ fn earlier(
         target.execute_batch("ROLLBACK TO earlier; RELEASE earlier")?;
     }
     Ok(None)
-}
-
-fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn has_table(target: &Connection, table: &str) -> bool {

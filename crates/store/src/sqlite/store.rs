@@ -316,6 +316,10 @@ impl Store for SqliteStore {
         self.read(|connection| requests::open(connection, due_before))
     }
 
+    async fn text(&self, id: &str, sha256: &str) -> Result<Option<String>, StoreError> {
+        self.within(id, |connection, session| Blobs { connection }.text_of(session, sha256))
+    }
+
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         self.one("SELECT text FROM document WHERE sha256 = ?", [sha256], |row| row.get(0))
     }

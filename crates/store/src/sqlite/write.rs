@@ -266,6 +266,9 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
     }
     let mut blocks = BTreeSet::new();
     let blobs = Blobs { connection: transaction };
+    for text in &commit.texts {
+        blobs.put_text(session, text)?;
+    }
     for row in &commit.journal {
         let body = blobs.store(session, &row.body)?;
         transaction

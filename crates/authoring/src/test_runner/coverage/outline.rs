@@ -70,7 +70,7 @@ impl<'f> Written<'f> {
             let description = format!("{} in {}", each.element, each.list.source());
             inside.push(self.item(ItemKey::ForEach(topic.id.clone()), Some(description), vec![]));
         }
-        inside.extend(topic.steps.iter().map(|step| self.step(step)));
+        inside.extend(topic.steps.iter().chain(topic.finally.iter()).map(|step| self.step(step)));
         self.item(ItemKey::Topic(topic.id.clone()), topic.name.clone(), inside)
     }
 
@@ -87,7 +87,7 @@ impl<'f> Written<'f> {
         let branched = |steps: &&bcc_runtime::program::program::ProgramSteps| {
             branches.iter().any(|branch| branch.steps.is_some_and(|of_branch| Arc::ptr_eq(of_branch, steps)))
         };
-        let others = step.action.blocks().into_iter().filter(|steps| !branched(steps));
+        let others = step.lists().into_iter().filter(|steps| !branched(steps));
         inside.extend(others.flat_map(|steps| steps.iter()).map(|step| self.step(step)));
         let item = self.item(ItemKey::Action(step.id.clone()), Some(step.kind.to_owned()), inside);
         CoverageItem { exits: step.exits, ..item }

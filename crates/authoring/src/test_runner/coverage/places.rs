@@ -66,6 +66,7 @@ impl Places {
             self.put(ItemKey::Topic(id), topic.span);
         }
         self.actions(topic);
+        items(topic, "finally").for_each(|action| self.action(action));
     }
 
     fn skill(&mut self, skill: &YamlNode) {
@@ -82,7 +83,14 @@ impl Places {
     fn action(&mut self, action: &YamlNode) {
         let Some(id) = text(action, "action_id") else { return };
         self.routes(action, RouteLevel::Action, &id);
+        // It is short for the routes of these reasons.
+        if let Some(on_failure) = entry(action, "on_failure") {
+            let span = on_failure.key.span.join(on_failure.value.span);
+            let reasons = ExitReason::ALL.into_iter().filter(|reason| reason.fails());
+            reasons.for_each(|reason| self.put(ItemKey::Route(RouteLevel::Action, id.clone(), reason.name()), span));
+        }
         self.put(ItemKey::Action(id), action.span);
+        items(action, "compensate").for_each(|undo| self.action(undo));
         value(action, "config").into_iter().for_each(|config| self.inside(config));
     }
 

@@ -42,7 +42,7 @@ pub(crate) fn trail<'p>(program: &'p Program, location: &Value) -> Option<Vec<Tr
     });
     // Insertions after the last phase belong to no topic.
     let below = usize::from(text("topic_id").is_some());
-    let lists = topic.into_iter().map(|topic| &topic.steps).collect();
+    let lists = topic.into_iter().flat_map(|topic| [&topic.steps, &topic.finally]).collect();
     let mut parts = Vec::new();
     let position = TrailPosition { lists, skill: None, file: &program.file };
     follow(program, &position, components.get(below..)?, &mut parts).then_some(())?;
@@ -81,7 +81,7 @@ fn follow<'p>(
         fits
     };
     if let Some(step) = position.lists.iter().flat_map(|steps| steps.iter()).find(|step| step.id == id) {
-        let next = TrailPosition { lists: step.action.blocks(), ..*position };
+        let next = TrailPosition { lists: step.lists(), ..*position };
         if continues(TrailPart::Action(step), position.file, &next) {
             return true;
         }
@@ -101,7 +101,7 @@ fn follow<'p>(
         && id_of(repeated) == id
     {
         parts.extend([(TrailPart::Single, file), (TrailPart::Action(step), file)]);
-        let next = TrailPosition { lists: step.action.blocks(), skill, file };
+        let next = TrailPosition { lists: step.lists(), skill, file };
         if follow(program, &next, below, parts) {
             return true;
         }

@@ -6,6 +6,7 @@ pub mod html;
 pub mod human;
 pub mod json;
 pub mod markdown;
+pub mod mermaid;
 pub mod redaction;
 pub mod sarif;
 pub mod truncation;

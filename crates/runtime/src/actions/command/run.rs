@@ -14,6 +14,7 @@ use crate::actions::command::config::{CommandAction, CommandLine};
 use crate::actions::command::result::{metadata, values};
 use crate::actions::failure::{failed, failed_flow};
 use crate::effects::commands::CommandRequest;
+use crate::effects::output::NoOutputObserver;
 use crate::effects::permissions::of_program;
 use crate::effects::process::{ProcessEnd, ProcessRequest, ProcessResult};
 use crate::program::action::Action;
@@ -21,6 +22,7 @@ use crate::program::custom::COMMAND;
 use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
 use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::output_piece::TurnOutput;
 use crate::program::turn::Turn;
 use bcc_lang::script::step_options::RetryCause;
 use bcc_lang::template::text::Text;
@@ -161,7 +163,8 @@ impl CommandAction {
             }
         };
         let is_sensitive = self.outputs.iter().any(|(ours, _)| turn.is_sensitive(ours));
-        let mut metadata = metadata(result, is_sensitive);
+        let (mut metadata, texts) = metadata(result, is_sensitive, turn.masker);
+        turn.work().texts.extend(texts);
         metadata.insert("simulated".into(), true.into());
         let outcome = match &failure {
             Some(failure) => failed(turn, reason, failure, metadata),
@@ -187,6 +190,9 @@ impl CommandAction {
         let mut variables: BTreeMap<String, String> = host.permissions.variables.common.clone();
         variables.extend(rendered.environment);
         let directory = host.permissions.directory.as_path();
+        // What is stored nowhere is not shown either.
+        let is_sensitive = self.outputs.iter().any(|(ours, _)| turn.is_sensitive(ours));
+        let live = TurnOutput(turn);
         let process = ProcessRequest {
             command: &rendered.line,
             directory,
@@ -194,6 +200,7 @@ impl CommandAction {
             input: rendered.input.as_bytes(),
             variables: &variables,
             timeout,
+            observer: if is_sensitive { &NoOutputObserver } else { &live },
         };
         let request = CommandRequest { action, folder: &rendered.folder, simulated: self.simulated.as_ref(), process };
         let started = turn.services.clock.elapsed_ms();
@@ -226,13 +233,21 @@ impl CommandAction {
                 (ExitReason::TimedOut, Some(msg!("the command of `{action}` took longer than {time} and was stopped")))
             }
         };
+        if result.left_processes > 0 {
+            let message = msg!(
+                "the command of `{action}` left processes running, which were ended: {count}",
+                count = result.left_processes
+            );
+            let help = "start programs that shall go on running with a service manager, such as `systemd-run --user`";
+            turn.warn("processes-left", message, Some(help.into()));
+        }
         if let Some(failure) = &failure
             && let Some(flow) = retry(turn, progress, &result, failure)?
         {
             return Ok(flow);
         }
-        let is_sensitive = self.outputs.iter().any(|(ours, _)| turn.is_sensitive(ours));
-        let mut metadata = metadata(&result, is_sensitive);
+        let (mut metadata, texts) = metadata(&result, is_sensitive, turn.masker);
+        turn.work().texts.extend(texts);
         metadata.insert("duration_ms".into(), ms.into());
         metadata.insert("attempts".into(), (progress.failed_attempts + 1).into());
         let outcome = match &failure {

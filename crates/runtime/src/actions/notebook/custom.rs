@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::calling::failure_of;
-use crate::effects::process::{ProcessEnd, ProcessOutput, ProcessRequest, run};
+use crate::effects::output::{NoOutputObserver, ProcessOutput};
+use crate::effects::process::{ProcessEnd, ProcessRequest, run};
 use crate::program::custom::{COMMAND, CustomBody, CustomKind, DEFAULT_TIMEOUT};
 use crate::program::flow::{ActionError, Call, EffectAnnouncement, Flow};
 use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
@@ -271,6 +272,7 @@ async fn run_command(
         input: input.as_bytes(),
         variables,
         timeout,
+        observer: &NoOutputObserver,
     })
     .await;
     let command_name = msg!("the command {} `{}`", part.word(), kind.name);
@@ -283,9 +285,10 @@ async fn run_command(
             return;
         }
     };
-    if tracing::enabled!(tracing::Level::DEBUG) && !result.stderr.bytes.is_empty() {
-        let start = result.stderr.bytes.len().saturating_sub(MAX_LOGGED_BYTES);
-        let stderr = String::from_utf8_lossy(result.stderr.bytes.get(start..).unwrap_or_default());
+    if tracing::enabled!(tracing::Level::DEBUG) && !result.stderr.is_empty() {
+        let end = if result.stderr.dropped == 0 { &result.stderr.bytes } else { &result.stderr.tail };
+        let start = end.len().saturating_sub(MAX_LOGGED_BYTES);
+        let stderr = String::from_utf8_lossy(end.get(start..).unwrap_or_default());
         tracing::debug!(kind = kind.name, part = part.word(), %stderr, "the standard error of a command");
     }
     if let (Part::Main, ProcessEnd::Code(code)) = (part, result.ended) {
@@ -330,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_a_command_prints_is_an_object_or_a_text() {
-        let printed = |text: &str, dropped| ProcessOutput { bytes: text.as_bytes().to_vec(), dropped };
+        let printed = |text: &str, dropped| ProcessOutput { bytes: text.as_bytes().to_vec(), dropped, tail: vec![] };
         let table = [
             (printed("{\"a\": [1]}\n", 0), json!({ "a": [1] })),
             (printed("one\ntwo\n\n", 0), json!({ "stdout": "one\ntwo" })),

@@ -1,14 +1,15 @@
 //! Tests that a program cannot affect the process that runs it beyond its documented result.
 
 use super::*;
+use crate::effects::output::{MAX_KEPT_HALF, NoOutputObserver};
 
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-fn shell(text: &str) -> Vec<String> {
+pub(crate) fn shell(text: &str) -> Vec<String> {
     ["/bin/sh", "-c", text].map(str::to_owned).to_vec()
 }
 
-async fn run_in(
+pub(crate) async fn run_in(
     directory: &Path,
     command: &[String],
     input: &[u8],
@@ -23,6 +24,7 @@ async fn run_in(
         input,
         variables: &variables,
         timeout: limit,
+        observer: &NoOutputObserver,
     })
     .await
 }
@@ -32,7 +34,7 @@ async fn ran(text: &str, input: &[u8], limit: Duration) -> ProcessResult {
     run_in(directory.path(), &shell(text), input, limit).await.unwrap()
 }
 
-fn text(printed: &ProcessOutput) -> &str {
+pub(crate) fn text(printed: &ProcessOutput) -> &str {
     std::str::from_utf8(&printed.bytes).unwrap()
 }
 
@@ -63,9 +65,13 @@ async fn a_program_runs_in_its_directory_with_only_the_given_variables() {
 
 #[tokio::test]
 async fn long_output_is_cut_and_counted() {
-    let ran = ran("head -c 3000000 /dev/zero; head -c 2000000 /dev/zero >&2", b"", LONG).await;
-    assert_eq!((ran.stdout.bytes.len(), ran.stdout.dropped), (MAX_OUTPUT_BYTES, 3_000_000 - 1_048_576));
-    assert_eq!((ran.stderr.bytes.len(), ran.stderr.dropped), (MAX_OUTPUT_BYTES, 2_000_000 - 1_048_576));
+    let ran = ran("echo first; head -c 20000000 /dev/zero; echo last; head -c 9000000 /dev/zero >&2", b"", LONG).await;
+    assert_eq!(
+        (ran.stdout.bytes.len(), ran.stdout.tail.len(), ran.stdout.len()),
+        (MAX_KEPT_HALF, MAX_KEPT_HALF, 20_000_011)
+    );
+    assert!(ran.stdout.bytes.starts_with(b"first\n") && ran.stdout.tail.ends_with(b"last\n"));
+    assert_eq!(ran.stderr.dropped, 9_000_000 - 2 * MAX_KEPT_HALF as u64);
 }
 
 #[tokio::test]
@@ -117,7 +123,7 @@ async fn dropping_the_future_kills_the_program_and_its_children() {
 }
 
 /// Returns when the process has ended or is a zombie.
-async fn wait_until_gone(id: i32) {
+pub(crate) async fn wait_until_gone(id: i32) {
     let is_running = || {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")

@@ -16,6 +16,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 
+use crate::effects::descendants::OwnChild;
 use crate::notebook::kernel::directory::KernelDirectory;
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::message::Identity;
@@ -38,6 +39,7 @@ pub(crate) struct Ports {
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) child: Child,
+    _own: Option<OwnChild>,
     pub(crate) ports: Ports,
     group: Option<Pid>,
     stderr: Arc<Mutex<Vec<u8>>>,
@@ -76,7 +78,16 @@ impl Process {
         let stderr = Arc::default();
         let stderr_reader = child.stderr.take().map(|pipe| tokio::spawn(read_stderr(pipe, Arc::clone(&stderr))));
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Ok(Self { child, ports: Ports { shell, iopub, control }, group, stderr, stderr_reader, _directory: directory })
+        let own = OwnChild::new(group);
+        Ok(Self {
+            child,
+            _own: own,
+            ports: Ports { shell, iopub, control },
+            group,
+            stderr,
+            stderr_reader,
+            _directory: directory,
+        })
     }
 
     /// The last line of the standard error, for errors at the start.

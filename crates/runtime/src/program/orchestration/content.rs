@@ -166,7 +166,7 @@ fn is_harmless(program: &Program, skill: &Skill) -> bool {
     while let Some((skill, steps)) = pending.pop() {
         for step in steps {
             let jumps = step.action.branches().iter().any(|branch| branch.goto.is_some());
-            if !step.action.is_free_of_effects() || jumps || !stays(&step.routes) {
+            if !step.action.is_free_of_effects() || jumps || !stays(&step.routes) || !step.compensate.is_empty() {
                 return false;
             }
             pending.extend(step.action.blocks().into_iter().map(|steps| (skill, steps.as_slice())));

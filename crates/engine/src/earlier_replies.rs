@@ -1,0 +1,138 @@
+//! The replies of models in an earlier session, for a session that repeats it from a step (docs/retry.md): a call with the same
+//! prompt gets the same reply, without asking the model.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::error::EngineError;
+use crate::export::events_of;
+use crate::pin::sha256;
+use crate::taken_back::TakenBackEvents;
+use bcc_lang::value::mask::MASK;
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::message::ChatMessage;
+use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
+use bcc_llm::model::reply::ModelReply;
+use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_runtime::program::models::ModelProviders;
+use bcc_store::contract::Store;
+
+/// The name of the model in events of calls that got an earlier reply.
+const RECORDED: &str = "recorded";
+
+/// The replies by the digest of their prompt, in their order.
+type Replies = HashMap<String, VecDeque<String>>;
+
+/// The same models, with the replies that they gave in the session `of` after the event `seq`. If that session is not stored any more,
+/// there are none.
+pub(crate) async fn with_earlier_replies(
+    store: &dyn Store,
+    of: &str,
+    seq: Option<u64>,
+    models: Arc<dyn ModelProviders>,
+) -> Result<Arc<dyn ModelProviders>, EngineError> {
+    let replies = earlier_replies(store, of, seq.unwrap_or_default()).await?;
+    if replies.is_empty() {
+        return Ok(models);
+    }
+    Ok(Arc::new(RecordedModels { models, replies: Arc::new(Mutex::new(replies)) }))
+}
+
+/// The number of replies that can be used again.
+pub(crate) async fn count_earlier_replies(store: &dyn Store, of: &str, seq: u64) -> Result<usize, EngineError> {
+    Ok(earlier_replies(store, of, seq).await?.values().map(VecDeque::len).sum())
+}
+
+async fn earlier_replies(store: &dyn Store, of: &str, seq: u64) -> Result<Replies, EngineError> {
+    let taken_back = TakenBackEvents::of(events_of(store, of, "taken_back").await?);
+    // The prompt and the reply are in the outcome of the turn, or else in the event of the call.
+    let mut events = events_of(store, of, "outcome").await?;
+    events.extend(events_of(store, of, "model_call").await?);
+    let number = |event: &Value| event.get("seq").and_then(Value::as_u64).unwrap_or_default();
+    events.sort_by_key(number);
+    let mut replies = Replies::new();
+    for event in taken_back.others(events).iter().filter(|event| number(event) > seq) {
+        let part = |name: &str| event.get("debug_info").and_then(|info| info.get(name));
+        let (Some(prompt), Some(reply)) = (part("llm_prompt"), part("llm_response").and_then(Value::as_str)) else {
+            continue;
+        };
+        // Instead of a sensitive value, the journal has a mask.
+        if reply.contains(MASK) {
+            continue;
+        }
+        let messages: Result<Vec<ChatMessage>, _> = serde_json::from_value(prompt.clone());
+        if let Some(digest) = messages.ok().and_then(|messages| digest(&messages)) {
+            replies.entry(digest).or_default().push_back(reply.to_owned());
+        }
+    }
+    Ok(replies)
+}
+
+fn digest(messages: &[ChatMessage]) -> Option<String> {
+    serde_json::to_vec(messages).ok().map(|bytes| sha256(&bytes))
+}
+
+struct RecordedModels {
+    models: Arc<dyn ModelProviders>,
+    replies: Arc<Mutex<Replies>>,
+}
+
+impl RecordedModels {
+    fn recorded(&self, provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
+        Arc::new(RecordedProvider { provider, replies: Arc::clone(&self.replies) })
+    }
+}
+
+impl ModelProviders for RecordedModels {
+    fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        self.models.provider(name).map(|provider| self.recorded(provider))
+    }
+
+    fn monitor(&self, action_id: &str) -> Option<Arc<dyn Provider>> {
+        self.models.monitor(action_id).map(|provider| self.recorded(provider))
+    }
+}
+
+struct RecordedProvider {
+    provider: Arc<dyn Provider>,
+    replies: Arc<Mutex<Replies>>,
+}
+
+#[async_trait]
+impl Provider for RecordedProvider {
+    fn name(&self) -> &str {
+        self.provider.name()
+    }
+
+    fn answers(&self, purpose: Purpose, action_id: &str) -> bool {
+        self.provider.answers(purpose, action_id)
+    }
+
+    fn reply_policy(&self) -> ReplyPolicy {
+        self.provider.reply_policy()
+    }
+
+    fn reply_policy_for(&self, task: &Task) -> ReplyPolicy {
+        self.provider.reply_policy_for(task)
+    }
+
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
+        let recorded = digest(&request.messages).and_then(|digest| {
+            let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+            replies.get_mut(&digest).and_then(VecDeque::pop_front)
+        });
+        let Some(text) = recorded else { return self.provider.complete(request, live).await };
+        if !text.is_empty() {
+            live.text(&text);
+        }
+        Ok(ModelReply {
+            text,
+            model: RECORDED.to_owned(),
+            answered_by: Some(RECORDED.to_owned()),
+            ..ModelReply::default()
+        })
+    }
+}

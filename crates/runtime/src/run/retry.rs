@@ -1,0 +1,252 @@
+//! Copies the state of an ended session before one of its actions, as the first commit of another session, which repeats it from
+//! there (docs/retry.md). The copy contains the journal up to that point.
+
+use std::collections::BTreeMap;
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use bcc_lang::value::scopes::Scope;
+
+use crate::program::program::{Program, ProgramStep};
+use crate::run::error::RunError;
+use crate::run::frames::{FrameTarget, Frames, component, id_of, parent, redacted_key};
+use crate::run::head::{Head, SessionStatus};
+use crate::run::session::MASKED_VALUES;
+use crate::run::take_back::{restored_frames, restored_variables};
+use bcc_store::contract::Store;
+use bcc_store::rows::{
+    CellRow, Commit, CounterRow, EarlierState, FrameRow, JournalRow, MessageRow, SessionRow, VariableRow,
+};
+
+/// The number of rows that are read at a time.
+const PAGE: usize = 64;
+
+/// What the copy is for.
+pub struct CopyTarget<'t> {
+    /// The id of the new session.
+    pub id: &'t str,
+    /// The time of the copy.
+    pub at: &'t str,
+    /// The program of the new session, if its script was edited.
+    pub edited: Option<&'t Program>,
+}
+
+/// The state of a session as the first commit left it that contains the event `seq`; `None` if the store does not keep it.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn state_at(store: &dyn Store, row: &SessionRow, seq: u64) -> Result<Option<EarlierState>, RunError> {
+    // The last revision is the end of the session, not a state before an action.
+    let (mut low, mut high) = (1, row.revision);
+    let mut found = None;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let Some(state) = store.earlier_state(&row.id, middle).await? else { return Ok(None) };
+        if state.last_seq >= seq {
+            found = Some(state);
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(found)
+}
+
+/// The first commit of a new session with this earlier state of `row`. Nothing is awaited there, and analyses and plans that had not
+/// finished are dropped.
+///
+/// # Errors
+/// The store cannot be read; or the edited script has no place for the state.
+pub async fn copy_of(
+    store: &dyn Store,
+    row: &SessionRow,
+    earlier: EarlierState,
+    target: &CopyTarget<'_>,
+) -> Result<Commit, RunError> {
+    let unreadable = |what: Message| RunError::Unreadable { id: row.id.clone(), what };
+    let now: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(msg!("head: {error}")))?;
+    let mut head: Head = serde_json::from_str(&earlier.head).map_err(|error| unreadable(msg!("head: {error}")))?;
+    head.monitors.clear();
+    head.planning = None;
+    head.hidden = now.hidden;
+    let changes = &earlier.changes;
+    let mut frames = restored_frames(store.frames(&row.id).await?, changes);
+    let current = store.variables(&row.id).await?;
+    // What was masked later stays masked.
+    let masked = current.iter().filter(|row| row.scope == MASKED_VALUES).cloned().collect::<Vec<_>>();
+    let mut variables = restored_variables(current, changes);
+    variables.retain(|row| row.scope != MASKED_VALUES);
+    variables.extend(masked);
+    if let Some(program) = target.edited {
+        frames = moved_frames(frames, program).map_err(RunError::Variable)?;
+        add_declared(&mut variables, program, target.at).map_err(unreadable)?;
+    }
+    let mut counters: BTreeMap<String, u64> =
+        store.counters(&row.id).await?.into_iter().map(|row| (row.name, row.count)).collect();
+    counters.retain(|name, _| !changes.counters_removed.contains(name));
+    counters.extend(changes.counters_put.iter().map(|row| (row.name.clone(), row.count)));
+    let mut requests = store.requests(&row.id).await?;
+    requests.retain(|request| {
+        !changes.requests_removed.contains(&request.id) && !changes.requests_put.iter().any(|put| put.id == request.id)
+    });
+    requests.extend(changes.requests_put.iter().cloned());
+    Ok(Commit {
+        status: SessionStatus::Running.name().to_owned(),
+        updated_at: target.at.to_owned(),
+        location: earlier.location.clone(),
+        answers: earlier.answers,
+        messages: messages(store, &row.id, changes, head.messages).await?,
+        head: serde_json::to_string(&head).map_err(|error| unreadable(error.to_message()))?,
+        frames_put: frames,
+        variables_put: variables,
+        counters_put: counters.into_iter().map(|(name, count)| CounterRow { name, count }).collect(),
+        journal: journal(store, &row.id, earlier.last_seq, target.id).await?,
+        cells_put: cells(store, &row.id, changes).await?,
+        requests_put: requests,
+        ..Commit::default()
+    })
+}
+
+/// The events up to `last`, as those of the session `copy`.
+async fn journal(store: &dyn Store, id: &str, last: u64, copy: &str) -> Result<Vec<JournalRow>, RunError> {
+    let name = |id: &str| format!("\"session_id\":{}", serde_json::Value::from(id));
+    let (old, new) = (name(id), name(copy));
+    let mut copied = Vec::new();
+    let mut after = 0;
+    loop {
+        let rows = store.journal(id, after, PAGE).await?;
+        let Some(newest) = rows.last() else { return Ok(copied) };
+        after = newest.seq;
+        // Texts cannot contain the name of a field, because quotes in them are escaped.
+        let kept = rows.into_iter().take_while(|row| row.seq <= last);
+        copied.extend(kept.map(|row| JournalRow { body: row.body.replacen(&old, &new, 1), ..row }));
+        if after >= last {
+            return Ok(copied);
+        }
+    }
+}
+
+async fn messages(store: &dyn Store, id: &str, changes: &Commit, count: u64) -> Result<Vec<MessageRow>, RunError> {
+    let unchanged = changes.messages_kept.unwrap_or(u64::MAX);
+    let mut messages: Vec<MessageRow> = Vec::new();
+    let mut after = 0;
+    loop {
+        let rows = store.messages(id, after, PAGE).await?;
+        let Some(last) = rows.last() else { break };
+        after = last.number;
+        messages.extend(rows.into_iter().filter(|row| row.number <= unchanged));
+    }
+    messages.extend(changes.messages.iter().cloned());
+    messages.retain(|message| message.number <= count);
+    Ok(messages)
+}
+
+async fn cells(store: &dyn Store, id: &str, changes: &Commit) -> Result<Vec<CellRow>, RunError> {
+    let unchanged = changes.cells_kept.unwrap_or(u64::MAX);
+    let mut cells: BTreeMap<u64, CellRow> = BTreeMap::new();
+    let mut after = 0;
+    loop {
+        let rows = store.cells(id, after, PAGE).await?;
+        let Some(last) = rows.last() else { break };
+        after = last.number;
+        cells.extend(rows.into_iter().filter(|row| row.number <= unchanged).map(|row| (row.number, row)));
+    }
+    cells.extend(changes.cells_put.iter().map(|row| (row.number, row.clone())));
+    Ok(cells.into_values().collect())
+}
+
+/// The frames with the positions that their parts have in an edited script.
+///
+/// # Errors
+/// A message that names the part that is missing.
+fn moved_frames(rows: Vec<FrameRow>, program: &Program) -> Result<Vec<FrameRow>, Message> {
+    let mut frames = Frames::from_rows(&rows)?;
+    let mut moves: Vec<(String, usize)> = Vec::new();
+    for row in &rows {
+        let Some(frame) = frames.get(&row.key) else { continue };
+        let id = id_of(component(&row.key));
+        let above = parent(&row.key);
+        let index = match frame.at {
+            FrameTarget::Phase => program.phases.iter().position(|phase| phase.id == id),
+            FrameTarget::Topic if frame.plans.is_some() => {
+                return Err(msg!("a plan has changed the topic `{id}`, so its script cannot be replaced"));
+            }
+            FrameTarget::Topic => {
+                let phase = program.phases.iter().find(|phase| phase.id == id_of(component(above)));
+                phase.and_then(|phase| phase.topics.iter().position(|topic| topic.id == id))
+            }
+            // The actions that undo something are those of the script that did it.
+            FrameTarget::Action if frames.get(above).is_some_and(|above| above.at == FrameTarget::Compensation) => {
+                continue;
+            }
+            FrameTarget::Action => match steps_of(&frames, program, above) {
+                Some(steps) => steps.iter().position(|step| step.id == id),
+                // The only action of an insertion.
+                None => Some(0),
+            },
+            FrameTarget::Session
+            | FrameTarget::Block(_)
+            | FrameTarget::Skill(_)
+            | FrameTarget::Single(_)
+            | FrameTarget::Finally
+            | FrameTarget::Compensation => continue,
+        };
+        let place = redacted_key(&row.key);
+        moves.push((above.to_owned(), index.ok_or_else(|| msg!("the edited script has no `{place}`"))?));
+    }
+    for (key, index) in moves {
+        if let Some(frame) = frames.change(&key) {
+            frame.next = index;
+        }
+    }
+    let (changed, _) = frames.take_changes().map_err(|error| error.to_message())?;
+    let mut rows: BTreeMap<String, FrameRow> = rows.into_iter().map(|row| (row.key.clone(), row)).collect();
+    rows.extend(changed.into_iter().map(|row| (row.key.clone(), row)));
+    Ok(rows.into_values().collect())
+}
+
+/// The list of actions that the frame `key` runs; `None` if it is a single inserted action, or not in the program.
+fn steps_of<'p>(frames: &Frames, program: &'p Program, key: &str) -> Option<&'p [ProgramStep]> {
+    let above = parent(key);
+    let topic = |key: &str| {
+        let phase = program.phases.iter().find(|phase| phase.id == id_of(component(parent(key))))?;
+        phase.topics.iter().find(|topic| topic.id == id_of(component(key)))
+    };
+    match &frames.get(key)?.at {
+        FrameTarget::Topic => Some(&topic(key)?.steps),
+        FrameTarget::Finally => Some(&topic(above)?.finally),
+        FrameTarget::Skill(id) => Some(&program.skills.get(id)?.steps),
+        FrameTarget::Block(block) => {
+            let id = id_of(component(above));
+            let step = steps_of(frames, program, parent(above))?.iter().find(|step| step.id == id)?;
+            step.action.steps(block).map(|steps| steps.as_slice())
+        }
+        FrameTarget::Session
+        | FrameTarget::Phase
+        | FrameTarget::Single(_)
+        | FrameTarget::Compensation
+        | FrameTarget::Action => None,
+    }
+}
+
+/// Adds the variables of the session that only the edited script declares.
+fn add_declared(variables: &mut Vec<VariableRow>, program: &Program, at: &str) -> Result<(), Message> {
+    let scope = Scope::Session.name();
+    let known: Vec<String> = variables.iter().filter(|row| row.scope == scope).map(|row| row.name.clone()).collect();
+    let new =
+        program.declarations.values().filter(|declared| !declared.value.is_null() && !known.contains(&declared.name));
+    for declared in new {
+        variables.push(VariableRow {
+            scope: scope.to_owned(),
+            path: String::new(),
+            name: declared.name.clone(),
+            value: serde_json::to_string(&declared.value).map_err(|error| error.to_message())?,
+            source: "declare".to_owned(),
+            round: None,
+            at: at.to_owned(),
+            sensitive: declared.sensitive,
+        });
+    }
+    Ok(())
+}

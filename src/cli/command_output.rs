@@ -1,0 +1,125 @@
+//! The output of commands: at a terminal while they run, and `sessions output`, which prints what is stored of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bcc_lang::message::language::Language;
+use bcc_lang::message::msg;
+use clap::Args;
+
+use crate::cli::exit::Exit;
+use crate::cli::print::{print, save};
+use crate::cli::report;
+use crate::cli::sessions::StoreArgs;
+use bcc_engine::command_output::{StoredOutput, command_output};
+use bcc_engine::error::EngineError;
+use bcc_runtime::effects::output::OutputStream;
+use bcc_runtime::notebook::export::ansi;
+use bcc_runtime::program::event::Event;
+use bcc_runtime::program::location::EventLocation;
+use bcc_runtime::program::output_piece::OutputPiece;
+use bcc_store::contract::Store;
+
+/// Turns the output of running commands into lines.
+#[derive(Debug, Default)]
+pub struct CommandOutputView {
+    /// The actions of the effects that are open.
+    running: BTreeMap<String, String>,
+}
+
+impl CommandOutputView {
+    pub fn committed(&mut self, event: &Event, place: &EventLocation) {
+        match event {
+            Event::EffectStarted { effect_id, .. } => {
+                let action = place.action_id.clone().unwrap_or_default();
+                self.running.insert(effect_id.clone(), action);
+            }
+            Event::EffectFinished { effect_id, .. } => _ = self.running.remove(effect_id),
+            _ => {}
+        }
+    }
+
+    /// The lines of a piece of output. While several commands run, each line names its action.
+    pub fn lines(&self, output: &OutputPiece<'_>, language: Language) -> Vec<String> {
+        let action = self.running.get(output.effect_id).filter(|_| self.running.len() > 1);
+        let prefix = action.map_or_else(|| "  ".to_owned(), |action| format!("  {action}│ "));
+        let count = output.left_out.to_string();
+        let left_out =
+            (output.left_out > 0).then(|| language.format("… {count} bytes are not shown here", &[("count", &count)]));
+        let text = ansi::plain(output.text);
+        left_out.into_iter().chain(text.lines().map(str::to_owned)).map(|line| format!("{prefix}{line}")).collect()
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct OutputOfCommandArgs {
+    /// Session id, or its beginning if that is unique
+    pub id: String,
+    /// Id of the action [default: the last command of the session]
+    pub action: Option<String>,
+    /// Print the standard error instead of the standard output
+    #[arg(long)]
+    pub stderr: bool,
+    /// Write to this file instead of standard output, with exactly the stored text
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// Prints what is stored of the output of a command, or writes it to `file`.
+pub async fn print_command_output(
+    store: &dyn Store,
+    id: &str,
+    action: Option<&str>,
+    stream: OutputStream,
+    file: Option<&Path>,
+) -> Result<Exit, EngineError> {
+    let StoredOutput { text, bytes, is_complete, .. } = command_output(store, id, action, stream).await?;
+    match file {
+        Some(file) => save(file, text.as_bytes())?,
+        None => print(text.strip_suffix('\n').unwrap_or(&text))?,
+    }
+    if !is_complete {
+        let stored = text.len();
+        report::note(&msg!(
+            "the command printed {bytes} bytes; {stored} bytes of text are stored: its beginning and its end"
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_name_their_action_only_while_several_commands_run() {
+        let mut view = CommandOutputView::default();
+        let place = |action: &str| EventLocation { action_id: Some(action.into()), ..EventLocation::default() };
+        let started =
+            |id: &str| Event::EffectStarted { effect_id: id.into(), kind: "command".into(), summary: "s".into() };
+        let ended =
+            |id: &str| Event::EffectFinished { effect_id: id.into(), kind: "command".into(), summary: "s".into() };
+        let lines = |view: &CommandOutputView, text: &str, left_out: u64| {
+            let (location, at) = (EventLocation::default(), "");
+            let piece = OutputPiece {
+                at,
+                session_id: "",
+                r#type: "effect_output",
+                effect_id: "e1",
+                stream: "stdout",
+                text,
+                left_out,
+                location: &location,
+            };
+            view.lines(&piece, Language::English)
+        };
+        view.committed(&started("e1"), &place("build"));
+        assert_eq!(lines(&view, "10%\r100%\n\u{1b}[31mred\u{1b}[0m\n", 0), ["  100%", "  red"]);
+        view.committed(&started("e2"), &place("test"));
+        assert_eq!(lines(&view, "a\n", 7), ["  build│ … 7 bytes are not shown here", "  build│ a"]);
+        view.committed(&ended("e2"), &place("test"));
+        assert_eq!(lines(&view, "b", 0), ["  b"]);
+    }
+}

@@ -1,0 +1,402 @@
+//! Progress at a terminal: the steps of a workflow with their states and times. Those that run have a line with a spinner at the end
+//! of the output, which disappears while a person types or a message is written.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::tz::TimeZone;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::cli::async_runtime::start_thread;
+use crate::cli::language::{filled, translated};
+use crate::cli::terminal::color;
+use bcc_engine::clock::{in_zone, now};
+use bcc_lang::source::render::visible::visible_line;
+use bcc_runtime::program::event::Event;
+use bcc_runtime::program::location::EventLocation;
+use bcc_runtime::program::outcome::ExitReason;
+
+/// The types of actions that are shown as steps. The others speak for themselves, or take no time.
+const STEP_KINDS: [&str; 6] = ["approval", "command", "parallel", "read_file", "wait", "write_file"];
+
+/// The maximum number of steps with a line of their own while they run.
+const MAX_LINES: usize = 8;
+
+/// The widths of terminals that lines are made for, and the columns that the text of a line does not use.
+const MIN_COLUMNS: usize = 20;
+const MAX_COLUMNS: usize = 120;
+const RESERVED_COLUMNS: usize = 3;
+
+const TICK: Duration = Duration::from_millis(100);
+const DRAWS_PER_SECOND: u8 = 20;
+
+/// The progress of the session of this process. There is one terminal.
+static PROGRESS: OnceLock<Progress> = OnceLock::new();
+
+struct Progress {
+    /// None for a terminal that cannot move its cursor.
+    lines: Option<MultiProgress>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The steps that run, in the order of their starts.
+    running: Vec<RunningStep>,
+    bars: Vec<ProgressBar>,
+    is_shown: bool,
+    is_ticking: bool,
+    /// The settings of the terminal while keys are not echoed.
+    echoing: Option<Termios>,
+}
+
+#[derive(Clone, Debug)]
+struct RunningStep {
+    path: String,
+    name: String,
+    started: Instant,
+    /// Until when it waits, if it waits for a time.
+    until: Option<String>,
+}
+
+/// How a line of a step looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepStyle {
+    Done,
+    Failed,
+    Waiting,
+}
+
+pub type StepLine = (StepStyle, String);
+
+/// Hides what runs when it is dropped.
+pub struct ProgressEnd;
+
+impl Drop for ProgressEnd {
+    fn drop(&mut self) {
+        set_shown(false);
+    }
+}
+
+/// From now on, steps are shown. Standard output must be a terminal.
+pub fn start() {
+    PROGRESS.get_or_init(|| {
+        let can_move = std::env::var("TERM").is_ok_and(|term| !term.is_empty() && term != "dumb");
+        let lines = can_move.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
+        Progress { lines, state: Arc::default() }
+    });
+}
+
+/// Writes to the terminal, with the lines of running steps out of the way.
+pub fn suspended<T>(write: impl FnOnce() -> T) -> T {
+    match PROGRESS.get().and_then(|progress| progress.lines.as_ref()) {
+        Some(lines) => lines.suspend(write),
+        None => write(),
+    }
+}
+
+/// Shows or hides the lines of running steps.
+pub fn set_shown(is_shown: bool) {
+    let Some(Progress { lines: Some(lines), state }) = PROGRESS.get() else { return };
+    let mut state = lock(state);
+    if state.is_shown == is_shown {
+        return;
+    }
+    state.is_shown = is_shown;
+    if is_shown {
+        lines.set_draw_target(ProgressDrawTarget::stdout_with_hz(DRAWS_PER_SECOND));
+        state.draw(lines);
+    } else {
+        let _ = lines.clear();
+        lines.set_draw_target(ProgressDrawTarget::hidden());
+        state.echo();
+    }
+}
+
+/// Takes an event into account. Returns the line to print for it, if any.
+pub fn committed(event: &Event, place: &EventLocation) -> Option<StepLine> {
+    let progress = PROGRESS.get()?;
+    let mut state = lock(&progress.state);
+    let line = state.committed(event, place, Instant::now());
+    let Some(lines) = &progress.lines else { return line };
+    if state.is_shown {
+        state.draw(lines);
+    }
+    if !state.running.is_empty() && !state.is_ticking {
+        let (shared, lines) = (Arc::clone(&progress.state), lines.clone());
+        // Without a further thread, the lines change only with events.
+        state.is_ticking = start_thread("progress", move || tick(&shared, &lines)).is_ok();
+    }
+    line
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn tick(state: &Mutex<State>, lines: &MultiProgress) {
+    loop {
+        std::thread::sleep(TICK);
+        let mut state = lock(state);
+        if state.running.is_empty() {
+            state.is_ticking = false;
+            return;
+        }
+        if state.is_shown {
+            state.draw(lines);
+        }
+    }
+}
+
+impl State {
+    fn committed(&mut self, event: &Event, place: &EventLocation, now: Instant) -> Option<StepLine> {
+        let name = || visible_line(place.action_id.as_deref().unwrap_or_default());
+        match event {
+            Event::ActionStarted { name: kind } if STEP_KINDS.contains(&kind.as_str()) => {
+                self.begin(place, name(), now);
+                None
+            }
+            // An action type of the project, or a command of a session that was resumed.
+            Event::EffectStarted { kind, .. } if kind == "command" => {
+                self.begin(place, name(), now);
+                None
+            }
+            Event::RequestOpened { kind: "time", due_at, .. } => {
+                self.begin(place, name(), now);
+                if let Some(step) = self.step(place) {
+                    step.until = due_at.as_deref().map(local_time);
+                }
+                None
+            }
+            Event::RequestOpened { kind: "approval", .. } => {
+                // It goes on running when somebody has decided.
+                Some((StepStyle::Waiting, format!("… {}  {}", name(), translated("waits for a decision"))))
+            }
+            Event::Outcome { action_type, outcome, .. } if outcome.completed => {
+                let step = self.end(place);
+                if step.is_none() && !STEP_KINDS.contains(action_type) {
+                    return None;
+                }
+                let time = step.map(|step| format!("  {}", shown_time(now.duration_since(step.started))));
+                let time = time.unwrap_or_default();
+                Some(match outcome.exit_reason {
+                    Some(ExitReason::ExitCriteriaMet) | None if outcome.success => {
+                        (StepStyle::Done, format!("✓ {}{time}", name()))
+                    }
+                    Some(ExitReason::Approved) => {
+                        (StepStyle::Done, format!("✓ {}  {}{time}", name(), ExitReason::Approved.name()))
+                    }
+                    reason => {
+                        let reason = reason.map(|reason| format!("  {}", reason.name())).unwrap_or_default();
+                        (StepStyle::Failed, format!("✗ {}{reason}{time}", name()))
+                    }
+                })
+            }
+            Event::SessionCompleted { .. }
+            | Event::SessionFailed { .. }
+            | Event::SessionStopped { .. }
+            | Event::SessionCancelled { .. }
+            | Event::TakenBack { .. } => {
+                self.running.clear();
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn step(&mut self, place: &EventLocation) -> Option<&mut RunningStep> {
+        self.running.iter_mut().find(|step| step.path == place.path)
+    }
+
+    fn begin(&mut self, place: &EventLocation, name: String, now: Instant) {
+        if self.step(place).is_none() {
+            self.running.push(RunningStep { path: place.path.clone(), name, started: now, until: None });
+        }
+    }
+
+    /// Ends a step, and those inside it that were left.
+    fn end(&mut self, place: &EventLocation) -> Option<RunningStep> {
+        let inside = format!("{}/", place.path);
+        self.running.retain(|step| !step.path.starts_with(&inside));
+        let index = self.running.iter().position(|step| step.path == place.path)?;
+        Some(self.running.remove(index))
+    }
+
+    /// The lines of the steps that run. A step inside another one is indented.
+    fn lines(&self, now: Instant) -> Vec<String> {
+        let line = |step: &RunningStep| {
+            let is_outer = |other: &&RunningStep| {
+                step.path.strip_prefix(other.path.as_str()).is_some_and(|rest| rest.starts_with('/'))
+            };
+            let indent = "  ".repeat(self.running.iter().filter(is_outer).count());
+            let time = shown_time(now.duration_since(step.started));
+            let until = match &step.until {
+                Some(until) => format!("  {}", filled("waits until {time}", &[("time", until)])),
+                None => String::new(),
+            };
+            format!("{indent}{}{until}  {time}", step.name)
+        };
+        let mut lines: Vec<String> = self.running.iter().take(MAX_LINES).map(line).collect();
+        let more = self.running.len() - lines.len();
+        if more > 0 {
+            lines.push(filled("and {count} more", &[("count", &more.to_string())]));
+        }
+        lines
+    }
+
+    /// Turns the echo of keys off. It would move the cursor away from the lines, which could not be erased then. The line editor
+    /// shows keys that were typed early.
+    fn silence(&mut self) {
+        if self.echoing.is_some() {
+            return;
+        }
+        let Ok(echoing) = tcgetattr(std::io::stdin()) else { return };
+        let mut silent = echoing.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        if tcsetattr(std::io::stdin(), OptionalActions::Now, &silent).is_ok() {
+            self.echoing = Some(echoing);
+        }
+    }
+
+    fn echo(&mut self) {
+        if let Some(echoing) = self.echoing.take() {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &echoing);
+        }
+    }
+
+    fn draw(&mut self, all: &MultiProgress) {
+        let lines = self.lines(Instant::now());
+        if lines.is_empty() {
+            self.echo()
+        } else {
+            self.silence()
+        }
+        while self.bars.len() > lines.len() {
+            if let Some(bar) = self.bars.pop() {
+                bar.finish_and_clear();
+                all.remove(&bar);
+            }
+        }
+        while self.bars.len() < lines.len() {
+            let bar = all.add(ProgressBar::new_spinner());
+            let template = if color() { "{spinner:.cyan} {msg}" } else { "{spinner} {msg}" };
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            self.bars.push(bar);
+        }
+        let columns = max_columns();
+        for (bar, line) in self.bars.iter().zip(lines) {
+            bar.set_message(shortened(&line, columns));
+            bar.tick();
+        }
+    }
+}
+
+/// A time of the store in the time zone of the machine: the hour, and the day if it is another one.
+fn local_time(stamp: &str) -> String {
+    let zone = TimeZone::system();
+    match in_zone(stamp, &zone) {
+        Some(time) if time.date() == now().to_zoned(zone).date() => time.strftime("%H:%M:%S").to_string(),
+        Some(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
+        None => visible_line(stamp),
+    }
+}
+
+/// `line` in at most so many columns.
+fn shortened(line: &str, columns: usize) -> String {
+    let mut shown = String::new();
+    for character in line.chars() {
+        if shown.width() + character.width().unwrap_or_default() + 1 > columns {
+            shown.push('…');
+            return shown;
+        }
+        shown.push(character);
+    }
+    shown
+}
+
+/// The maximum number of columns of the text of a step.
+fn max_columns() -> usize {
+    let size = tcgetwinsize(std::io::stdout());
+    usize::from(size.map_or(0, |size| size.ws_col)).clamp(MIN_COLUMNS, MAX_COLUMNS) - RESERVED_COLUMNS
+}
+
+/// A duration for people: `0.4s`, `12s`, `3m 05s`, `2h 10m`.
+fn shown_time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..10 => format!("{seconds}.{}s", time.subsec_millis() / 100),
+        10..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bcc_runtime::program::outcome::Outcome;
+
+    use super::*;
+
+    fn place(path: &str) -> EventLocation {
+        let action_id = path.rsplit('/').next().map(str::to_owned);
+        EventLocation { path: path.into(), action_id, ..EventLocation::default() }
+    }
+
+    fn started(kind: &str) -> Event {
+        Event::ActionStarted { name: kind.into() }
+    }
+
+    fn ended(reason: ExitReason, success: bool) -> Event {
+        let outcome = Outcome { success, ..Outcome::done(reason) };
+        Event::Outcome { action_type: "command", outcome: Box::new(outcome) }
+    }
+
+    #[test]
+    fn steps_that_run_are_listed_with_their_times_and_those_inside_others_are_indented() {
+        let (mut state, start) = (State::default(), Instant::now());
+        let after = |ms| start + Duration::from_millis(ms);
+        state.committed(&started("ai_ask"), &place("t/ask"), start);
+        state.committed(&started("parallel"), &place("t/deploy"), start);
+        for branch in ["a", "b"] {
+            state.committed(&started("command"), &place(&format!("t/deploy/={branch}/copy_{branch}")), after(1_000));
+        }
+        assert_eq!(state.lines(after(3_250)), ["deploy  3.2s", "  copy_a  2.2s", "  copy_b  2.2s"]);
+        let done =
+            state.committed(&ended(ExitReason::ExitCriteriaMet, true), &place("t/deploy/=a/copy_a"), after(4_000));
+        assert_eq!(done, Some((StepStyle::Done, "✓ copy_a  3.0s".into())));
+        let failed = state.committed(&ended(ExitReason::Failed, false), &place("t/deploy"), after(95_000));
+        assert_eq!(failed, Some((StepStyle::Failed, "✗ deploy  failed  1m 35s".into())));
+        assert!(state.lines(after(95_000)).is_empty(), "what was inside it has ended");
+        assert_eq!(
+            state.committed(&ended(ExitReason::Failed, false), &place("t/old"), start).unwrap().1,
+            "✗ old  failed"
+        );
+    }
+
+    #[test]
+    fn many_steps_are_counted() {
+        let (mut state, now) = (State::default(), Instant::now());
+        for number in 0..20 {
+            state.committed(&started("command"), &place(&format!("t/all/={number}/c{number}")), now);
+        }
+        let lines = state.lines(now);
+        assert_eq!((lines.len(), lines[MAX_LINES].as_str()), (MAX_LINES + 1, "and 12 more"));
+    }
+
+    #[test]
+    fn a_line_fits_into_the_terminal() {
+        assert_eq!(shortened("部署到服务器  1.0s", 8), "部署到…");
+        assert_eq!(shortened("abc", 4), "abc");
+        assert_eq!(shortened("abcd", 4), "abc…");
+    }
+
+    #[test]
+    fn times_are_short() {
+        let times = [400, 9_990, 12_000, 185_000, 7_800_000].map(|ms| shown_time(Duration::from_millis(ms)));
+        assert_eq!(times, ["0.4s", "9.9s", "12s", "3m 05s", "2h 10m"]);
+    }
+}

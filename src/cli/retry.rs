@@ -1,0 +1,114 @@
+//! `sessions retry`: begins a new session from an ended one, at one of its steps, and drives it.
+
+use std::path::{Path, PathBuf};
+
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use clap::Args;
+
+use crate::cli::exit::{Exit, SESSION_CODES};
+use crate::cli::front_end::FrontEnd;
+use crate::cli::language::translated;
+use crate::cli::print::{print, print_json};
+use crate::cli::report;
+use crate::cli::resume::{ResumeArgs, resume};
+use bcc_engine::engine::{Engine, store_path};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::find_session::find_session;
+use bcc_engine::project::{Project, given_directory};
+use bcc_engine::retry::{RetryPlan, RetryRequest};
+use bcc_lang::message::ToMessage;
+use bcc_lang::source::render::visible::visible_line;
+
+/// The maximum number of lines of each list of a preview.
+const MAX_LINES: usize = 100;
+
+#[derive(Debug, Args)]
+#[command(after_help = SESSION_CODES)]
+pub struct RetryArgs {
+    /// The step from which it runs again: an action, or a path as in `report` [default: the step that failed]
+    #[arg(long, value_name = "STEP")]
+    pub from: Option<String>,
+    /// Use this edited script; the steps before STEP must still be in it
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// Print what is kept and what runs, and change nothing
+    #[arg(long)]
+    pub preview: bool,
+    #[command(flatten)]
+    pub resume: ResumeArgs,
+}
+
+pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
+    let RetryArgs { from, script, preview, resume: resuming } = options;
+    let Some(given) = &resuming.id else {
+        return Err(EngineError::usage(msg!("specify the session that is repeated"))
+            .with_help("run `bcc-script sessions list` to list the sessions"));
+    };
+    let directory = resuming.project.as_deref();
+    let project = Project::of(Path::new("."), directory, resuming.trust, &environment)?;
+    let any_project = given_directory(directory, &environment)?.is_some();
+    let path = store_path(&project, &environment, resuming.store.store.as_deref());
+    if !path.exists() {
+        return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
+            .with_help("specify the store with `--store`"));
+    }
+    let engine = Engine::with_store(project, environment.clone(), resuming.store.store.as_deref())?;
+    let id = find_session(engine.store().as_ref(), given).await?;
+    let prepared = engine.prepare_retry(&RetryRequest { id: id.clone(), from, script, any_project }).await?;
+    report::warnings(&prepared.diagnostics);
+    if preview {
+        if resuming.output.json {
+            let plan = serde_json::to_value(&prepared.plan).map_err(|error| EngineError::failed(error.to_message()))?;
+            print_json(&plan)?;
+        } else {
+            show(&prepared.plan)?;
+        }
+        return Ok(Exit::Done);
+    }
+    let from = prepared.plan.from.clone();
+    let new = engine.create_retry(prepared).await?;
+    report::quiet(&msg!("session {new} repeats {id} from {from}"));
+    drop(engine);
+    resume(ResumeArgs { id: Some(new), ..resuming }, environment, front).await
+}
+
+fn show(plan: &RetryPlan) -> Result<(), EngineError> {
+    let count = plan.kept.len();
+    print(&translated(&msg!("kept: {count} steps")))?;
+    list(&plan.kept, |step| {
+        let status = translated(&step.status.label()).into_owned();
+        format!("{} ({}): {status}", step.path, step.action_type)
+    })?;
+    let from = visible_line(&plan.from);
+    print(&translated(&msg!("runs, from {from} on, as far as routes lead there:")))?;
+    list(&plan.runs, |step| {
+        let calls = match (step.earlier_model_calls, step.calls_model) {
+            (Some(count), true) => msg!(", {count} model calls in the earlier session"),
+            (None, true) => Message::word(", calls a model, has not run yet"),
+            (_, false) => Message::default(),
+        };
+        format!("{} ({}){}", step.action_id, step.action_type, translated(&calls))
+    })?;
+    let calls = plan.model_calls;
+    print(&translated(&msg!(
+        "model calls: {} in the earlier session from there on; {} recorded replies are used again while the prompts are the same",
+        calls.earlier,
+        calls.recorded
+    )))?;
+    if calls.not_run_yet > 0 {
+        print(&translated(&msg!("{} actions that call a model have not run yet", calls.not_run_yet)))?;
+    }
+    Ok(())
+}
+
+fn list<S>(steps: &[S], line: impl Fn(&S) -> String) -> Result<(), EngineError> {
+    for step in steps.iter().take(MAX_LINES) {
+        print(&format!("  {}", visible_line(&line(step))))?;
+    }
+    match steps.len().saturating_sub(MAX_LINES) {
+        0 => Ok(()),
+        more => print(&translated(&msg!("  … and {more} more"))),
+    }
+}
