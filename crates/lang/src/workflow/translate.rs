@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::source::span::Span;
 use crate::source::yaml::{YamlEntry, YamlNode};
 use crate::workflow::order::execution_order;
-use crate::workflow::routes::{StepReasons, goto, on_exit};
+use crate::workflow::route_tree::{StepReasons, goto, on_exit};
 use crate::workflow::state_file::{StateFile, StateStep};
 use crate::workflow::status::StepType;
 use crate::workflow::tree::{entry, mapping, sequence, text};
