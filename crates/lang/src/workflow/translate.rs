@@ -57,6 +57,8 @@ pub fn script_tree(state: &StateFile) -> Arc<YamlNode> {
 fn action(step: &StateStep) -> Arc<YamlNode> {
     match step.kind {
         StepType::Condition => condition(step),
+        // Without sub tasks, which is reported, something must stand for the step.
+        StepType::Parallel if step.sub_tasks.is_empty() => approval(step),
         StepType::Parallel => parallel(step),
         StepType::Action if step.node.get("skill").is_some() => {
             let reasons = StepReasons { success: "exit_criteria_met", failures: &[] };
