@@ -41,7 +41,7 @@ pub async fn take(session: &mut Session, keeper: &StateFileKeeper, event: FileEv
     session.decide(decision).await.map_err(|error| match error {
         DecisionError::Run(error) => error.into(),
         DecisionError::Refused { message, help, .. } => {
-            let error = EngineError::failed(keeper.refused_decision(&message));
+            let error = EngineError::failed(keeper.rejected_decision(&message));
             match help {
                 Some(help) => error.with_help(help),
                 None => error,

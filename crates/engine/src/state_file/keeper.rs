@@ -128,7 +128,7 @@ impl StateFileKeeper {
     }
 
     /// The error for a decision in the file that is not permitted.
-    pub fn refused_decision(&self, why: &Message) -> Message {
+    pub fn rejected_decision(&self, why: &Message) -> Message {
         msg!(
             "the decision in {path} was not accepted: {why}; the file is left as it is",
             path = self.path.display(),

@@ -11,7 +11,7 @@ use crate::workflow::status::StepStatus;
 
 /// What somebody changed in a state file, if it does not contradict what has run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OutsideChange {
+pub struct ForeignChange {
     /// A decision about the step that waits.
     pub decision: Option<FileDecision>,
     /// Whether what is still to do has changed, or a variable.
@@ -42,12 +42,12 @@ const NOT_A_PLAN: [&str; 6] = ["name", "description", "status", "started_at", "c
 ///
 /// # Errors
 /// The change contradicts what has run, or what runs now.
-pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result<OutsideChange, Message> {
+pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result<ForeignChange, Message> {
     let (ours, theirs) = (Outline::of(written), Outline::of(found));
     if ours.id != theirs.id {
         return Err(msg!("its `workflow_id` is now `{}`", theirs.id));
     }
-    let mut change = OutsideChange::default();
+    let mut change = ForeignChange::default();
     for (id, step) in &ours.steps {
         let Some(other) = theirs.steps.get(id) else {
             if step.status == Some(StepStatus::Pending) {
@@ -199,7 +199,7 @@ mod tests {
         WaitingSteps::from([("ok".to_owned(), "r7".to_owned())])
     }
 
-    fn edited(pointer: &str, value: Value) -> Result<OutsideChange, String> {
+    fn edited(pointer: &str, value: Value) -> Result<ForeignChange, String> {
         let mut found = file();
         let (parent, name) = pointer.rsplit_once('/').unwrap();
         match found.pointer_mut(parent).unwrap() {
@@ -212,8 +212,8 @@ mod tests {
 
     #[test]
     fn edits_are_told_apart() {
-        let nothing = OutsideChange::default();
-        let replanned = OutsideChange { is_replanned: true, ..OutsideChange::default() };
+        let nothing = ForeignChange::default();
+        let replanned = ForeignChange { is_replanned: true, ..ForeignChange::default() };
         let table = [
             ("/mine", json!(2), Ok(nothing.clone())),
             ("/steps/0/name", json!("first"), Ok(nothing)),
@@ -256,6 +256,6 @@ mod tests {
         assert_eq!(decision, expected);
         let failed = json!({ "id": "ok", "type": "approval", "status": "failed" });
         assert!(!edited("/steps/1", failed).unwrap().decision.unwrap().is_approved);
-        assert!(compare(&file(), &file(), &WaitingSteps::new()).unwrap() == OutsideChange::default());
+        assert!(compare(&file(), &file(), &WaitingSteps::new()).unwrap() == ForeignChange::default());
     }
 }

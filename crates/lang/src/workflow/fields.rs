@@ -1,12 +1,17 @@
 //! The fields of state files. Other fields belong to other programs: they are kept, and only one that looks misspelled is reported.
 
+use std::sync::Arc;
+
 use crate::message::msg;
 
 use crate::script::fields::{Fields, shortened};
+use crate::script::findings::Findings;
 use crate::script::legacy_fields::current_spelling;
 use crate::script::lines::renamed;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::{is_typing_error, near_miss};
+use crate::source::span::Spanned;
+use crate::source::text::SourceFile;
 
 /// The fields of the file.
 pub const FILE_FIELDS: [&str; 6] = ["workflow_id", "type", "status", "current_step", "variables", "steps"];
@@ -68,4 +73,17 @@ pub(crate) fn report_near_misses(fields: &Fields<'_>, known: &[&str]) {
         let diagnostic = diagnostic.with_help(msg!("did you mean `{near}`?"));
         fields.findings().report(diagnostic.with_fix(msg!("rename to `{near}`"), edits));
     }
+}
+
+/// Reports an id that is none of `known`.
+pub(crate) fn report_unknown(
+    file: &Arc<SourceFile>,
+    findings: &Findings,
+    (field, written): (&'static str, &Spanned<String>),
+    known: &[&str],
+) {
+    let message = msg!("`{field}` names `{}`, but there is no such step", shortened(&written.value));
+    let near = findings.may_suggest().then(|| near_miss(&written.value, known.iter().copied())).flatten();
+    let diagnostic = Diagnostic::error("unknown-target", message, file, written.span);
+    findings.report(diagnostic.with_suggestion_or(near, || msg!("write the `id` of a step")));
 }

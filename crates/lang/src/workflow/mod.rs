@@ -7,7 +7,7 @@ pub mod fields;
 pub mod order;
 pub mod progress;
 pub mod read;
-pub mod routes;
+pub mod route_tree;
 pub mod start;
 pub mod state_file;
 pub mod state_text;

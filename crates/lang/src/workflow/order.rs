@@ -8,7 +8,7 @@ use crate::message::msg;
 
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
-use crate::workflow::read::report_unknown;
+use crate::workflow::fields::report_unknown;
 use crate::workflow::state_file::{StateFile, StateStep};
 
 /// The positions of the steps in the order in which they run without `next`. Steps in a circle of dependencies, which is an error, are left out.

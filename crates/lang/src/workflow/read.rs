@@ -9,7 +9,6 @@ use crate::script::fields::{Fields, is_null, shortened};
 use crate::script::findings::Findings;
 use crate::script::read::id;
 use crate::source::diagnostic::Diagnostic;
-use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, YamlNode};
@@ -272,17 +271,4 @@ fn check_ids(state: &StateFile, findings: &Findings, sound: &Cell<bool>) {
         let help = "ids are unique among all steps and sub tasks: rename one of them";
         findings.report(diagnostic.with_help(help).with_related("it is used here first", &state.file, earlier));
     }
-}
-
-/// Reports an id that is none of `known`.
-pub(crate) fn report_unknown(
-    file: &Arc<SourceFile>,
-    findings: &Findings,
-    (field, written): (&'static str, &Spanned<String>),
-    known: &[&str],
-) {
-    let message = msg!("`{field}` names `{}`, but there is no such step", shortened(&written.value));
-    let near = findings.may_suggest().then(|| near_miss(&written.value, known.iter().copied())).flatten();
-    let diagnostic = Diagnostic::error("unknown-target", message, file, written.span);
-    findings.report(diagnostic.with_suggestion_or(near, || msg!("write the `id` of a step")));
 }

@@ -224,7 +224,10 @@ fn id_of(node: &YamlNode) -> Option<String> {
 fn is_id(found: Option<&Value>, id: &str) -> bool {
     match found {
         Some(Value::String(text)) => text == id,
-        Some(other) => other.to_string() == id,
+        Some(other) => {
+            let written = other.to_string();
+            written == id
+        }
         None => false,
     }
 }

@@ -7,7 +7,7 @@ use crate::message::msg;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Spanned;
-use crate::workflow::read::report_unknown;
+use crate::workflow::fields::report_unknown;
 use crate::workflow::state_file::{END, OnStepFailure, StateFile, StateStep};
 use crate::workflow::status::StepType;
 

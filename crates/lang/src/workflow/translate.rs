@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::source::span::Span;
 use crate::source::yaml::{YamlEntry, YamlNode};
 use crate::workflow::order::execution_order;
-use crate::workflow::routes::{StepReasons, goto, on_exit};
+use crate::workflow::route_tree::{StepReasons, goto, on_exit};
 use crate::workflow::state_file::{StateFile, StateStep};
 use crate::workflow::status::StepType;
 use crate::workflow::tree::{entry, mapping, sequence, text};
@@ -57,6 +57,8 @@ pub fn script_tree(state: &StateFile) -> Arc<YamlNode> {
 fn action(step: &StateStep) -> Arc<YamlNode> {
     match step.kind {
         StepType::Condition => condition(step),
+        // Without sub tasks, which is reported, something must stand for the step.
+        StepType::Parallel if step.sub_tasks.is_empty() => approval(step),
         StepType::Parallel => parallel(step),
         StepType::Action if step.node.get("skill").is_some() => {
             let reasons = StepReasons { success: "exit_criteria_met", failures: &[] };
