@@ -92,7 +92,7 @@ fn measure(directory: &Path, count: usize, from: usize) -> (f64, f64) {
 }
 
 fn main() {
-    let count = std::env::var("BCC_BENCH_STEPS").ok().and_then(|count| count.parse().ok()).unwrap_or(50_000);
+    let count: usize = std::env::var("BCC_BENCH_STEPS").ok().and_then(|count| count.parse().ok()).unwrap_or(50_000);
     println!("a state file of {count} steps; the median of {MEASURED} steps and of {MEASURED} bare writes");
     for (name, from) in [("first", 0), ("middle", count / 2), ("last", count.saturating_sub(MEASURED + 5))] {
         let directory = tempfile::tempdir().expect("a temporary folder");
