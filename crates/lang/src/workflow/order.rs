@@ -79,6 +79,6 @@ fn check_list(state: &StateFile, steps: &[StateStep], findings: &Findings) {
         ),
     };
     let span = first.depends_on.first().map_or(first.id.span, |needed| needed.span);
-    let diagnostic = Diagnostic::error("circular-dependency", message, &state.file, span);
+    let diagnostic = Diagnostic::error("invalid-dependency", message, &state.file, span);
     findings.report(diagnostic.with_help("remove one of the ids from `depends_on`"));
 }
