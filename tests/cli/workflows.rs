@@ -10,6 +10,8 @@ use crate::process::{Finished, Home};
 const RUN: [&str; 3] = ["run", "w.json", "--trust"];
 const WATCH: [&str; 5] = ["run", "w.json", "--trust", "--json", "--wait"];
 
+type FileChange = fn(&mut Value);
+
 /// A project that allows commands, with this state file.
 fn project(file: &Value) -> Home {
     let home = Home::new();
@@ -213,7 +215,7 @@ fn an_edit_of_the_status_decides_at_rest_and_while_a_process_waits() {
 
 #[test]
 fn an_edit_that_contradicts_the_run_is_refused_and_the_file_stays() {
-    let table: [(&str, fn(&mut Value)); 4] = [
+    let table: [(&str, FileChange); 4] = [
         ("`a` is `completed`, but the file now says `pending`", |file| step(file, "a")["status"] = "pending".into()),
         ("the step `a` is missing now", |file| step(file, "a")["id"] = "b".into()),
         ("`current_step` is now `a`", |file| file["current_step"] = "a".into()),

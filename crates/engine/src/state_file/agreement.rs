@@ -27,7 +27,7 @@ const TURNS: [&str; 4] = ["session_started", "outcome", "request_answered", "eff
 /// How a state file and its session go together.
 pub(crate) enum Agreement {
     /// The session goes on. The text is the one to start from, and the file must be written if `is_behind`.
-    Agrees { text: StateText, is_behind: bool, waiting: WaitingSteps, decision: Option<FileDecision> },
+    Agrees { text: Box<StateText>, is_behind: bool, waiting: WaitingSteps, decision: Option<FileDecision> },
     /// The file was edited, so that another session must go on from it.
     Edited(Message),
 }
@@ -49,17 +49,19 @@ pub(crate) async fn agreement(
     let Replayed { text, earlier, waiting } = replay(store, id, pinned).await?;
     let written = text.text();
     if written == found.source.text() {
-        return Ok(Agreement::Agrees { text, is_behind: false, waiting, decision: None });
+        return Ok(Agreement::Agrees { text: Box::new(text), is_behind: false, waiting, decision: None });
     }
     if earlier.iter().any(|earlier| earlier == found.source.text()) {
-        return Ok(Agreement::Agrees { text, is_behind: true, waiting, decision: None });
+        return Ok(Agreement::Agrees { text: Box::new(text), is_behind: true, waiting, decision: None });
     }
     let written = parse(&Arc::new(SourceFile::new("", written))).root.map(|root| root.to_json());
     Ok(match compare(&written.unwrap_or_default(), &found.value, &waiting) {
         Ok(change) if change.is_replanned => {
             Agreement::Edited(Message::word("steps that have not run, or variables, were changed"))
         }
-        Ok(change) => Agreement::Agrees { text: found.text, is_behind: false, waiting, decision: change.decision },
+        Ok(change) => {
+            Agreement::Agrees { text: Box::new(found.text), is_behind: false, waiting, decision: change.decision }
+        }
         Err(why) => Agreement::Edited(why),
     })
 }

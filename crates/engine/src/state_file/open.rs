@@ -164,7 +164,7 @@ pub(crate) async fn keeper_of(
     match agreement(store.as_ref(), id, pinned, found).await? {
         Agreement::Agrees { text, is_behind, waiting, decision } => {
             let stamp = Some(stamp).filter(|_| !is_behind);
-            let keeper = StateFileKeeper::new(path, text, stamp, Arc::clone(observer));
+            let keeper = StateFileKeeper::new(path, *text, stamp, Arc::clone(observer));
             Ok(Some(keeper.with_decision(waiting, decision)))
         }
         Agreement::Edited(why) => {

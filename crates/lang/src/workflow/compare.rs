@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::message::message::Message;
 use crate::message::msg;
 use crate::workflow::fields::STEP_FIELDS;
-use crate::workflow::status::StepStatus;
+use crate::workflow::status::StateStatus;
 
 /// What somebody changed in a state file, if it does not contradict what has run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result
     let mut change = ForeignChange::default();
     for (id, step) in &ours.steps {
         let Some(other) = theirs.steps.get(id) else {
-            if step.status == Some(StepStatus::Pending) {
+            if step.status == Some(StateStatus::Pending) {
                 change.is_replanned = true;
                 continue;
             }
@@ -60,10 +60,10 @@ pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result
         if step.status == other.status {
             continue;
         }
-        let is_decided = matches!(other.status, Some(StepStatus::Completed | StepStatus::Failed));
+        let is_decided = matches!(other.status, Some(StateStatus::Completed | StateStatus::Failed));
         if let Some(request) = waiting.get(id).filter(|_| is_decided) {
             change.decision = Some(decision((id, request), other));
-        } else if step.status == Some(StepStatus::Pending) && other.status.is_some_and(StepStatus::is_done) {
+        } else if step.status == Some(StateStatus::Pending) && other.status.is_some_and(StateStatus::is_done) {
             change.is_replanned = true;
         } else {
             let (is, found) = (status_name(step.status), status_name(other.status));
@@ -71,7 +71,7 @@ pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result
         }
     }
     if let Some((id, step)) = theirs.steps.iter().find(|(id, step)| {
-        !ours.steps.contains_key(*id) && !matches!(step.status, Some(StepStatus::Pending | StepStatus::Skipped))
+        !ours.steps.contains_key(*id) && !matches!(step.status, Some(StateStatus::Pending | StateStatus::Skipped))
     }) {
         let status = status_name(step.status);
         return Err(msg!("the step `{id}` is new and has not run, but its status is `{status}`"));
@@ -121,7 +121,7 @@ struct Outline {
 
 struct StepOutline {
     /// `None` if there is no such status.
-    status: Option<StepStatus>,
+    status: Option<StateStatus>,
     /// The fields that decide what the step does.
     plan: Map<String, Value>,
     result: Map<String, Value>,
@@ -152,8 +152,8 @@ impl Outline {
         let is_plan = |(name, _): &(&String, &Value)| known.contains(name.as_str()) && *name != "sub_tasks";
         let plan = fields.iter().filter(is_plan).map(|(name, value)| (name.clone(), value.clone())).collect();
         let status = match fields.get("status") {
-            None | Some(Value::Null) => Some(StepStatus::Pending),
-            Some(status) => status.as_str().and_then(StepStatus::parse),
+            None | Some(Value::Null) => Some(StateStatus::Pending),
+            Some(status) => status.as_str().and_then(StateStatus::parse),
         };
         let result = fields.get("result").and_then(Value::as_object).cloned().unwrap_or_default();
         let id = match fields.get("id") {
@@ -171,14 +171,14 @@ fn decision((id, request): (&str, &str), step: &StepOutline) -> FileDecision {
     FileDecision {
         step: id.to_owned(),
         request: request.to_owned(),
-        is_approved: step.status == Some(StepStatus::Completed) && !is_rejected,
+        is_approved: step.status == Some(StateStatus::Completed) && !is_rejected,
         by: text("by").or_else(|| text("approved_by")),
         comment: text("comment"),
     }
 }
 
-fn status_name(status: Option<StepStatus>) -> &'static str {
-    status.map_or("?", StepStatus::name)
+fn status_name(status: Option<StateStatus>) -> &'static str {
+    status.map_or("?", StateStatus::name)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::workflow::compare::WaitingSteps;
 use crate::workflow::state_text::{StateText, StateTextError};
-use crate::workflow::status::StepStatus;
+use crate::workflow::status::StateStatus;
 
 /// The maximum length of an output of a program in `result`, in characters. The journal has more of it.
 const MAX_OUTPUT_CHARS: usize = 2_000;
@@ -93,7 +93,7 @@ impl EventWriter<'_> {
         Ok(())
     }
 
-    fn status(&mut self, status: StepStatus) -> Result<(), StateTextError> {
+    fn status(&mut self, status: StateStatus) -> Result<(), StateTextError> {
         self.set("status", &status.name().into())
     }
 
@@ -103,7 +103,7 @@ impl EventWriter<'_> {
     }
 
     fn started(&mut self, step: &str) -> Result<(), StateTextError> {
-        self.status(StepStatus::Running)?;
+        self.status(StateStatus::Running)?;
         self.set("started_at", &self.at.into())?;
         if self.text.get(self.action, "completed_at").is_some_and(|at| !at.is_null()) {
             self.set("completed_at", &Value::Null)?;
@@ -116,19 +116,20 @@ impl EventWriter<'_> {
     fn skipped(&mut self) -> Result<(), StateTextError> {
         let status = self.text.get(self.action, "status");
         let is_done =
-            status.as_ref().and_then(Value::as_str).and_then(StepStatus::parse).is_some_and(StepStatus::is_done);
-        if is_done { Ok(()) } else { self.status(StepStatus::Skipped) }
+            status.as_ref().and_then(Value::as_str).and_then(StateStatus::parse).is_some_and(StateStatus::is_done);
+        if is_done { Ok(()) } else { self.status(StateStatus::Skipped) }
     }
 
     /// A step that waited for an answer about an interruption runs again.
     fn resumed(&mut self) -> Result<(), StateTextError> {
-        self.status(StepStatus::Running)?;
+        self.status(StateStatus::Running)?;
         self.top_status("running")
     }
 
     fn waits(&mut self, kind: &str) -> Result<(), StateTextError> {
         let is_approval = self.text.get(self.action, "type").is_some_and(|written| written == "approval");
-        let status = if kind == "approval" && is_approval { StepStatus::WaitingApproval } else { StepStatus::Waiting };
+        let status =
+            if kind == "approval" && is_approval { StateStatus::WaitingApproval } else { StateStatus::Waiting };
         self.status(status)?;
         self.top_status(status.name())
     }
@@ -139,13 +140,13 @@ impl EventWriter<'_> {
         }
         let result = result(event);
         if event.pointer("/metadata/decision").is_some_and(|decision| decision == "push_back") {
-            self.status(StepStatus::Pending)?;
+            self.status(StateStatus::Pending)?;
             return self.set("result", &result);
         }
         const FAILURES: [&str; 5] = ["failed", "timed_out", "rejected", "branch_failed", "error"];
         let reason = event.get("exit_reason").and_then(Value::as_str).unwrap_or_default();
         let is_failure = FAILURES.contains(&reason);
-        self.status(if is_failure { StepStatus::Failed } else { StepStatus::Completed })?;
+        self.status(if is_failure { StateStatus::Failed } else { StateStatus::Completed })?;
         self.set("completed_at", &self.at.into())?;
         if result.as_object().is_some_and(|fields| !fields.is_empty()) { self.set("result", &result) } else { Ok(()) }
     }

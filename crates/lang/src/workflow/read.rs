@@ -16,7 +16,7 @@ use crate::workflow::circles::check_circles;
 use crate::workflow::fields::{FILE_FIELDS, STEP_FIELDS, report_near_misses};
 use crate::workflow::order::check_dependencies;
 use crate::workflow::state_file::{OnStepFailure, StateCase, StateFile, StateStep};
-use crate::workflow::status::{StepStatus, StepType, WORKFLOW_STATUSES};
+use crate::workflow::status::{StateStatus, StepType, WORKFLOW_STATUSES};
 use crate::workflow::targets::{check_targets, drop_unknown};
 
 /// Reads a state file. What could be read is returned, so that it can be checked further; `None` if its parts cannot be told apart: ids
@@ -111,9 +111,9 @@ fn step(
     }
     let name = present(&fields, "name").then(|| fields.text("name")).flatten().map(|words| words.text);
     let kind = step_type(&fields, level);
-    let names = StepStatus::ALL.map(StepStatus::name);
+    let names = StateStatus::ALL.map(StateStatus::name);
     let status = present(&fields, "status").then(|| fields.choice("status", &names)).flatten();
-    let status = status.and_then(StepStatus::parse).unwrap_or_default();
+    let status = status.and_then(StateStatus::parse).unwrap_or_default();
     let next = target(&fields, "next");
     let depends_on = if present(&fields, "depends_on") { fields.texts("depends_on") } else { vec![] };
     let depends_on = depends_on.into_iter().map(|words| Spanned { value: words.text, span: words.node.span }).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::workflow::order::execution_order;
 use crate::workflow::state_file::{END, StateFile, StateStep};
-use crate::workflow::status::{StepStatus, StepType};
+use crate::workflow::status::{StateStatus, StepType};
 
 /// What ran before the session of a state file began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub fn first_to_run(state: &StateFile) -> Option<usize> {
     for _ in 0..=state.steps.len() {
         let step = state.steps.get(position)?;
         if !step.status.is_done()
-            || step.kind == StepType::Condition && step.status != StepStatus::Skipped && !is_last(state, step)
+            || step.kind == StepType::Condition && step.status != StateStatus::Skipped && !is_last(state, step)
         {
             return Some(position);
         }
@@ -67,11 +67,11 @@ pub fn earlier_progress(state: &StateFile) -> EarlierProgress {
     for step in later.flat_map(|step| std::iter::once(step).chain(&step.sub_tasks)) {
         let is_start = earlier.start.as_deref() == Some(step.id.value.as_str());
         // Without its targets, a condition that is passed over would lead elsewhere.
-        let is_passed_over = step.kind != StepType::Condition || step.status == StepStatus::Skipped;
+        let is_passed_over = step.kind != StepType::Condition || step.status == StateStatus::Skipped;
         if step.status.is_done() && is_passed_over && !is_start {
             earlier.done.insert(step.id.value.clone());
         }
-        if step.status == StepStatus::Running && step.kind == StepType::Action && step.runs() {
+        if step.status == StateStatus::Running && step.kind == StepType::Action && step.runs() {
             earlier.interrupted.insert(step.id.value.clone());
         }
     }

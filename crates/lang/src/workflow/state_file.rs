@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::YamlNode;
-use crate::workflow::status::{StepStatus, StepType};
+use crate::workflow::status::{StateStatus, StepType};
 
 /// The target of `next` that completes the workflow.
 pub const END: &str = "end";
@@ -31,7 +31,7 @@ pub struct StateStep {
     pub id: Spanned<String>,
     pub name: Option<String>,
     pub kind: StepType,
-    pub status: StepStatus,
+    pub status: StateStatus,
     /// `next` or the targets of `cases` and `else`, without [`END`] and those that do not exist.
     pub next: Option<Spanned<String>>,
     pub cases: Vec<StateCase>,

@@ -13,7 +13,7 @@ use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{YamlEntry, YamlNode};
 use crate::workflow::edit::{Fragment, MappingPath, UneditableText};
-use crate::workflow::status::StepStatus;
+use crate::workflow::status::StateStatus;
 
 /// Where a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,8 +164,8 @@ impl StateText {
         let ids: Vec<String> = self.places.keys().cloned().collect();
         let mut is_changed = false;
         for id in ids {
-            if self.get(&id, "status").is_some_and(|status| status == StepStatus::Running.name()) {
-                is_changed |= self.set(&id, "status", &StepStatus::Pending.name().into()).unwrap_or(false);
+            if self.get(&id, "status").is_some_and(|status| status == StateStatus::Running.name()) {
+                is_changed |= self.set(&id, "status", &StateStatus::Pending.name().into()).unwrap_or(false);
             }
         }
         is_changed

@@ -2,7 +2,7 @@
 
 /// The status of a step or sub task, as the file says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StepStatus {
+pub enum StateStatus {
     #[default]
     Pending,
     Running,
@@ -15,7 +15,7 @@ pub enum StepStatus {
     Skipped,
 }
 
-impl StepStatus {
+impl StateStatus {
     pub const ALL: [Self; 7] = [
         Self::Pending,
         Self::Running,
