@@ -113,3 +113,18 @@ fn is_transcript(start: &str) -> bool {
 fn languages() -> impl Iterator<Item = Language> {
     [Language::English, Language::Chinese].into_iter()
 }
+
+/// Refuses a directory, and a link to a file: it may lead anywhere.
+pub fn check_target(path: &Path) -> Result<(), EngineError> {
+    let shown = path.display();
+    if path.is_dir() {
+        return Err(EngineError::usage(msg!("{shown} is a directory, but the report is a single file"))
+            .with_help("specify a file name, as in `--out report.md`"));
+    }
+    // Links to devices, such as `/dev/stdout`, are no files that could be replaced.
+    if path.is_symlink() && (path.is_file() || !path.exists()) {
+        return Err(EngineError::usage(msg!("{shown} is a link, and the file that it leads to would be replaced"))
+            .with_help("nothing was written; specify the file itself"));
+    }
+    Ok(())
+}

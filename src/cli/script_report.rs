@@ -4,10 +4,9 @@ use bcc_lang::message::msg;
 use bcc_lang::script::report::ReportFormat;
 
 use crate::cli::language::chosen;
-use crate::cli::output_form::{OutputForm, check_output};
+use crate::cli::output_form::{OutputForm, check_output, check_target};
 use crate::cli::print::save;
 use crate::cli::report;
-use crate::cli::session_report::check_target;
 use bcc_engine::error::EngineError;
 use bcc_engine::report::write::{report_text, write_script_report};
 use bcc_engine::state_file::keeper::StateFileKeeper;

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
-use crate::cli::output_form::{OutputForm, check_output};
+use crate::cli::output_form::{OutputForm, check_output, check_target};
 use crate::cli::print::{print, print_json_text, save};
 use crate::cli::sessions::{Access, StoreArgs, open_existing};
 use crate::cli::stored_session::{StoredSessionArgs, StoredSessions};
@@ -77,21 +77,6 @@ pub async fn session_report(options: ReportArgs, environment: Environment) -> Re
         None => print(text.trim_end_matches('\n'))?,
     }
     Ok(Exit::Done)
-}
-
-/// Refuses a directory, and a link to a file: it may lead anywhere.
-pub fn check_target(path: &Path) -> Result<(), EngineError> {
-    let shown = path.display();
-    if path.is_dir() {
-        return Err(EngineError::usage(msg!("{shown} is a directory, but the report is a single file"))
-            .with_help("specify a file name, as in `--out report.md`"));
-    }
-    // Links to devices, such as `/dev/stdout`, are no files that could be replaced.
-    if path.is_symlink() && (path.is_file() || !path.exists()) {
-        return Err(EngineError::usage(msg!("{shown} is a link, and the file that it leads to would be replaced"))
-            .with_help("nothing was written; specify the file itself"));
-    }
-    Ok(())
 }
 
 /// The store of the project of a state file, and the newest session that carries the file.

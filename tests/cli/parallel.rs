@@ -197,7 +197,7 @@ fn several_decisions_are_open_and_each_is_made_by_its_name() {
     // What is open is written again.
     let resumed = home.finish(
         ["sessions", "resume", "one", "--json", "--trust"],
-        &format!("{}\n", json!({ "user": "approve", "answer_id": opened[0] })),
+        format!("{}\n", json!({ "user": "approve", "answer_id": opened[0] })),
     );
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let again: Vec<Value> = resumed.events().into_iter().filter(|event| event["type"] == "waiting").collect();
