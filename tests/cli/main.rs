@@ -10,6 +10,7 @@ mod crash;
 mod custom_kinds;
 mod damaged_stores;
 mod demonstration;
+mod deployments;
 mod digits;
 mod doctor;
 mod earlier_release;
