@@ -135,6 +135,18 @@ pub async fn take(session: &mut Session, decision: ApprovalDecision) -> Result<b
     }
 }
 
+/// Says at a terminal which decision the next line makes, if it was asked for by a branch: others may have written since.
+pub fn report_next(session: &Session, front: FrontEnd) {
+    if front != FrontEnd::Terminal || session.awaited().is_some() {
+        return;
+    }
+    let decides = session.request().map(|request| request.id.clone());
+    let open = session.requests().into_iter().find(|(_, request)| Some(&request.id) == decides.as_ref());
+    let Some((place, request)) = open.filter(|(_, request)| request.kind != RequestKind::Time.name()) else { return };
+    let action = place.action_id.unwrap_or_default();
+    front.note(&msg!("your next line decides about `{action}`: {prompt}", prompt = request.prompt.clone()));
+}
+
 /// Says what the session waits for, and how it continues.
 pub fn report_request(session: &Session, front: FrontEnd, hint: &ResumeHint) {
     let is_time = |request: &RequestRow| request.kind == RequestKind::Time.name();

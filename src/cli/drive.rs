@@ -11,7 +11,7 @@ use crate::cli::front_end::FrontEnd;
 use crate::cli::input::{InputLine, RejectedInput};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::output;
-use crate::cli::progress::ProgressEnd;
+use crate::cli::progress::{self, ProgressEnd};
 use crate::cli::report;
 use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
@@ -119,6 +119,10 @@ pub async fn drive(
             decisions::report_request(&session, front, hint);
             return Ok(Exit::Waiting);
         }
+        if decisions::takes_input(&session) {
+            progress::set_shown(false);
+        }
+        decisions::report_next(&session, front);
         loop {
             // Results of monitors are stored while the session waits for the person. Immediate results, such as those of prepared
             // replies, are processed before the next answer, so that piped answers always give the same conversation.
