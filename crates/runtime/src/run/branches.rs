@@ -69,7 +69,7 @@ impl Session {
         loop {
             // What runs before the end of a session is finished in any case.
             let has_budget = self.head.ending.is_none();
-            let is_over = stop.is_some() || has_budget && self.resource_use().iter().any(|spent| spent.is_used_up());
+            let is_over = stop.is_some() || has_budget && self.is_budget_over(&top);
             if !is_over {
                 let mut draft = CommitDraft::default();
                 let is_joined = self.settle_branches(&top, &mut draft)?;

@@ -102,6 +102,14 @@ impl Session {
         true
     }
 
+    /// Whether a limit is reached, and no turn of the action `key` may begin: not if it belongs to what a trigger inserted, which finishes
+    /// once [`Session::budget_decides`] has reported that.
+    pub(crate) fn is_budget_over(&self, key: &str) -> bool {
+        let inserted = self.triggered(key);
+        let finishes = inserted.is_some() && self.head.overdrawn == inserted;
+        !finishes && self.resource_use().iter().any(ResourceUse::is_used_up)
+    }
+
     /// The key of the outermost frame around `key` that a trigger inserted.
     fn triggered(&self, key: &str) -> Option<String> {
         let by_trigger = |key: &&str| {
