@@ -26,6 +26,7 @@ use bcc_engine::store_access::notice;
 use bcc_runtime::program::event::Observer;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_store::contract::Store;
+use bcc_tools::project_tools::ConfiguredTools;
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSION_CODES)]
@@ -82,7 +83,9 @@ pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontE
     }
     let hint = hint_of(&project, &path, &environment);
     let budget = parse_budget(&options.budget)?;
-    let engine = Engine::with_store(project, environment.clone(), options.store.store.as_deref())?.with_budget(budget);
+    let engine = Engine::with_store(project, environment.clone(), options.store.store.as_deref())?
+        .with_budget(budget)
+        .with_tools(Arc::new(ConfiguredTools));
     if let Some(notice) = notice(&path) {
         report::quiet(&msg!("note: {note}", note = notice));
     }

@@ -1,6 +1,7 @@
 //! `sessions retry`: begins a new session from an ended one, at one of its steps, and drives it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -20,6 +21,7 @@ use bcc_engine::project::{Project, given_directory};
 use bcc_engine::retry::{RetryPlan, RetryRequest};
 use bcc_lang::message::ToMessage;
 use bcc_lang::source::render::visible::visible_line;
+use bcc_tools::project_tools::ConfiguredTools;
 
 /// The maximum number of lines of each list of a preview.
 const MAX_LINES: usize = 100;
@@ -54,7 +56,8 @@ pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd
         return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
             .with_help("specify the store with `--store`"));
     }
-    let engine = Engine::with_store(project, environment.clone(), resuming.store.store.as_deref())?;
+    let engine = Engine::with_store(project, environment.clone(), resuming.store.store.as_deref())?
+        .with_tools(Arc::new(ConfiguredTools));
     let id = find_session(engine.store().as_ref(), given).await?;
     let prepared = engine.prepare_retry(&RetryRequest { id: id.clone(), from, script, any_project }).await?;
     report::warnings(&prepared.diagnostics);

@@ -1,6 +1,7 @@
 //! `run`: starts a session of a script, or resumes one, and drives it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -25,6 +26,7 @@ use bcc_engine::store_access::notice;
 use bcc_llm::providers::replay::recording::ReplayMatching;
 use bcc_runtime::program::limits::Budget;
 use bcc_store::contract::Store;
+use bcc_tools::project_tools::ConfiguredTools;
 
 #[derive(Clone, Debug, Args)]
 #[command(after_help = SESSION_CODES)]
@@ -145,7 +147,9 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
     if request.session.is_none() || !path.exists() {
         loaded.check_permissions(&project, &environment)?;
     }
-    let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
+    let engine = Engine::with_store(project, environment.clone(), store)?
+        .with_budget(budget)
+        .with_tools(Arc::new(ConfiguredTools));
     if let Some(notice) = notice(&path) {
         report::quiet(&msg!("note: {note}", note = notice));
     }

@@ -14,6 +14,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{Project, given_directory};
 use bcc_runtime::program::event::Observer;
+use bcc_tools::project_tools::ConfiguredTools;
 
 /// The project and the store of the session, as for `sessions resume`.
 #[derive(Clone, Debug, Default, Args)]
@@ -54,7 +55,8 @@ impl StoredSessions {
                 .with_help("specify the store with `--store`"));
         }
         let hint = ResumeHint { trust: options.trust, ..hint_of(&project, &path, environment) };
-        let engine = Engine::with_store(project, environment.clone(), options.store.store.as_deref())?;
+        let engine = Engine::with_store(project, environment.clone(), options.store.store.as_deref())?
+            .with_tools(Arc::new(ConfiguredTools));
         Ok(Self { engine, hint, any_project })
     }
 

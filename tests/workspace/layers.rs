@@ -15,11 +15,12 @@ use crate::rust_source::{self, RustSource};
 const RE_EXPORTS: [&str; 2] = ["src/lib.rs", "crates/lang/src/message/mod.rs"];
 
 /// The crates in the order of docs/architecture.md. A crate uses only crates before it.
-const CRATES: [&str; 8] = ["macros", "lang", "llm", "store", "runtime", "check", "engine", "authoring"];
+const CRATES: [&str; 9] = ["macros", "lang", "llm", "store", "runtime", "check", "engine", "tools", "authoring"];
 
 /// The crates that may access the host, and the folders of other crates that may.
-const HOST_ACCESS_FOLDERS: [&str; 8] = [
+const HOST_ACCESS_FOLDERS: [&str; 9] = [
     "src/",
+    "crates/tools/",
     "crates/authoring/",
     "crates/engine/",
     "crates/store/",

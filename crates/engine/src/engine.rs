@@ -23,6 +23,7 @@ use crate::settings::{RunSettings, SessionPlace};
 use crate::state_file::keeper::{StateFileKeeper, observed};
 use crate::state_file::open::{StateFileAccess, keeper_of, new_keeper, stored_path};
 use crate::store_access::{check_store, is_named};
+use crate::tool_source::ToolSource;
 use crate::trust::own_sessions::{is_own, origin};
 use crate::variables::variable_values;
 use bcc_lang::source::compose::parse;
@@ -111,6 +112,7 @@ pub struct Engine {
     clock: Option<Arc<dyn Clock>>,
     budget: Budget,
     shared: Arc<SharedModels>,
+    tools: Option<Arc<dyn ToolSource>>,
     /// The program that was checked last. Its manifest contains the hashes of everything that it was made from.
     last_checked: Arc<Mutex<Option<Checked>>>,
 }
@@ -118,13 +120,27 @@ pub struct Engine {
 impl Engine {
     pub fn new(project: Project, environment: Environment, store: Arc<dyn Store>) -> Self {
         let (shared, last_checked) = Default::default();
-        Self { project, environment, store, clock: None, budget: Budget::default(), shared, last_checked }
+        Self { project, environment, store, clock: None, budget: Budget::default(), shared, tools: None, last_checked }
     }
 
     /// The same engine with this clock instead of the machine's, for sessions that are started without `--clock`.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }
+    }
+
+    /// The same engine with the tools of this source; without one, its sessions have no tools.
+    #[must_use]
+    pub fn with_tools(self, tools: Arc<dyn ToolSource>) -> Self {
+        Self { tools: Some(tools), ..self }
+    }
+
+    /// The services with the tools of the project.
+    pub(crate) fn with_own_tools(&self, host: HostServices) -> HostServices {
+        match &self.tools {
+            Some(source) => HostServices { tools: source.tools(&self.project, &self.environment), ..host },
+            None => host,
+        }
     }
 
     /// The same engine with the limits of `--budget`, for sessions that it starts or resumes. They replace the limits of the
@@ -179,7 +195,7 @@ impl Engine {
             }
         }
         self.project.refuse_changes()?;
-        let host = host_services(&self.project, &self.environment, &pinned);
+        let host = self.with_own_tools(host_services(&self.project, &self.environment, &pinned));
         check_permissions(&program, &host)?;
         let allowed: Vec<String> = host.permissions.allowed.iter().cloned().collect();
         let settings = RunSettings {
@@ -301,7 +317,7 @@ impl Engine {
         let place = settings.place(id, &project.directory, request.any_project)?;
         let is_own = place == SessionPlace::Here && is_own(&self.environment, id, &settings, &row.manifest);
         let origin = SessionOrigin { id, allowed: is_own.then_some(settings.allowed.as_slice()) };
-        let host = stored_host_services(project, &self.environment, &pinned, &origin);
+        let host = self.with_own_tools(stored_host_services(project, &self.environment, &pinned, &origin));
         check_permissions(&program, &host)?;
         // The request has priority over the settings that the session was started with.
         let model = request.model.as_deref();

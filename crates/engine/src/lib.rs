@@ -47,6 +47,7 @@ pub mod shell;
 pub mod state_file;
 pub mod store_access;
 pub mod taken_back;
+pub mod tool_source;
 pub mod trust;
 pub mod usage;
 pub mod variables;

@@ -141,7 +141,7 @@ impl Engine {
                 let loaded = LoadedProgram::of(self.project(), &run)?;
                 self.project().refuse_changes()?;
                 check_kept(&row, &before, &loaded.program, kept, step)?;
-                let host = host_services(self.project(), self.environment(), &loaded.pinned);
+                let host = self.with_own_tools(host_services(self.project(), self.environment(), &loaded.pinned));
                 check_permissions(&loaded.program, &host)?;
                 let commands = host.permissions.check(COMMAND).is_ok();
                 let allowed = host.permissions.allowed.iter().cloned().collect();

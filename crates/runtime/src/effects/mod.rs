@@ -10,3 +10,4 @@ pub mod output;
 pub(crate) mod pause;
 pub mod permissions;
 pub mod process;
+pub mod tools;

@@ -1,4 +1,4 @@
-//! The host services of a session: permissions, kernel, commands, files, behavior servers.
+//! The host services of a session: permissions, kernel, commands, files, behavior servers, tools.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
@@ -8,6 +8,7 @@ use crate::effects::behaviors::{BehaviorServer, ResponseStream, ServerError};
 use crate::effects::commands::{Commands, NoCommands};
 use crate::effects::files::{NoFiles, ProjectFiles};
 use crate::effects::permissions::Permissions;
+use crate::effects::tools::{NoTools, Tools};
 use crate::notebook::kernel::contract::{Kernel, NoKernel};
 
 /// The behavior servers that a session may call.
@@ -35,6 +36,7 @@ pub struct HostServices {
     pub commands: Arc<dyn Commands>,
     pub files: Arc<dyn ProjectFiles>,
     pub servers: Arc<dyn BehaviorServers>,
+    pub tools: Arc<dyn Tools>,
     /// Responses of these servers that are still being received.
     pub pending_responses: Arc<PendingResponses>,
 }
@@ -68,6 +70,7 @@ impl Default for HostServices {
             commands: Arc::new(NoCommands),
             files: Arc::new(NoFiles),
             servers: Arc::new(NoServers),
+            tools: Arc::new(NoTools),
             pending_responses: Arc::default(),
         }
     }
