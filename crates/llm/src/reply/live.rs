@@ -1,4 +1,5 @@
-//! Extracts the text of the top-level `content` field from a JSON reply while it is streamed (docs/replies.md).
+//! Extracts the text for the person from a JSON reply while it is streamed (docs/replies.md): the top-level field `content`, or
+//! `llm_reply.message` of structured actions.
 //!
 //! It is stricter than the strategies that parse the complete reply: if the text is ambiguous, it stops, and the content is shown
 //! when the reply is complete. The extracted text may not be part of the final reply (later text may be invalid, or a later
@@ -6,14 +7,35 @@
 
 use crate::reply::object_start::ObjectStart;
 use crate::reply::unescape::{Unescape, UnescapeStep};
+use serde_json::{Map, Value};
 
 const MAX_DEPTH: usize = 128;
 
 /// The maximum length of a buffered key or literal; longer ones are irrelevant.
 const MAX_WORD_BYTES: usize = 16;
 
-/// Extracts the `content` field of a reply that arrives in pieces. Only this field of the first top-level object is shown, and only
-/// if `safety_risk` with `detected: false` precedes it. It takes linear time.
+/// The field of a reply with the text for the person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MessageField {
+    /// `content`. It is shown only if `safety_risk` with `detected: false` precedes it.
+    #[default]
+    Content,
+    /// `llm_reply.message`. It is shown unless `safety_risk` with something else precedes it.
+    LlmReply,
+}
+
+impl MessageField {
+    /// The text in a complete reply.
+    pub fn text_in(self, reply: &Map<String, Value>) -> Option<&str> {
+        match self {
+            Self::Content => reply.get("content")?.as_str(),
+            Self::LlmReply => reply.get("llm_reply")?.get("message")?.as_str(),
+        }
+    }
+}
+
+/// Extracts the text for the person from a reply that arrives in pieces: that of the first such field of the first top-level object.
+/// It takes linear time.
 #[derive(Clone, Debug, Default)]
 pub struct LiveContent {
     state: State,
@@ -21,8 +43,11 @@ pub struct LiveContent {
     open: Vec<char>,
     word: String,
     field: Name,
+    message: MessageField,
     /// Whether the current value is `safety_risk.detected`.
     detected: bool,
+    /// Whether the current value is `llm_reply.message`.
+    is_message: bool,
     safety: Safety,
     /// Whether nothing is shown before an `EXIT` that means no.
     only_without_exit: bool,
@@ -64,6 +89,7 @@ enum Role {
 enum Name {
     SafetyRisk,
     Content,
+    LlmReply,
     Exit,
     #[default]
     Other,
@@ -80,6 +106,11 @@ enum Safety {
 impl LiveContent {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Shows `llm_reply.message`.
+    pub fn of_structured_actions() -> Self {
+        Self { message: MessageField::LlmReply, ..Self::default() }
     }
 
     /// Shows the content only if an `EXIT` that means no precedes it, because the words of other replies may not count.
@@ -146,6 +177,13 @@ impl LiveContent {
     }
 
     fn start_value(&mut self, c: char) -> State {
+        if self.is_message {
+            // Only the first message counts, and only if it is a string.
+            return match c {
+                '"' if self.safety != Safety::Risk => State::Text(Role::Content, Unescape::default()),
+                _ => State::Done,
+            };
+        }
         if self.open.len() == 1 && self.field == Name::Content {
             // Only the first `content` is shown, and only if it is a string and there is no risk.
             return match c {
@@ -200,12 +238,16 @@ impl LiveContent {
             1 => {
                 self.field = match self.word.as_str() {
                     "safety_risk" => Name::SafetyRisk,
-                    "content" => Name::Content,
+                    "content" if self.message == MessageField::Content => Name::Content,
+                    "llm_reply" if self.message == MessageField::LlmReply => Name::LlmReply,
                     "EXIT" => Name::Exit,
                     _ => Name::Other,
                 };
             }
-            2 => self.detected = self.field == Name::SafetyRisk && self.word == "detected",
+            2 => {
+                self.detected = self.field == Name::SafetyRisk && self.word == "detected";
+                self.is_message = self.field == Name::LlmReply && self.word == "message";
+            }
             _ => {}
         }
     }
@@ -246,7 +288,7 @@ impl LiveContent {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use serde_json::{Map, Value, json};
+    use serde_json::json;
 
     /// The text that is shown for `raw` when it arrives in pieces of `size` characters.
     fn shown(raw: &str, size: usize) -> String {
@@ -276,6 +318,29 @@ mod tests {
             let shown: String = raw.chars().map(|c| live.push(&c.to_string())).collect();
             assert_eq!(shown, expected, "{raw}");
             assert_eq!(LiveContent::new().push(raw).is_empty(), raw.contains("true}"), "{raw}");
+        }
+    }
+
+    #[test]
+    fn the_message_of_structured_actions_is_shown_and_nothing_else() {
+        let table = [
+            (r#"{"llm_reply":{"message":"a\nb"},"actions":[{"parameters":{"message":"no"}}]}"#, "a\nb"),
+            (r#"{"actions":[{"llm_reply":{"message":"no"}}],"llm_reply":{"tone":[1],"message":"a"}}"#, "a"),
+            (r#"{"message":"no","content":"no","llm_reply":{"x":{"message":"no"},"message":"a"}}"#, "a"),
+            (r#"{"safety_risk":{"detected":false},"llm_reply":{"message":"a"}}"#, "a"),
+            (r#"{"safety_risk":{"detected":true},"llm_reply":{"message":"a"}}"#, ""),
+            (r#"{"llm_reply":{"message":7},"actions":[]}"#, ""),
+            (r#"{"llm_reply":"a"}"#, ""),
+            (r#"{"llm_reply":{"message":"a"},"llm_reply":{"message":"b"}}"#, "a"),
+        ];
+        for (raw, expected) in table {
+            let mut live = LiveContent::of_structured_actions();
+            let shown: String = raw.chars().map(|c| live.push(&c.to_string())).collect();
+            assert_eq!(shown, expected, "{raw}");
+            let parsed: Map<String, Value> = serde_json::from_str(raw).unwrap_or_default();
+            if !expected.is_empty() && !raw.contains("\"b\"") {
+                assert_eq!(MessageField::LlmReply.text_in(&parsed), Some(expected), "{raw}");
+            }
         }
     }
 
