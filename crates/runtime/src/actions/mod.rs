@@ -18,6 +18,7 @@ pub mod parallel;
 pub mod project_kind;
 pub mod read_file;
 pub mod set;
+pub mod tools;
 pub mod use_skill;
 pub mod wait;
 pub mod write_file;

@@ -8,6 +8,7 @@ use crate::program::action::Action;
 use crate::program::custom::CustomKind;
 use crate::program::limits::{Budget, ForEach, Priority, Strategy};
 use crate::program::route_table::{RouteTable, Trigger};
+use crate::program::tool_rule::ToolRule;
 use crate::program::transcript::RecentTranscript;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::interrupted::OnInterrupted;
@@ -56,6 +57,8 @@ pub struct Program {
     pub kernel: KernelSettings,
     /// The report that is written when a session ends.
     pub report: Option<ReportFile>,
+    /// The tools that its actions may call; nothing by default.
+    pub tools: Vec<ToolRule>,
     /// Every skill that may be called or inserted, by id: those of the script, of its paths and of the project.
     pub skills: BTreeMap<String, Skill>,
     /// The actions of the script that a route or trigger inserts, by id, without their conditions, which do not apply to inserted
@@ -70,6 +73,11 @@ impl Program {
     /// An empty transcript with the limits of this script.
     pub fn recent_transcript(&self) -> RecentTranscript {
         RecentTranscript::new(self.history_messages, self.history_chars, self.history_economical)
+    }
+
+    /// The patterns of the tools that its actions may call.
+    pub fn tool_patterns(&self) -> Vec<String> {
+        self.tools.iter().map(|rule| rule.pattern.clone()).collect()
     }
 
     /// Whether a `goto` with this id ends the session: it is `end`, and no part is called like that.
