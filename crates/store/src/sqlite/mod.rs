@@ -13,6 +13,7 @@ pub(crate) mod error;
 pub(crate) mod image;
 pub(crate) mod in_use;
 pub(crate) mod lock;
+pub(crate) mod plans;
 pub(crate) mod presence;
 pub(crate) mod read;
 pub(crate) mod remove;
