@@ -44,7 +44,7 @@ use bcc_runtime::program::route_table::RouteTable;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 /// Kinds of the language that later releases will support.
-pub const LATER_KINDS: [&str; 1] = ["ai_act"];
+pub const LATER_KINDS: [&str; 0] = [];
 
 /// The maximum number of unknown names for which a similar one is searched; see [`Findings::may_advise`].
 const MAX_SUGGESTIONS: usize = 1_000;
