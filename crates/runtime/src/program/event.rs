@@ -137,6 +137,16 @@ pub enum Event {
         decided_by: &'static str,
         why: Message,
     },
+    /// A plan was created, changed or deleted (docs/plans.md).
+    PlanChanged {
+        plan_id: u64,
+        operation: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_id: Option<u64>,
+        /// What the task is now; without a task, the plan.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<&'static str>,
+    },
     BudgetReached {
         reason: &'static str,
         route: String,
@@ -378,6 +388,7 @@ impl Event {
             Self::NotebookAction { .. } => "notebook_action",
             Self::Cell(_) => "cell",
             Self::Behavior { .. } => "behavior",
+            Self::PlanChanged { .. } => "plan_changed",
             Self::BudgetReached { .. } => "budget_reached",
             Self::Warning { .. } => "warning",
             Self::Error { .. } => "error",

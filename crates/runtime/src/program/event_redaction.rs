@@ -92,6 +92,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         | Event::Message { .. }
         | Event::RouteTaken { .. }
         | Event::Triggered { .. }
+        | Event::PlanChanged { .. }
         | Event::BudgetReached { .. }
         | Event::TakenBack { .. }
         | Event::Waiting { .. }

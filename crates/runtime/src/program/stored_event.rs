@@ -49,6 +49,7 @@ impl Event {
             | Self::VariableSet { .. }
             | Self::MonitorFeedback { .. }
             | Self::Cell(_)
+            | Self::PlanChanged { .. }
             | Self::TakenBack { .. }
             | Self::RequestOpened { .. }
             | Self::RequestAnswered { .. }

@@ -143,7 +143,7 @@ impl LoopConfig {
                 round,
                 opening: false,
                 live: false,
-            message: MessageField::Content,
+                message: MessageField::Content,
                 repair: Some(request.repair),
                 reask: request.reask,
                 missing: vec![],

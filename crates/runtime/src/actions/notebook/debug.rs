@@ -136,7 +136,7 @@ async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, Act
         round: 1,
         opening: false,
         live: false,
-            message: MessageField::Content,
+        message: MessageField::Content,
         repair: None,
         reask: None,
         missing: vec![],
