@@ -1,3 +1,25 @@
-//! Plans: trees of tasks that belong to a user and outlive sessions (docs/plans.md). [`task`] has the data.
+//! Plans: trees of tasks that belong to a user and outlive sessions (docs/plans.md).
+//!
+//! [`task`] has the data, [`tree`] a plan in memory with its indexes, [`operation`] the operations as they are written, [`apply`]
+//! applies them, [`error`] says why one is rejected. [`access`] reads and edits the plans of a user in the store.
 
+pub mod access;
+pub mod apply;
+pub(crate) mod changes;
+pub(crate) mod create;
+pub mod error;
+pub mod execution;
+pub mod limits;
+pub(crate) mod lookup;
+pub mod operation;
+pub mod outline;
+pub mod parameters;
+pub(crate) mod placement;
+pub(crate) mod relocate;
+pub mod requirements;
+pub(crate) mod rows;
+pub mod show;
+pub(crate) mod siblings;
 pub mod task;
+pub mod tree;
+pub(crate) mod update;

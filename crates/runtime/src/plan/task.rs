@@ -10,7 +10,7 @@ pub type PlanId = u64;
 pub type TaskId = u64;
 
 /// Where a task, or a whole plan, is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
     #[default]

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::notebook::state::NotebookState;
+use crate::plan::access::PlanAccess;
 use crate::program::cell_reader::CellReader;
 use crate::program::decision::GivenDecision;
 use crate::program::evaluation::{EXPRESSION_FAILED, NULL_VALUE, null_condition};
@@ -80,6 +81,8 @@ pub struct TurnResources<'a> {
     pub entered: Option<&'a Outcome>,
     pub recent: &'a RecentTranscript,
     pub services: &'a Services,
+    /// The plans of the user.
+    pub plans: &'a PlanAccess,
     /// The reasons for which a table has a route that leads away from an unfinished action.
     pub reasons_with_route: &'a [ExitReason],
     /// Whether the action continues after something else ran since its last turn.
