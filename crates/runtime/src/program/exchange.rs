@@ -58,6 +58,8 @@ const MAX_COERCION_WARNINGS: usize = 20;
 /// A request of an action to a model.
 pub struct Ask<'a> {
     pub kind: &'static str,
+    /// The action in whose name the model is asked, if it is not the one of the turn: the one that runs a plan.
+    pub action: Option<&'a str>,
     /// The template, without its version.
     pub template: &'static str,
     pub version: u32,
@@ -379,7 +381,7 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>) -> Task {
     Task {
         purpose: Purpose::Action,
         kind: ask.kind.to_owned(),
-        action_id: turn.place.action_id.clone().unwrap_or_default(),
+        action_id: ask.action.or(turn.place.action_id.as_deref()).unwrap_or_default().to_owned(),
         path: turn.place.path.clone(),
         content: ask.said.to_owned(),
         wanted: ask

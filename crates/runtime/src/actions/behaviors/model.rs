@@ -132,6 +132,7 @@ impl LoopConfig {
             .exchange(Ask {
                 kind: name,
                 template: name,
+                action: None,
                 version,
                 shape,
                 content: &target,

@@ -103,6 +103,7 @@ impl ModelConfig {
         Ask {
             kind: self.kind,
             template: self.kind,
+            action: None,
             version: self.version,
             shape: &self.shape,
             content,

@@ -125,6 +125,7 @@ async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, Act
     let ask = Ask {
         kind: TEMPLATE,
         template: TEMPLATE,
+        action: None,
         version: VERSION,
         shape: &shape,
         content: &code,

@@ -18,9 +18,6 @@ use crate::plan::tree::PlanTree;
 use crate::program::flow::{ActionError, BranchBlock, BranchLimits, Flow};
 use crate::program::turn::Turn;
 
-/// The name of the block of an action that runs a task.
-pub(crate) const TASK_BLOCK: &str = "task";
-
 /// The maximum number of tasks of one wave: each has frames of its own.
 const MAX_WAVE: usize = 64;
 
@@ -158,7 +155,7 @@ impl Execution {
         self.started.extend(wave.tasks.iter().map(|(id, _)| *id));
         let branch = |(id, after): &(TaskId, Vec<TaskId>)| BranchBlock {
             id: branch_of(*id),
-            block: TASK_BLOCK.to_owned(),
+            block: branch_of(*id),
             after: after.iter().map(|id| branch_of(*id)).collect(),
         };
         let at_once = if self.at_once == 0 { DEFAULT_AT_ONCE } else { self.at_once };

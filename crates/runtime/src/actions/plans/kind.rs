@@ -11,7 +11,7 @@ use crate::actions::calling::{outputs, set_outputs};
 use crate::actions::failure::failed_flow;
 use crate::actions::plans::bound::bound_plan;
 use crate::actions::plans::edits::{OperationOutcome, run_plan_operation};
-use crate::actions::plans::execution::{Execution, ExecutionStep, TASK_BLOCK};
+use crate::actions::plans::execution::{Execution, ExecutionStep};
 use crate::actions::plans::generation::{Generation, GenerationStep, create_plan};
 use crate::actions::plans::prompts::{PLAN_PROMPTS, PlanPrompts};
 use crate::program::action::Action;
@@ -23,6 +23,7 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::ProgramSteps;
 use crate::program::prompt::PromptNames;
 use crate::program::turn::Turn;
+use crate::run::frames::TASK_BLOCK;
 use bcc_lang::script::fields::Fields;
 
 /// A kind that is one operation.
@@ -201,7 +202,7 @@ impl Action for PlanAction {
     }
 
     fn steps(&self, block: &str) -> Option<&ProgramSteps> {
-        self.task_steps.as_ref().filter(|_| block == TASK_BLOCK)
+        self.task_steps.as_ref().filter(|_| block.starts_with(TASK_BLOCK))
     }
 }
 

@@ -102,10 +102,13 @@ impl PlanPrompts {
             DECOMPOSE => &self.decompose,
             _ => &self.task,
         };
+        // Tasks run in branches, in the name of the action that runs the plan.
+        let owner = if name == TASK { owner_of(&turn.place.path) } else { None };
         let exchange = turn
             .exchange(Ask {
                 kind: name,
                 template: name,
+                action: owner.as_deref(),
                 version: VERSION,
                 shape,
                 content,
@@ -124,5 +127,29 @@ impl PlanPrompts {
             })
             .await?;
         Ok(exchange.reading.ok().filter(|_| exchange.held_back.is_none()))
+    }
+}
+
+/// The id of the action that runs the task with this path: that of `topic/plan_it#2/task_7/run` is `plan_it`.
+fn owner_of(path: &str) -> Option<String> {
+    let action = path.rsplit('/').nth(2)?;
+    Some(action.split('#').next().unwrap_or(action).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_of_a_branch_is_the_action_before_it() {
+        let table = [
+            ("p/topic/plan_it/task_7/run", Some("plan_it")),
+            ("p/topic#2/plan_it#3/task_7/run", Some("plan_it")),
+            ("p/topic/both/plan_it/task_7/run", Some("plan_it")),
+            ("plan_it/run", None),
+        ];
+        for (path, owner) in table {
+            assert_eq!(owner_of(path).as_deref(), owner, "{path}");
+        }
     }
 }

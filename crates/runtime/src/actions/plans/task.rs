@@ -18,9 +18,7 @@ use crate::program::flow::{ActionError, Flow};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
-
-/// The prefix of the ids of branches that run tasks.
-const BRANCH: &str = "task_";
+use crate::run::frames::TASK_BLOCK;
 
 /// The maximum number of results of other tasks in a prompt, and of characters of each.
 const MAX_INPUTS: usize = 50;
@@ -29,15 +27,14 @@ const MAX_INPUT_CHARS: usize = 8_000;
 /// The maximum number of characters of all of them.
 const MAX_INPUTS_CHARS: usize = 60_000;
 
-/// The id of the branch that runs a task.
+/// The id of the branch that runs a task, and the name of its block.
 pub(crate) fn branch_of(task: TaskId) -> String {
-    format!("{BRANCH}{task}")
+    format!("{TASK_BLOCK}{task}")
 }
 
-/// The task that the branch of this turn runs.
+/// The task that the branch of this turn runs: 7 for the path `topic/plan_it/task_7/run`.
 fn task_of(turn: &Turn<'_>) -> Option<TaskId> {
-    let branch = turn.place.path.rsplit('/').find_map(|part| part.strip_prefix('='))?;
-    branch.split('#').next()?.strip_prefix(BRANCH)?.parse().ok()
+    turn.place.path.rsplit('/').nth(1)?.strip_prefix(TASK_BLOCK)?.parse().ok()
 }
 
 /// Runs the task that its branch names.

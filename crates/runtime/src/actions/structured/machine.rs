@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use crate::actions::conversation::reading::{metadata, outcome};
 use crate::actions::conversation::substitute::UnusableReply;
 use crate::actions::plans::bound::{bound_plan, plan_outline};
-use crate::actions::plans::execution::TASK_BLOCK;
 use crate::actions::structured::config::ActConfig;
 use crate::actions::structured::frame::{ActFrame, ActPoint};
 use crate::actions::structured::instruction::{ReadInstructions, read_instructions};
@@ -21,6 +20,7 @@ use crate::program::flow::{ActionError, Flow, WaitReason};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::ProgramSteps;
 use crate::program::turn::Turn;
+use crate::run::frames::TASK_BLOCK;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::exact::ExactValues;
 use bcc_llm::reply::live::MessageField;
@@ -73,7 +73,7 @@ impl Action for ActConfig {
     }
 
     fn steps(&self, block: &str) -> Option<&ProgramSteps> {
-        (block == TASK_BLOCK).then_some(&self.task_steps)
+        block.starts_with(TASK_BLOCK).then_some(&self.task_steps)
     }
 }
 
