@@ -65,7 +65,7 @@ pub(crate) async fn create_plan(
     names.set_text("style", shown(&style));
     names.set_text("sections", shown(&sections.as_ref().map(sections_text)));
     names.set("max_tasks", json!(MAX_CHILDREN));
-    let Some(reply) = prompts.ask(turn, CREATE, &quote_after_label(&goal), names).await? else {
+    let Some(reply) = prompts.ask(turn, CREATE, &quote_after_label(&goal), None, names).await? else {
         return Ok(Err(RefusedOperation::failure("the model gave no plan that could be read")));
     };
     let drafts = TaskDrafts::read(reply.object.get("tasks"), MAX_CHILDREN);
@@ -217,7 +217,7 @@ impl Generation {
         names.set_text("plan_outline", &*quote(&outline));
         names.set("max_tasks", json!(limit));
         self.examined += 1;
-        let Some(reply) = prompts.ask(turn, DECOMPOSE, &quote_after_label(&content), names).await? else {
+        let Some(reply) = prompts.ask(turn, DECOMPOSE, &quote_after_label(&content), None, names).await? else {
             let about = next.task.map_or_else(|| self.plan.to_string(), |task| task.to_string());
             self.note(msg!("the model gave no tasks for {about} that could be read").to_string());
             let is_all = self.added == 0 && self.pending.is_empty();

@@ -2,6 +2,7 @@
 //! page.
 
 use async_trait::async_trait;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use serde::{Deserialize, Serialize};
@@ -217,13 +218,28 @@ impl PlanAction {
         };
         let mut values = ExactValues::new();
         for (_, path) in &self.outputs {
-            let pointer = format!("/{}", path.replace('.', "/"));
-            let value = if path == "result" { Some(&result) } else { result.pointer(&pointer) };
-            values.extend(value.map(|value| (path.clone(), ExactValue::from(value.clone()))));
+            match field_of(&result, path) {
+                Some(value) => _ = values.insert(path.clone(), ExactValue::from(value.clone())),
+                None => {
+                    let message = msg!("the result of `{name}` has no field `{path}`", name = self.name);
+                    let fields = result.as_object().into_iter().flatten().map(|(name, _)| name);
+                    let help = msg!("it has {}", Message::names(fields));
+                    turn.warn("no-such-result", message, Some(help));
+                }
+            }
         }
         let extracted_variables = set_outputs(turn, &self.outputs, &values)?;
         let mut metadata = Map::new();
         metadata.insert("result".into(), result);
         Ok(Flow::done(Outcome { extracted_variables, metadata, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
     }
+}
+
+/// A field of a result: `result` is the whole, `task.name` a field of a field. What is not there is searched in `task`.
+fn field_of<'r>(result: &'r Value, path: &str) -> Option<&'r Value> {
+    if path == "result" {
+        return Some(result);
+    }
+    let pointer = format!("/{}", path.replace('.', "/"));
+    result.pointer(&pointer).or_else(|| result.get("task")?.pointer(&pointer))
 }

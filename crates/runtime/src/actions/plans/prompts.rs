@@ -82,7 +82,8 @@ impl PlanPrompts {
         Arc::new(vec![step])
     }
 
-    /// Asks with one of the prompts. Returns `None` if the reply cannot be used.
+    /// Asks with one of the prompts. Returns `None` if the reply cannot be used. For a task, `task` is its name: it is asked about in the
+    /// name of the action that runs the plan, as `plan_it/Data`.
     ///
     /// # Errors
     /// The model cannot be reached, or the prompt cannot be rendered.
@@ -91,6 +92,7 @@ impl PlanPrompts {
         turn: &Turn<'_>,
         name: &'static str,
         content: &str,
+        task: Option<&str>,
         mut names: TemplateNames,
     ) -> Result<Option<Reply>, ActionError> {
         for empty in ["tone", "exit"] {
@@ -102,8 +104,7 @@ impl PlanPrompts {
             DECOMPOSE => &self.decompose,
             _ => &self.task,
         };
-        // Tasks run in branches, in the name of the action that runs the plan.
-        let owner = if name == TASK { owner_of(&turn.place.path) } else { None };
+        let owner = task.and_then(|task| Some(format!("{}/{task}", owner_of(&turn.place.path)?)));
         let exchange = turn
             .exchange(Ask {
                 kind: name,

@@ -160,7 +160,7 @@ impl PlanTaskAction {
         names.set("inputs", shown(&input.inputs));
         let PlanTask { name, instruction, .. } = &input.task;
         let content = format!("{name}\n{instruction}").trim().to_owned();
-        let Some(reply) = self.prompts.ask(turn, TASK, &quote_after_label(&content), names).await? else {
+        let Some(reply) = self.prompts.ask(turn, TASK, &quote_after_label(&content), Some(name), names).await? else {
             let why = Message::word("the model gave no reply that could be used");
             return self.failed(turn, place, &frame, why).await;
         };
