@@ -23,6 +23,8 @@ mod conformance;
 #[cfg(test)]
 mod conformance_cells;
 #[cfg(test)]
+mod conformance_plans;
+#[cfg(test)]
 mod conformance_requests;
 #[cfg(test)]
 mod conformance_restoring;

@@ -461,12 +461,14 @@ fn instant(at: &str) -> &str {
 mod tests {
     use crate::conformance::conformance;
     use crate::conformance_cells::cells_conformance;
+    use crate::conformance_plans::plans_conformance;
     use crate::conformance_requests::requests_conformance;
     use crate::conformance_restoring::restoring_conformance;
     use crate::memory::MemoryStore;
 
     conformance!(((), MemoryStore::default()));
     cells_conformance!(((), MemoryStore::default()));
+    plans_conformance!(((), MemoryStore::default()));
     requests_conformance!(((), MemoryStore::default()));
     restoring_conformance!(((), MemoryStore::default()));
 }

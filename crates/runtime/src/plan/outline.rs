@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use crate::plan::task::TaskId;
 use crate::plan::tree::PlanTree;
 
-/// The characters that are kept for the lines that say how many tasks are left out.
-const RESERVE: usize = 24;
+/// The characters that are kept for a line that says how many tasks are left out, without its indentation.
+const LEFT_OUT_CHARS: usize = 18;
 
 impl PlanTree {
-    /// The tasks as a nested list, with their ids and statuses, in at most about `max_chars` characters: `- [17] Data (pending)`. What
+    /// The tasks as a nested list, with their ids and statuses, in at most `max_chars` characters: `- [17] Data (pending)`. What
     /// does not fit is left out, the lowest levels first, and counted.
     pub fn outline(&self, max_chars: usize) -> String {
         self.outline_of(None, max_chars)
@@ -63,9 +63,12 @@ impl PlanTree {
         };
         while !level.is_empty() {
             for id in &level {
-                let length = self.outline_line(*id).map_or(0, |line| line.chars().count());
-                used = used.saturating_add(length).saturating_add(depth * 2).saturating_add(1);
-                if used.saturating_add(RESERVE) > max_chars {
+                let mut length = self.outline_line(*id).map_or(0, |line| line.chars().count()) + depth * 2 + 1;
+                if self.child_count(Some(*id)) > 0 {
+                    length += (depth + 1) * 2 + LEFT_OUT_CHARS;
+                }
+                used = used.saturating_add(length);
+                if used.saturating_add(LEFT_OUT_CHARS) > max_chars {
                     return shown;
                 }
                 shown.insert(*id);

@@ -31,6 +31,7 @@ impl PartialEq for SiblingList {
 
 impl SiblingList {
     /// The list of these entries, which need not be sorted.
+    #[cfg(test)]
     pub(crate) fn from_entries(mut entries: Vec<Entry>) -> Self {
         entries.sort_unstable();
         let length = entries.len();

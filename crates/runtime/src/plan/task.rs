@@ -49,6 +49,7 @@ impl TaskStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanHead {
     pub title: String,
+    #[serde(default)]
     pub goal: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
@@ -65,7 +66,9 @@ pub struct PlanHead {
     /// The script of that session (`workflow_id` of `list_plans`).
     #[serde(default)]
     pub workflow_id: String,
+    #[serde(default)]
     pub created_at: String,
+    #[serde(default)]
     pub updated_at: String,
 }
 
@@ -94,6 +97,8 @@ pub struct PlanTask {
     /// Why it failed or was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    #[serde(default)]
     pub created_at: String,
+    #[serde(default)]
     pub updated_at: String,
 }

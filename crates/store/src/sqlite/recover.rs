@@ -21,7 +21,7 @@ use crate::sqlite::open::{check_header, connect, existing, has_journal, has_log,
 use crate::sqlite::salvage::{Attempt, Found, Saved, Source};
 use crate::sqlite::schema::{self, APPLICATION_ID, MIGRATIONS};
 use crate::sqlite::wal::{Wal, is_log_missing};
-use crate::sqlite::{image, lock};
+use crate::sqlite::{image, lock, salvage_plans};
 
 /// The end of the name of a recovered store, before its time.
 const RECOVERED: &str = ".recovered-";
@@ -304,6 +304,9 @@ fn copy_all(
     }
     if !are_complete {
         report.damage.push(Message::word("some global variables of users cannot be read"));
+    }
+    if !salvage_plans::copy(sources, &transaction)? {
+        report.damage.push(Message::word("some plans, or tasks of plans, cannot be read"));
     }
     transaction.commit()?;
     Ok(())
