@@ -17,6 +17,7 @@ pub mod notebook;
 pub mod parallel;
 pub mod project_kind;
 pub mod read_file;
+pub mod requirement;
 pub mod set;
 pub mod tools;
 pub mod use_skill;
@@ -40,6 +41,7 @@ pub static KINDS: &[&dyn Kind] = &[
     &wait::WaitKind,
     &use_skill::UseSkill,
     &command::CommandKind,
+    &tools::tool::ToolKind,
     &read_file::ReadFileKind,
     &write_file::WriteFileKind,
     &notebook::plain::ADD,
