@@ -70,7 +70,7 @@ pub fn check(
         needs: reached.permissions.into_iter().chain(checked.permissions).collect(),
         kernel: kernel(script.kernel.as_ref()),
         report: script.report.clone(),
-        tools: vec![],
+        tools: tree.tools,
         // Skills from files never duplicate skills of the script itself.
         skills: tree.skills.into_iter().chain(reached.skills).map(|skill| (skill.id.clone(), skill)).collect(),
         inserts: checked.inserts,

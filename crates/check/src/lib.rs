@@ -47,6 +47,7 @@ pub mod semantic_model;
 pub mod tables;
 pub mod templates;
 pub mod test;
+pub mod tool_rules;
 pub mod typing;
 pub mod unknown_names;
 pub mod walk;

@@ -61,6 +61,8 @@ pub struct SkillOutline {
     pub outputs: Vec<Spanned<String>>,
     /// The calls and insertions in its actions, as far as they can be recognized.
     pub calls: Vec<SkillCall>,
+    /// The tools that its actions call.
+    pub tools: Vec<String>,
     pub leaves: SkillExits,
 }
 
@@ -185,6 +187,7 @@ impl SkillOutline {
             inputs: skill.inputs.iter().map(input).collect(),
             outputs: skill.outputs.clone(),
             calls: collected.calls,
+            tools: collected.tools,
             leaves: collected.leaves,
         }
     }
@@ -198,14 +201,16 @@ impl SkillOutline {
 #[derive(Default)]
 struct CallCollector {
     calls: Vec<SkillCall>,
+    tools: Vec<String>,
     leaves: SkillExits,
 }
 
 impl CallCollector {
     fn action(&mut self, action: &RawAction) {
         if let Some(config) = &action.config {
-            self.config(config, action.condition.is_none());
+            self.config(&action.kind.value, config, action.condition.is_none());
         }
+        action.compensate.iter().for_each(|undo| self.action(undo));
         for route in action.on_exit.iter().flat_map(|table| &table.routes) {
             if let Some(target) = &route.then {
                 self.leaves = self.leaves.or(SkillExits::of(&target.value));
@@ -217,12 +222,15 @@ impl CallCollector {
         }
     }
 
-    /// Collects the skill that a config names, and the calls of the nested actions.
-    fn config(&mut self, config: &YamlNode, sure: bool) {
+    /// Collects the skill or the tool that the config of an action of this kind names, and the calls of the nested actions.
+    fn config(&mut self, kind: &str, config: &YamlNode, sure: bool) {
         for entry in config.as_mapping().unwrap_or_default() {
-            if let Some(scalar) = entry.value.as_scalar().filter(|_| entry.key.value == "skill") {
+            let Some(scalar) = entry.value.as_scalar() else { continue };
+            if entry.key.value == "skill" {
                 let id = Spanned::new(scalar.text.clone(), entry.value.span);
                 self.calls.push(SkillCall { id, reason: None, sure });
+            } else if kind == "tool" && entry.key.value == "name" {
+                self.tools.push(scalar.text.clone());
             }
         }
         self.nested(config);
@@ -231,11 +239,12 @@ impl CallCollector {
     /// Collects from nested nodes that look like actions.
     fn nested(&mut self, node: &YamlNode) {
         let entries = node.as_mapping().unwrap_or_default();
-        let is_action = entries.iter().any(|entry| entry.key.value == "action_type");
+        let kind = entries.iter().find(|entry| entry.key.value == "action_type");
+        let kind = kind.map(|entry| entry.value.as_scalar().map_or("", |scalar| scalar.text.as_str()));
         for entry in entries {
-            match entry.key.value.as_str() {
-                "config" if is_action => self.config(&entry.value, false),
-                "on_exit" if is_action => self.table(&entry.value),
+            match (entry.key.value.as_str(), kind) {
+                ("config", Some(kind)) => self.config(kind, &entry.value, false),
+                ("on_exit", Some(_)) => self.table(&entry.value),
                 _ => self.nested(&entry.value),
             }
         }

@@ -24,6 +24,7 @@ use bcc_runtime::program::kind::KindChecker;
 use bcc_runtime::program::limits::{ForEach, Priority, Strategy};
 use bcc_runtime::program::program::{Phase, Skill, Topic};
 use bcc_runtime::program::route_table::{RouteTable, Trigger};
+use bcc_runtime::program::tool_rule::ToolRule;
 
 /// The compiled parts of a script.
 pub struct Tree {
@@ -33,6 +34,7 @@ pub struct Tree {
     pub phases: Vec<Phase>,
     pub routes: RouteTable,
     pub triggers: Vec<Trigger>,
+    pub tools: Vec<ToolRule>,
     pub skills: Vec<Skill>,
 }
 
@@ -57,6 +59,9 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
     checker.body = CalleeBody::Session;
     let routes = checker.routes(script.on_exit.as_ref());
     let triggers = checker.triggers(&script.triggers);
+    let variables = all_lists(script).into_iter().flat_map(|(list, _)| list).map(|declared| &declared.declaration);
+    let variables = variables.map(|declaration| (declaration.name.clone(), declaration.clone())).collect();
+    let tools = checker.tools(&script.tools, variables);
     checker.collected.leave(CalleeBody::Session);
     let skills: Vec<Option<Skill>> =
         skills.iter().enumerate().map(|(number, written)| skill(checker, number, written)).collect();
@@ -64,7 +69,7 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
     let globals = checker.known.leave();
     let phases = phases.into_iter().collect::<Option<_>>()?;
     let skills = skills.into_iter().collect::<Option<_>>()?;
-    Some(Tree { globals, declarations, goal: goal?, phases, routes, triggers, skills })
+    Some(Tree { globals, declarations, goal: goal?, phases, routes, triggers, tools: tools?, skills })
 }
 
 /// Walks a skill, which can use only its inputs and the names of the engine. Returns it if all of it could be read, without

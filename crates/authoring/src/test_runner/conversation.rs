@@ -17,6 +17,7 @@ use crate::test_runner::models::{TestModels, Watch};
 use crate::test_runner::result::{TestFailure, TranscriptLine};
 use crate::test_runner::scripts::LoadedScript;
 use crate::test_runner::stop_reasons;
+use crate::test_runner::tools::TestTools;
 use bcc_engine::variables::convert_value;
 use bcc_lang::message::message::Message;
 use bcc_lang::script::test::dialogue::{DialogueStep, Restart};
@@ -65,6 +66,7 @@ pub(crate) struct TestConversation<'t> {
     pub(crate) log: Arc<Log>,
     services: Services,
     pub(crate) commands: Arc<TestCommands>,
+    pub(crate) tools: Arc<TestTools>,
     pub(crate) session: Option<Session>,
     pub lines: Vec<TranscriptLine>,
     /// The number of events from which [`TestConversation::lines`] was read.
@@ -101,6 +103,9 @@ impl<'t> TestConversation<'t> {
     pub(crate) fn new(setting: TestSetting<'t>) -> Self {
         let log = Arc::new(Log::default());
         let commands = Arc::new(TestCommands::new(setting.test.commands.clone(), Arc::clone(&setting.time)));
+        let permitted =
+            setting.script.program.tool_patterns().into_iter().filter(|name| !name.ends_with('*')).collect();
+        let tools = Arc::new(TestTools::new(setting.test.tools.clone(), permitted));
         let services = Services {
             models: Arc::clone(&setting.models) as Arc<_>,
             clock: Arc::new(TestClock::new(setting.test.clock, Arc::clone(&setting.time))),
@@ -110,6 +115,7 @@ impl<'t> TestConversation<'t> {
             host: HostServices {
                 kernel: Arc::new(TestKernel::default()),
                 commands: Arc::clone(&commands) as Arc<_>,
+                tools: Arc::clone(&tools) as Arc<_>,
                 files: Arc::new(TestFiles::new(&setting.test.files)),
                 permissions: Arc::clone(&setting.script.services.permissions),
                 ..HostServices::default()
@@ -121,6 +127,7 @@ impl<'t> TestConversation<'t> {
             log,
             services,
             commands,
+            tools,
             session: None,
             lines: vec![],
             read: 0,
@@ -215,6 +222,7 @@ impl<'t> TestConversation<'t> {
         self.read_lines();
         stop_reasons::check_reply_count(self)?;
         stop_reasons::check_command_results(self)?;
+        stop_reasons::check_tool_results(self)?;
         match self.setting.watch.endless() {
             Some(reason) => {
                 let span = self.setting.test.name.as_ref().map_or(Span::default(), |name| name.node.span);

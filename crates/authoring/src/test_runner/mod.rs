@@ -23,3 +23,4 @@ pub mod run;
 pub mod scripts;
 pub mod snapshots;
 pub mod stop_reasons;
+pub mod tools;

@@ -75,6 +75,26 @@ pub(crate) fn check_command_results(conversation: &mut TestConversation<'_>) -> 
     Err(conversation.failure(span, message, Message::default(), Message::default(), Some(help)))
 }
 
+/// Fails if a tool was called for which there is no result.
+pub(crate) fn check_tool_results(conversation: &mut TestConversation<'_>) -> Result<(), ConversationEnd> {
+    let Some(missing) = conversation.tools.missing() else { return Ok(()) };
+    let tool = missing.tool;
+    let test = conversation.setting.test;
+    let (span, message) = match missing.list {
+        Some((span, count)) => {
+            (span, msg!("the tool `{tool}` was called {}, but the test has results for {count}", times(count + 1)))
+        }
+        None => {
+            let span = test.name.as_ref().map_or(Span::default(), |name| name.node.span);
+            (span, msg!("the tool `{tool}` was called, and no tool is called in tests: its result is missing"))
+        }
+    };
+    let help = msg!(
+        "write `tools: {{ {tool}: [{{ … }}] }}` in the test, with one result for each call; `{{ error: … }}` and `timeout` are results too"
+    );
+    Err(conversation.failure(span, message, Message::default(), Message::default(), Some(help)))
+}
+
 /// The action calls without a reply. A monitor without replies is not an error.
 fn missing(conversation: &TestConversation<'_>) -> Vec<MissingReply> {
     let mut missing =

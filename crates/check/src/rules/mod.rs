@@ -27,12 +27,14 @@ pub mod skill_calls;
 pub mod skill_scopes;
 pub mod template_language;
 pub mod text_cut_by_comment;
+pub mod tool_not_permitted;
 pub mod unknown_exit_reason;
 pub mod unknown_insert;
 pub mod unknown_metadata;
 pub mod unknown_model;
 pub mod unknown_skill_file;
 pub mod unknown_target;
+pub mod unknown_tool;
 pub mod unreachable;
 pub mod unused_variable;
 pub mod value_type_conflict;
@@ -67,12 +69,14 @@ pub static RULES: &[&Rule] = &[
     &skill_scopes::RULE,
     &template_language::RULE,
     &text_cut_by_comment::RULE,
+    &tool_not_permitted::RULE,
     &unknown_exit_reason::RULE,
     &unknown_insert::RULE,
     &unknown_metadata::RULE,
     &unknown_model::RULE,
     &unknown_skill_file::RULE,
     &unknown_target::RULE,
+    &unknown_tool::RULE,
     &unreachable::RULE,
     &unused_variable::RULE,
     &value_type_conflict::RULE,

@@ -26,4 +26,5 @@ pub mod step_options;
 pub mod test;
 mod text_list;
 pub mod time;
+pub mod tools;
 pub mod unknown_keys;

@@ -24,6 +24,7 @@ use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTop
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
 use crate::script::step_options::{StepOptions, step_options};
 use crate::script::test::test::{WrittenTest, test};
+use crate::script::tools::tools;
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::help_for;
 use crate::source::near::near_miss;
@@ -159,7 +160,7 @@ fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) 
     let history = history(&fields);
     let declare = declare(&fields);
     let (budget, kernel, on_exit) = (budget(&fields), kernel(&fields), on_exit(&fields));
-    let report = report(&fields);
+    let (report, tools) = (report(&fields), tools(&fields));
     let (triggers, skills) = (triggers(&fields, self::id), skills(&fields));
     let phases = items(&fields, "phases", phase);
     fields.finish();
@@ -177,6 +178,7 @@ fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) 
         budget,
         kernel,
         report,
+        tools,
         on_exit,
         triggers,
         skills,

@@ -11,6 +11,7 @@ use crate::script::report::ReportFile;
 use crate::script::route_parser::{OnExit, WrittenTrigger};
 use crate::script::skill::{SkillItem, WrittenSkill};
 use crate::script::step_options::StepOptions;
+use crate::script::tools::WrittenTool;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::YamlNode;
@@ -36,6 +37,8 @@ pub struct Script {
     pub kernel: Option<WrittenKernel>,
     /// `report`: the report that is written when a session ends.
     pub report: Option<ReportFile>,
+    /// `tools`: the tools that its actions may call.
+    pub tools: Vec<WrittenTool>,
     pub on_exit: Option<OnExit>,
     pub triggers: Vec<WrittenTrigger>,
     pub skills: Vec<SkillItem>,

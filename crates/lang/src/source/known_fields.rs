@@ -15,7 +15,7 @@ const EITHER: &str = "define";
 
 /// Fields with other values.
 const OTHERS: &str = "\
-    actions|ai|auto_debug|branch_failed|branches|budget|cases|chapter_number|compensate|completed_at|condition|config|current_step|declare|delivery|depends_on|dialogue|else|\
+    actions|ai|approvers|arguments|auto_debug|branch_failed|branches|budget|cases|chapter_number|compensate|completed_at|condition|config|current_step|declare|delivery|depends_on|dialogue|else|\
     exit_code|exit_criteria|exit_criteria_met|exit_reason|expect|finally|finished_thinking|for_each|global_goal|goto|history|\
     idle_timeout|include_progress|input_variables|inputs|insert|is_chapter|is_section|is_step|\
     keep_debug_button_visible|max_actions|max_backoff|max_behaviors|max_bytes|max_parallel|max_retry_count|max_rounds_reached|\
@@ -23,7 +23,7 @@ const OTHERS: &str = "\
     ok_codes|on_error|on_exit|on_failure|on_interrupted|on_resume|on_timeout|orchestration|output|outputs|phase_goal|phases|priority|\
     progress_suggestion|report|require_acknowledgment|retry_strategy|script|section_number|session|session_id|set|started_at|sub_tasks|\
     should_execute|skill|skill_goal|skill_id|skill_name|start_timeout|technique_id|technique_name|template_scheme|\
-    test|text_array|then|time_budget|timed_out|todo_list|topic_goal|topics|total_expected|trigger_id|triggers|\
+    test|text_array|then|time_budget|timed_out|todo_list|tools|topic_goal|topics|total_expected|trigger_id|triggers|\
     understanding_threshold|updated_steps|updated_workflow|user|user_blocked|user_id|when|workflow_id";
 
 fn is_one_of(key: &str, names: &[&str]) -> bool {

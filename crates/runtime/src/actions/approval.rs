@@ -108,7 +108,8 @@ fn on_timeout(fields: &Fields<'_>) -> OnTimeout {
 /// The permitted decisions: those that are written, else to approve, to reject, and to push back if there is an action to go back to.
 fn decisions(fields: &Fields<'_>, rewinds: bool) -> Option<Vec<DecisionKind>> {
     let Some(items) = fields.list("decisions") else {
-        let usual = DecisionKind::ALL.into_iter().filter(|decision| rewinds || *decision != DecisionKind::PushBack);
+        let usual =
+            DecisionKind::OF_APPROVALS.into_iter().filter(|decision| rewinds || *decision != DecisionKind::PushBack);
         return Some(usual.collect());
     };
     let mut found = Vec::new();
@@ -119,7 +120,7 @@ fn decisions(fields: &Fields<'_>, rewinds: bool) -> Option<Vec<DecisionKind>> {
     };
     for item in items {
         let text = item.as_scalar().map(|scalar| scalar.text.as_str()).unwrap_or_default();
-        match DecisionKind::ALL.into_iter().find(|decision| decision.name() == text) {
+        match DecisionKind::OF_APPROVALS.into_iter().find(|decision| decision.name() == text) {
             Some(decision) => found.push(decision),
             None => report(
                 "not-a-choice",
@@ -262,7 +263,8 @@ impl Approval {
         let Some(given) = turn.decision else { return self.request(turn, self.timeout) };
         let reason = match (given.decision, self.on_timeout) {
             (Some(DecisionKind::Approve), _) | (None, OnTimeout::Approve) => ExitReason::Approved,
-            (Some(DecisionKind::Reject), _) => ExitReason::Rejected,
+            // No request of an approval permits the decisions about calls of tools.
+            (Some(DecisionKind::Reject | DecisionKind::Edit | DecisionKind::Answer), _) => ExitReason::Rejected,
             (Some(DecisionKind::PushBack), _) => {
                 let Some(target) = self.rewind_to.clone() else {
                     return Err(ActionError::failed(

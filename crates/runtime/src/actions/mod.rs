@@ -19,6 +19,7 @@ pub mod parallel;
 pub(crate) mod plans;
 pub mod project_kind;
 pub mod read_file;
+pub mod requirement;
 pub mod set;
 pub(crate) mod structured;
 pub mod tools;
@@ -58,6 +59,7 @@ pub static KINDS: &[&dyn Kind] = &[
     &wait::WaitKind,
     &use_skill::UseSkill,
     &command::CommandKind,
+    &tools::tool::ToolKind,
     &read_file::ReadFileKind,
     &write_file::WriteFileKind,
     &notebook::plain::ADD,

@@ -1,6 +1,7 @@
 //! Tools that actions and models may call: what describes one, a call and its result. The host provides them; conversation tests have
 //! written results instead.
 
+use std::future::Future;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -124,6 +125,18 @@ pub trait Tools: Send + Sync {
         let _ = (request, input, progress);
         Err(ToolError::Unknown { name: call.tool.to_owned() })
     }
+}
+
+/// How much longer than its timeout a call may take until it is given up: those that end in time themselves can say more.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The result of a call, or an error if it takes much longer than its timeout.
+pub(crate) async fn within_time(
+    call: &ToolCall<'_>,
+    result: impl Future<Output = Result<ToolOutput, ToolError>>,
+) -> Result<ToolOutput, ToolError> {
+    let timed_out = || ToolError::TimedOut { tool: call.tool.to_owned() };
+    tokio::time::timeout(call.limits.timeout.saturating_add(GRACE), result).await.unwrap_or_else(|_| Err(timed_out()))
 }
 
 /// Whether a name is one that `pattern` permits: the name itself, or with a `*` at the end, every name that begins with what precedes it.

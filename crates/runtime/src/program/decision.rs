@@ -40,10 +40,17 @@ pub enum DecisionKind {
     Reject,
     /// The session goes back to an earlier action.
     PushBack,
+    /// The call of a tool is made with other arguments.
+    Edit,
+    /// The call of a tool is not made: the decision carries its result.
+    Answer,
 }
 
 impl DecisionKind {
-    pub const ALL: [Self; 3] = [Self::Approve, Self::Reject, Self::PushBack];
+    pub const ALL: [Self; 5] = [Self::Approve, Self::Reject, Self::PushBack, Self::Edit, Self::Answer];
+
+    /// The decisions about an `approval` of a script.
+    pub const OF_APPROVALS: [Self; 3] = [Self::Approve, Self::Reject, Self::PushBack];
 
     /// The name in scripts, events and requests.
     pub const fn name(self) -> &'static str {
@@ -51,6 +58,8 @@ impl DecisionKind {
             Self::Approve => "approve",
             Self::Reject => "reject",
             Self::PushBack => "push_back",
+            Self::Edit => "edit",
+            Self::Answer => "answer",
         }
     }
 

@@ -13,6 +13,7 @@ use crate::program::outcome::Outcome;
 use crate::program::output_piece::OutputPiece;
 use crate::program::recorder::RecordedExchange;
 use crate::program::shown_cell::ShownCell;
+use crate::program::tool_called::ToolCalled;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_llm::model::reply::SkippedModel;
 
@@ -112,6 +113,8 @@ pub enum Event {
         kind: String,
         summary: Message,
     },
+    /// A call of a tool that is over.
+    ToolCalled(Box<ToolCalled>),
     /// One action on the notebook: the request and its result.
     NotebookAction {
         action: String,
@@ -385,6 +388,7 @@ impl Event {
             Self::MonitorFeedback { .. } => "monitor_feedback",
             Self::EffectStarted { .. } => "effect_started",
             Self::EffectFinished { .. } => "effect_finished",
+            Self::ToolCalled(_) => "tool_called",
             Self::NotebookAction { .. } => "notebook_action",
             Self::Cell(_) => "cell",
             Self::Behavior { .. } => "behavior",

@@ -17,6 +17,7 @@ pub fn mask(event: &mut Value, masker: &Masker) {
         Some("request_opened") => &["/prompt", "/approvers"],
         Some("request_answered") => &["/by", "/comment", "/values"],
         Some("effect_started" | "effect_finished") => &["/summary", "/_messages"],
+        Some("tool_called") => return mask_tool_call(event, masker),
         Some("notebook_action") => &["/action", "/error", "/effects", "/_messages"],
         Some("behavior") => &["/target", "/feedback", "/why", "/_messages"],
         Some("cell") => return mask_cell(event, masker),
@@ -25,6 +26,15 @@ pub fn mask(event: &mut Value, masker: &Masker) {
     for text in texts {
         if let Some(value) = event.pointer_mut(text) {
             masker.value(value, &OWN_FIELDS);
+        }
+    }
+}
+
+/// Masks sensitive values in what a call of a tool was given and gave, with fields of any name.
+fn mask_tool_call(event: &mut Value, masker: &Masker) {
+    for part in ["arguments", "result", "by", "comment", "error", "_messages"] {
+        if let Some(value) = event.get_mut(part) {
+            masker.value(value, &[]);
         }
     }
 }

@@ -52,6 +52,14 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
                 masker.value(part, &["output_type", "execution_count"]);
             }
         }
+        Event::ToolCalled(call) => {
+            for part in [&mut call.arguments, &mut call.result].into_iter().flatten() {
+                masker.value(part, &[]);
+            }
+            optional(&mut call.by);
+            optional(&mut call.comment);
+            optional_message(&mut call.error);
+        }
         Event::NotebookAction { action, error, effects, .. } => {
             text(action);
             optional_message(error);

@@ -111,8 +111,7 @@ fn parse_answer(input: &str) -> Option<EffectAnswer> {
 pub fn question(program: &Program, recent: &RecentTranscript, effect: &OpenEffect) -> String {
     let OpenEffect { kind, summary, answer: word, .. } = effect;
     let again = word.is_some();
-    let sample = recent.last_user_message().unwrap_or_else(|| program.file.text());
-    if sample.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)) {
+    if is_in_chinese(program, recent) {
         let first = if again { "无法理解您的回答。" } else { "" };
         let summary = summary.render(Language::Chinese);
         return format!(
@@ -123,4 +122,10 @@ pub fn question(program: &Program, recent: &RecentTranscript, effect: &OpenEffec
     format!(
         "{first}The program was stopped during this operation: {summary} ({kind}). It is not known how far it got. Answer `again` to run it again, `skip` to continue without it, or `fail` to let the action fail."
     )
+}
+
+/// Whether the person who is asked reads Chinese, as far as the conversation or the script shows.
+pub(crate) fn is_in_chinese(program: &Program, recent: &RecentTranscript) -> bool {
+    let sample = recent.last_user_message().unwrap_or_else(|| program.file.text());
+    sample.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c))
 }

@@ -43,6 +43,7 @@ pub mod route_table;
 pub mod services;
 pub mod shown_cell;
 pub mod stored_event;
+pub mod tool_called;
 pub mod tool_rule;
 pub mod transcript;
 pub mod turn;

@@ -30,6 +30,7 @@ impl Event {
             Self::Warning { message, help, .. } | Self::Error { message, help, .. } => {
                 std::iter::once(("/message", message)).chain(help.iter().map(|help| ("/help", help))).collect()
             }
+            Self::ToolCalled(call) => call.error.iter().map(|error| ("/error", error)).collect(),
             Self::NotebookAction { error, .. } => error.iter().map(|error| ("/error", error)).collect(),
             Self::ModelCall(call) => call.error.iter().map(|error| ("/error", error)).collect(),
             Self::SessionCompleted { summary }

@@ -5,9 +5,7 @@ use std::time::Duration;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::template::names::MAX_VALUE_BYTES;
-use bcc_lang::value::declared::DeclaredType;
-use bcc_lang::value::exact::{ExactValue, ExactValues};
+use bcc_lang::value::exact::ExactValues;
 use bcc_lang::value::mask::MASK;
 use serde_json::Value;
 
@@ -15,12 +13,12 @@ use crate::program::decision::{DecisionKind, DecisionRequest, GivenDecision, Req
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
-use crate::program::output::OutputVariable;
 use crate::program::program::Program;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{component, id_of, parent};
 use crate::run::head::SessionStatus;
+use crate::run::request_values::{form_values, schema_values};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use crate::run::turns::{ActionContext, NextStep};
@@ -52,7 +50,7 @@ pub enum DecisionError {
     Run(#[from] RunError),
 }
 
-fn rejected(code: &'static str, message: Message, help: impl Into<Option<Message>>) -> DecisionError {
+pub(crate) fn rejected(code: &'static str, message: Message, help: impl Into<Option<Message>>) -> DecisionError {
     DecisionError::Refused { code, message, help: help.into() }
 }
 
@@ -170,8 +168,11 @@ impl Session {
             return Err(rejected("decision-too-long", message, None));
         }
         let program = std::sync::Arc::clone(&self.program);
-        let form = self.position(&program, &key).map_or(&[][..], |position| position.step.action.form());
-        let values = form_values(form, decision, values)?;
+        let action = self.position(&program, &key).map(|position| &position.step.action);
+        let values = match action.filter(|action| !action.decisions().is_empty()) {
+            Some(approval) => form_values(approval.form(), decision, values)?,
+            None => schema_values(&request, decision, values)?,
+        };
         let comment = comment.filter(|comment| !comment.trim().is_empty());
         self.answer_request(&key, GivenDecision { decision: Some(decision), by, comment, values }).await?;
         Ok(())
@@ -384,78 +385,7 @@ pub fn names_in(list: Option<&str>) -> Option<Vec<String>> {
 }
 
 /// Not knowing who may decide does not mean that anybody may.
-fn unreadable_request(request: &RequestRow) -> DecisionError {
+pub(crate) fn unreadable_request(request: &RequestRow) -> DecisionError {
     let help = Message::word("`bcc-script store check` looks for damage; `bcc-script cancel` ends the session");
     rejected("request-unreadable", msg!("the request `{}` cannot be read from the store", request.id), help)
-}
-
-/// The values of a form, each as the type of its field.
-fn form_values(
-    form: &[OutputVariable],
-    decision: DecisionKind,
-    mut given: ExactValues,
-) -> Result<ExactValues, DecisionError> {
-    let known: Vec<&str> = form.iter().map(|field| field.get.as_str()).collect();
-    if let Some(unknown) = given.keys().find(|name| !known.contains(&name.as_str())) {
-        let message = msg!("the form has no field `{unknown}`");
-        let help = match known.as_slice() {
-            [] => Message::word("this request has no form"),
-            known => msg!("its fields are {}", Message::names(known)),
-        };
-        return Err(rejected("form-field-unknown", message, help));
-    }
-    let mut values = ExactValues::new();
-    for field in form {
-        let given = given.shift_remove(&field.get).filter(|value| !value.is_null());
-        let Some(given) = given else {
-            // A rejection needs no values.
-            if field.required && decision == DecisionKind::Approve {
-                let message = msg!("the form needs a value for `{}`", field.get);
-                return Err(rejected("form-field-missing", message, form_help(field)));
-            }
-            continue;
-        };
-        let given = structured(field.declared, given);
-        let size = given.number_text().map_or_else(|| given.to_string().len(), str::len);
-        let value: Option<ExactValue> = match field.declared {
-            _ if size > MAX_VALUE_BYTES => None,
-            Some(declared) => declared.coerce_exact(&given),
-            None => Some(given),
-        };
-        let is_choice =
-            |value: &ExactValue| field.choices.is_empty() || field.choices.iter().any(|choice| choice == &**value);
-        let Some(value) = value.filter(is_choice) else {
-            let message = msg!("the value for `{}` does not fit its field", field.get);
-            return Err(rejected("form-field-misfit", message, form_help(field)));
-        };
-        values.insert(field.get.clone(), value);
-    }
-    Ok(values)
-}
-
-/// A list or an object that is given as text, as on a command line: its JSON.
-fn structured(declared: Option<DeclaredType>, given: ExactValue) -> ExactValue {
-    match (declared, given.as_str()) {
-        (Some(DeclaredType::List | DeclaredType::Object), Some(text)) => ExactValue::parse(text).unwrap_or(given),
-        _ => given,
-    }
-}
-
-fn form_help(field: &OutputVariable) -> Message {
-    if !field.choices.is_empty() {
-        return msg!(
-            "one of {}",
-            Message::names(
-                field.choices.iter().map(|choice| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned))
-            )
-        );
-    }
-    match field.declared {
-        Some(DeclaredType::Boolean) => Message::word("`true` or `false`"),
-        Some(declared @ (DeclaredType::List | DeclaredType::Object)) => {
-            msg!("a value of type {}; on a command line, its JSON", declared.name())
-        }
-        Some(declared) => msg!("a value of type {}", declared.name()),
-        None => Message::word("any text"),
-    }
 }

@@ -33,6 +33,7 @@ pub mod orchestrate;
 mod plan_actions;
 mod planner;
 pub mod position;
+pub mod request_values;
 pub mod resume;
 pub mod retry;
 pub mod routing;

@@ -67,11 +67,11 @@ pub struct Decide {
     pub span: Span,
     /// The action that asks, if it must be this one.
     pub step: Option<String>,
-    /// `approve`, `reject` or `push_back`.
+    /// `approve`, `reject`, `push_back`, `edit` or `answer`.
     pub decision: &'static str,
     pub by: Option<String>,
     pub comment: Option<String>,
-    /// The values of the form.
+    /// The values of the form, of the call or of its answer.
     pub values: Vec<(String, Value)>,
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn persona(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Perso
 
 /// `decide` of an item: the decision, or a mapping with who made it, why, and the values of the form.
 fn decide(fields: &Fields<'_>) -> Option<Decide> {
-    const DECISIONS: [&str; 3] = ["approve", "reject", "push_back"];
+    const DECISIONS: [&str; 5] = ["approve", "reject", "push_back", "edit", "answer"];
     let node = fields.take("decide")?;
     let NodeKind::Mapping(_) = &node.kind else {
         let decision = fields.choice("decide", &DECISIONS)?;

@@ -89,7 +89,7 @@ pub(crate) fn files(fields: &Fields<'_>) -> Vec<(Spanned<String>, String)> {
     files
 }
 
-fn entries<'a>(
+pub(crate) fn entries<'a>(
     fields: &Fields<'a>,
     name: &'static str,
     expected: &'static str,

@@ -79,7 +79,7 @@ pub(crate) const STATUSES: [&str; 7] =
 /// The valid suggestions.
 const SUGGESTIONS: [&str; 4] = ["continue_needed", "completed", "blocked", "off_topic"];
 
-pub(crate) const EVENTS: [&str; 27] = [
+pub(crate) const EVENTS: [&str; 31] = [
     "session_started",
     "session_resumed",
     "phase_entered",
@@ -97,6 +97,7 @@ pub(crate) const EVENTS: [&str; 27] = [
     "orchestrated",
     "effect_started",
     "effect_finished",
+    "tool_called",
     "notebook_action",
     "cell",
     "behavior",
@@ -104,9 +105,12 @@ pub(crate) const EVENTS: [&str; 27] = [
     "warning",
     "error",
     "waiting",
+    "request_opened",
+    "request_answered",
     "session_completed",
     "session_failed",
     "session_stopped",
+    "session_cancelled",
 ];
 
 pub(crate) fn expect(node: &YamlNode, fields: &Fields<'_>) -> Option<Expect> {

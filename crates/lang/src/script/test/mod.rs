@@ -12,4 +12,5 @@ pub mod snapshot;
 pub mod test;
 pub mod text_expectation;
 pub mod time;
+pub mod tools;
 pub mod value_expectation;

@@ -17,6 +17,7 @@ use crate::script::test::replies::{Model, Replies, model, monitor};
 use crate::script::test::snapshot::{SnapshotSetting, snapshot};
 use crate::script::test::text_expectation::TextExpectation;
 use crate::script::test::time::moment;
+use crate::script::test::tools::{TestTool, tools};
 use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, YamlNode};
@@ -28,9 +29,9 @@ pub const MAX_CHECKED_CASES: usize = 200;
 pub(crate) const DEFAULT_TURNS: u32 = 200;
 
 /// The fields at the root of a test.
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 19] = [
     "script", "model", "monitor", "vars", "user_id", "scheme", "clock", "seed", "budget", "turns", "strict", "user",
-    "for", "dialogue", "expect", "snapshot", "commands", "files",
+    "for", "dialogue", "expect", "snapshot", "commands", "files", "tools",
 ];
 
 /// A test, or one case of it.
@@ -68,6 +69,8 @@ pub struct WrittenTest {
     pub snapshot: Option<Spanned<Vec<SnapshotSetting>>>,
     /// `commands`: the results of actions that run programs. No program runs.
     pub commands: Vec<CommandResults>,
+    /// `tools`: the results of tools. No tool is called.
+    pub tools: Vec<TestTool>,
     /// `files`: the files that actions find, by path. No other file is read or written.
     pub files: Vec<(Spanned<String>, String)>,
     /// `expect`: what must hold at the end.
@@ -201,6 +204,7 @@ fn read(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<
         dialogue,
         snapshot: snapshots(&fields),
         commands: commands(&fields),
+        tools: tools(&fields),
         files: files(&fields),
         expect: fields.take("expect").and_then(|node| expect(node, &fields)),
     };

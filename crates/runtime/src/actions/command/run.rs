@@ -13,6 +13,7 @@ use crate::actions::calling::set_outputs;
 use crate::actions::command::config::{CommandAction, CommandLine};
 use crate::actions::command::result::{metadata, values};
 use crate::actions::failure::{failed, failed_flow};
+use crate::actions::requirement::requirement_error;
 use crate::effects::commands::CommandRequest;
 use crate::effects::output::NoOutputObserver;
 use crate::effects::permissions::of_program;
@@ -91,9 +92,9 @@ impl CommandAction {
             return Ok(Some(denied));
         }
         if let (0, Some(requires)) = (progress.failed_attempts, &self.requires)
-            && !turn.holds(requires)?
+            && let Some(unmet) = requirement_error(turn, requires, &turn.names(1))
         {
-            return Ok(Some(msg!("`requires` is not true: `{}`", requires.source())));
+            return Ok(Some(unmet));
         }
         // A text that cannot be rendered ends the action before anything is announced.
         if self.rendered(turn)?.contains_nul() {
@@ -142,9 +143,9 @@ impl CommandAction {
     /// Ends a command that names no program with its simulated result. Nothing happens outside the session.
     fn simulate(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         if let Some(requires) = &self.requires
-            && !turn.holds(requires)?
+            && let Some(unmet) = requirement_error(turn, requires, &turn.names(1))
         {
-            return Ok(failed_flow(turn, &msg!("`requires` is not true: `{}`", requires.source())));
+            return Ok(failed_flow(turn, &unmet));
         }
         let Some(result) = &self.simulated else {
             return Ok(failed_flow(turn, &Message::word("`simulate` has no result")));

@@ -1,12 +1,36 @@
 //! One call of a tool under the rules of the script: permitted, checked, decided about, announced, made and closed, turn by turn.
 
+use std::time::Duration;
+
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::actions::tools::checks::{argument_error, described, rule_for, unmet_rule, wants_approval};
+use crate::actions::tools::report::report;
+use crate::actions::tools::requests::{approval_request, input_request};
 use crate::actions::tools::result::{ToolResult, ToolStatus};
-use crate::program::flow::{ActionError, Flow};
+use crate::effects::tools::{
+    NoToolProgress, ToolCall, ToolDescription, ToolError, ToolInputRequest, ToolLimits, ToolOutput, within_time,
+};
+use crate::program::decision::{DecisionKind, GivenDecision};
+use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
+use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
+use crate::program::tool_rule::ToolRule;
 use crate::program::turn::Turn;
+
+/// The names of the arguments and of the tool in the expressions of rules, and of the values of decisions.
+pub const ARGUMENTS: &str = "arguments";
+pub const TOOL: &str = "tool";
+pub const ANSWER: &str = "answer";
+
+/// The kind of the effect.
+pub const TOOL_EFFECT: &str = "tool";
+
+/// How often a tool may ask a person in one call.
+const MAX_INPUTS: u32 = 10;
 
 /// A call that an author or a model wants.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,7 +41,67 @@ pub struct RequestedCall {
 
 /// How far a call is. The action that makes the call stores it, and passes it on in its next turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ToolCallState {}
+pub struct ToolCallState {
+    stage: Stage,
+    /// The arguments that somebody decided to use in place of those of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edited: Option<Map<String, Value>>,
+    /// Who decided about the call, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    input: Option<StoredInput>,
+    /// How often the tool asked.
+    #[serde(default)]
+    inputs: u32,
+}
+
+impl ToolCallState {
+    /// Prepares another attempt of a call that failed. What was decided about it remains.
+    pub fn start_again(&mut self) {
+        if self.stage != Stage::New {
+            self.stage = Stage::Ready;
+        }
+        self.input = None;
+        self.inputs = 0;
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    /// Nothing was checked.
+    #[default]
+    New,
+    /// Somebody decides about it.
+    Approval,
+    /// It may be made, and is announced if that is necessary.
+    Ready,
+    /// Somebody answers the question of the tool.
+    Input,
+}
+
+/// What a tool asked for, and the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct StoredInput {
+    prompt: String,
+    schema: Value,
+    token: Value,
+    /// The values; none if the person declined or has not answered yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    values: Option<Map<String, Value>>,
+}
+
+/// What an action sets for its calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallOptions {
+    /// The `timeout` of the action, which applies if it is shorter than that of the rule.
+    pub timeout: Option<Duration>,
+    /// Whether the result must not be stored in the journal, because a variable that takes it is sensitive.
+    pub hides_result: bool,
+}
 
 /// What the action must do after a step of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,12 +121,222 @@ pub async fn proceed(
     call: &RequestedCall,
     state: &mut ToolCallState,
 ) -> Result<CallStep, ActionError> {
-    let _ = (turn, state);
-    Ok(CallStep::Ended(ToolResult {
+    proceed_with(turn, call, state, CallOptions::default()).await
+}
+
+/// [`proceed`] with options of the action.
+pub(crate) async fn proceed_with(
+    turn: &Turn<'_>,
+    call: &RequestedCall,
+    state: &mut ToolCallState,
+    options: CallOptions,
+) -> Result<CallStep, ActionError> {
+    let started = turn.services.clock.elapsed_ms();
+    let step = next_step(turn, call, state, options).await?;
+    if let CallStep::Ended(result) = &step {
+        let ms = turn.services.clock.elapsed_ms().saturating_sub(started);
+        report(turn, result, ms, options.hides_result);
+    }
+    Ok(step)
+}
+
+async fn next_step(
+    turn: &Turn<'_>,
+    call: &RequestedCall,
+    state: &mut ToolCallState,
+    options: CallOptions,
+) -> Result<CallStep, ActionError> {
+    let tool = call.tool.as_str();
+    let rule = match rule_for(turn, tool).await {
+        Ok(rule) => rule,
+        Err(refused) => return Ok(ended(turn, call, state, ToolStatus::Refused, Some(refused))),
+    };
+    let description = match described(turn, tool).await {
+        Ok(description) => description,
+        Err((status, error)) => return Ok(ended(turn, call, state, status, Some(error))),
+    };
+    match (state.stage, turn.decision) {
+        (Stage::New | Stage::Ready, _) => {}
+        // A request that nobody answered is opened again, as after a return to an earlier state.
+        (Stage::Approval, None) => return request_approval(turn, call, state, rule, &description),
+        (Stage::Input, None) => return request_input(turn, call, state),
+        (Stage::Approval, Some(given)) => {
+            if let Some(result) = decided(turn, call, state, given) {
+                return Ok(CallStep::Ended(result));
+            }
+        }
+        (Stage::Input, Some(given)) => answer_input(state, given),
+    }
+    let arguments = state.edited.clone().unwrap_or_else(|| call.arguments.clone());
+    // What was decided or announced before may have changed since: the tool, or a variable.
+    let refused = argument_error(&description, &arguments).or_else(|| unmet_rule(turn, rule, tool, &arguments));
+    if let Some(refused) = refused {
+        turn.close_effect(match turn.effect_is_due {
+            true => "no longer permitted; it was not called",
+            false => "interrupted; it is not called again",
+        });
+        return Ok(ended(turn, call, state, ToolStatus::Refused, Some(refused)));
+    }
+    if state.stage == Stage::New && wants_approval(turn, rule, tool, &arguments) {
+        return request_approval(turn, call, state, rule, &description);
+    }
+    state.stage = Stage::Ready;
+    // A call that changes nothing is simply made again after an interruption.
+    if !description.is_read_only || turn.effect.is_some() {
+        match decide(turn, || announcement(turn, tool)) {
+            Decision::First(flow) => return Ok(CallStep::Flow(flow)),
+            Decision::Run => {}
+            Decision::Skip => return Ok(ended(turn, call, state, ToolStatus::Interrupted, None)),
+            Decision::Fail => {
+                let error = interrupted_error().to_message();
+                return Ok(ended(turn, call, state, ToolStatus::Interrupted, Some(error)));
+            }
+        }
+    }
+    match make(turn, tool, &arguments, limits(rule, options), state.input.as_ref()).await {
+        Ok(ToolOutput { value, is_truncated, .. }) => {
+            turn.close_effect("it is done");
+            let result = result(turn, call, state, ToolStatus::Success, None);
+            Ok(CallStep::Ended(ToolResult { value, is_truncated, ..result }))
+        }
+        Err(ToolError::NeedsInput { request, .. }) if state.inputs < MAX_INPUTS => {
+            turn.close_effect("it asks for values");
+            let ToolInputRequest { prompt, schema, token } = *request;
+            state.input = Some(StoredInput { prompt, schema, token, values: None });
+            state.inputs += 1;
+            state.stage = Stage::Input;
+            request_input(turn, call, state)
+        }
+        Err(error) => {
+            turn.close_effect(match error {
+                ToolError::TimedOut { .. } => "it took too long and was stopped",
+                _ => "it failed",
+            });
+            Ok(failed(turn, call, state, &error))
+        }
+    }
+}
+
+/// Makes the call.
+async fn make(
+    turn: &Turn<'_>,
+    tool: &str,
+    arguments: &Map<String, Value>,
+    limits: ToolLimits,
+    input: Option<&StoredInput>,
+) -> Result<ToolOutput, ToolError> {
+    let action = turn.place.action_id.as_deref().unwrap_or_default();
+    let call = ToolCall { tool, arguments, action, limits };
+    let tools = turn.services.host.tools.as_ref();
+    match input {
+        None => within_time(&call, tools.call(&call, &NoToolProgress)).await,
+        Some(StoredInput { prompt, schema, token, values }) => {
+            let request = ToolInputRequest { prompt: prompt.clone(), schema: schema.clone(), token: token.clone() };
+            within_time(&call, tools.call_with_input(&call, &request, values.as_ref(), &NoToolProgress)).await
+        }
+    }
+}
+
+fn limits(rule: &ToolRule, options: CallOptions) -> ToolLimits {
+    let limits = rule.limits();
+    ToolLimits { timeout: options.timeout.unwrap_or(limits.timeout), ..limits }
+}
+
+fn announcement(turn: &Turn<'_>, tool: &str) -> EffectAnnouncement {
+    let action = turn.place.action_id.as_deref().unwrap_or_default();
+    EffectAnnouncement { kind: TOOL_EFFECT, summary: msg!("`{action}`: calls the tool {tool}") }
+}
+
+fn request_approval(
+    turn: &Turn<'_>,
+    call: &RequestedCall,
+    state: &mut ToolCallState,
+    rule: &ToolRule,
+    description: &ToolDescription,
+) -> Result<CallStep, ActionError> {
+    state.stage = Stage::Approval;
+    Ok(CallStep::Flow(Flow::Request(Box::new(approval_request(turn, call, rule, description)?))))
+}
+
+fn request_input(turn: &Turn<'_>, call: &RequestedCall, state: &ToolCallState) -> Result<CallStep, ActionError> {
+    let Some(StoredInput { prompt, schema, .. }) = &state.input else {
+        return Err(ActionError::failed("frame-unreadable", Message::word("the question of the tool is not stored")));
+    };
+    Ok(CallStep::Flow(Flow::Request(Box::new(input_request(turn, &call.tool, prompt, schema)))))
+}
+
+/// Takes what was decided about the call. Returns how it ended, if it is not made.
+fn decided(
+    turn: &Turn<'_>,
+    call: &RequestedCall,
+    state: &mut ToolCallState,
+    given: &GivenDecision,
+) -> Option<ToolResult> {
+    state.by.clone_from(&given.by);
+    state.comment.clone_from(&given.comment);
+    let value = |name: &str| given.values.get(name).map(|value| Value::clone(value));
+    match (given.decision, value(ARGUMENTS)) {
+        (Some(DecisionKind::Approve), _) => {}
+        (Some(DecisionKind::Edit), Some(Value::Object(arguments))) => state.edited = Some(arguments),
+        (Some(DecisionKind::Answer), _) => {
+            let result = result(turn, call, state, ToolStatus::Answered, None);
+            return Some(ToolResult { value: value(ANSWER).unwrap_or_default(), ..result });
+        }
+        // The request permits nothing else.
+        _ => {
+            let rejection = Message::word("the call was rejected, and the tool was not called");
+            return Some(result(turn, call, state, ToolStatus::Rejected, Some(rejection)));
+        }
+    }
+    state.stage = Stage::Ready;
+    None
+}
+
+/// Takes the values that the tool asked for.
+fn answer_input(state: &mut ToolCallState, given: &GivenDecision) {
+    let values = || given.values.iter().map(|(name, value)| (name.clone(), Value::clone(value))).collect();
+    if let Some(input) = &mut state.input {
+        input.values = (given.decision == Some(DecisionKind::Approve)).then(values);
+    }
+    state.stage = Stage::Ready;
+}
+
+fn failed(turn: &Turn<'_>, call: &RequestedCall, state: &ToolCallState, error: &ToolError) -> CallStep {
+    let status = match error {
+        ToolError::Unknown { .. } | ToolError::InvalidArguments { .. } => ToolStatus::Refused,
+        ToolError::TimedOut { .. } => ToolStatus::TimedOut,
+        ToolError::Unavailable { .. } | ToolError::Failed { .. } | ToolError::NeedsInput { .. } => ToolStatus::Failed,
+    };
+    ended(turn, call, state, status, Some(error.to_message()))
+}
+
+fn ended(
+    turn: &Turn<'_>,
+    call: &RequestedCall,
+    state: &ToolCallState,
+    status: ToolStatus,
+    error: Option<Message>,
+) -> CallStep {
+    CallStep::Ended(result(turn, call, state, status, error))
+}
+
+/// What a call gave, without a value.
+fn result(
+    turn: &Turn<'_>,
+    call: &RequestedCall,
+    state: &ToolCallState,
+    status: ToolStatus,
+    error: Option<Message>,
+) -> ToolResult {
+    let mut arguments = state.edited.clone().unwrap_or_else(|| call.arguments.clone());
+    arguments.values_mut().for_each(|argument| turn.masker.value(argument, &[]));
+    ToolResult {
         tool: call.tool.clone(),
-        arguments: call.arguments.clone(),
-        status: ToolStatus::Refused,
-        error: Some(msg!("the script does not permit the tool `{}`", call.tool)),
+        arguments,
+        status,
+        error,
+        by: state.by.clone(),
+        comment: state.comment.clone(),
         ..ToolResult::default()
-    }))
+    }
 }

@@ -1,4 +1,11 @@
-//! Calls of tools (docs/tools.md). [`call`] makes one under the rules of the script, [`result`] is what it gave.
+//! Calls of tools (docs/tools.md). [`call`] makes one under the rules of the script, turn by turn: [`checks`] decide whether it may be
+//! made, [`requests`] ask people, [`result`] is what it gave, and [`report`] writes that into the journal. [`tool`] is the kind for
+//! authors, whose arguments [`arguments`] reads.
 
+pub mod arguments;
 pub mod call;
+pub mod checks;
+pub mod report;
+pub mod requests;
 pub mod result;
+pub mod tool;
