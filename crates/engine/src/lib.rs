@@ -42,6 +42,7 @@ pub mod replay;
 pub mod report;
 pub mod retry;
 pub mod script_names;
+mod session_ids;
 pub mod settings;
 pub mod shell;
 pub mod state_file;

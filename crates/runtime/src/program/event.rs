@@ -408,38 +408,6 @@ impl Event {
     }
 }
 
-/// Fields of events and exports that contain only the engine's own values, never text of a person, so masks skip them.
-pub const OWN_FIELDS: [&str; 28] = [
-    "seq",
-    "at",
-    "timestamp",
-    "session_id",
-    "type",
-    "location",
-    "message_id",
-    "call_id",
-    "answer_id",
-    "action_id",
-    "action_type",
-    "exit_reason",
-    "progress_suggestion",
-    "scope",
-    "source",
-    "name",
-    "round",
-    "role",
-    "model",
-    "tokens_in",
-    "tokens_out",
-    "ms",
-    "attempts",
-    "parse_retry_count",
-    "current_round",
-    "max_rounds",
-    "retry_count",
-    "strategies",
-];
-
 /// A fragment of a message that is being written. It is not final until its `message` is committed, so it has no `seq`.
 #[derive(Debug, Serialize)]
 pub struct Delta<'a> {

@@ -18,13 +18,13 @@ use crate::program::turn::Turn;
 
 /// Why an operation gave no result.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RefusedOperation {
+pub(crate) struct RejectedOperation {
     pub why: Message,
     /// Whether another attempt may succeed: nothing is wrong with the operation itself.
     pub may_retry: bool,
 }
 
-impl RefusedOperation {
+impl RejectedOperation {
     pub(crate) fn new(why: impl Into<Message>) -> Self {
         Self { why: why.into(), may_retry: false }
     }
@@ -36,7 +36,7 @@ impl RefusedOperation {
 }
 
 /// The result of an operation, for the one who asked for it.
-pub(crate) type OperationOutcome = Result<Value, RefusedOperation>;
+pub(crate) type OperationOutcome = Result<Value, RejectedOperation>;
 
 /// The error of an action whose plan cannot be read or written.
 pub(crate) fn plan_failed(error: &PlanAccessError) -> ActionError {
@@ -44,10 +44,10 @@ pub(crate) fn plan_failed(error: &PlanAccessError) -> ActionError {
 }
 
 /// The refusal for an error that concerns the operation; a failure of the store is one that may be tried again.
-pub(crate) fn refused(error: &PlanAccessError) -> RefusedOperation {
+pub(crate) fn rejection(error: &PlanAccessError) -> RejectedOperation {
     match error.is_rejection() {
-        true => RefusedOperation::new(error.to_message()),
-        false => RefusedOperation::failure(error.to_message()),
+        true => RejectedOperation::new(error.to_message()),
+        false => RejectedOperation::failure(error.to_message()),
     }
 }
 
@@ -63,11 +63,11 @@ impl<'a> PlanParameters<'a> {
         operation: &'a str,
         values: &'a Map<String, Value>,
         known: &[&str],
-    ) -> Result<Self, RefusedOperation> {
+    ) -> Result<Self, RejectedOperation> {
         let Some(unknown) = values.keys().find(|key| !known.contains(&key.as_str())) else {
             return Ok(Self { operation, values });
         };
-        Err(RefusedOperation::new(match near_miss(unknown, known.iter().copied()) {
+        Err(RejectedOperation::new(match near_miss(unknown, known.iter().copied()) {
             Some(near) => msg!("`{operation}` has no parameter `{unknown}`; did you mean `{near}`?"),
             None => msg!("`{operation}` has no parameter `{unknown}`"),
         }))
@@ -78,20 +78,20 @@ impl<'a> PlanParameters<'a> {
     }
 
     /// A text, or none.
-    pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, RefusedOperation> {
+    pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, RejectedOperation> {
         match self.value(name) {
             None => Ok(None),
             Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
             Some(Value::String(_)) => Ok(None),
             Some(_) => {
-                Err(RefusedOperation::new(msg!("the parameter `{name}` of `{}` must be a text", self.operation)))
+                Err(RejectedOperation::new(msg!("the parameter `{name}` of `{}` must be a text", self.operation)))
             }
         }
     }
 
-    pub(crate) fn required_text(&self, name: &'static str) -> Result<String, RefusedOperation> {
+    pub(crate) fn required_text(&self, name: &'static str) -> Result<String, RejectedOperation> {
         self.text(name)?.ok_or_else(|| {
-            RefusedOperation::new(msg!("`{operation}` needs the parameter `{name}`", operation = self.operation))
+            RejectedOperation::new(msg!("`{operation}` needs the parameter `{name}`", operation = self.operation))
         })
     }
 
@@ -101,26 +101,26 @@ impl<'a> PlanParameters<'a> {
     }
 
     /// A whole number within these bounds.
-    pub(crate) fn number(&self, name: &'static str, least: u64, most: u64) -> Result<Option<u64>, RefusedOperation> {
+    pub(crate) fn number(&self, name: &'static str, least: u64, most: u64) -> Result<Option<u64>, RejectedOperation> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = whole_number(value).and_then(|number| u64::try_from(number).ok());
         let within = number.filter(|number| (least..=most).contains(number));
         within.map(Some).ok_or_else(|| {
             let operation = self.operation;
-            RefusedOperation::new(msg!(
+            RejectedOperation::new(msg!(
                 "the parameter `{name}` of `{operation}` must be a whole number from {least} to {most}"
             ))
         })
     }
 
     /// The plan that is meant: the one written, else `bound`.
-    pub(crate) fn plan(&self, bound: Option<PlanId>) -> Result<PlanId, RefusedOperation> {
+    pub(crate) fn plan(&self, bound: Option<PlanId>) -> Result<PlanId, RejectedOperation> {
         self.number("plan_id", 1, u64::MAX)?.or(bound).ok_or_else(|| no_plan(self.operation))
     }
 }
 
-fn no_plan(operation: &str) -> RefusedOperation {
-    RefusedOperation::new(msg!("`{operation}` needs a plan: the session has none yet, and `plan_id` names none"))
+fn no_plan(operation: &str) -> RejectedOperation {
+    RejectedOperation::new(msg!("`{operation}` needs a plan: the session has none yet, and `plan_id` names none"))
 }
 
 /// Runs an operation that needs no model and no tool: those on tasks, and `list_plans` and `delete_plan`.
@@ -150,7 +150,7 @@ async fn task_operation(
 ) -> Result<OperationOutcome, ActionError> {
     let operation = match TaskOperation::parse(name, parameters) {
         Ok(operation) => operation,
-        Err(error) => return Ok(Err(RefusedOperation::new(error.to_message()))),
+        Err(error) => return Ok(Err(RejectedOperation::new(error.to_message()))),
     };
     let at = turn.services.clock.at(turn.last_seq + 1);
     let plan = match turn.plans.plan_of(&operation, bound).await {
@@ -160,7 +160,7 @@ async fn task_operation(
     };
     let result = match turn.plans.run(&operation, bound, key, &at).await {
         Ok(result) => result,
-        Err(error) => return Ok(Err(refused(&error))),
+        Err(error) => return Ok(Err(rejection(&error))),
     };
     let plan = result.get("plan_id").and_then(Value::as_u64).unwrap_or(plan);
     if !operation.is_read_only() {
@@ -201,7 +201,7 @@ async fn delete_plan(
     let plan = PlanParameters::new("delete_plan", parameters, &["plan_id"])
         .and_then(|known| known.number("plan_id", 1, u64::MAX))
         .and_then(|plan| {
-            plan.ok_or_else(|| RefusedOperation::new(msg!("`delete_plan` needs the parameter `plan_id`")))
+            plan.ok_or_else(|| RejectedOperation::new(msg!("`delete_plan` needs the parameter `plan_id`")))
         });
     let plan = match plan {
         Ok(plan) => plan,
@@ -209,7 +209,7 @@ async fn delete_plan(
     };
     let result = match turn.plans.delete(plan, key).await {
         Ok(result) => result,
-        Err(error) => return Ok(Err(refused(&error))),
+        Err(error) => return Ok(Err(rejection(&error))),
     };
     announce(turn, plan, "delete_plan", None, None);
     unbind(turn, plan)?;

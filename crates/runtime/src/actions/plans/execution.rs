@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::plans::bound::bind;
-use crate::actions::plans::edits::{OperationOutcome, PlanParameters, RefusedOperation, announce, refused};
+use crate::actions::plans::edits::{OperationOutcome, PlanParameters, RejectedOperation, announce, rejection};
 use crate::actions::plans::task::branch_of;
 use crate::plan::error::OperationError;
 use crate::plan::execution::TaskProgress;
@@ -30,7 +30,7 @@ const MAX_NAMED: usize = 50;
 /// The execution of a plan, or of one of its tasks, between turns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Execution {
+pub(crate) struct PlanRun {
     plan: PlanId,
     /// The only tasks that run; none for all.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ fn is_default(at_once: &usize) -> bool {
 }
 
 /// How an execution goes on.
-pub(crate) enum ExecutionStep {
+pub(crate) enum PlanRunStep {
     Flow(Flow),
     Ended(OperationOutcome),
 }
@@ -63,7 +63,7 @@ struct Wave {
     blocked: Vec<(TaskId, String)>,
 }
 
-impl Execution {
+impl PlanRun {
     /// Reads `execute_plan` and `rerun_task`; the latter resets the task at once.
     ///
     /// # Errors
@@ -74,9 +74,9 @@ impl Execution {
         name: &str,
         parameters: &Map<String, Value>,
         key: &str,
-    ) -> Result<Result<Self, RefusedOperation>, ActionError> {
+    ) -> Result<Result<Self, RejectedOperation>, ActionError> {
         let started = match name {
-            "rerun_task" => Self::of_task(turn, parameters, key).await,
+            "rerun_task" => Self::of_task(turn, bound, parameters, key).await,
             _ => Self::of_plan(turn, bound, parameters, key).await,
         };
         Ok(started)
@@ -87,7 +87,7 @@ impl Execution {
         bound: Option<PlanId>,
         parameters: &Map<String, Value>,
         key: &str,
-    ) -> Result<Self, RefusedOperation> {
+    ) -> Result<Self, RejectedOperation> {
         let known = PlanParameters::new("execute_plan", parameters, &["plan_id", "max_parallel"])?;
         let at_once = known.number("max_parallel", 1, 16)?.and_then(|number| usize::try_from(number).ok());
         let plan = known.plan(bound)?;
@@ -97,19 +97,24 @@ impl Execution {
             tree.set_plan_status(TaskStatus::Running);
             Ok(Value::Null)
         });
-        edit.await.map_err(|error| refused(&error))?;
+        edit.await.map_err(|error| rejection(&error))?;
         announce(turn, plan, "execute_plan", None, Some(TaskStatus::Running));
         Ok(Self { plan, at_once: at_once.unwrap_or_default(), ..Self::default() })
     }
 
-    async fn of_task(turn: &Turn<'_>, parameters: &Map<String, Value>, key: &str) -> Result<Self, RefusedOperation> {
+    async fn of_task(
+        turn: &Turn<'_>,
+        bound: Option<PlanId>,
+        parameters: &Map<String, Value>,
+        key: &str,
+    ) -> Result<Self, RejectedOperation> {
         use crate::plan::operation::TaskOperation;
         let operation = TaskOperation::parse("rerun_task", parameters);
-        let operation = operation.map_err(|error| refused(&error.into()))?;
+        let operation = operation.map_err(|error| rejection(&error.into()))?;
         let at = turn.services.clock.at(turn.last_seq + 1);
-        let plan = turn.plans.plan_of(&operation, None).await.map_err(|error| refused(&error))?;
+        let plan = turn.plans.plan_of(&operation, bound).await.map_err(|error| rejection(&error))?;
         let key = format!("{key}#reset");
-        let result = turn.plans.run(&operation, Some(plan), &key, &at).await.map_err(|error| refused(&error))?;
+        let result = turn.plans.run(&operation, Some(plan), &key, &at).await.map_err(|error| rejection(&error))?;
         announce(turn, plan, "rerun_task", result.get("task_id").and_then(Value::as_u64), Some(TaskStatus::Pending));
         let reset = result.get("reset_tasks").and_then(Value::as_array).into_iter().flatten();
         let mut only: BTreeSet<TaskId> = reset.filter_map(|task| task.get("task_id")?.as_u64()).collect();
@@ -121,12 +126,12 @@ impl Execution {
     ///
     /// # Errors
     /// The store cannot be used.
-    pub(crate) async fn proceed(&mut self, turn: &Turn<'_>, key: &str) -> Result<ExecutionStep, ActionError> {
+    pub(crate) async fn proceed(&mut self, turn: &Turn<'_>, key: &str) -> Result<PlanRunStep, ActionError> {
         let at = turn.services.clock.at(turn.last_seq + 1);
         let wave = turn.plans.with_tree(self.plan, |tree| self.next_wave(tree)).await;
         let wave = match wave {
             Ok(wave) => wave,
-            Err(error) => return Ok(ExecutionStep::Ended(Err(refused(&error)))),
+            Err(error) => return Ok(PlanRunStep::Ended(Err(rejection(&error)))),
         };
         self.waves += 1;
         if !wave.blocked.is_empty() {
@@ -143,14 +148,14 @@ impl Execution {
                 Ok(Value::Null)
             });
             if let Err(error) = edit.await {
-                return Ok(ExecutionStep::Ended(Err(refused(&error))));
+                return Ok(PlanRunStep::Ended(Err(rejection(&error))));
             }
             for (id, _) in &wave.blocked {
                 announce(turn, self.plan, "set_status", Some(*id), Some(TaskStatus::Skipped));
             }
         }
         if wave.tasks.is_empty() {
-            return self.end(turn, key, &at).await.map(ExecutionStep::Ended);
+            return self.end(turn, key, &at).await.map(PlanRunStep::Ended);
         }
         self.started.extend(wave.tasks.iter().map(|(id, _)| *id));
         let branch = |(id, after): &(TaskId, Vec<TaskId>)| BranchBlock {
@@ -160,7 +165,7 @@ impl Execution {
         };
         let at_once = if self.at_once == 0 { DEFAULT_AT_ONCE } else { self.at_once };
         let limits = BranchLimits { fail_fast: false, at_once };
-        Ok(ExecutionStep::Flow(Flow::Branch(wave.tasks.iter().map(branch).collect(), limits)))
+        Ok(PlanRunStep::Flow(Flow::Branch(wave.tasks.iter().map(branch).collect(), limits)))
     }
 
     /// The tasks that can run next. A task starts after those on which it, or a task that contains it, depends, and after its children.
@@ -225,7 +230,7 @@ impl Execution {
         });
         let result = match edit.await {
             Ok(result) => result,
-            Err(error) => return Ok(Err(refused(&error))),
+            Err(error) => return Ok(Err(rejection(&error))),
         };
         let status = result.get("status").and_then(Value::as_str).and_then(TaskStatus::parse);
         announce(turn, self.plan, "execute_plan", None, status);

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::plans::bound::bind;
-use crate::actions::plans::edits::{OperationOutcome, PlanParameters, RefusedOperation, announce, refused};
+use crate::actions::plans::edits::{OperationOutcome, PlanParameters, RejectedOperation, announce, rejection};
 use crate::actions::plans::prompts::{CREATE, DECOMPOSE, PlanPrompts};
 use crate::plan::create::create;
 use crate::plan::error::OperationError;
-use crate::plan::operation::{NewTask, ParentReference, Placement, TaskReference};
+use crate::plan::operation::{NewTask, ParentReference, TaskPlacement, TaskReference};
 use crate::plan::task::{PlanHead, PlanId, TaskId};
 use crate::plan::tree::{PlanTree, TaskIds};
 use crate::program::flow::ActionError;
@@ -49,7 +49,7 @@ pub(crate) async fn create_plan(
     parameters: &Map<String, Value>,
     key: &str,
 ) -> Result<OperationOutcome, ActionError> {
-    let read = || -> Result<_, RefusedOperation> {
+    let read = || -> Result<_, RejectedOperation> {
         let known = PlanParameters::new("create_plan", parameters, &["goal", "title", "notes", "sections", "style"])?;
         let texts = (known.required_text("goal")?, known.text("title")?, known.text("notes")?, known.text("style")?);
         Ok((texts, known.any("sections")))
@@ -66,11 +66,11 @@ pub(crate) async fn create_plan(
     names.set_text("sections", shown(&sections.as_ref().map(sections_text)));
     names.set("max_tasks", json!(MAX_CHILDREN));
     let Some(reply) = prompts.ask(turn, CREATE, &quote_after_label(&goal), None, names).await? else {
-        return Ok(Err(RefusedOperation::failure("the model gave no plan that could be read")));
+        return Ok(Err(RejectedOperation::failure("the model gave no plan that could be read")));
     };
     let drafts = TaskDrafts::read(reply.object.get("tasks"), MAX_CHILDREN);
     if drafts.tasks.is_empty() {
-        return Ok(Err(RefusedOperation::failure("the model gave a plan without tasks")));
+        return Ok(Err(RejectedOperation::failure("the model gave a plan without tasks")));
     }
     let from_reply =
         || reply.object.get("title").and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
@@ -91,7 +91,7 @@ pub(crate) async fn create_plan(
     let created = turn.plans.create(key, head, |tree, ids| drafts.add(tree, None, ids)).await;
     let (plan, tasks) = match created {
         Ok(created) => created,
-        Err(error) => return Ok(Err(refused(&error))),
+        Err(error) => return Ok(Err(rejection(&error))),
     };
     announce(turn, plan, "create_plan", None, None);
     bind(turn, plan).await?;
@@ -154,9 +154,9 @@ impl Generation {
         turn: &Turn<'_>,
         bound: Option<PlanId>,
         parameters: &Map<String, Value>,
-    ) -> Result<Result<Self, RefusedOperation>, ActionError> {
+    ) -> Result<Result<Self, RejectedOperation>, ActionError> {
         let known = ["plan_id", "task_id", "expand_depth", "node_budget"];
-        let read = || -> Result<_, RefusedOperation> {
+        let read = || -> Result<_, RejectedOperation> {
             let known = PlanParameters::new("decompose_task", parameters, &known)?;
             let expand_depth = known.number("expand_depth", 1, MAX_EXPAND_DEPTH)?.unwrap_or(DEFAULT_EXPAND_DEPTH);
             let left = known.number("node_budget", 1, MAX_NODE_BUDGET)?.unwrap_or(DEFAULT_NODE_BUDGET);
@@ -167,7 +167,7 @@ impl Generation {
             Err(refused) => return Ok(Err(refused)),
         };
         let plan = match task {
-            Some(task) => turn.plans.plan_of_task(task).await.map_err(|error| refused(&error)),
+            Some(task) => turn.plans.plan_of_task(task).await.map_err(|error| rejection(&error)),
             None => plan,
         };
         let plan = match plan {
@@ -177,7 +177,7 @@ impl Generation {
         let roots = turn.plans.with_tree(plan, |tree| tree.children(None).collect::<Vec<_>>()).await;
         let roots = match roots {
             Ok(roots) => roots,
-            Err(error) => return Ok(Err(refused(&error))),
+            Err(error) => return Ok(Err(rejection(&error))),
         };
         let first = |task| Pending { task, depth: 1 };
         let pending: VecDeque<Pending> = match task {
@@ -204,7 +204,7 @@ impl Generation {
         let described = turn.plans.with_tree(self.plan, |tree| describe(tree, next.task)).await;
         let described = match described {
             Ok(described) => described,
-            Err(error) => return Ok(GenerationStep::Ended(Err(refused(&error)))),
+            Err(error) => return Ok(GenerationStep::Ended(Err(rejection(&error)))),
         };
         // A task that was deleted meanwhile needs no division, and one that has tasks already keeps them.
         let Some((content, outline, children)) = described else { return Ok(GenerationStep::Onward) };
@@ -223,7 +223,7 @@ impl Generation {
             let is_all = self.added == 0 && self.pending.is_empty();
             return Ok(match is_all {
                 true => {
-                    GenerationStep::Ended(Err(RefusedOperation::failure("the model gave no tasks that could be read")))
+                    GenerationStep::Ended(Err(RejectedOperation::failure("the model gave no tasks that could be read")))
                 }
                 false => GenerationStep::Onward,
             });
@@ -238,7 +238,7 @@ impl Generation {
         let added = turn.plans.edit(self.plan, &key, &at, |tree, ids| drafts.add(tree, next.task, ids)).await;
         let added = match added {
             Ok(added) => added,
-            Err(error) => return Ok(GenerationStep::Ended(Err(refused(&error)))),
+            Err(error) => return Ok(GenerationStep::Ended(Err(rejection(&error)))),
         };
         announce(turn, self.plan, "decompose_task", next.task, None);
         bind(turn, self.plan).await?;
@@ -417,7 +417,7 @@ impl TaskDrafts {
                 task_type: draft.task_type.clone(),
                 instruction: draft.instruction.clone(),
                 dependencies: draft.after.iter().filter_map(|after| added.get(*after).copied().flatten()).collect(),
-                place: Placement { position: u64::try_from(first + before).ok(), ..Default::default() },
+                place: TaskPlacement { position: u64::try_from(first + before).ok(), ..Default::default() },
                 ..NewTask::default()
             };
             let (id, _) = create(tree, &new, ids)?;

@@ -12,7 +12,7 @@ use crate::actions::calling::{outputs, set_outputs};
 use crate::actions::failure::failed_flow;
 use crate::actions::plans::bound::bound_plan;
 use crate::actions::plans::edits::{OperationOutcome, run_plan_operation};
-use crate::actions::plans::execution::{Execution, ExecutionStep};
+use crate::actions::plans::execution::{PlanRun, PlanRunStep};
 use crate::actions::plans::generation::{Generation, GenerationStep, create_plan};
 use crate::actions::plans::prompts::{PLAN_PROMPTS, PlanPrompts};
 use crate::program::action::Action;
@@ -96,7 +96,7 @@ struct PlanFrame {
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<Generation>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    execution: Option<Execution>,
+    execution: Option<PlanRun>,
 }
 
 impl Kind for PlanKind {
@@ -184,14 +184,14 @@ impl Action for PlanAction {
             ("execute_plan" | "rerun_task", _) => {
                 let mut state = match frame.execution.take() {
                     Some(state) => state,
-                    None => match Execution::start(turn, bound, self.name, &parameters, &key).await? {
+                    None => match PlanRun::start(turn, bound, self.name, &parameters, &key).await? {
                         Ok(state) => state,
                         Err(refused) => return self.ended(turn, Err(refused)),
                     },
                 };
                 match state.proceed(turn, &key).await? {
-                    ExecutionStep::Ended(outcome) => outcome,
-                    ExecutionStep::Flow(flow) => {
+                    PlanRunStep::Ended(outcome) => outcome,
+                    PlanRunStep::Flow(flow) => {
                         turn.store_state(&PlanFrame { execution: Some(state), ..frame })?;
                         return Ok(flow);
                     }

@@ -75,7 +75,7 @@ impl Action for PlanTaskAction {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let id = task_of(turn).ok_or_else(|| {
-            ActionError::failed("frame-unreadable", msg!("the branch `{}` names no task", turn.place.path))
+            ActionError::failed("frame-unreadable", msg!("the path `{}` names no task", turn.place.path))
         })?;
         let mut frame: TaskFrame = turn.state()?;
         let plan = match turn.plans.plan_of_task(id).await {

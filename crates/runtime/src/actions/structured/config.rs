@@ -101,7 +101,7 @@ impl ActConfig {
     }
 
     /// What the action permits in this program.
-    pub(crate) fn permitted<'a>(&'a self, program: &'a Program) -> ActPermissions<'a> {
+    pub(crate) fn permissions<'a>(&'a self, program: &'a Program) -> ActPermissions<'a> {
         ActPermissions { config: self, rules: &program.tools }
     }
 }
@@ -113,18 +113,18 @@ pub(crate) struct ActPermissions<'a> {
 }
 
 impl PermittedOperations for ActPermissions<'_> {
-    fn permits(&self, operation: &OperationInfo) -> bool {
+    fn allows(&self, operation: &OperationInfo) -> bool {
         self.config.operations.iter().any(|permitted| permitted.name == operation.name)
     }
 
-    fn permits_tool(&self, name: &str) -> bool {
+    fn allows_tool(&self, name: &str) -> bool {
         let is_listed = |patterns: &Vec<String>| patterns.iter().any(|pattern| matches(pattern, name));
         ToolRule::of(self.rules, name).is_some() && self.config.tools.as_ref().is_none_or(is_listed)
     }
 
     fn names(&self) -> Vec<String> {
         let operations = self.config.operations.iter().map(|operation| operation.name.to_owned());
-        let is_literal = |rule: &&ToolRule| !rule.pattern.ends_with('*') && self.permits_tool(&rule.pattern);
+        let is_literal = |rule: &&ToolRule| !rule.pattern.ends_with('*') && self.allows_tool(&rule.pattern);
         operations.chain(self.rules.iter().filter(is_literal).map(|rule| rule.pattern.clone())).collect()
     }
 }

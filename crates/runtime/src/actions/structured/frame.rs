@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::actions::plans::execution::Execution;
+use crate::actions::plans::execution::PlanRun;
 use crate::actions::plans::generation::Generation;
 use crate::actions::structured::instruction::Instruction;
 use crate::actions::tools::call::ToolCallState;
@@ -79,7 +79,7 @@ pub(crate) enum OperationProgress {
     Starting,
     Tool(ToolCallState),
     Generation(Generation),
-    Execution(Execution),
+    Execution(PlanRun),
 }
 
 impl ActFrame {

@@ -70,10 +70,10 @@ pub(crate) struct ReadInstructions {
 /// Which operations an action permits.
 pub(crate) trait PermittedOperations {
     /// Whether the built-in operation may be used.
-    fn permits(&self, operation: &OperationInfo) -> bool;
+    fn allows(&self, operation: &OperationInfo) -> bool;
 
     /// Whether the tool may be called.
-    fn permits_tool(&self, name: &str) -> bool;
+    fn allows_tool(&self, name: &str) -> bool;
 
     /// All names that may be used.
     fn names(&self) -> Vec<String>;
@@ -99,12 +99,12 @@ pub(crate) fn read_instructions(actions: &Value, permitted: &dyn PermittedOperat
         }
     }
     read.instructions.sort_by_key(|instruction| instruction.order);
-    refuse_beside_request(&mut read);
+    keep_request_alone(&mut read);
     read
 }
 
 /// A request for more context must be the only operation: the others would be written without that context.
-fn refuse_beside_request(read: &mut ReadInstructions) {
+fn keep_request_alone(read: &mut ReadInstructions) {
     let is_request = |instruction: &Instruction| {
         OperationInfo::of(&instruction.name).is_some_and(|operation| operation.group == OperationGroup::Context)
     };
@@ -156,9 +156,9 @@ fn instruction(item: &Value, number: usize, permitted: &dyn PermittedOperations)
 /// Checks that the operation exists, is permitted, and has its own group.
 fn check_name(name: &str, kind: Option<&Value>, permitted: &dyn PermittedOperations) -> Result<(), Message> {
     let group = match OperationInfo::of(name) {
-        Some(operation) if permitted.permits(operation) => operation.group,
+        Some(operation) if permitted.allows(operation) => operation.group,
         Some(_) => return Err(msg!("the operation `{name}` is not permitted here")),
-        None if permitted.permits_tool(name) => OperationGroup::Tool,
+        None if permitted.allows_tool(name) => OperationGroup::Tool,
         None => {
             let names = permitted.names();
             return Err(match near_miss(name, names.iter().map(String::as_str)) {
@@ -211,11 +211,11 @@ mod tests {
     struct TestPermissions;
 
     impl PermittedOperations for TestPermissions {
-        fn permits(&self, operation: &OperationInfo) -> bool {
+        fn allows(&self, operation: &OperationInfo) -> bool {
             !operation.must_be_listed
         }
 
-        fn permits_tool(&self, name: &str) -> bool {
+        fn allows_tool(&self, name: &str) -> bool {
             name == "web_search"
         }
 

@@ -131,7 +131,9 @@ impl ActConfig {
     fn operations_of(&self, turn: &Turn<'_>, actions: Option<&Value>) -> ReadInstructions {
         match actions {
             None | Some(Value::Null) => ReadInstructions::default(),
-            Some(Value::Array(_)) => read_instructions(actions.unwrap_or(&Value::Null), &self.permitted(turn.program)),
+            Some(Value::Array(_)) => {
+                read_instructions(actions.unwrap_or(&Value::Null), &self.permissions(turn.program))
+            }
             Some(_) => {
                 let why = Message::word("`actions` must be a list of operations");
                 let refused = vec![json!({ "status": "refused", "error": why.to_string() })];
@@ -252,7 +254,7 @@ impl ActConfig {
     }
 
     /// Whether the model must learn what this operation gave before the person writes.
-    pub(crate) fn is_told(operation: Option<&OperationInfo>) -> bool {
+    pub(crate) fn informs_model(operation: Option<&OperationInfo>) -> bool {
         // Tools have no entry in the table.
         operation.is_none_or(|operation| {
             let name = operation.name;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::actions::plans::bound::{bound_plan, plan_of};
 use crate::actions::plans::edits::{OperationOutcome, run_plan_operation};
-use crate::actions::plans::execution::{Execution, ExecutionStep};
+use crate::actions::plans::execution::{PlanRun, PlanRunStep};
 use crate::actions::plans::generation::{Generation, GenerationStep, create_plan};
 use crate::actions::structured::config::ActConfig;
 use crate::actions::structured::frame::{ActFrame, OperationProgress, RunningOperation};
@@ -193,7 +193,7 @@ impl ActConfig {
             "execute_plan" | "rerun_task" => {
                 let mut state = match std::mem::take(&mut running.progress) {
                     OperationProgress::Execution(state) => state,
-                    _ => match Execution::start(turn, plan, &instruction.name, &instruction.parameters, &key).await? {
+                    _ => match PlanRun::start(turn, plan, &instruction.name, &instruction.parameters, &key).await? {
                         Ok(state) => state,
                         Err(refused) => return Ok(Step::Ended(Ended::of(Err(refused)))),
                     },
@@ -201,8 +201,8 @@ impl ActConfig {
                 let step = state.proceed(turn, &key).await?;
                 running.progress = OperationProgress::Execution(state);
                 Ok(match step {
-                    ExecutionStep::Flow(flow) => Step::Flow(flow),
-                    ExecutionStep::Ended(outcome) => Step::Ended(Ended::of(outcome)),
+                    PlanRunStep::Flow(flow) => Step::Flow(flow),
+                    PlanRunStep::Ended(outcome) => Step::Ended(Ended::of(outcome)),
                 })
             }
             name => {
@@ -225,7 +225,7 @@ impl ActConfig {
             Err(why) => instruction.entry(ended.status, "error", why.to_string().into()),
         };
         frame.results.push(entry);
-        frame.tells_model |= ended.result.is_err() || Self::is_told(OperationInfo::of(&instruction.name));
+        frame.tells_model |= ended.result.is_err() || Self::informs_model(OperationInfo::of(&instruction.name));
         if let Some(tool) = &ended.tool {
             let result = tool.to_json();
             remember_tool_result(turn, &result)?;
@@ -242,7 +242,7 @@ impl ActConfig {
 
     /// The tools that the model may call, with their parameters, for the prompt.
     pub(crate) async fn offered_tools(&self, turn: &Turn<'_>) -> Vec<Value> {
-        let permitted = self.permitted(turn.program);
+        let permitted = self.permissions(turn.program);
         let patterns: Vec<String> = turn.program.tools.iter().map(|rule| rule.pattern.clone()).collect();
         if patterns.is_empty() {
             return vec![];
@@ -264,7 +264,7 @@ impl ActConfig {
                 "note": quote_after_label(&tool.description),
             })
         };
-        tools.iter().filter(|found| permitted.permits_tool(&found.name)).map(tool).collect()
+        tools.iter().filter(|found| permitted.allows_tool(&found.name)).map(tool).collect()
     }
 
     async fn help(&self, turn: &Turn<'_>) -> Value {
