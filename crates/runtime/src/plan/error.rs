@@ -48,8 +48,10 @@ pub enum OperationError {
     TooManyTasks,
     #[error("a plan can have at most {MAX_LEVELS} levels of tasks")]
     TooManyLevels,
-    #[error("`{parameter}` can have at most {max} {unit}")]
-    TooLong { parameter: String, max: usize, unit: Message },
+    #[error("`{parameter}` can have at most {max} characters")]
+    TooLong { parameter: String, max: usize },
+    #[error("`{parameter}` can have at most {max} bytes as JSON")]
+    TooLarge { parameter: String, max: usize },
     #[error("task {task} is running; wait until it has ended")]
     Running { task: TaskId },
     /// The ids that were reserved for new tasks are used up; the caller reserves more and tries again.
@@ -80,7 +82,7 @@ impl OperationError {
             Self::OwnSubtree { .. } => "own-subtree",
             Self::TooManyTasks => "too-many-tasks",
             Self::TooManyLevels => "too-many-levels",
-            Self::TooLong { .. } => "too-long",
+            Self::TooLong { .. } | Self::TooLarge { .. } => "too-long",
             Self::Running { .. } => "task-running",
             Self::NoIds => "no-ids",
             Self::Unreadable { .. } => "plan-unreadable",

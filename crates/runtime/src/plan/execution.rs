@@ -28,7 +28,7 @@ impl TaskProgress {
 
 impl PlanTree {
     /// Sets the status, the result and the error of a task.
-    /// Errors: [`OperationError::UnknownTask`], [`OperationError::TooLong`] for the result. The tree is unchanged.
+    /// Errors: [`OperationError::UnknownTask`], [`OperationError::TooLarge`] for the result. The tree is unchanged.
     pub fn set_progress(&mut self, id: TaskId, progress: &TaskProgress) -> Result<(), OperationError> {
         self.existing(id)?;
         check_bytes("result", &progress.result, MAX_RESULT_BYTES)?;

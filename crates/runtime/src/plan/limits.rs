@@ -1,6 +1,5 @@
 //! The limits of plans (docs/plans.md).
 
-use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -37,19 +36,15 @@ pub const MAX_ERROR_CHARS: usize = 2_000;
 /// The maximum size of the title, the goal, the notes, the style and the sections of a plan as JSON, in bytes.
 pub const MAX_HEAD_BYTES: usize = 256 * 1024;
 
-fn too_long(parameter: &str, max: usize, unit: Message) -> OperationError {
-    OperationError::TooLong { parameter: parameter.to_owned(), max, unit }
-}
-
 pub(crate) fn check_chars(parameter: &str, text: &str, max: usize) -> Result<(), OperationError> {
     // Counting stops at the limit, however long the text is.
     let is_longer = text.len() > max && text.chars().nth(max).is_some();
-    if is_longer { Err(too_long(parameter, max, msg!("characters"))) } else { Ok(()) }
+    if is_longer { Err(OperationError::TooLong { parameter: parameter.to_owned(), max }) } else { Ok(()) }
 }
 
 pub(crate) fn check_bytes(parameter: &str, value: &impl Serialize, max: usize) -> Result<(), OperationError> {
     let is_longer = serde_json::to_vec(value).is_ok_and(|json| json.len() > max);
-    if is_longer { Err(too_long(parameter, max, msg!("bytes as JSON"))) } else { Ok(()) }
+    if is_longer { Err(OperationError::TooLarge { parameter: parameter.to_owned(), max }) } else { Ok(()) }
 }
 
 /// A name in one line, without control characters.

@@ -29,6 +29,8 @@ pub mod tree;
 pub(crate) mod update;
 
 #[cfg(test)]
+mod concurrency_tests;
+#[cfg(test)]
 mod operation_tests;
 #[cfg(test)]
 mod property_tests;

@@ -410,12 +410,12 @@ fn wrong_parameters_are_named() {
         (
             "create_task",
             json!({ "task_name": "x", "parent": 1 }),
-            "`create_task` has no parameter `parent`; it has `task_name`, `plan_id`, `parent_id`, `task_type`, `instruction`, `metadata`, `dependencies`, `anchor_task_id`, `anchor_position`, `insert_before`, `insert_after`, `position`",
+            "`create_task` has no parameter `parent`; did you mean `parent_id`?",
         ),
         (
             "create_task",
-            json!({ "task_name": "x", "paretn_id": 1 }),
-            "`create_task` has no parameter `paretn_id`; did you mean `parent_id`?",
+            json!({ "task_name": "x", "status": 1 }),
+            "`create_task` has no parameter `status`; it has `task_name`, `plan_id`, `parent_id`, `task_type`, `instruction`, `metadata`, `dependencies`, `anchor_task_id`, `anchor_position`, `insert_before`, `insert_after`, `position`",
         ),
         ("create_task", json!({ "task_name": "x", "plan_id": 7 }), "this is plan 42, not plan 7"),
         (
@@ -576,8 +576,8 @@ fn an_outline_shows_the_upper_levels_first_and_counts_the_rest() {
     assert_eq!(short, "- [1] One (pending)\n  - … 3 more\n- [2] Two (pending)\n  - … 1 more\n- [3] Data (pending)\n");
     assert_eq!(plan.tree.outline(40), "- … 3 more\n");
     assert_eq!(plan.tree.outline_of(Some(2), 1000), "- [2] Two (pending)\n  - [21] Data (pending)\n");
-    for number in 0..2000 {
+    for number in 0..300 {
         plan.done("create_task", json!({ "task_name": format!("task {number}"), "parent_id": 1 }));
     }
-    assert!(plan.tree.outline(5000).chars().count() <= 5000);
+    assert!(plan.tree.outline(3000).chars().count() <= 3000);
 }
