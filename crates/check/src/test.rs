@@ -1,5 +1,6 @@
 //! Checks conversation tests against their script (docs/tests.md).
 
+use bcc_runtime::program::turn::ENGINE_NAMES;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
@@ -206,7 +207,7 @@ fn check_names(
         match expected {
             Expected::Variable(name) => {
                 let id = without_scope(&name.value);
-                if !script.variables.contains(id) {
+                if !script.variables.contains(id) && !ENGINE_NAMES.contains(&id) {
                     let message = msg!("the script neither declares nor sets `{}`", shortened(id));
                     report(name, id, message, script.variables.iter().map(String::as_str).collect(), "variables");
                 }

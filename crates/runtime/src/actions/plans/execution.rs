@@ -176,7 +176,7 @@ impl PlanRun {
         let mut blocked: BTreeMap<TaskId, String> = BTreeMap::new();
         let is_wanted = |id: &TaskId| {
             let status = tree.task(*id).map(|task| task.status);
-            status == Some(TaskStatus::Pending) && !self.started.contains(id) && self.includes(*id)
+            status == Some(TaskStatus::Pending) && self.includes(*id)
         };
         let mut open: Vec<TaskId> = tree.all().filter(is_wanted).collect();
         // Children first: `all` gives each task before what it contains.
@@ -193,7 +193,8 @@ impl PlanRun {
                     tree.task(*other).is_none_or(|task| task.status == TaskStatus::Completed)
                         || chosen.contains_key(other)
                 };
-                if chosen.len() >= MAX_WAVE || !needed.iter().all(is_met) {
+                // A task that was started and is still pending did not run, because another one of its wave failed.
+                if self.started.contains(id) || chosen.len() >= MAX_WAVE || !needed.iter().all(is_met) {
                     return true;
                 }
                 let after = needed.into_iter().filter(|other| chosen.contains_key(other)).collect();
@@ -224,7 +225,8 @@ impl PlanRun {
                 () if counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Running) > 0 => TaskStatus::Pending,
                 () => TaskStatus::Completed,
             };
-            let status = if is_whole || status == TaskStatus::Completed { status } else { tree.head().status };
+            let is_open = counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Running) > 0;
+            let status = if is_whole || !is_open { status } else { tree.head().status };
             tree.set_plan_status(status);
             Ok(self.result(tree, status))
         });

@@ -336,7 +336,7 @@ impl TaskDrafts {
                 continue;
             }
             if read.tasks.len() >= limit {
-                read.problems.push(msg!("only {limit} tasks can be added here; the others were left out"));
+                read.problems.push(msg!("the limit of {limit} new tasks was reached; the others were left out"));
                 break;
             }
             let after = item.get("depends_on").and_then(Value::as_array).into_iter().flatten();
