@@ -49,7 +49,7 @@ impl AnchorPosition {
 
 /// The place of a task as it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Placement {
+pub struct TaskPlacement {
     pub anchor: Option<TaskId>,
     pub anchor_position: Option<AnchorPosition>,
     /// The position from 0, which takes precedence over the anchor.
@@ -75,7 +75,7 @@ pub struct NewTask {
     pub instruction: String,
     pub metadata: Map<String, Value>,
     pub dependencies: Vec<TaskId>,
-    pub place: Placement,
+    pub place: TaskPlacement,
 }
 
 /// What `update_task` changes; what is none stays as it is.
@@ -103,7 +103,7 @@ pub enum TaskOperationKind {
     Move {
         task: TaskReference,
         parent: ParentReference,
-        place: Placement,
+        place: TaskPlacement,
     },
     Delete {
         task: TaskReference,
@@ -189,7 +189,7 @@ impl TaskOperation {
             },
             "move_task" => {
                 let (parent, place) = (new_parent(&parameters)?, placement(&parameters)?);
-                if parent == ParentReference::Absent && place == Placement::default() {
+                if parent == ParentReference::Absent && place == TaskPlacement::default() {
                     return Err(parameters.missing_one_of(&["new_parent_id", "new_parent_name"]));
                 }
                 TaskOperationKind::Move { task: required_task(&parameters)?, parent, place }
@@ -305,7 +305,7 @@ fn new_parent(parameters: &Parameters<'_>) -> Result<ParentReference, OperationE
 }
 
 /// The place. `insert_before` and `insert_after`, the earlier names, are the id of the anchor, or true next to `anchor_task_id`.
-fn placement(parameters: &Parameters<'_>) -> Result<Placement, OperationError> {
+fn placement(parameters: &Parameters<'_>) -> Result<TaskPlacement, OperationError> {
     let mut anchor = parameters.id("anchor_task_id")?;
     let mut anchor_position = match parameters.text("anchor_position")? {
         None => None,
@@ -332,5 +332,5 @@ fn placement(parameters: &Parameters<'_>) -> Result<Placement, OperationError> {
         }
         (given, anchor_position) = (Some(name), Some(position));
     }
-    Ok(Placement { anchor, anchor_position, position: parameters.number("position", 0, MAX_POSITION)? })
+    Ok(TaskPlacement { anchor, anchor_position, position: parameters.number("position", 0, MAX_POSITION)? })
 }

@@ -4,7 +4,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
 use crate::plan::error::OperationError;
-use crate::plan::operation::{AnchorPosition, ParentReference, Placement};
+use crate::plan::operation::{AnchorPosition, ParentReference, TaskPlacement};
 use crate::plan::task::TaskId;
 use crate::plan::tree::PlanTree;
 
@@ -26,7 +26,7 @@ pub(crate) struct ResolvedPlace {
 pub(crate) fn resolve(
     tree: &PlanTree,
     parent: &ParentReference,
-    place: &Placement,
+    place: &TaskPlacement,
     moved: Option<TaskId>,
 ) -> Result<ResolvedPlace, OperationError> {
     let written = match parent {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::plan::error::OperationError;
 use crate::plan::limits::MAX_LEVELS;
-use crate::plan::operation::{ParentReference, Placement};
+use crate::plan::operation::{ParentReference, TaskPlacement};
 use crate::plan::placement::{self, ResolvedPlace};
 use crate::plan::task::{TaskId, TaskStatus};
 use crate::plan::tree::PlanTree;
@@ -21,7 +21,7 @@ pub(crate) fn move_task(
     tree: &mut PlanTree,
     id: TaskId,
     parent: &ParentReference,
-    place: &Placement,
+    place: &TaskPlacement,
 ) -> Result<ResolvedPlace, OperationError> {
     let before = tree.existing(id)?.clone();
     let old_parent = before.parent;
