@@ -102,7 +102,7 @@ pub struct PlanStoreArgs {
     /// User to whom the plans belong [default: default]
     #[arg(long, value_name = "ID")]
     pub user: Option<String>,
-    /// Directory of the project [default: the current directory or a directory above it]
+    /// Project in whose store the plans are [default: BCC_PROJECT, otherwise the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     #[command(flatten)]

@@ -115,7 +115,7 @@ fn markdown_and_mermaid_contain_the_texts_as_texts() {
     for part in [
         "- [x] **Overview** (104, completed)\n\n  Compile \\*all\\*.\n\n\n  Done.  \n  \\# No heading\n",
         "\n  - [ ] **分析** (216, failed) ← 215\n\n    no data\n",
-        "\\<script\\>\\[x\\](y)",
+        "\\<script>\\[x\\](y)",
     ] {
         assert!(markdown.contains(part), "{part}\n{markdown}");
     }

@@ -242,7 +242,8 @@ impl PlanAccess {
     }
 
     /// Edits a plan. `key` identifies the edit in the store: if it was made before, its result is returned and nothing changes. `at` is
-    /// the time. `edit` may be called several times, each time with the plan as it is then; if it fails, the plan is unchanged. An
+    /// the time. `edit` may be called several times, each time with the plan as it is then, and must not use this access, which
+    /// waits for it; if it fails, the plan is unchanged. An
     /// edit that changes nothing is not stored.
     ///
     /// If somebody else edits the plan at the same time, `edit` is applied to the plan with their changes, so that both hold, or it is

@@ -1,6 +1,5 @@
 //! `create_task`: adds a task.
 
-use bcc_lang::message::ToMessage;
 use serde_json::{Map, Value, json};
 
 use crate::plan::error::OperationError;
@@ -90,7 +89,7 @@ pub(crate) fn placed_view(tree: &PlanTree, id: TaskId, place: &ResolvedPlace) ->
     view.insert("plan_id".to_owned(), json!(tree.id()));
     view.insert("task".to_owned(), task_view(tree, id));
     if let Some(note) = &place.note {
-        set_text(&mut view, "note", &note.to_message().to_string());
+        set_text(&mut view, "note", &note.to_string());
     }
     Value::Object(view)
 }

@@ -34,3 +34,5 @@ mod concurrency_tests;
 mod operation_tests;
 #[cfg(test)]
 mod property_tests;
+#[cfg(test)]
+mod rejection_tests;
