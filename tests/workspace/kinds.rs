@@ -45,6 +45,7 @@ fn levels() -> Vec<Level> {
         level("write_file", "", json!({ "path": "x", "content": "y" }), ""),
         level("command", "", json!({ "command": ["x"] }), ""),
         level("command", "/properties/simulate", json!({ "command": ["x"], "simulate": {} }), "/simulate"),
+        level("tool", "", json!({ "name": "x" }), ""),
         level("behavior_loop", "", json!({ "target": "x" }), ""),
         level("add", "", json!({ "content": "x" }), ""),
         level("add", "/$defs/metadata", json!({ "content": "x", "shot_type": "action", "metadata": {} }), "/metadata"),
