@@ -60,8 +60,8 @@ fn check_skills(model: &SemanticModel<'_>, script: &Script, findings: &Findings)
 fn help(script: &Script, tool: &str, near: Option<&str>) -> Message {
     match near {
         Some(near) => msg!("did you mean `{near}`?"),
-        None if script.tools.is_empty() => msg!("add `tools: [{tool}]` to the session"),
-        None => msg!("add `{tool}` to `tools` of the session"),
+        None if script.tools.is_empty() => msg!("add `tools: [{tool}]` to the script"),
+        None => msg!("add `{tool}` to `tools` of the script"),
     }
 }
 
