@@ -10,23 +10,29 @@ use crate::cli::drive::ResumeHint;
 use crate::cli::front_end::FrontEnd;
 use crate::cli::input::{InputLine, RejectedInput};
 use bcc_engine::error::EngineError;
+use bcc_runtime::actions::tools::call::{ANSWER, ARGUMENTS};
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
 use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError, names_in};
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::Session;
 use bcc_store::rows::RequestRow;
+use serde_json::Value;
 
 /// The longest time that a process stays for; a session that waits longer rests until `tick` or a resume.
 const MAX_STAY: Duration = Duration::from_secs(60);
 
 /// How people write decisions in a conversation, in lower case; a comment may follow.
-const WORDS: [(&str, DecisionKind); 6] = [
+const WORDS: [(&str, DecisionKind); 10] = [
     ("approve", DecisionKind::Approve),
     ("批准", DecisionKind::Approve),
     ("reject", DecisionKind::Reject),
     ("驳回", DecisionKind::Reject),
     ("push_back", DecisionKind::PushBack),
     ("退回", DecisionKind::PushBack),
+    ("edit", DecisionKind::Edit),
+    ("修改", DecisionKind::Edit),
+    ("answer", DecisionKind::Answer),
+    ("代答", DecisionKind::Answer),
 ];
 
 /// Words that decide only if nothing follows them: in a sentence they mean anything.
@@ -87,9 +93,17 @@ pub fn as_decision(input: InputLine, session: &Session, front: FrontEnd) -> Inpu
     };
     let is_meant = answer_id.as_ref().is_none_or(|given| *given == request.id);
     match written_decision(&text).filter(|_| is_meant) {
-        Some((decision, comment)) => {
-            let (request, comment) = (Some(request.id.clone()), Some(comment));
-            let values = ExactValues::new();
+        Some((decision, rest)) => {
+            let (comment, values) = match decision {
+                DecisionKind::Edit => {
+                    (None, ExactValues::from_iter([(ARGUMENTS.to_owned(), Value::from(rest).into())]))
+                }
+                DecisionKind::Answer => (None, ExactValues::from_iter([(ANSWER.to_owned(), Value::from(rest).into())])),
+                DecisionKind::Approve | DecisionKind::Reject | DecisionKind::PushBack => {
+                    (Some(rest), ExactValues::new())
+                }
+            };
+            let request = Some(request.id.clone());
             InputLine::Decision(Box::new(ApprovalDecision { request, decision, by: None, comment, values }))
         }
         None if text.trim().is_empty() => InputLine::Blank,
@@ -120,7 +134,17 @@ fn written_decision(text: &str) -> Option<(DecisionKind, String)> {
 
 fn expected(request: &RequestRow) -> Message {
     let names = names_in(request.decisions.as_deref()).unwrap_or_default();
-    msg!("this is a decision: write {}, followed by a comment if you like", Message::names(&names))
+    let (of_calls, names): (Vec<String>, Vec<String>) = names.into_iter().partition(|name| is_of_calls(name));
+    let usual = msg!("this is a decision: write {}, followed by a comment if you like", Message::names(&names));
+    match of_calls.is_empty() {
+        true => usual,
+        false => msg!("{usual}; or `edit` and the arguments as JSON, or `answer` and the result"),
+    }
+}
+
+/// Whether a decision with this name is about the call of a tool, and needs a value.
+fn is_of_calls(name: &str) -> bool {
+    [DecisionKind::Edit, DecisionKind::Answer].iter().any(|decision| decision.name() == name)
 }
 
 /// Passes a decision to the session. A refusal is committed as an error event. Returns whether it was taken.
@@ -180,12 +204,26 @@ fn report_decision(request: &RequestRow, target: &str, front: FrontEnd, hint: &R
         approve.push_str(&format!(" --set {field}=VALUE"));
     }
     let others = names_in(request.decisions.as_deref()).unwrap_or_default();
-    let others: Vec<String> =
-        others.iter().filter(|name| *name != "approve").map(|name| name.replace('_', "-")).collect();
+    let is_of_call = others.iter().any(|name| is_of_calls(name));
+    let others: Vec<String> = others
+        .iter()
+        .filter(|name| *name != "approve" && !is_of_calls(name))
+        .map(|name| name.replace('_', "-"))
+        .collect();
     let others = if others.is_empty() {
         Message::default()
     } else {
         msg!("; or instead of approve: {}", Message::names(&others))
+    };
+    let others = match is_of_call {
+        false => others,
+        true => {
+            let answer = hint.of_command("requests answer", target);
+            let by = if approvers.is_empty() { "" } else { " --by NAME" };
+            let edit = format!("{answer} edit --set arguments=JSON{by}");
+            let text = format!("{answer} answer --set answer=TEXT{by}");
+            msg!("{others}; or with other arguments: {edit}; or with a result of your own: {text}", others = others)
+        }
     };
     let message = match approvers.as_slice() {
         [] => msg!("saved; the session waits for a decision: {approve}{others}", others = others),

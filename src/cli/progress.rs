@@ -18,7 +18,7 @@ use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::outcome::ExitReason;
 
 /// The types of actions that are shown as steps. The others speak for themselves, or take no time.
-const STEP_KINDS: [&str; 6] = ["approval", "command", "parallel", "read_file", "wait", "write_file"];
+const STEP_KINDS: [&str; 7] = ["approval", "command", "parallel", "read_file", "tool", "wait", "write_file"];
 
 /// The maximum number of steps with a line of their own while they run.
 const MAX_LINES: usize = 8;

@@ -166,7 +166,9 @@ async fn answer(options: AnswerArgs, environment: Environment) -> Result<Exit, E
     if open.as_deref() == Some(RequestKind::Approval.name()) {
         let Some(decision) = DecisionKind::parse(options.answer.trim()) else {
             return Err(EngineError::usage(msg!("the answer to an approval is a decision, but this is none"))
-                .with_help("write `approve`, `reject` or `push_back`"));
+                .with_help(
+                    "write `approve`, `reject` or `push_back`; for the call of a tool also `edit` or `answer`",
+                ));
         };
         let (by, comment) = (options.by, options.comment);
         take(&mut session, ApprovalDecision { request, decision, by, comment, values }).await?;

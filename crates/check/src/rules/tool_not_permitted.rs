@@ -9,6 +9,7 @@ use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::script::Script;
+use bcc_lang::script::tools::BUILT_IN_TOOLS;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Spanned;
@@ -25,7 +26,9 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         if !permits(script, &tool.value) {
             let message = msg!("the script does not permit the tool `{}`", shortened(&tool.value));
             let diagnostic = Diagnostic::error(SLUG, message, model.file, tool.span);
-            let near = near_miss(&tool.value, patterns(script));
+            // The name of a tool that exists is no mistake.
+            let is_known = BUILT_IN_TOOLS.contains(&tool.value.as_str());
+            let near = near_miss(&tool.value, patterns(script)).filter(|_| !is_known);
             findings.report(diagnostic.with_help(help(script, &tool.value, near)).with_replacement(near));
         }
     }
@@ -57,8 +60,8 @@ fn check_skills(model: &SemanticModel<'_>, script: &Script, findings: &Findings)
 fn help(script: &Script, tool: &str, near: Option<&str>) -> Message {
     match near {
         Some(near) => msg!("did you mean `{near}`?"),
-        None if script.tools.is_empty() => msg!("add `tools: [{tool}]` to the session"),
-        None => msg!("add `{tool}` to `tools` of the session"),
+        None if script.tools.is_empty() => msg!("add `tools: [{tool}]` to the script"),
+        None => msg!("add `{tool}` to `tools` of the script"),
     }
 }
 

@@ -57,8 +57,6 @@ impl SchemaDocument {
 pub struct Kinds<'a> {
     /// The registered kinds: name, and the JSON Schema of the `config` as text.
     pub registered: &'a [(&'a str, &'a str)],
-    /// Kinds that are planned for later releases. They are valid as `action_type`, but their `config` is not described.
-    pub planned: &'a [&'a str],
 }
 
 /// The schema of `document`. It is self-contained: all references are local.
@@ -120,7 +118,6 @@ fn dispatch(action: &mut Map<String, Value>, kinds: Kinds<'_>) {
                     "enum": described.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
                     "markdownEnumDescriptions": described.iter().map(|(_, schema)| description(schema)).collect::<Vec<_>>(),
                 },
-                { "pattern": format!("^({})$", kinds.planned.join("|")) },
             ]),
         );
     }

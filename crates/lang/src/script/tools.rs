@@ -24,7 +24,7 @@ const MAX_RESULT_BYTES: u32 = 1024 * 1024;
 const MAX_NAME_BYTES: usize = 200;
 
 /// The longest time that a result may be used again.
-const MAX_CACHE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const MAX_CACHE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 const APPROVALS: [&str; 2] = ["always", "never"];
 

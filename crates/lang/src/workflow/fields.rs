@@ -14,10 +14,10 @@ use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
 
 /// The fields of the file.
-pub const FILE_FIELDS: [&str; 6] = ["workflow_id", "type", "status", "current_step", "variables", "steps"];
+pub const FILE_FIELDS: [&str; 7] = ["workflow_id", "type", "status", "current_step", "variables", "tools", "steps"];
 
 /// The fields of steps and sub tasks.
-pub const STEP_FIELDS: [&str; 38] = [
+pub const STEP_FIELDS: [&str; 39] = [
     "id",
     "name",
     "description",
@@ -32,6 +32,7 @@ pub const STEP_FIELDS: [&str; 38] = [
     "on_failure",
     "command",
     "tool",
+    "arguments",
     "skill",
     "simulate",
     "shell",

@@ -11,7 +11,8 @@ use crate::workflow::status::StateStatus;
 const MAX_OUTPUT_CHARS: usize = 2_000;
 
 /// What `result` contains of the metadata of an outcome.
-const RESULT_FIELDS: [&str; 14] = [
+const RESULT_FIELDS: [&str; 15] = [
+    "status",
     "exit_code",
     "signal",
     "stdout",

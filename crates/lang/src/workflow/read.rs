@@ -56,6 +56,7 @@ fn read_checked(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) ->
         }
         is_mapping
     });
+    let tools = fields.take("tools").filter(|node| !is_null(node)).cloned();
     let items = fields.required_list("steps").unwrap_or_default();
     let steps: Vec<StateStep> =
         items.iter().filter_map(|item| step(item, StepLevel::Step, file, findings, &sound)).collect();
@@ -68,6 +69,7 @@ fn read_checked(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) ->
         status,
         current_step: current_step.filter(|step| !step.value.is_empty()),
         variables: variables.cloned(),
+        tools,
         steps,
     };
     check_ids(&state, findings, &sound);
@@ -249,10 +251,6 @@ fn check_fields_of_type(fields: &Fields<'_>, kind: StepType, level: StepLevel) {
         let span = written(second).map_or(fields.span(), |entry| entry.key.span);
         let message = msg!("the step has both `{first}` and `{second}`");
         fields.error("conflicting-fields", message, span, "keep one, and write another step for the other");
-    }
-    if let Some(entry) = written("tool").filter(|entry| !is_null(&entry.value)) {
-        let help = "run a program with `command: [PROGRAM, ARGUMENT]`, or a skill with `skill: NAME`";
-        fields.error("not-supported-yet", "this release cannot call tools yet", entry.key.span, help);
     }
     if let (StepLevel::SubTask, Some(entry)) = (level, written("next").filter(|entry| !is_null(&entry.value))) {
         let help = "write `next` in the step, which is done when all its sub tasks are";

@@ -22,6 +22,8 @@ pub struct StateFile {
     pub current_step: Option<Spanned<String>>,
     /// `variables`: a mapping.
     pub variables: Option<Arc<YamlNode>>,
+    /// `tools`: the tools that steps may call, as in a script.
+    pub tools: Option<Arc<YamlNode>>,
     pub steps: Vec<StateStep>,
 }
 

@@ -17,6 +17,7 @@ pub const TOPIC: &str = "workflow.steps";
 
 /// The fields that belong to the `config` of a command.
 const COMMAND: [&str; 9] = ["command", "shell", "cwd", "env", "input", "ok_codes", "requires", "output", "simulate"];
+const TOOL: [&str; 2] = ["arguments", "output"];
 const SKILL: [&str; 3] = ["skill", "input", "output"];
 const APPROVAL: [&str; 6] = ["approvers", "form", "decisions", "rewind_to", "timeout", "on_timeout"];
 const PARALLEL: [&str; 2] = ["fail", "max_parallel"];
@@ -49,6 +50,9 @@ pub fn script_tree(state: &StateFile) -> Arc<YamlNode> {
         });
         session.push(entry("declare", span, sequence(declared.collect(), span)));
     }
+    if let Some(tools) = &state.tools {
+        session.push(entry("tools", span, Arc::clone(tools)));
+    }
     session.push(entry("phases", span, phases));
     mapping(vec![entry("session", span, mapping(session, span))], span)
 }
@@ -64,12 +68,20 @@ fn action(step: &StateStep) -> Arc<YamlNode> {
             let reasons = StepReasons { success: "exit_criteria_met", failures: &[] };
             of_kind(step, "use_skill", picked(step, &SKILL), &reasons)
         }
-        StepType::Action if step.runs() && step.node.get("tool").is_none() => {
+        StepType::Action if step.node.get("tool").is_some() => tool(step),
+        StepType::Action if step.runs() => {
             let reasons = StepReasons { success: "exit_criteria_met", failures: &["failed", "timed_out"] };
             of_kind(step, "command", picked(step, &COMMAND), &reasons)
         }
         StepType::Action | StepType::Approval => approval(step),
     }
+}
+
+fn tool(step: &StateStep) -> Arc<YamlNode> {
+    let name = step.node.get("tool").map(|name| entry("name", name.span, Arc::clone(name)));
+    let config = name.into_iter().chain(picked(step, &TOOL)).collect();
+    let failures = &["failed", "rejected", "timed_out"];
+    of_kind(step, "tool", config, &StepReasons { success: "exit_criteria_met", failures })
 }
 
 /// A decision; also an action that names nothing to run: a person does it, and says when it is done.

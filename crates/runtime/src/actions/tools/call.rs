@@ -212,7 +212,12 @@ async fn next_step(
                 ToolError::TimedOut { .. } => "it took too long and was stopped",
                 _ => "it failed",
             });
-            Ok(failed(turn, call, state, &error))
+            let status = match state.input.as_ref().is_some_and(|input| input.values.is_none()) {
+                // The tool could not go on without the values, so this is what somebody decided.
+                true => ToolStatus::Rejected,
+                false => status_of(&error),
+            };
+            Ok(ended(turn, call, state, status, Some(error.to_message())))
         }
     }
 }
@@ -301,13 +306,12 @@ fn answer_input(state: &mut ToolCallState, given: &GivenDecision) {
     state.stage = Stage::Ready;
 }
 
-fn failed(turn: &Turn<'_>, call: &RequestedCall, state: &ToolCallState, error: &ToolError) -> CallStep {
-    let status = match error {
+const fn status_of(error: &ToolError) -> ToolStatus {
+    match error {
         ToolError::Unknown { .. } | ToolError::InvalidArguments { .. } => ToolStatus::Refused,
         ToolError::TimedOut { .. } => ToolStatus::TimedOut,
         ToolError::Unavailable { .. } | ToolError::Failed { .. } | ToolError::NeedsInput { .. } => ToolStatus::Failed,
-    };
-    ended(turn, call, state, status, Some(error.to_message()))
+    }
 }
 
 fn ended(
