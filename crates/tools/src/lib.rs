@@ -7,6 +7,7 @@
 //! executed.
 
 pub mod arguments;
+pub mod graph;
 pub mod project_tools;
 pub mod result_cache;
 pub mod truncation;

@@ -14,6 +14,7 @@ use bcc_runtime::effects::tools::{
 use serde_json::{Map, Value};
 
 use crate::arguments::ArgumentChecks;
+use crate::graph::tool::{GRAPH_RAG, GraphRag};
 use crate::result_cache::ResultCache;
 use crate::truncation::truncated;
 use crate::unconfigured::Unconfigured;
@@ -24,7 +25,7 @@ pub struct ConfiguredTools;
 
 impl ToolSource for ConfiguredTools {
     fn tools(&self, project: &Project, environment: &Environment) -> Arc<dyn Tools> {
-        let sources: Vec<Arc<dyn Tools>> = vec![web_search(project, environment)];
+        let sources: Vec<Arc<dyn Tools>> = vec![web_search(project, environment), graph_rag(project)];
         Arc::new(ProjectTools::new(sources))
     }
 }
@@ -40,6 +41,17 @@ fn web_search(project: &Project, environment: &Environment) -> Arc<dyn Tools> {
             quoted = quoted(&project.directory)
         )),
         None => missing(msg!("add `[tools.web_search]` with a `provider` to {CONFIG_FILE}")),
+    }
+}
+
+/// `graph_rag`, if the project configures it. It only reads files of the project, so that it needs no trust.
+fn graph_rag(project: &Project) -> Arc<dyn Tools> {
+    match &project.config.tools.graph_rag {
+        Some(table) => Arc::new(GraphRag::new(project, table)),
+        None => {
+            let why = msg!("add `[tools.graph_rag]` with `sources` to {CONFIG_FILE}");
+            Arc::new(Unconfigured { name: GRAPH_RAG, why })
+        }
     }
 }
 

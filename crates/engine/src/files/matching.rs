@@ -134,7 +134,9 @@ fn add(root: &Path, inside: &Path, found: &mut BTreeMap<String, io::Result<FileS
 fn entries(folder: &Path, left: &mut usize) -> io::Result<Vec<(String, bool)>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(vec![]),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(vec![]);
+        }
         Err(error) => return Err(error),
     };
     let mut names = Vec::new();
@@ -176,7 +178,9 @@ mod tests {
     fn files_are_found_in_order_and_none_outside() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("project");
-        for name in ["k/b.csv", "k/a.csv", "k/deep/er/c.csv", "k/d.txt", ".git/e.csv", "k/.hidden.csv", "node_modules/f.csv"] {
+        for name in
+            ["k/b.csv", "k/a.csv", "k/deep/er/c.csv", "k/d.txt", ".git/e.csv", "k/.hidden.csv", "node_modules/f.csv"]
+        {
             std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
             std::fs::write(root.join(name), "x").unwrap();
         }
