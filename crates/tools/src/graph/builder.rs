@@ -95,17 +95,24 @@ fn add_edges(segment: &mut Segment) {
 
 fn add_words(segment: &mut Segment) {
     let mut pairs: Vec<(u64, u32)> = Vec::new();
+    let mut normals: Vec<(u64, u32)> = Vec::new();
     for name in (0..).take(segment.names.ends.len()) {
         let text = segment.names.get(name).unwrap_or_default();
         let atoms = atoms(text);
         let tokens = indexed_tokens(&atoms);
-        segment.normals.push(name_hash(text, &atoms));
+        normals.push((name_hash(text, &atoms), name));
         segment.lengths.push(u8::try_from(atoms.len()).unwrap_or(u8::MAX));
         pairs.extend(tokens.into_iter().map(|token| (token, name)));
     }
-    segment.by_normal = (0..).take(segment.normals.len()).collect();
-    let normals = &segment.normals;
-    segment.by_normal.sort_unstable_by_key(|name| (normals.get(*name as usize).copied(), *name));
+    normals.sort_unstable();
+    segment.normal_places = vec![0; normals.len()];
+    for (place, (normal, name)) in (0..).zip(normals) {
+        segment.normals.push(normal);
+        segment.by_normal.push(name);
+        if let Some(known) = segment.normal_places.get_mut(name as usize) {
+            *known = place;
+        }
+    }
     pairs.sort_unstable();
     // How many triples each name is a part of.
     let mut degrees = vec![0_u32; segment.names.ends.len()];

@@ -17,6 +17,7 @@ pub(crate) fn encode(segment: &Segment) -> Vec<u8> {
     put(&mut body, &segment.lengths, |length| [*length]);
     put(&mut body, &segment.normals, |hash| hash.to_le_bytes());
     put(&mut body, &segment.by_normal, |name| name.to_le_bytes());
+    put(&mut body, &segment.normal_places, |place| place.to_le_bytes());
     put(&mut body, &segment.tokens, |hash| hash.to_le_bytes());
     put(&mut body, &segment.token_triples, |count| count.to_le_bytes());
     put_lists(&mut body, &segment.postings);
@@ -68,6 +69,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Segment> {
         lengths: body.bytes()?,
         normals: body.u64s()?,
         by_normal: body.u32s()?,
+        normal_places: body.u32s()?,
         tokens: body.u64s()?,
         token_triples: body.u32s()?,
         postings: body.lists()?,
@@ -158,6 +160,7 @@ mod tests {
             lengths: vec![3, 1],
             normals: vec![7, u64::MAX],
             by_normal: vec![0, 1],
+            normal_places: vec![0, 1],
             tokens: vec![1, 2],
             token_triples: vec![3, 4],
             postings: ListTable { ends: vec![1, 2], items: vec![0, 1] },

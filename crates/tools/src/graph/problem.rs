@@ -3,8 +3,6 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
-use crate::graph::records::MAX_RECORD_BYTES;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineProblem {
     NotText,
@@ -29,7 +27,7 @@ impl LineProblem {
     pub(crate) fn message(self) -> Message {
         match self {
             Self::NotText => msg!("the line is not UTF-8 text"),
-            Self::TooLong => msg!("the line, or a part of it, is longer than {MAX_RECORD_BYTES} bytes permit"),
+            Self::TooLong => msg!("the line, or a part of it, is too long"),
             Self::OpenQuote => msg!("a quote that begins here does not end"),
             Self::NotJson => {
                 msg!("the line is neither a JSON object nor a list with a subject, a predicate and an object")

@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use crate::graph::index::LoadedGraph;
 use crate::graph::segment::Segment;
 use crate::graph::spread::{Focus, spread};
-use crate::graph::words::{Atom, NameHash, atoms, name_hash, query_tokens};
+use crate::graph::words::{Atom, NameHash, atoms, indexed_tokens, name_hash, query_tokens};
 
 /// How much a predicate counts, compared with a subject or an object.
 const PREDICATE_WEIGHT: f32 = 0.6;
@@ -99,7 +99,8 @@ impl NameScores {
 /// Searches the graph.
 pub fn search(graph: &LoadedGraph, query: &GraphQuery) -> GraphMatches {
     let query_atoms = atoms(&query.query);
-    let scores = name_scores(graph, &query_atoms);
+    let named = named(graph, &query_atoms);
+    let scores = name_scores(graph, &query_atoms, &named);
     let mut unknown = Vec::new();
     let mut focus = Vec::new();
     for name in &query.focus {
@@ -115,10 +116,7 @@ pub fn search(graph: &LoadedGraph, query: &GraphQuery) -> GraphMatches {
         let direct = best(graph, &scores, 4 * top_k);
         match query.hops {
             0 => direct,
-            hops => {
-                let named = named(graph, &query_atoms);
-                spread(graph, &scores, direct, &Focus::Seeds { named, top_k }, hops)
-            }
+            hops => spread(graph, &scores, direct, &Focus::Seeds { named, top_k }, hops),
         }
     } else {
         spread(graph, &scores, vec![], &Focus::Only(focus), query.hops.max(1))
@@ -144,7 +142,7 @@ pub(crate) fn triple(graph: &LoadedGraph, id: TripleId) -> Option<(&Segment, [u3
     Some((segment, *segment.triples.get(id.triple as usize)?))
 }
 
-fn name_scores(graph: &LoadedGraph, query: &[Atom]) -> NameScores {
+fn name_scores(graph: &LoadedGraph, query: &[Atom], named: &[u64]) -> NameScores {
     let mut tokens = query_tokens(query);
     tokens.truncate(MAX_TOKENS);
     let found: Vec<(f32, Vec<(usize, usize)>)> = tokens.iter().map(|token| token_places(graph, *token)).collect();
@@ -163,9 +161,9 @@ fn name_scores(graph: &LoadedGraph, query: &[Atom]) -> NameScores {
             }
         }
     }
-    for normal in named(graph, query) {
+    for normal in named {
         for (view, scores) in graph.views.iter().zip(&mut scores) {
-            for name in view.segment.named(normal) {
+            for name in view.segment.named(*normal) {
                 if let Some(score) = scores.get_mut(*name as usize) {
                     *score *= NAMED_WEIGHT;
                 }
@@ -265,7 +263,7 @@ fn entities(graph: &LoadedGraph, name: &str) -> Vec<u64> {
     if is_entity(graph, normal) {
         return vec![normal];
     }
-    let tokens = query_tokens(&atoms);
+    let tokens = indexed_tokens(&atoms);
     let mut similar: Vec<(u8, u64)> = Vec::new();
     let mut left = MAX_SIMILAR;
     for view in &graph.views {

@@ -32,6 +32,25 @@ impl TextTable {
     }
 }
 
+/// The place of the first hash that is not less than `hash`. As hashes are evenly distributed, it is near the place that the value says:
+/// a binary search of the whole list would read memory at many more places.
+fn lower_bound(hashes: &[u64], hash: u64) -> usize {
+    let length = hashes.len();
+    let expected = ((u128::from(hash) * length as u128) >> 64) as usize;
+    let (mut low, mut high) = (expected, expected);
+    let mut width = 64;
+    while low > 0 && hashes.get(low).is_none_or(|found| *found >= hash) {
+        low = low.saturating_sub(width);
+        width *= 4;
+    }
+    width = 64;
+    while high < length && hashes.get(high).is_some_and(|found| *found < hash) {
+        high = (high + width).min(length);
+        width *= 4;
+    }
+    low + hashes.get(low..high).unwrap_or_default().partition_point(|found| *found < hash)
+}
+
 /// The number for no attributes.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -41,10 +60,11 @@ pub(crate) struct Segment {
     pub names: TextTable,
     /// The number of words of each name, at most 255.
     pub lengths: Vec<u8>,
-    /// The hash of each normalised name.
+    /// The hashes of normalised names in order, and the name of each.
     pub normals: Vec<u64>,
-    /// The names in the order of their hashes.
     pub by_normal: Vec<u32>,
+    /// The place of each name in `normals`.
+    pub normal_places: Vec<u32>,
     /// The hashes of all words in order, each with the number of triples that contain it.
     pub tokens: Vec<u64>,
     pub token_triples: Vec<u32>,
@@ -68,24 +88,41 @@ pub(crate) struct Segment {
 impl Segment {
     /// The names with this hash of their normalised form.
     pub(crate) fn named(&self, normal: u64) -> &[u32] {
-        let hash = |name: &u32| self.normals.get(*name as usize).copied().unwrap_or(u64::MAX);
-        let start = self.by_normal.partition_point(|name| hash(name) < normal);
-        let end = self.by_normal.partition_point(|name| hash(name) <= normal);
-        self.by_normal.get(start..end).unwrap_or_default()
+        let start = lower_bound(&self.normals, normal);
+        let count = self.normals.iter().skip(start).take_while(|hash| **hash == normal).count();
+        self.by_normal.get(start..start + count).unwrap_or_default()
     }
 
     /// The number of the word with this hash.
     pub(crate) fn token(&self, hash: u64) -> Option<usize> {
-        self.tokens.binary_search(&hash).ok()
+        let place = lower_bound(&self.tokens, hash);
+        (self.tokens.get(place) == Some(&hash)).then_some(place)
     }
 
     pub(crate) fn normal(&self, name: u32) -> Option<u64> {
-        self.normals.get(name as usize).copied()
+        self.normals.get(*self.normal_places.get(name as usize)? as usize).copied()
     }
 
     /// The attributes of a triple as JSON.
     pub(crate) fn attributes(&self, triple: u32) -> Option<&str> {
         let number = self.attribute_numbers.get(triple as usize).filter(|number| **number != NONE)?;
         self.attributes.get(*number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_hash_is_found_whatever_the_distribution(mut hashes in prop::collection::vec(prop_oneof![any::<u64>(), 0..50_u64], 0..400), hash in prop_oneof![any::<u64>(), 0..50_u64]) {
+            hashes.sort_unstable();
+            prop_assert_eq!(lower_bound(&hashes, hash), hashes.partition_point(|found| *found < hash));
+            for known in &hashes {
+                prop_assert_eq!(lower_bound(&hashes, *known), hashes.partition_point(|found| found < known));
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Follows the edges of a graph from entities to the triples around them. How much is looked at is bounded at every step: an entity may
 //! have a million triples.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::graph::index::LoadedGraph;
 use crate::graph::search::{FoundTriple, NameScores, TripleId, triple};
@@ -12,8 +12,12 @@ const DECAY: f32 = 0.5;
 /// The number of entities from which one step goes.
 const MAX_FRONTIER: usize = 64;
 
-/// The number of triples of one entity that are looked at, and of those that are followed, the best ones.
-const MAX_EXAMINED: usize = 32 * 1024;
+/// The number of triples of one entity that are looked at if there are many entities, and of all entities of a step together.
+const MIN_EXAMINED: usize = 2 * 1024;
+const MAX_EXAMINED: usize = 64 * 1024;
+
+/// The number of triples of one entity that are followed, the best ones: if there are many entities, and if there are few.
+const MIN_FOLLOWED: usize = 64;
 const MAX_FOLLOWED: usize = 256;
 
 /// The number of triples that were found directly whose entities are followed.
@@ -37,13 +41,16 @@ pub(crate) fn spread(
 ) -> Vec<FoundTriple> {
     let mut frontier = seeds(graph, &direct, focus);
     let scale = direct.iter().map(|found| found.score).fold(0.0, f32::max);
-    let mut own: HashMap<TripleId, f32> = direct.iter().map(|found| (found.id, found.score)).collect();
-    let mut gained: HashMap<TripleId, f32> = HashMap::new();
-    let mut visited: HashSet<u64> = frontier.iter().map(|(entity, _)| *entity).collect();
+    let mut own: FxHashMap<TripleId, f32> = direct.iter().map(|found| (found.id, found.score)).collect();
+    let mut gained: FxHashMap<TripleId, f32> = FxHashMap::default();
+    let mut visited: FxHashSet<u64> = frontier.iter().map(|(entity, _)| *entity).collect();
     for _ in 0..hops {
-        let mut next: HashMap<u64, f32> = HashMap::new();
+        let mut next: FxHashMap<u64, f32> = FxHashMap::default();
+        let share = |all: usize| all / frontier.len().max(1);
+        let examined = share(MAX_EXAMINED).max(MIN_EXAMINED);
+        let followed = share(MIN_FOLLOWED * MAX_FRONTIER).min(MAX_FOLLOWED);
         for (entity, weight) in &frontier {
-            for found in around(graph, scores, *entity) {
+            for found in around(graph, scores, *entity, examined, followed) {
                 own.insert(found.id, found.score);
                 let gain = gained.entry(found.id).or_insert(0.0);
                 *gain = gain.max(weight * DECAY);
@@ -71,7 +78,7 @@ pub(crate) fn spread(
 
 /// The entities from which the first step goes, each with its weight.
 fn seeds(graph: &LoadedGraph, direct: &[FoundTriple], focus: &Focus) -> Vec<(u64, f32)> {
-    let mut seeds: HashMap<u64, f32> = HashMap::new();
+    let mut seeds: FxHashMap<u64, f32> = FxHashMap::default();
     match focus {
         Focus::Only(entities) => seeds.extend(entities.iter().map(|entity| (*entity, 1.0))),
         Focus::Seeds { named, top_k } => {
@@ -92,7 +99,7 @@ fn seeds(graph: &LoadedGraph, direct: &[FoundTriple], focus: &Focus) -> Vec<(u64
 }
 
 /// The entities with the greatest weights, in an order that is always the same; no weight is more than 1.
-fn strongest(entities: HashMap<u64, f32>) -> Vec<(u64, f32)> {
+fn strongest(entities: FxHashMap<u64, f32>) -> Vec<(u64, f32)> {
     let mut entities: Vec<(u64, f32)> = entities.into_iter().collect();
     entities.sort_unstable_by(|(one, one_weight), (other, other_weight)| {
         other_weight.total_cmp(one_weight).then(one.cmp(other))
@@ -102,9 +109,9 @@ fn strongest(entities: HashMap<u64, f32>) -> Vec<(u64, f32)> {
 }
 
 /// The triples of an entity that fit the query best.
-fn around(graph: &LoadedGraph, scores: &NameScores, entity: u64) -> Vec<FoundTriple> {
+fn around(graph: &LoadedGraph, scores: &NameScores, entity: u64, examined: usize, followed: usize) -> Vec<FoundTriple> {
     let mut found = Vec::new();
-    let mut left = MAX_EXAMINED;
+    let mut left = examined;
     for (view, seen) in (0..).zip(&graph.views) {
         for name in seen.segment.named(entity) {
             let edges = seen.segment.edges.list(*name as usize);
@@ -116,9 +123,9 @@ fn around(graph: &LoadedGraph, scores: &NameScores, entity: u64) -> Vec<FoundTri
             left = left.saturating_sub(edges.len());
         }
     }
-    if found.len() > MAX_FOLLOWED {
-        found.select_nth_unstable_by(MAX_FOLLOWED, |one, other| other.cmp(one));
-        found.truncate(MAX_FOLLOWED);
+    if found.len() > followed {
+        found.select_nth_unstable_by(followed, |one, other| other.cmp(one));
+        found.truncate(followed);
     }
     found
 }

@@ -96,11 +96,7 @@ impl StableHash {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)))
     }
 
-    pub(crate) const fn value(self) -> u64 {
-        self.0
-    }
-
-    /// The value with all bits depending on all others, for parts of it.
+    /// The value. All of its bits depend on all bytes, so that values are evenly distributed.
     pub(crate) const fn mixed(self) -> u64 {
         let hash = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -109,7 +105,7 @@ impl StableHash {
 }
 
 fn hash(parts: &[&str]) -> u64 {
-    parts.iter().fold(StableHash::new(), |hash, part| hash.add(part.as_bytes())).value()
+    parts.iter().fold(StableHash::new(), |hash, part| hash.add(part.as_bytes())).mixed()
 }
 
 /// The hashes by which a text is found: of its words, and of the pairs of characters and the single characters of CJK texts.
@@ -117,9 +113,22 @@ pub(crate) fn indexed_tokens(atoms: &[Atom]) -> Vec<u64> {
     tokens(atoms, true)
 }
 
-/// The hashes that a query looks for: a single character only where it stands alone, because pairs say more.
+/// Words of questions that say nothing about what is searched for.
+const QUESTION_WORDS: [&str; 40] = [
+    "a", "an", "and", "are", "as", "at", "be", "by", "can", "did", "do", "does", "for", "from", "has", "have", "how",
+    "in", "is", "it", "its", "of", "on", "or", "that", "the", "their", "this", "to", "was", "were", "what", "when",
+    "where", "which", "who", "whose", "why", "will", "with",
+];
+
+/// The hashes that a query looks for: a single character only where it stands alone, because pairs say more, and words such as `of` only
+/// if there are no others.
 pub(crate) fn query_tokens(atoms: &[Atom]) -> Vec<u64> {
-    tokens(atoms, false)
+    let says_nothing = |atom: &Atom| match atom {
+        Atom::Word(word) => QUESTION_WORDS.iter().any(|known| stem(known) == *word),
+        Atom::Character(_) => false,
+    };
+    let left: Vec<Atom> = atoms.iter().filter(|atom| !says_nothing(atom)).cloned().collect();
+    tokens(if left.is_empty() { atoms } else { &left }, false)
 }
 
 fn tokens(atoms: &[Atom], with_single: bool) -> Vec<u64> {
@@ -174,7 +183,7 @@ impl NameHash {
     }
 
     pub(crate) const fn value(self) -> u64 {
-        self.hash.value()
+        self.hash.mixed()
     }
 }
 
@@ -229,6 +238,11 @@ mod tests {
         );
         assert!(!finds("菌类", "噬菌体"), "a single character of a longer query is not enough");
         assert!(!finds("age", "phage"));
+        assert!(
+            !finds("What is the phage of it?", "is part of")
+                && finds("part of", "is part of")
+                && finds("of", "is part of")
+        );
     }
 
     #[test]
