@@ -13,9 +13,6 @@ use crate::graph::segment::Segment;
 use crate::graph::spread::{Focus, spread};
 use crate::graph::words::{Atom, NameHash, atoms, indexed_tokens, name_hash, query_tokens};
 
-/// How much a predicate counts, compared with a subject or an object.
-const PREDICATE_WEIGHT: f32 = 0.6;
-
 /// How much more a name counts that the query contains as a whole.
 const NAMED_WEIGHT: f32 = 2.0;
 
@@ -92,7 +89,7 @@ impl NameScores {
     }
 
     pub(crate) fn triple(&self, view: u32, [subject, predicate, object]: [u32; 3]) -> f32 {
-        self.name(view, subject) + PREDICATE_WEIGHT * self.name(view, predicate) + self.name(view, object)
+        self.name(view, subject) + self.name(view, predicate) + self.name(view, object)
     }
 }
 
@@ -206,7 +203,7 @@ fn best(graph: &LoadedGraph, scores: &NameScores, count: usize) -> Vec<FoundTrip
         }
         let score_of = |name: u32| names.get(name as usize).copied().unwrap_or(0.0);
         for (triple, [subject, predicate, object]) in (0..).zip(&view.segment.triples) {
-            let score = score_of(*subject) + PREDICATE_WEIGHT * score_of(*predicate) + score_of(*object);
+            let score = score_of(*subject) + score_of(*predicate) + score_of(*object);
             // Of equal ones, the first ones stay.
             if score <= least {
                 continue;
