@@ -19,7 +19,7 @@ const SKIPPED: [&str; 3] = ["node_modules", "target", "__pycache__"];
 
 /// By what a changed file is recognized without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub struct FileStamp {
+pub struct ContentStamp {
     pub size: u64,
     /// When its content was changed, in nanoseconds.
     pub modified: i128,
@@ -28,7 +28,7 @@ pub struct FileStamp {
     pub inode: u64,
 }
 
-impl FileStamp {
+impl ContentStamp {
     pub fn of(metadata: &Metadata) -> Self {
         let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Self {
@@ -74,7 +74,7 @@ pub fn name_matches(pattern: &str, text: &str) -> bool {
 ///
 /// # Errors
 /// When a folder cannot be read, or there are too many entries.
-pub fn files_matching(root: &Path, patterns: &[String]) -> io::Result<BTreeMap<String, io::Result<FileStamp>>> {
+pub fn files_matching(root: &Path, patterns: &[String]) -> io::Result<BTreeMap<String, io::Result<ContentStamp>>> {
     let mut found = BTreeMap::new();
     let mut left = MAX_ENTRIES;
     for pattern in patterns {
@@ -90,7 +90,7 @@ fn walk(
     parts: &[&str],
     depth: usize,
     left: &mut usize,
-    found: &mut BTreeMap<String, io::Result<FileStamp>>,
+    found: &mut BTreeMap<String, io::Result<ContentStamp>>,
 ) -> io::Result<()> {
     let Some((part, rest)) = parts.split_first() else { return Ok(()) };
     if *part == "**" {
@@ -123,9 +123,9 @@ fn walk(
     Ok(())
 }
 
-fn add(root: &Path, inside: &Path, found: &mut BTreeMap<String, io::Result<FileStamp>>) {
+fn add(root: &Path, inside: &Path, found: &mut BTreeMap<String, io::Result<ContentStamp>>) {
     let Some(name) = inside.to_str() else { return };
-    let stamp = open_within(root, &root.join(inside)).and_then(|file| Ok(FileStamp::of(&file.metadata()?)));
+    let stamp = open_within(root, &root.join(inside)).and_then(|file| Ok(ContentStamp::of(&file.metadata()?)));
     found.insert(name.to_owned(), stamp);
 }
 

@@ -15,6 +15,10 @@ pub struct PrivateFolder {
     path: PathBuf,
 }
 
+/// Excludes other processes until it is dropped.
+#[derive(Debug)]
+pub struct FolderLock(#[expect(dead_code, reason = "the lock ends when the file is closed")] File);
+
 /// The name of the file by which processes exclude each other.
 const LOCK: &str = "lock";
 
@@ -60,11 +64,11 @@ impl PrivateFolder {
         std::fs::remove_file(self.path.join(name))
     }
 
-    /// The lock of the folder, which ends when the file is dropped; none while another process holds it.
-    pub fn try_lock(&self) -> io::Result<Option<File>> {
+    /// The lock of the folder; none while somebody else holds it.
+    pub fn try_lock(&self) -> io::Result<Option<FolderLock>> {
         let file = lock_file(&self.path.join(LOCK))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
+            Ok(()) => Ok(Some(FolderLock(file))),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
             Err(std::fs::TryLockError::Error(error)) => Err(error),
         }

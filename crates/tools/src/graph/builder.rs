@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::graph::chunks::SourceChunk;
 use crate::graph::problem::LineProblem;
 use crate::graph::segment::{ListTable, NONE, Segment, TextTable};
-use crate::graph::words::{atoms, indexed_tokens, name_hash};
+use crate::graph::tokens::{atoms, indexed_tokens, name_hash};
 
 /// The number of problems of a chunk that are kept; all are counted.
 const MAX_PROBLEMS: usize = 20;
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::graph::chunks::{ChunkSizes, each_chunk};
     use crate::graph::columns::SourceForm;
-    use crate::graph::words::query_tokens;
+    use crate::graph::tokens::query_tokens;
 
     pub(crate) fn of(text: &str) -> Segment {
         let mut found = Segment::default();

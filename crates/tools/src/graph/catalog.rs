@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bcc_engine::files::matching::FileStamp;
+use bcc_engine::files::matching::ContentStamp;
 use serde::{Deserialize, Serialize};
 
 use crate::graph::encoding::VERSION;
@@ -19,7 +19,7 @@ const MIN_AGE: i128 = 100_000_000;
 /// An indexed source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IndexedSource {
-    pub stamp: FileStamp,
+    pub stamp: ContentStamp,
     /// The segments in the order of their lines, each with its first line.
     pub chunks: Vec<(String, u32)>,
     /// Whether the file was older than the catalog when it was indexed, so that its stamp can be relied on.
@@ -49,6 +49,6 @@ impl Catalog {
 }
 
 /// Whether a file with this stamp was last changed long enough before `now`, the time of the file system in nanoseconds.
-pub(crate) fn is_settled(stamp: FileStamp, now: i128) -> bool {
+pub(crate) fn is_settled(stamp: ContentStamp, now: i128) -> bool {
     stamp.modified.max(stamp.changed) + MIN_AGE < now
 }

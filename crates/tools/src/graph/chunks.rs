@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::graph::columns::{SourceColumns, SourceForm};
 use crate::graph::problem::LineProblem;
 use crate::graph::records::{SourceRecord, SourceRecords};
-use crate::graph::words::StableHash;
+use crate::graph::tokens::StableHash;
 
 /// The sizes of chunks, in records and bytes. A record ends a chunk of at least `min_records` if `mask` bits of its hash are zero.
 #[derive(Clone, Copy, Debug)]

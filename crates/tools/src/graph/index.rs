@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bcc_engine::files::matching::{FileStamp, files_matching, open_project_file};
-use bcc_engine::files::private_folder::PrivateFolder;
+use bcc_engine::files::matching::{ContentStamp, files_matching, open_project_file};
+use bcc_engine::files::private_folder::{FolderLock, PrivateFolder};
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::{Joint, Message};
 use bcc_lang::message::msg;
@@ -121,7 +121,7 @@ impl GraphIndex {
                 }
             }
         }
-        let is_known = |(name, stamp): (&String, &FileStamp)| {
+        let is_known = |(name, stamp): (&String, &ContentStamp)| {
             state.sources.get(name).is_some_and(|known| known.is_settled && known.stamp == *stamp)
         };
         if let Some(loaded) = &state.loaded
@@ -145,7 +145,7 @@ impl GraphIndex {
 }
 
 /// The stamp of a source that can be indexed.
-fn usable(name: &str, stamp: io::Result<FileStamp>) -> Result<FileStamp, Message> {
+fn usable(name: &str, stamp: io::Result<ContentStamp>) -> Result<ContentStamp, Message> {
     let stamp = stamp.map_err(|error| error.to_message())?;
     if SourceForm::of(name).is_none() {
         return Err(msg!("its name ends neither with .csv, nor with .tsv or .jsonl"));
@@ -184,7 +184,7 @@ impl IndexUpdate<'_> {
     fn run(
         &self,
         state: &mut IndexState,
-        stamps: &BTreeMap<String, FileStamp>,
+        stamps: &BTreeMap<String, ContentStamp>,
         mut problems: Vec<Message>,
     ) -> io::Result<Arc<LoadedGraph>> {
         let _lock = self.lock()?;
@@ -229,7 +229,7 @@ impl IndexUpdate<'_> {
     }
 
     /// The lock of the folder, for which another process may have to be waited.
-    fn lock(&self) -> io::Result<Option<std::fs::File>> {
+    fn lock(&self) -> io::Result<Option<FolderLock>> {
         let Some(folder) = &self.folder else { return Ok(None) };
         loop {
             self.check()?;

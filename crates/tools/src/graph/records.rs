@@ -25,7 +25,7 @@ pub(crate) struct SourceRecords<R> {
     form: SourceForm,
     line: u32,
     /// Lines that were read too far, because a quote does not end.
-    pending: VecDeque<(u32, Result<Vec<u8>, LineProblem>)>,
+    pending: VecDeque<SourceRecord>,
 }
 
 impl<R: BufRead> SourceRecords<R> {
@@ -36,7 +36,7 @@ impl<R: BufRead> SourceRecords<R> {
     /// The next record that is not blank; none at the end.
     pub(crate) fn next_record(&mut self) -> io::Result<Option<SourceRecord>> {
         loop {
-            let Some((line, content)) = self.next_line()? else { return Ok(None) };
+            let Some(SourceRecord { line, content }) = self.next_line()? else { return Ok(None) };
             let Ok(bytes) = content else { return Ok(Some(SourceRecord { line, content })) };
             if bytes.iter().all(u8::is_ascii_whitespace) {
                 continue;
@@ -53,14 +53,14 @@ impl<R: BufRead> SourceRecords<R> {
         let mut record = first;
         let mut taken = Vec::new();
         while taken.len() < MAX_RECORD_LINES {
-            let Some((line, content)) = self.next_line()? else { break };
+            let Some(SourceRecord { line, content }) = self.next_line()? else { break };
             let Ok(bytes) = content else {
-                taken.push((line, content));
+                taken.push(SourceRecord { line, content });
                 break;
             };
             record.push(b'\n');
             record.extend_from_slice(&bytes);
-            taken.push((line, Ok(bytes)));
+            taken.push(SourceRecord { line, content: Ok(bytes) });
             if record.len() > MAX_RECORD_BYTES {
                 break;
             }
@@ -75,7 +75,7 @@ impl<R: BufRead> SourceRecords<R> {
     }
 
     /// The next line without its end.
-    fn next_line(&mut self) -> io::Result<Option<(u32, Result<Vec<u8>, LineProblem>)>> {
+    fn next_line(&mut self) -> io::Result<Option<SourceRecord>> {
         if let Some(pending) = self.pending.pop_front() {
             return Ok(Some(pending));
         }
@@ -89,7 +89,7 @@ impl<R: BufRead> SourceRecords<R> {
             bytes.pop();
         } else if bytes.len() > MAX_RECORD_BYTES {
             self.skip_line()?;
-            return Ok(Some((self.line, Err(LineProblem::TooLong))));
+            return Ok(Some(SourceRecord { line: self.line, content: Err(LineProblem::TooLong) }));
         }
         if bytes.last() == Some(&b'\r') {
             bytes.pop();
@@ -97,7 +97,7 @@ impl<R: BufRead> SourceRecords<R> {
         if self.line == 1 && bytes.starts_with(b"\xef\xbb\xbf") {
             bytes.drain(..3);
         }
-        Ok(Some((self.line, Ok(bytes))))
+        Ok(Some(SourceRecord { line: self.line, content: Ok(bytes) }))
     }
 
     fn skip_line(&mut self) -> io::Result<()> {

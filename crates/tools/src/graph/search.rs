@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use crate::graph::index::LoadedGraph;
 use crate::graph::segment::Segment;
 use crate::graph::spread::{Focus, spread};
-use crate::graph::words::{Atom, NameHash, atoms, indexed_tokens, name_hash, query_tokens};
+use crate::graph::tokens::{Atom, NameHash, atoms, indexed_tokens, name_hash, query_tokens};
 
 /// How much more a name counts that the query contains as a whole.
 const NAMED_WEIGHT: f32 = 2.0;
