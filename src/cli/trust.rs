@@ -111,6 +111,25 @@ fn report_rights(config: &Config) {
             report::note(&msg!("  … with the token in the file {file}"));
         }
     }
+    for (name, server) in &config.mcp_servers {
+        if let Some(command) = &server.command {
+            report::note(&msg!("  the server of tools `{name}` may be started: {}", command.join(" ")));
+        }
+        if let Some(url) = &server.url {
+            report::note(&msg!("  calls may be sent to the server of tools `{name}` at {}", address(url)));
+        }
+        if let Some(variable) = &server.api_key_env {
+            report::note(&msg!("  … with the key in the environment variable {variable}"));
+        }
+        if let Some(file) = &server.api_key_file {
+            report::note(&msg!("  … with the key in the file {file}"));
+        }
+        for given in server.env.values() {
+            if let TextOrEnv::Env(variable) = given {
+                report::note(&msg!("  … with the value of the environment variable {variable}"));
+            }
+        }
+    }
     if !config.project.allow.is_empty() {
         report::note(&msg!("  scripts may: {}", Message::values(&config.project.allow)));
     }

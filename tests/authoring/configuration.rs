@@ -299,6 +299,7 @@ fn the_schema_for_editors_has_the_keys_that_are_read() {
     assert_eq!(described("/properties/project"), known_keys("[project]\nnothing = 1"));
     assert_eq!(described("/$defs/model"), known_keys("[models.a]\nnothing = 1"));
     assert_eq!(described("/$defs/behavior_server"), known_keys("[behavior_servers.a]\nnothing = 1"));
+    assert_eq!(described("/$defs/mcp_server"), known_keys("[mcp_servers.a]\nnothing = 1"));
     let price = "[models.a]\nprovider = \"offline\"\nprice = { nothing = 1 }";
     assert_eq!(described("/$defs/model/properties/price"), known_keys(price));
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::config::kinds::KindTable;
+use crate::config::mcp_table::McpTable;
 use crate::config::model_table::ModelTable;
 use crate::config::places::ConfigSource;
 use crate::config::secrets::{names_secret, redact};
@@ -36,6 +37,9 @@ pub struct Config {
     /// `[behavior_servers.<name>]`: servers that send behaviors.
     #[serde(default)]
     pub behavior_servers: BTreeMap<String, ServerTable>,
+    /// `[mcp_servers.<name>]`: servers of tools.
+    #[serde(default)]
+    pub mcp_servers: BTreeMap<String, McpTable>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

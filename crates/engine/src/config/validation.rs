@@ -10,6 +10,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::config::config::Config;
 use crate::config::kinds;
+use crate::config::mcp_table;
 use crate::config::model_table::{ModelTable, ProviderKind};
 use crate::config::places::{ConfigError, table_header};
 use crate::config::secrets::{is_key, is_secret_header, is_variable, user_info};
@@ -59,6 +60,7 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
         found.push(ConfigError::new(&["kernel", "env", &number.to_string()], message, kinds::ENV_HELP));
     }
     found.extend(server_table::errors(&config.behavior_servers));
+    found.extend(mcp_table::errors(&config.mcp_servers));
     found
 }
 
