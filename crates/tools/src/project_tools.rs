@@ -6,14 +6,19 @@ use async_trait::async_trait;
 use bcc_engine::environment::Environment;
 use bcc_engine::project::Project;
 use bcc_engine::tool_source::ToolSource;
-use bcc_runtime::effects::tools::{ToolCall, ToolDescription, ToolError, ToolOutput, ToolProgress, Tools, matches};
+use bcc_runtime::effects::tools::{
+    ToolCall, ToolDescription, ToolError, ToolInputRequest, ToolOutput, ToolProgress, Tools, matches,
+};
+use serde_json::{Map, Value};
+
+use crate::mcp::source::server_tools;
 
 /// Makes the tools of projects.
 pub struct ConfiguredTools;
 
 impl ToolSource for ConfiguredTools {
-    fn tools(&self, _project: &Project, _environment: &Environment) -> Arc<dyn Tools> {
-        Arc::new(ProjectTools { sources: vec![] })
+    fn tools(&self, project: &Project, environment: &Environment) -> Arc<dyn Tools> {
+        Arc::new(ProjectTools { sources: vec![server_tools(project, environment)] })
     }
 }
 
@@ -38,6 +43,22 @@ impl Tools for ProjectTools {
     async fn call(&self, call: &ToolCall<'_>, progress: &dyn ToolProgress) -> Result<ToolOutput, ToolError> {
         for source in &self.sources {
             match source.call(call, progress).await {
+                Err(ToolError::Unknown { .. }) => {}
+                result => return result,
+            }
+        }
+        Err(ToolError::Unknown { name: call.tool.to_owned() })
+    }
+
+    async fn call_with_input(
+        &self,
+        call: &ToolCall<'_>,
+        request: &ToolInputRequest,
+        input: Option<&Map<String, Value>>,
+        progress: &dyn ToolProgress,
+    ) -> Result<ToolOutput, ToolError> {
+        for source in &self.sources {
+            match source.call_with_input(call, request, input, progress).await {
                 Err(ToolError::Unknown { .. }) => {}
                 result => return result,
             }

@@ -64,23 +64,21 @@ impl ServerProcess {
         }
     }
 
-    /// How it ended, if it did.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
-    }
-
-    /// Waits until it ended by itself, for at most `limit`.
-    pub async fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
-        timeout(limit, self.child.wait()).await.ok()?.ok()
+    /// Waits until it ends by itself.
+    ///
+    /// # Errors
+    /// The system does not say how it ended.
+    pub async fn wait(&mut self) -> std::io::Result<ExitStatus> {
+        self.child.wait().await
     }
 
     /// Ends it and all processes that it started, after its standard input was closed: it may end by itself, then gets SIGTERM, then
     /// SIGKILL.
     pub async fn stop(mut self) {
-        if self.wait(END_TIMEOUT).await.is_none() {
+        if timeout(END_TIMEOUT, self.child.wait()).await.is_err() {
             self.group.signal(Signal::TERM);
             self.descendants.signal(Signal::TERM);
-            if self.wait(TERM_TIMEOUT).await.is_none() {
+            if timeout(TERM_TIMEOUT, self.child.wait()).await.is_err() {
                 self.group.signal(Signal::KILL);
                 self.descendants.kill();
                 let _ = self.child.wait().await;
