@@ -23,9 +23,15 @@ pub(crate) struct CallInFlight {
 
 /// What a call came to.
 pub(crate) enum CallStep {
-    Result(Result<ServerResult, ServiceError>),
+    Result(Box<Result<ServerResult, ServiceError>>),
     Question(ServerQuestion),
     TimedOut,
+}
+
+impl CallStep {
+    fn closed() -> Self {
+        Self::Result(Box::new(Err(ServiceError::TransportClosed)))
+    }
 }
 
 impl CallInFlight {
@@ -50,12 +56,12 @@ impl CallInFlight {
 
     /// Waits for the result, or for a question to a person.
     pub(crate) async fn step(&mut self, limit: Duration) -> CallStep {
-        let Some(handle) = self.handle.as_mut() else { return CallStep::Result(Err(ServiceError::TransportClosed)) };
+        let Some(handle) = self.handle.as_mut() else { return CallStep::closed() };
         tokio::select! {
             biased;
             result = &mut handle.rx => {
                 self.handle = None;
-                CallStep::Result(result.unwrap_or(Err(ServiceError::TransportClosed)))
+                result.map_or_else(|_| CallStep::closed(), |result| CallStep::Result(Box::new(result)))
             }
             Some(question) = self.questions.recv() => CallStep::Question(question),
             () = tokio::time::sleep(limit) => CallStep::TimedOut,

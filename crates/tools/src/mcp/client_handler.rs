@@ -9,7 +9,7 @@ use rmcp::ClientHandler;
 use rmcp::ErrorData;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
-    FormElicitationCapability, Implementation, ProgressNotificationParam, ProgressToken,
+    FormElicitationCapability, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::{mpsc, oneshot};
@@ -108,7 +108,9 @@ impl ClientHandler for ToolClient {
         let mut capabilities = ClientCapabilities::default();
         // A person answers fields; nothing opens addresses.
         capabilities.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
+        // The version of the handshake; newer ones have none.
         ClientConfig::new(capabilities, Implementation::new("bcc-script", env!("CARGO_PKG_VERSION")))
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn create_elicitation(

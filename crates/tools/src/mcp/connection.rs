@@ -183,8 +183,8 @@ impl ServerConnection {
 
     /// A page of tools, and the cursor of the next one. What the library cannot read as a list is read as JSON.
     async fn request_page(&self, cursor: Option<String>) -> Result<(Vec<Value>, Option<String>), RequestFailure> {
-        let mut request = ListToolsRequest::default();
-        request.params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let request = ListToolsRequest { params, ..ListToolsRequest::default() };
         let result = self.peer.send_request(ClientRequest::ListToolsRequest(request)).await;
         match result.map_err(|error| RequestFailure::of(&error))? {
             ServerResult::ListToolsResult(page) => {

@@ -39,12 +39,16 @@ impl<R: AsyncRead + Unpin> AsyncRead for LimitedLines<R> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.output).poll_read(cx, buffer))?;
         let read = buffer.filled().get(before..).unwrap_or_default();
+        let mut is_exceeded = false;
         for (number, piece) in read.split(|byte| *byte == b'\n').enumerate() {
             self.length = if number == 0 { self.length.saturating_add(piece.len()) } else { piece.len() };
-            if self.length > self.limit {
-                self.is_exceeded.store(true, Ordering::Relaxed);
-                return Poll::Ready(Err(std::io::ErrorKind::InvalidData.into()));
-            }
+            is_exceeded |= self.length > self.limit;
+        }
+        if is_exceeded {
+            // An error comes without bytes.
+            buffer.set_filled(before);
+            self.is_exceeded.store(true, Ordering::Relaxed);
+            return Poll::Ready(Err(std::io::ErrorKind::InvalidData.into()));
         }
         Poll::Ready(Ok(()))
     }

@@ -172,10 +172,12 @@ impl ToolServer {
         let name = full_name(&self.name, &call.tool);
         loop {
             match in_flight.step(self.limit(call)).await {
-                CallStep::Result(Ok(result)) => return Ok(result),
-                CallStep::Result(Err(error)) => {
-                    return Err(self.failed(call, &in_flight.connection, RequestFailure::of(&error)).await);
-                }
+                CallStep::Result(result) => match *result {
+                    Ok(result) => return Ok(result),
+                    Err(error) => {
+                        return Err(self.failed(call, &in_flight.connection, RequestFailure::of(&error)).await);
+                    }
+                },
                 CallStep::TimedOut => {
                     in_flight.connection.is_suspect.store(true, Ordering::Relaxed);
                     return Err(ToolError::TimedOut { tool: name });
