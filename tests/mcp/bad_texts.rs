@@ -64,6 +64,12 @@ async fn a_server_is_started_only_for_patterns_that_concern_it() {
     let (tools, _) = test.describe("mcp.s.p*").await;
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["mcp.s.pid", "mcp.s.progress"]);
+    // A name that the server does not have is an error; problems with other tools are not.
+    let (tools, errors) = test.describe("mcp.s.nothing").await;
+    let missing = "the tool `mcp.s.nothing` cannot be used: the server `s` does not have this tool, or no longer";
+    assert_eq!((tools, errors), (vec![], vec![missing.to_owned()]));
+    let (_, errors) = TestServers::misbehaving("hostile", "").describe("mcp.s.wrong_schema").await;
+    assert!(errors.len() == 1 && errors[0].contains("not a usable JSON Schema"), "{errors:?}");
     let unknown = test.call("web_search", json!({})).await.unwrap_err();
     assert_eq!(unknown, "there is no tool `web_search`");
 }

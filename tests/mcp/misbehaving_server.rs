@@ -1,6 +1,8 @@
 //! A server of tools that misbehaves. It is this test binary, started again with `BCC_TEST_MCP`, which names how it starts. The lines that
 //! the test runner prints are garbage that its client has to ignore.
 
+#![allow(clippy::zombie_processes, reason = "it leaves children behind")]
+
 use std::io::{BufRead, Write};
 use std::process::{Command, Stdio};
 

@@ -1,6 +1,7 @@
 //! A call of a tool that a server works on. Dropping it tells the server to stop.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
@@ -24,7 +25,7 @@ pub(crate) struct CallInFlight {
 /// What a call came to.
 pub(crate) enum CallStep {
     Result(Box<Result<ServerResult, ServiceError>>),
-    Question(ServerQuestion),
+    Question(Box<ServerQuestion>),
     TimedOut,
 }
 
@@ -63,7 +64,7 @@ impl CallInFlight {
                 self.handle = None;
                 result.map_or_else(|_| CallStep::closed(), |result| CallStep::Result(Box::new(result)))
             }
-            Some(question) = self.questions.recv() => CallStep::Question(question),
+            Some(question) = self.questions.recv() => CallStep::Question(Box::new(question)),
             () = tokio::time::sleep(limit) => CallStep::TimedOut,
         }
     }
@@ -72,6 +73,8 @@ impl CallInFlight {
 impl Drop for CallInFlight {
     fn drop(&mut self) {
         if let Some(handle) = self.handle.take() {
+            // It may not answer any more.
+            self.connection.is_suspect.store(true, Ordering::Relaxed);
             tokio::spawn(handle.cancel(Some(CANCEL_REASON.to_owned())));
         }
     }

@@ -31,8 +31,8 @@ const MAX_SHOWN_NAME: usize = 60;
 #[derive(Default)]
 pub(crate) struct ToolList {
     tools: BTreeMap<String, ListedTool>,
-    /// Tools that were left out.
-    pub(crate) problems: Vec<ToolError>,
+    /// The tools that were left out, and why.
+    pub(crate) problems: Vec<(String, Message)>,
 }
 
 pub(crate) struct ListedTool {
@@ -85,7 +85,7 @@ impl ToolList {
 
     fn report(&mut self, tool: String, why: Message) {
         if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(ToolError::Unavailable { tool, why });
+            self.problems.push((tool, why));
         }
     }
 }
@@ -164,18 +164,18 @@ mod tests {
         let found: Vec<(&str, &str, bool)> =
             list.descriptions().map(|tool| (&*tool.name, &*tool.description, tool.is_read_only)).collect();
         assert_eq!(found, [("mcp.s.good", "ab", true), ("mcp.s.plain", "T", false)]);
-        let problems: Vec<String> = list.problems.iter().map(ToString::to_string).collect();
+        let problems: Vec<String> = list.problems.iter().map(|(tool, why)| format!("{tool}: {why}")).collect();
         assert_eq!(problems.len(), 9, "{problems:#?}");
         for (problem, part) in problems.iter().zip([
-            "mcp.s.good` cannot be used: the server lists it twice",
-            "mcp.s.bad` cannot be used: its name has characters",
-            "mcp.s.no_schema` cannot be used: the schema of its arguments is not an object",
-            "mcp.s.text` cannot be used: the schema of its arguments is not an object",
-            "mcp.s.wrong` cannot be used: not a usable JSON Schema at `/type`",
-            "mcp.s.remote` cannot be used: not a usable JSON Schema",
-            "mcp.s.large` cannot be used: the schema of its arguments is larger",
-            "mcp.s.hidden` cannot be used: a property of its schema",
-            "mcp.s.` cannot be used: its name",
+            "mcp.s.good: the server lists it twice",
+            "mcp.s.bad: its name has characters",
+            "mcp.s.no_schema: the schema of its arguments is not an object",
+            "mcp.s.text: the schema of its arguments is not an object",
+            "mcp.s.wrong: not a usable JSON Schema at `/type`",
+            "mcp.s.remote: not a usable JSON Schema",
+            "mcp.s.large: the schema of its arguments is larger",
+            "mcp.s.hidden: a property of its schema",
+            "mcp.s.: its name",
         ]) {
             assert!(problem.contains(part), "{problem}");
         }

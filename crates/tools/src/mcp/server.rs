@@ -9,7 +9,7 @@ use std::time::Duration;
 use bcc_engine::mcp_servers::McpSettings;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_runtime::effects::tools::{ToolDescription, ToolError, ToolLimits, ToolOutput};
+use bcc_runtime::effects::tools::{ToolDescription, ToolError, ToolLimits, ToolOutput, matches};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ElicitResult, ServerResult};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -21,7 +21,7 @@ use crate::mcp::connection::ServerConnection;
 use crate::mcp::failures::RequestFailure;
 use crate::mcp::input::{InputStep, InputToken, PendingInput, answer, question};
 use crate::mcp::listing::ToolList;
-use crate::mcp::names::full_name;
+use crate::mcp::names::{full_name, split};
 use crate::mcp::results::output;
 
 /// How many calls of one server stay open until a person answers. The oldest is given up for another one.
@@ -66,8 +66,15 @@ impl ToolServer {
         }
     }
 
+    /// The connection and the tools. A start goes on although nobody waits for it: the next call finds it.
+    async fn connected(self: &Arc<Self>) -> Result<(Arc<ServerConnection>, Arc<ToolList>), Message> {
+        let server = Arc::clone(self);
+        let connecting = tokio::spawn(async move { server.connect().await });
+        connecting.await.unwrap_or_else(|_| Err("the start of the server was interrupted".into()))
+    }
+
     /// The connection and the tools, which are listed again if they may have changed.
-    async fn connected(&self) -> Result<(Arc<ServerConnection>, Arc<ToolList>), Message> {
+    async fn connect(&self) -> Result<(Arc<ServerConnection>, Arc<ToolList>), Message> {
         let mut current = self.connection.lock().await;
         if let Some(connection) = current.as_ref().filter(|connection| !connection.is_closed()).cloned() {
             if !connection.is_list_old() {
@@ -107,9 +114,23 @@ impl ToolServer {
         Ok((connection, tools))
     }
 
-    pub(crate) async fn describe(&self) -> (Vec<ToolDescription>, Vec<ToolError>) {
+    /// The tools that match one of `patterns`, and what is wrong with those that would.
+    pub(crate) async fn describe(self: &Arc<Self>, patterns: &[String]) -> (Vec<ToolDescription>, Vec<ToolError>) {
         match self.connected().await {
-            Ok((_, tools)) => (tools.descriptions().cloned().collect(), tools.problems.clone()),
+            Ok((_, tools)) => {
+                let is_meant = |name: &str| patterns.iter().any(|pattern| matches(pattern, name));
+                let found = tools.descriptions().filter(|tool| is_meant(&tool.name)).cloned().collect();
+                let is_known = |name: &str| tools.problems.iter().any(|problem| problem.0 == name);
+                let named = patterns.iter().filter_map(|pattern| Some((split(pattern)?, pattern)));
+                let missing = named.filter(|((server, tool), pattern)| {
+                    *server == self.name && !tool.ends_with('*') && tools.get(tool).is_none() && !is_known(pattern)
+                });
+                let missing: Vec<ToolError> = missing.map(|(_, name)| self.missing(name)).collect();
+                let problems = tools.problems.iter().filter(|(name, _)| is_meant(name));
+                let problems =
+                    problems.map(|(tool, why)| ToolError::Unavailable { tool: tool.clone(), why: why.clone() });
+                (found, problems.chain(missing).collect())
+            }
             Err(why) => (vec![], vec![ToolError::Unavailable { tool: full_name(&self.name, "*"), why }]),
         }
     }
@@ -118,7 +139,11 @@ impl ToolServer {
         self.settings.timeout.map_or(call.limits.timeout, |limit| limit.min(call.limits.timeout))
     }
 
-    pub(crate) async fn call(&self, call: &ServerCall, progress: ProgressSender) -> Result<ToolOutput, ToolError> {
+    pub(crate) async fn call(
+        self: &Arc<Self>,
+        call: &ServerCall,
+        progress: ProgressSender,
+    ) -> Result<ToolOutput, ToolError> {
         let name = full_name(&self.name, &call.tool);
         let pending = match &call.input {
             None => None,
@@ -137,7 +162,7 @@ impl ToolServer {
             Ok(connected) => connected,
             Err(why) => return Err(ToolError::Unavailable { tool: name, why }),
         };
-        let Some(listed) = tools.get(&call.tool) else { return Err(self.missing(call)) };
+        let Some(listed) = tools.get(&call.tool) else { return Err(self.missing(&name)) };
         listed.check(&call.arguments)?;
         let mut params = CallToolRequestParams::new(call.tool.clone());
         params.arguments = Some(call.arguments.clone());
@@ -168,7 +193,11 @@ impl ToolServer {
     }
 
     /// Waits for the result of a call.
-    async fn finish(&self, call: &ServerCall, mut in_flight: CallInFlight) -> Result<ServerResult, ToolError> {
+    async fn finish(
+        self: &Arc<Self>,
+        call: &ServerCall,
+        mut in_flight: CallInFlight,
+    ) -> Result<ServerResult, ToolError> {
         let name = full_name(&self.name, &call.tool);
         loop {
             match in_flight.step(self.limit(call)).await {
@@ -178,11 +207,9 @@ impl ToolServer {
                         return Err(self.failed(call, &in_flight.connection, RequestFailure::of(&error)).await);
                     }
                 },
-                CallStep::TimedOut => {
-                    in_flight.connection.is_suspect.store(true, Ordering::Relaxed);
-                    return Err(ToolError::TimedOut { tool: name });
-                }
-                CallStep::Question(ServerQuestion { request, answer: sender }) => {
+                CallStep::TimedOut => return Err(ToolError::TimedOut { tool: name }),
+                CallStep::Question(asked) => {
+                    let ServerQuestion { request, answer: sender } = *asked;
                     let number = self.next_waiting.fetch_add(1, Ordering::Relaxed);
                     let token = InputToken::Open { process: self.process.clone(), call: number };
                     let Some(request) = question(&request, &token) else {
@@ -202,7 +229,7 @@ impl ToolServer {
 
     /// Goes on with a call that is open.
     async fn resume(
-        &self,
+        self: &Arc<Self>,
         call: &ServerCall,
         process: &str,
         number: u64,
@@ -239,14 +266,19 @@ impl ToolServer {
     }
 
     /// The error for a call without a result.
-    async fn failed(&self, call: &ServerCall, connection: &ServerConnection, failure: RequestFailure) -> ToolError {
+    async fn failed(
+        self: &Arc<Self>,
+        call: &ServerCall,
+        connection: &ServerConnection,
+        failure: RequestFailure,
+    ) -> ToolError {
         let tool = full_name(&self.name, &call.tool);
         match failure {
             RequestFailure::Answered(why) => {
                 // The tool may have vanished without an announcement.
                 connection.is_suspect.store(true, Ordering::Relaxed);
                 match self.connected().await {
-                    Ok((_, tools)) if tools.get(&call.tool).is_none() => self.missing(call),
+                    Ok((_, tools)) if tools.get(&call.tool).is_none() => self.missing(&tool),
                     _ => ToolError::Failed { tool, why },
                 }
             }
@@ -262,9 +294,12 @@ impl ToolServer {
         }
     }
 
-    fn missing(&self, call: &ServerCall) -> ToolError {
-        let (tool, server) = (full_name(&self.name, &call.tool), &self.name);
-        ToolError::Unavailable { tool, why: msg!("the server `{server}` does not have this tool, or no longer") }
+    fn missing(&self, tool: &str) -> ToolError {
+        let server = &self.name;
+        ToolError::Unavailable {
+            tool: tool.to_owned(),
+            why: msg!("the server `{server}` does not have this tool, or no longer"),
+        }
     }
 
     /// Gives up all calls and ends the server.

@@ -9,7 +9,7 @@ use bcc_engine::project::Project;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_runtime::effects::tools::{
-    ToolCall, ToolDescription, ToolError, ToolInputRequest, ToolOutput, ToolProgress, Tools, matches,
+    ToolCall, ToolDescription, ToolError, ToolInputRequest, ToolOutput, ToolProgress, Tools,
 };
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -107,13 +107,14 @@ impl Tools for McpServers {
             let ready = self.server(name).and_then(|server| Ok((server, self.thread()?)));
             match ready {
                 Ok((server, thread)) => {
-                    drop(described.spawn_on(async move { server.describe().await }, &thread.handle))
+                    let patterns = patterns.to_vec();
+                    described.spawn_on(async move { server.describe(&patterns).await }, &thread.handle);
                 }
                 Err(why) => errors.push(ToolError::Unavailable { tool: full_name(name, "*"), why }),
             }
         }
         for (tools, problems) in described.join_all().await {
-            found.extend(tools.into_iter().filter(|tool| patterns.iter().any(|pattern| matches(pattern, &tool.name))));
+            found.extend(tools);
             errors.extend(problems);
         }
         found.sort_by(|one, other| one.name.cmp(&other.name));
