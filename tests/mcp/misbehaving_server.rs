@@ -218,7 +218,7 @@ impl Server {
                 shout();
                 self.reply(id, text("done"));
             }
-            "huge" => self.reply(id, text(&"x".repeat(100 * 1024 * 1024))),
+            "huge" => self.reply(id, text(&"x".repeat(20 * 1024 * 1024))),
             "big" => self.reply(id, text(&"读".repeat(100_000))),
             "wrong" => self.reply(id, json!({ "content": "not a list" })),
             "fail" => {

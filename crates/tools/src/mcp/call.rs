@@ -65,6 +65,10 @@ impl CallInFlight {
                 result.map_or_else(|_| CallStep::closed(), |result| CallStep::Result(Box::new(result)))
             }
             Some(question) = self.questions.recv() => CallStep::Question(Box::new(question)),
+            () = self.connection.program_ended() => {
+                self.handle = None;
+                CallStep::closed()
+            }
             () = tokio::time::sleep(limit) => CallStep::TimedOut,
         }
     }

@@ -41,6 +41,9 @@ const MAX_RECONNECTS: usize = 2;
 /// How long is waited for the reason why a connection was lost.
 const END_REASON_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// How long the output of a program that ended is still read.
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
+
 /// How long the connection may take to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -131,6 +134,14 @@ impl ServerConnection {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.peer.is_transport_closed() || self.ended.as_ref().is_some_and(|ended| ended.borrow().is_some())
+    }
+
+    /// Waits until the program has ended by itself, and its last output was read. What still holds its pipes does not count.
+    pub(crate) async fn program_ended(&self) {
+        let Some(mut ended) = self.ended.clone() else { return std::future::pending().await };
+        if ended.wait_for(Option::is_some).await.is_ok() {
+            tokio::time::sleep(LAST_OUTPUT_TIMEOUT).await;
+        }
     }
 
     /// Why the connection was lost, if that is known better than `otherwise`.
