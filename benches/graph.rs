@@ -3,7 +3,12 @@
 //!
 //! `BCC_BENCH_TRIPLES` sets other numbers of triples, separated by commas. The memory is the maximum of the process so far.
 
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench may fail where it stands, and prints its table")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a bench may fail where it stands, and prints its table"
+)]
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
