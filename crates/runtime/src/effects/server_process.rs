@@ -16,7 +16,7 @@ use crate::effects::process::{Group, StartError, TERM_TIMEOUT, prepared, start};
 /// How long a program may take to end by itself after its standard input was closed.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
-pub struct ServerRequest<'a> {
+pub struct ServerCommand<'a> {
     /// The program and its arguments, which no shell interprets. A name without `/` is looked up in `PATH`; a relative path starts at
     /// `directory`.
     pub command: &'a [String],
@@ -47,7 +47,7 @@ impl ServerProcess {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(request: &ServerRequest<'_>) -> Result<(Self, ServerPipes), StartError> {
+    pub fn start(request: &ServerCommand<'_>) -> Result<(Self, ServerPipes), StartError> {
         let mark = new_mark();
         let mut command = prepared(request.command, request.directory, request.working_directory)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
