@@ -28,7 +28,7 @@ pub struct TestServers {
 }
 
 /// What a call came to, as text.
-pub type Outcome = Result<Value, String>;
+pub type ToolOutcome = Result<Value, String>;
 
 #[derive(Default)]
 pub struct SeenProgress(pub Mutex<Vec<(f64, Option<f64>)>>);
@@ -85,11 +85,11 @@ impl TestServers {
         self.describe("mcp.*").await.0.into_iter().map(|tool| tool.name).collect()
     }
 
-    pub async fn call(&self, tool: &str, arguments: Value) -> Outcome {
+    pub async fn call(&self, tool: &str, arguments: Value) -> ToolOutcome {
         self.call_limited(tool, arguments, ToolLimits { timeout: LIMIT, ..ToolLimits::default() }).await
     }
 
-    pub async fn call_limited(&self, tool: &str, arguments: Value, limits: ToolLimits) -> Outcome {
+    pub async fn call_limited(&self, tool: &str, arguments: Value, limits: ToolLimits) -> ToolOutcome {
         outcome(self.try_call(tool, &arguments, limits, &SeenProgress::default()).await)
     }
 
@@ -129,7 +129,7 @@ impl TestServers {
     }
 }
 
-pub fn outcome(result: Result<ToolOutput, ToolError>) -> Outcome {
+pub fn outcome(result: Result<ToolOutput, ToolError>) -> ToolOutcome {
     result.map(|output| output.value).map_err(|error| error.to_string())
 }
 

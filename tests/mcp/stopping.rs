@@ -42,6 +42,20 @@ async fn the_children_of_a_server_that_ended_are_ended() {
 }
 
 #[tokio::test]
+async fn a_start_that_hangs_does_not_delay_the_end() {
+    let test = TestServers::misbehaving("silent", "");
+    tokio::select! {
+        result = test.call("mcp.s.pid", json!({})) => panic!("{result:?}"),
+        () = test.wait_for("handshake ignored") => {}
+    }
+    let log = test.log();
+    let server = Value::String(log.lines().find_map(|line| line.strip_prefix("started ")).unwrap().to_owned());
+    let started = Instant::now();
+    drop(test.servers);
+    assert!(!is_running(&server) && started.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
 async fn a_call_that_hangs_does_not_delay_the_end() {
     let test = TestServers::misbehaving("handshake", "");
     tokio::select! {

@@ -78,7 +78,7 @@ pub async fn run(request: &ProcessRequest<'_>) -> Result<ProcessResult, StartErr
     // From here on, dropping the guards kills the group and the other processes in any case.
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let _own = OwnChild::new(pid);
-    let group = Group(pid);
+    let group = ProcessGroup(pid);
     let mut descendants = Descendants::new(&mark, pid);
     let mut stdout = OutputReader::new(OutputStream::Stdout, request.observer);
     let mut stderr = OutputReader::new(OutputStream::Stderr, request.observer);
@@ -218,9 +218,9 @@ impl Pipes<'_> {
 
 /// The process group of a program. Dropping it kills the group: a program that is no longer waited for, and processes that an
 /// ended program left behind. The id stays in use while the group has members; if it has none, nothing is killed.
-pub(crate) struct Group(pub(crate) Option<Pid>);
+pub(crate) struct ProcessGroup(pub(crate) Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(group) = self.0 {
             // The group may already be empty.
@@ -229,7 +229,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }

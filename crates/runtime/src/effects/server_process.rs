@@ -1,6 +1,8 @@
 //! A program that runs for as long as it is needed, and is spoken to through its standard input and output. It ends with all processes
 //! that it started.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -11,12 +13,12 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
 use crate::effects::descendants::{Descendants, MARK, OwnChild, new_mark};
-use crate::effects::process::{Group, StartError, TERM_TIMEOUT, prepared, start};
+use crate::effects::process::{ProcessGroup, StartError, TERM_TIMEOUT, prepared, start};
 
 /// How long a program may take to end by itself after its standard input was closed.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
-pub struct ServerRequest<'a> {
+pub struct ServerCommand<'a> {
     /// The program and its arguments, which no shell interprets. A name without `/` is looked up in `PATH`; a relative path starts at
     /// `directory`.
     pub command: &'a [String],
@@ -30,7 +32,7 @@ pub struct ServerRequest<'a> {
 /// A program that runs. Dropping it kills it and all processes that it started.
 pub struct ServerProcess {
     child: Child,
-    group: Group,
+    group: ProcessGroup,
     descendants: Descendants,
     _own: Option<OwnChild>,
 }
@@ -47,7 +49,7 @@ impl ServerProcess {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(request: &ServerRequest<'_>) -> Result<(Self, ServerPipes), StartError> {
+    pub fn start(request: &ServerCommand<'_>) -> Result<(Self, ServerPipes), StartError> {
         let mark = new_mark();
         let mut command = prepared(request.command, request.directory, request.working_directory)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -55,12 +57,16 @@ impl ServerProcess {
         let mut child = start(&mut command, request.command)?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let process =
-            Self { child, group: Group(pid), descendants: Descendants::new(&mark, pid), _own: OwnChild::new(pid) };
+        let process = Self {
+            child,
+            group: ProcessGroup(pid),
+            descendants: Descendants::new(&mark, pid),
+            _own: OwnChild::new(pid),
+        };
         match pipes {
             (Some(input), Some(output), Some(errors)) => Ok((process, ServerPipes { input, output, errors })),
             // All three were requested.
-            _ => Err(StartError { message: "the program has no pipes".into(), help: "try again".into() }),
+            _ => Err(StartError { message: msg!("the program has no pipes"), help: Message::default() }),
         }
     }
 

@@ -79,7 +79,10 @@ impl Drop for CallInFlight {
         if let Some(handle) = self.handle.take() {
             // It may not answer any more.
             self.connection.is_suspect.store(true, Ordering::Relaxed);
-            tokio::spawn(handle.cancel(Some(CANCEL_REASON.to_owned())));
+            // At the end of the thread, the connection is closed instead.
+            if let Ok(thread) = tokio::runtime::Handle::try_current() {
+                thread.spawn(handle.cancel(Some(CANCEL_REASON.to_owned())));
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use bcc_lang::message::library::library;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_llm::http::client::plain_client;
-use bcc_runtime::effects::server_process::ServerRequest;
+use bcc_runtime::effects::server_process::ServerCommand;
 use rmcp::model::{
     ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult, SubscriptionFilter,
 };
@@ -88,7 +88,7 @@ impl ServerConnection {
         let is_line_too_long = Arc::new(AtomicBool::new(false));
         let (service, program) = match to {
             McpConnection::Program { command, directory, working_directory, variables } => {
-                let request = ServerRequest { command, directory, working_directory, variables };
+                let request = ServerCommand { command, directory, working_directory, variables };
                 let (program, pipes) = WatchedProgram::start(&request)?;
                 tokio::spawn(log_errors(name.to_owned(), pipes.errors));
                 let output = LimitedLines::new(pipes.output, MAX_LINE, Arc::clone(&is_line_too_long));

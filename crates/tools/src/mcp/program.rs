@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_runtime::effects::server_process::{ServerPipes, ServerProcess, ServerRequest};
+use bcc_runtime::effects::server_process::{ServerCommand, ServerPipes, ServerProcess};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -18,7 +18,7 @@ pub(crate) struct WatchedProgram {
 }
 
 impl WatchedProgram {
-    pub(crate) fn start(request: &ServerRequest<'_>) -> Result<(Self, ServerPipes), Message> {
+    pub(crate) fn start(request: &ServerCommand<'_>) -> Result<(Self, ServerPipes), Message> {
         let (mut process, pipes) =
             ServerProcess::start(request).map_err(|error| msg!("{}; {}", error.message, error.help))?;
         let (stop, stopped) = oneshot::channel();

@@ -12,7 +12,7 @@ use bcc_lang::message::msg;
 use bcc_runtime::effects::tools::{ToolDescription, ToolError, ToolLimits, ToolOutput, matches};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ElicitResult, ServerResult};
 use serde_json::{Map, Value};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use crate::mcp::call::{CallInFlight, CallStep};
@@ -36,6 +36,8 @@ pub(crate) struct ToolServer {
     /// Calls that wait for the answer of a person.
     waiting: Mutex<BTreeMap<u64, WaitingCall>>,
     next_waiting: AtomicU64,
+    /// Whether it is being ended: a start is given up.
+    stopping: watch::Sender<bool>,
 }
 
 struct WaitingCall {
@@ -63,14 +65,22 @@ impl ToolServer {
             connection: tokio::sync::Mutex::default(),
             waiting: Mutex::default(),
             next_waiting: AtomicU64::new(1),
+            stopping: watch::Sender::new(false),
         }
     }
 
     /// The connection and the tools. A start goes on although nobody waits for it: the next call finds it.
     async fn connected(self: &Arc<Self>) -> Result<(Arc<ServerConnection>, Arc<ToolList>), Message> {
         let server = Arc::clone(self);
-        let connecting = tokio::spawn(async move { server.connect().await });
-        connecting.await.unwrap_or_else(|_| Err("the start of the server was interrupted".into()))
+        let interrupted = || Err("the start of the server was interrupted".into());
+        let connecting = tokio::spawn(async move {
+            let mut stopping = server.stopping.subscribe();
+            tokio::select! {
+                connected = server.connect() => connected,
+                _ = stopping.wait_for(|stopping| *stopping) => interrupted(),
+            }
+        });
+        connecting.await.unwrap_or_else(|_| interrupted())
     }
 
     /// The connection and the tools, which are listed again if they may have changed.
@@ -304,6 +314,7 @@ impl ToolServer {
 
     /// Gives up all calls and ends the server.
     pub(crate) async fn stop(&self) {
+        self.stopping.send_replace(true);
         std::mem::take(&mut *self.waiting()).clear();
         if let Some(connection) = self.connection.lock().await.take() {
             connection.stop().await;

@@ -113,7 +113,8 @@ impl Tools for McpServers {
                 Err(why) => errors.push(ToolError::Unavailable { tool: full_name(name, "*"), why }),
             }
         }
-        for (tools, problems) in described.join_all().await {
+        while let Some(described) = described.join_next().await {
+            let Ok((tools, problems)) = described else { continue };
             found.extend(tools);
             errors.extend(problems);
         }

@@ -49,7 +49,7 @@ async fn stop_all(servers: &UsedServers) {
     for server in servers.into_values() {
         stopping.spawn(async move { server.stop().await });
     }
-    stopping.join_all().await;
+    while stopping.join_next().await.is_some() {}
 }
 
 impl Drop for ServerThread {
