@@ -48,6 +48,7 @@ pub use bcc_runtime::run::session::{SessionPause, TakenAnswer};
 pub use bcc_runtime::run::take_back::TakenBack;
 pub use bcc_store::contract::Store;
 pub use bcc_store::memory::MemoryStore;
+pub use bcc_store::plan_contract::PlanStore;
 
 #[doc(hidden)]
 pub mod cli;

@@ -14,7 +14,8 @@ use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
     cancel, completions, decide, doctor, explain, file_limit, graph, help, init, language, man, migrate, models, new,
-    report, requests, run, schema, session_report, sessions, signals, store, templates, test, tick, trust, validate,
+    plans, report, requests, run, schema, session_report, sessions, signals, store, templates, test, tick, trust,
+    validate,
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
@@ -44,6 +45,9 @@ pub enum Command {
     /// List, show, resume, export, delete and prune sessions
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// List, show, export, import and delete plans
+    #[command(subcommand)]
+    Plans(plans::PlansCommand),
     /// List what sessions wait for, and answer it
     #[command(subcommand)]
     Requests(requests::RequestsCommand),
@@ -149,6 +153,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Models(command) => wait_for(models::models(command, environment)),
         Command::Run(options) => wait_for(run::run(options, environment)),
         Command::Report(options) => wait_for(session_report::session_report(options, environment)),
+        Command::Plans(command) => wait_for(plans::plans(command, environment)),
         Command::Requests(command) => wait_for(requests::requests(command, environment)),
         Command::Approve(options) => wait_for(decide::decide(DecisionKind::Approve, options, environment)),
         Command::Reject(options) => wait_for(decide::decide(DecisionKind::Reject, options, environment)),

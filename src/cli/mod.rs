@@ -35,6 +35,7 @@ pub mod output;
 pub mod output_form;
 pub mod output_view;
 pub mod piped;
+pub mod plans;
 pub mod print;
 pub mod progress;
 pub mod render;

@@ -29,6 +29,10 @@ pub enum OutputForm {
     Page,
     /// A notebook for Jupyter.
     Notebook,
+    /// A plan as JSON.
+    Plan,
+    /// A plan as Markdown.
+    PlanMarkdown,
     Mermaid,
     Dot,
     Junit,
@@ -68,6 +72,8 @@ impl OutputForm {
             Self::Markdown => "a session that was exported as Markdown",
             Self::Page => "a session that was exported as an HTML page",
             Self::Notebook => "a notebook that was exported",
+            Self::Plan => "a plan that was exported as JSON",
+            Self::PlanMarkdown => "a plan that was exported as Markdown",
             Self::Mermaid => "a Mermaid flowchart",
             Self::Dot => "a Graphviz graph of a script",
             Self::Junit => "a JUnit report of tests",
@@ -85,6 +91,8 @@ impl OutputForm {
             Self::Markdown => session_of(path, ExportForm::Markdown).is_some() || is_transcript(start),
             Self::Page => session_of(path, ExportForm::Html).is_some(),
             Self::Notebook => session_of(path, ExportForm::Ipynb).is_some(),
+            Self::Plan => json(r#"{"bcc_plan":"#),
+            Self::PlanMarkdown => start.starts_with("# ") && start.contains("\nPlan "),
             Self::Mermaid => start.starts_with("flowchart "),
             Self::Dot => start.starts_with("digraph script {"),
             Self::Junit => start.contains("<testsuites name=\"bcc-script test\""),

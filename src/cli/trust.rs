@@ -11,6 +11,7 @@ use crate::cli::language::translated;
 use crate::cli::print::print;
 use crate::cli::report;
 use bcc_engine::config::config::{Config, parse};
+use bcc_engine::config::tool_tables::WebSearchTable;
 use bcc_engine::config::values::TextOrEnv;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -109,6 +110,16 @@ fn report_rights(config: &Config) {
         }
         if let Some(file) = &server.token_file {
             report::note(&msg!("  … with the token in the file {file}"));
+        }
+    }
+    for server in config.tools.web_search.iter().flat_map(WebSearchTable::servers) {
+        let (provider, url) = (server.provider.name(), address(server.server().unwrap_or_default()));
+        report::note(&msg!("  searches of the web may be sent to {provider} at {url}"));
+        if let Some(variable) = &server.api_key_env {
+            report::note(&msg!("  … with the key in the environment variable {variable}"));
+        }
+        if let Some(file) = &server.api_key_file {
+            report::note(&msg!("  … with the key in the file {file}"));
         }
     }
     if !config.project.allow.is_empty() {

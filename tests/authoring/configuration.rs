@@ -50,6 +50,19 @@ const COMPLETE: &str = "
     file = \"replies.yaml\"
     [rules]
     unused-variable = \"off\"
+    [tools.web_search]
+    provider = \"searxng\"
+    url = \"http://localhost:8888\"
+    max_results = 7
+    locale = \"zh-CN\"
+    timeout = \"9s\"
+    [[tools.web_search.more]]
+    provider = \"brave\"
+    api_key_env = \"BRAVE_KEY\"
+    [tools.graph_rag]
+    sources = [\"knowledge/**/*.csv\"]
+    top_k = 3
+    hops = 0
 ";
 
 const SECRET: &str = "q7-geheim";
@@ -299,6 +312,11 @@ fn the_schema_for_editors_has_the_keys_that_are_read() {
     assert_eq!(described("/properties/project"), known_keys("[project]\nnothing = 1"));
     assert_eq!(described("/$defs/model"), known_keys("[models.a]\nnothing = 1"));
     assert_eq!(described("/$defs/behavior_server"), known_keys("[behavior_servers.a]\nnothing = 1"));
+    assert_eq!(described("/properties/tools"), known_keys("[tools]\nnothing = 1"));
+    assert_eq!(described("/$defs/web_search"), known_keys("[tools.web_search]\nnothing = 1"));
+    assert_eq!(described("/$defs/graph_rag"), known_keys("[tools.graph_rag]\nnothing = 1"));
+    let more = "[tools.web_search]\nprovider = \"brave\"\n[[tools.web_search.more]]\nnothing = 1";
+    assert_eq!(described("/$defs/search_server"), known_keys(more));
     let price = "[models.a]\nprovider = \"offline\"\nprice = { nothing = 1 }";
     assert_eq!(described("/$defs/model/properties/price"), known_keys(price));
 }

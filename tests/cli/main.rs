@@ -32,6 +32,7 @@ mod notebook_export;
 mod notebook_run;
 mod outputs;
 mod parallel;
+mod plans;
 mod planted_store_files;
 mod programs;
 mod progress;

@@ -347,7 +347,9 @@ fn a_mistake_in_a_fallback_is_found_before_anything_is_sent() {
 fn trusting_a_directory_says_what_each_model_may_do() {
     let toml_text = openai("default", "https://llm.example/v1?key=q7-very-secret-key", "api_key_env = \"TALK_KEY\"")
         + "headers = { Authorization = { env = \"HEADER_KEY\" } }\nproxy = \"http://proxy.example:8080\"\n\
-           [models.claude]\nprovider = \"anthropic\"\nmodel = \"m\"\nproxy = { env = \"PROXY\" }\n";
+           [models.claude]\nprovider = \"anthropic\"\nmodel = \"m\"\nproxy = { env = \"PROXY\" }\n\
+           [tools.web_search]\nprovider = \"searxng\"\nurl = \"http://search.example\"\n\
+           [[tools.web_search.more]]\nprovider = \"brave\"\napi_key_env = \"BRAVE_KEY\"\n";
     let directory = project(&toml_text);
     let trusted = program(directory.path(), &["trust"], &[]);
     assert_eq!(trusted.code, Some(0), "{}", trusted.err);
@@ -359,6 +361,9 @@ fn trusting_a_directory_says_what_each_model_may_do() {
         "model `default` may use the key in the environment variable TALK_KEY",
         "model `claude` may send conversations to https://api.anthropic.com\n",
         "through the proxy specified in PROXY",
+        "searches of the web may be sent to searxng at http://search.example\n",
+        "searches of the web may be sent to brave at https://api.search.brave.com\n",
+        "with the key in the environment variable BRAVE_KEY",
     ] {
         assert!(notes.contains(line), "{line}: {notes}");
     }

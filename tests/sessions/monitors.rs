@@ -13,6 +13,7 @@ use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::message::Role;
 use bcc_llm::model::request::Purpose;
 use bcc_runtime::notebook::state::NotebookState;
+use bcc_runtime::plan::access::PlanAccess;
 use bcc_runtime::program::analysis::{AnalysisResult, InterventionReason, MonitorAnalysis, MonitorMetadata};
 use bcc_runtime::program::cell_reader::NoCells;
 use bcc_runtime::program::location::EventLocation;
@@ -327,6 +328,7 @@ async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>)
         entered: None,
         recent: &recent,
         services: &services,
+        plans: &PlanAccess::in_memory(),
         reasons_with_route: &[],
         resumed: false,
         advice,

@@ -6,6 +6,8 @@ use async_trait::async_trait;
 use bcc_store::contract::{SessionLock, Store};
 use bcc_store::error::StoreError;
 use bcc_store::memory::MemoryStore;
+use bcc_store::plan_contract::PlanStore;
+use bcc_store::plan_rows::{PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow, StoredPlan};
 use bcc_store::rows::{
     CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
     OpenRequest, RequestRow, SessionRow, VariableRow,
@@ -37,6 +39,51 @@ pub(crate) struct HookedStore<H> {
 impl<H> HookedStore<H> {
     pub(crate) fn with(hook: H) -> Self {
         Self { inner: MemoryStore::default(), hook }
+    }
+}
+
+#[async_trait]
+impl<H: Hook> PlanStore for HookedStore<H> {
+    async fn plans(&self, user: &str) -> Result<Vec<PlanRow>, StoreError> {
+        self.inner.plans(user).await
+    }
+
+    async fn plan(&self, plan: u64) -> Result<Option<PlanRow>, StoreError> {
+        self.inner.plan(plan).await
+    }
+
+    async fn plan_tasks(&self, plan: u64) -> Result<Option<StoredPlan>, StoreError> {
+        self.inner.plan_tasks(plan).await
+    }
+
+    async fn plan_of_task(&self, task: u64) -> Result<Option<u64>, StoreError> {
+        self.inner.plan_of_task(task).await
+    }
+
+    async fn reserve_plan_ids(&self, plans: u64, tasks: u64) -> Result<(u64, u64), StoreError> {
+        self.inner.reserve_plan_ids(plans, tasks).await
+    }
+
+    async fn create_plan(
+        &self,
+        plan: &PlanRow,
+        tasks: &[PlanTaskRow],
+        key: &str,
+        result: &str,
+    ) -> Result<PlanEditOutcome, StoreError> {
+        self.inner.create_plan(plan, tasks, key, result).await
+    }
+
+    async fn edit_plan(&self, edit: &PlanEditRow) -> Result<PlanEditOutcome, StoreError> {
+        self.inner.edit_plan(edit).await
+    }
+
+    async fn delete_plan(&self, plan: u64, key: &str, result: &str) -> Result<Option<PlanEditOutcome>, StoreError> {
+        self.inner.delete_plan(plan, key, result).await
+    }
+
+    async fn plan_edit(&self, key: &str) -> Result<Option<String>, StoreError> {
+        self.inner.plan_edit(key).await
     }
 }
 

@@ -32,6 +32,21 @@ fn levels() -> Vec<Level> {
         level("ai_ask", "/$defs/output", json!({ "content": "x", "output": [{ "get": "y" }] }), "/output/0"),
         level("ai_think", "", json!({ "content": "x" }), ""),
         level("ai_think", "/$defs/output", json!({ "content": "x", "output": [{ "get": "y" }] }), "/output/0"),
+        level("ai_act", "", json!({ "content": "x" }), ""),
+        level("create_plan", "", json!({ "goal": "x" }), ""),
+        level("list_plans", "", json!({}), ""),
+        level("execute_plan", "", json!({}), ""),
+        level("delete_plan", "", json!({ "plan_id": 1 }), ""),
+        level("create_task", "", json!({ "task_name": "x" }), ""),
+        level("update_task", "", json!({}), ""),
+        level("update_task_instruction", "", json!({ "instruction": "x" }), ""),
+        level("move_task", "", json!({}), ""),
+        level("delete_task", "", json!({}), ""),
+        level("show_tasks", "", json!({}), ""),
+        level("query_status", "", json!({}), ""),
+        level("rerun_task", "", json!({}), ""),
+        level("decompose_task", "", json!({}), ""),
+        level("request_subgraph", "", json!({}), ""),
         level("set", "", json!({ "values": set }), ""),
         level("condition", "", json!({ "cases": [{ "when": "true", "set": set }] }), ""),
         level("condition", "/properties/cases/items", json!({ "cases": [{ "when": "true", "set": set }] }), "/cases/0"),
@@ -104,7 +119,7 @@ fn findings_text(kind: &str, config: &Value) -> String {
     // JSON is YAML.
     let mut found = findings(Path::new(crate::ROOT), &script.to_string(), &[]);
     // Whether the template, skill or topic exists is not a property of the field's value.
-    let other_rules = ["unknown-template", "unknown-skill", "unknown-target", "not-supported-yet"];
+    let other_rules = ["unknown-template", "unknown-skill", "unknown-target"];
     found.retain(|found| !other_rules.contains(&found.rule));
     findings_report(&found)
 }

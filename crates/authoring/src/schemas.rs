@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use bcc_check::checker::LATER_KINDS;
 use bcc_lang::schema::assemble::{Kinds, SchemaDocument, assemble};
 use bcc_lang::schema::embedded::{CONFIG, PROTOCOL};
 use bcc_runtime::actions::{KINDS, PROJECT_SCHEMA};
@@ -26,7 +25,7 @@ fn document_in(document: SchemaDocument, own: &OwnKinds) -> Value {
     let registered = KINDS.iter().map(|kind| (kind.name(), kind.schema()));
     let registered: Vec<(&str, &str)> =
         registered.chain(own.iter().map(|(name, text)| (*name, text.as_str()))).collect();
-    assemble(document, Kinds { registered: &registered, planned: &LATER_KINDS })
+    assemble(document, Kinds { registered: &registered })
 }
 
 /// The schema of a project's action type, with its description.

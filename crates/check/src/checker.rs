@@ -43,9 +43,6 @@ use bcc_runtime::program::prompt::PromptNames;
 use bcc_runtime::program::route_table::RouteTable;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
-/// Kinds of the language that later releases will support.
-pub const LATER_KINDS: [&str; 1] = ["ai_act"];
-
 /// The maximum number of unknown names for which a similar one is searched; see [`Findings::may_advise`].
 const MAX_SUGGESTIONS: usize = 1_000;
 
@@ -278,13 +275,6 @@ impl Checker<'_> {
 
     fn unknown_kind(&self, kind: &Spanned<String>) {
         let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
-        if LATER_KINDS.contains(&kind.value.as_str()) {
-            let message =
-                msg!("`{}` is an action type of the language, but this release cannot run it yet", kind.value);
-            let help = msg!("this release supports {}", Message::names(&names));
-            self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
-            return;
-        }
         // `ask` is not similar enough to `ai_ask`, but means it.
         let with_prefix = format!("ai_{}", kind.value);
         let near = names.iter().copied().find(|name| *name == with_prefix);

@@ -110,7 +110,6 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "not-a-choice"),
     page!(Error "not-a-session"),
     page!(Error "not-in-branch"),
-    page!(Error "not-supported-yet"),
     page!(Error "not-text"),
     page!(Warning "nothing-to-resume"),
     page!(Warning "null-operand"),

@@ -129,7 +129,7 @@ mod tests {
         let given = vec![
             Diagnostic::warning("deprecated-field", "", &file, Span::default()),
             Diagnostic::error("unknown-key", "", &file, Span::default()),
-            Diagnostic::warning("not-supported-yet", "", &file, Span::default()),
+            Diagnostic::warning("unknown-target", "", &file, Span::default()),
             Diagnostic::warning("deprecated-placeholder", "", &file, Span::default()),
         ];
         levels.apply(given).into_iter().map(|diagnostic| (diagnostic.rule, diagnostic.severity)).collect()
@@ -141,9 +141,9 @@ mod tests {
         let levels = RuleLevels::parse([
             ("deprecated-field", "off"),
             ("deprecated-placeholder", "error"),
-            ("not-supported-yet", "error"),
+            ("unknown-target", "error"),
         ]);
-        let expected = [("unknown-key", Error), ("not-supported-yet", Warning), ("deprecated-placeholder", Error)];
+        let expected = [("unknown-key", Error), ("unknown-target", Warning), ("deprecated-placeholder", Error)];
         assert_eq!(found(&levels.unwrap()), expected);
         let untouched = found(&RuleLevels::default());
         assert_eq!(untouched.len(), 4);

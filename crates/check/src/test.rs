@@ -1,5 +1,6 @@
 //! Checks conversation tests against their script (docs/tests.md).
 
+use bcc_runtime::program::turn::ENGINE_NAMES;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
@@ -188,7 +189,9 @@ fn check_names(
     let mut seen = BTreeSet::new();
     for replies in test.replies() {
         let Asker::One { action, .. } = &replies.asker else { continue };
-        if action == "*" || script.actions.contains(action) || !seen.insert(action.clone()) {
+        // What an action asks for a task of a plan has the name of the task after its own.
+        let owner = action.split('/').next().unwrap_or(action);
+        if action == "*" || script.actions.iter().any(|id| id == owner) || !seen.insert(action.clone()) {
             continue;
         }
         let message = msg!("the script has no action `{}`, so these replies are never used", shortened(action));
@@ -204,7 +207,7 @@ fn check_names(
         match expected {
             Expected::Variable(name) => {
                 let id = without_scope(&name.value);
-                if !script.variables.contains(id) {
+                if !script.variables.contains(id) && !ENGINE_NAMES.contains(&id) {
                     let message = msg!("the script neither declares nor sets `{}`", shortened(id));
                     report(name, id, message, script.variables.iter().map(String::as_str).collect(), "variables");
                 }

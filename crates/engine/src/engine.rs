@@ -19,11 +19,12 @@ use crate::project::{Project, absolute};
 use crate::recheck::PinnedScript;
 use crate::recording::{FileRecorder, Header};
 use crate::replay::ReplayRequest;
+use crate::session_ids::{MAX_ID_ATTEMPTS, new_id, valid_session_id};
 use crate::settings::{RunSettings, SessionPlace};
 use crate::state_file::keeper::{StateFileKeeper, observed};
 use crate::state_file::open::{StateFileAccess, keeper_of, new_keeper, stored_path};
 use crate::store_access::{check_store, is_named};
-use crate::tool_source::ToolSource;
+use crate::tool_source::{ToolChoice, ToolSource};
 use crate::trust::own_sessions::{is_own, origin};
 use crate::variables::variable_values;
 use bcc_lang::source::compose::parse;
@@ -45,9 +46,6 @@ use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
 use bcc_store::sqlite::open::open;
-
-/// How many new ids are tried if they are already in use.
-pub(crate) const MAX_ID_ATTEMPTS: u32 = 8;
 
 /// The user of sessions that are started without `--user`.
 pub const DEFAULT_USER: &str = "default";
@@ -112,15 +110,15 @@ pub struct Engine {
     clock: Option<Arc<dyn Clock>>,
     budget: Budget,
     shared: Arc<SharedModels>,
-    tools: Option<Arc<dyn ToolSource>>,
+    pub(crate) tools: ToolChoice,
     /// The program that was checked last. Its manifest contains the hashes of everything that it was made from.
     last_checked: Arc<Mutex<Option<Checked>>>,
 }
 
 impl Engine {
     pub fn new(project: Project, environment: Environment, store: Arc<dyn Store>) -> Self {
-        let (shared, last_checked) = Default::default();
-        Self { project, environment, store, clock: None, budget: Budget::default(), shared, tools: None, last_checked }
+        let (shared, tools, last_checked) = Default::default();
+        Self { project, environment, store, clock: None, budget: Budget::default(), shared, tools, last_checked }
     }
 
     /// The same engine with this clock instead of the machine's, for sessions that are started without `--clock`.
@@ -132,15 +130,7 @@ impl Engine {
     /// The same engine with the tools of this source; without one, its sessions have no tools.
     #[must_use]
     pub fn with_tools(self, tools: Arc<dyn ToolSource>) -> Self {
-        Self { tools: Some(tools), ..self }
-    }
-
-    /// The services with the tools of the project.
-    pub(crate) fn with_own_tools(&self, host: HostServices) -> HostServices {
-        match &self.tools {
-            Some(source) => HostServices { tools: source.tools(&self.project, &self.environment), ..host },
-            None => host,
-        }
+        Self { tools: ToolChoice(Some(tools)), ..self }
     }
 
     /// The same engine with the limits of `--budget`, for sessions that it starts or resumes. They replace the limits of the
@@ -195,7 +185,7 @@ impl Engine {
             }
         }
         self.project.refuse_changes()?;
-        let host = self.with_own_tools(host_services(&self.project, &self.environment, &pinned));
+        let host = self.tools.added_to(host_services(&self.project, &self.environment, &pinned), self);
         check_permissions(&program, &host)?;
         let allowed: Vec<String> = host.permissions.allowed.iter().cloned().collect();
         let settings = RunSettings {
@@ -317,7 +307,7 @@ impl Engine {
         let place = settings.place(id, &project.directory, request.any_project)?;
         let is_own = place == SessionPlace::Here && is_own(&self.environment, id, &settings, &row.manifest);
         let origin = SessionOrigin { id, allowed: is_own.then_some(settings.allowed.as_slice()) };
-        let host = self.with_own_tools(stored_host_services(project, &self.environment, &pinned, &origin));
+        let host = self.tools.added_to(stored_host_services(project, &self.environment, &pinned, &origin), self);
         check_permissions(&program, &host)?;
         // The request has priority over the settings that the session was started with.
         let model = request.model.as_deref();
@@ -481,30 +471,6 @@ fn services(
 /// Identifies the process that holds the lock of a session, for the error message of others.
 pub(crate) fn holder() -> String {
     format!("pid {} ({})", std::process::id(), crate::clock::stamp(now()))
-}
-
-/// A new id: the script, the day, and a random suffix.
-pub(crate) fn new_id(script: &str) -> String {
-    let day = now().strftime("%Y%m%d").to_string();
-    let unique = uuid::Uuid::now_v7().simple().to_string();
-    let tail: String = unique.chars().rev().take(8).collect();
-    // An id that starts with `-` could not be told from an option on a command line.
-    let script = script.trim_start_matches('-');
-    let script = if script.is_empty() { "session" } else { script };
-    format!("{script}-{day}-{tail}")
-}
-
-fn valid_session_id(id: &str) -> Result<(), EngineError> {
-    const MAX_LENGTH: usize = 200;
-    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
-    let length = id.chars().count();
-    if id.is_empty() || id.starts_with('-') || length > MAX_LENGTH || !id.chars().all(allowed) {
-        return Err(EngineError::usage(msg!("`{id}` is not a valid session id")).with_help(msg!(
-            "an id consists of 1 to {LONGEST} letters, digits, `_`, `.` and `-`, and does not start with `-`",
-            LONGEST = MAX_LENGTH
-        )));
-    }
-    Ok(())
 }
 
 fn json(settings: &RunSettings) -> Result<String, EngineError> {

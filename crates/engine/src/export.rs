@@ -19,8 +19,8 @@ use crate::usage::used;
 use bcc_lang::value::digits::Digits;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::mask::{MASK, Masker};
-use bcc_runtime::program::event::OWN_FIELDS;
 use bcc_runtime::program::event_masking::mask as mask_event;
+use bcc_runtime::program::event_redaction::OWN_FIELDS;
 use bcc_store::contract::Store;
 use bcc_store::rows::{SessionRow, VariableRow};
 

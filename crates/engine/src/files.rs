@@ -2,6 +2,8 @@
 //! person named here, and those of a project in `within.rs`.
 
 pub mod create;
+pub mod matching;
+pub mod private_folder;
 pub mod temporary;
 pub mod within;
 pub mod write;

@@ -7,6 +7,7 @@
 //! Guarantees: the clock, the environment and identifiers enter here and in no lower crate; nothing of a project runs or is
 //! sent anywhere before the project is trusted; this crate prints nothing.
 
+pub mod api_key;
 pub mod behavior_servers;
 pub mod calls;
 pub mod clock;
@@ -42,6 +43,7 @@ pub mod replay;
 pub mod report;
 pub mod retry;
 pub mod script_names;
+mod session_ids;
 pub mod settings;
 pub mod shell;
 pub mod state_file;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::clock::{now, stamp};
 use crate::earlier_replies::count_earlier_replies;
-use crate::engine::{Engine, MAX_ID_ATTEMPTS, RunRequest, new_id};
+use crate::engine::{Engine, RunRequest};
 use crate::error::EngineError;
 use crate::export::{events_of, stored_session};
 use crate::host_services::{check_permissions, host_services};
@@ -21,6 +21,7 @@ use crate::loaded::LoadedProgram;
 use crate::pin::{Pinned, sha256};
 use crate::report::collect::reported_steps;
 use crate::report::contents::{ReportedStep, StepStatus};
+use crate::session_ids::{MAX_ID_ATTEMPTS, new_id};
 use crate::settings::{RunSettings, SessionPlace};
 use crate::taken_back::TakenBackEvents;
 use crate::trust::own_sessions::is_own;
@@ -141,7 +142,7 @@ impl Engine {
                 let loaded = LoadedProgram::of(self.project(), &run)?;
                 self.project().refuse_changes()?;
                 check_kept(&row, &before, &loaded.program, kept, step)?;
-                let host = self.with_own_tools(host_services(self.project(), self.environment(), &loaded.pinned));
+                let host = self.tools.added_to(host_services(self.project(), self.environment(), &loaded.pinned), self);
                 check_permissions(&loaded.program, &host)?;
                 let commands = host.permissions.check(COMMAND).is_ok();
                 let allowed = host.permissions.allowed.iter().cloned().collect();

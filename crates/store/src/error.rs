@@ -43,6 +43,15 @@ pub enum StoreError {
          by hand; use the version that wrote it"
     )]
     CellUnreadable { id: String, number: u64 },
+    #[error("there is no plan {plan} in the store {store}; `plans list` shows the existing ones")]
+    NoPlan { store: String, plan: u64 },
+    #[error("the store {store} already has a plan {plan}; delete that one first, or give the new one another id")]
+    PlanExists { store: String, plan: u64 },
+    #[error("task {task} already belongs to plan {plan} in the store {store}; the ids of tasks are unique in a store")]
+    PlanTaskExists { store: String, task: u64, plan: u64 },
+    /// Another process, or another session of this one, has edited the plan since it was read.
+    #[error("plan {plan} in the store {store} is at revision {found}, not {expected}: somebody else has changed it")]
+    PlanChanged { store: String, plan: u64, expected: u64, found: u64 },
     #[error(
         "the session `{id}` in the store {store} is in use by {holder}; wait until it ends, or end it, and try again"
     )]

@@ -1,7 +1,7 @@
-//! Persistent storage of sessions: stores identifiers, rows and JSON text without interpreting them.
+//! Persistent storage of sessions and plans: stores identifiers, rows and JSON text without interpreting them.
 //!
-//! [`contract`] is the trait of stores and [`rows`] are its data types. [`memory`] and [`sqlite`] implement it, and one set of
-//! conformance tests checks that both behave the same.
+//! [`contract`] and [`plan_contract`] are the traits of stores, [`rows`] and [`plan_rows`] their data types. [`memory`] and [`sqlite`]
+//! implement them, and one set of conformance tests checks that both behave the same.
 //!
 //! This crate guarantees that a commit is stored completely or not at all, even after a crash, that the journal is only
 //! appended to, that a commit keeps what it replaces (`replaced.rs`), and that only one process at a time runs a session.
@@ -10,6 +10,9 @@ pub(crate) mod content_hash;
 pub mod contract;
 pub mod error;
 pub mod memory;
+pub(crate) mod memory_plans;
+pub mod plan_contract;
+pub mod plan_rows;
 pub(crate) mod replaced;
 pub mod rows;
 pub mod sqlite;
@@ -19,6 +22,8 @@ pub(crate) mod tail;
 mod conformance;
 #[cfg(test)]
 mod conformance_cells;
+#[cfg(test)]
+mod conformance_plans;
 #[cfg(test)]
 mod conformance_requests;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use crate::contract::{SessionLock, Store};
 use crate::error::StoreError;
+use crate::memory_plans::MemoryPlans;
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey, written_keys};
 use crate::rows::{
     CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
@@ -16,7 +17,7 @@ use crate::rows::{
 use crate::tail::{Tail, check_cell_numbers};
 
 /// The path of the store in error messages.
-const STORE: &str = "memory";
+pub(crate) const STORE: &str = "memory";
 
 /// What one commit replaced: the head, and the rows; none for a row that did not exist.
 #[derive(Debug)]
@@ -48,10 +49,11 @@ struct StoredSession {
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct MemoryState {
     sessions: BTreeMap<String, StoredSession>,
     users: HashMap<String, BTreeMap<VariableKey, VariableRow>>,
     documents: HashMap<String, String>,
+    pub(crate) plans: MemoryPlans,
 }
 
 /// The locked sessions, each with its holder.
@@ -60,7 +62,7 @@ type Holders = Arc<Mutex<HashMap<String, String>>>;
 /// A store whose content is lost when its process ends.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    state: Mutex<State>,
+    pub(crate) state: Mutex<MemoryState>,
     holders: Holders,
 }
 
@@ -78,7 +80,7 @@ impl Drop for MemoryLock {
 }
 
 /// Ignores poisoning: every change is applied completely under the guard, so a panic leaves no partial change.
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -204,7 +206,7 @@ impl StoredSession {
     }
 }
 
-impl State {
+impl MemoryState {
     fn put_user_variables(&mut self, user: &str, rows: &[VariableRow]) {
         if !rows.is_empty() {
             let variables = self.users.entry(user.to_owned()).or_default();
@@ -459,12 +461,14 @@ fn instant(at: &str) -> &str {
 mod tests {
     use crate::conformance::conformance;
     use crate::conformance_cells::cells_conformance;
+    use crate::conformance_plans::plans_conformance;
     use crate::conformance_requests::requests_conformance;
     use crate::conformance_restoring::restoring_conformance;
     use crate::memory::MemoryStore;
 
     conformance!(((), MemoryStore::default()));
     cells_conformance!(((), MemoryStore::default()));
+    plans_conformance!(((), MemoryStore::default()));
     requests_conformance!(((), MemoryStore::default()));
     restoring_conformance!(((), MemoryStore::default()));
 }

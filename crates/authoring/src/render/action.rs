@@ -31,6 +31,7 @@ use bcc_runtime::actions::KINDS;
 use bcc_runtime::effects::behaviors::ServerError;
 use bcc_runtime::notebook::kernel::contract::KernelError;
 use bcc_runtime::notebook::state::NotebookState;
+use bcc_runtime::plan::access::PlanAccess;
 use bcc_runtime::program::cell_reader::NoCells;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::event::{Event, Speaker};
@@ -275,6 +276,7 @@ impl ActionSetup<'_> {
             entered: None,
             recent: &self.recent,
             services: &self.services,
+            plans: &PlanAccess::in_memory(),
             reasons_with_route: &[],
             resumed: false,
             advice: None,

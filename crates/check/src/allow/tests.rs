@@ -165,14 +165,14 @@ fn only_useless_names_are_removed() {
 #[test]
 fn what_cannot_be_switched_off_is_not_silenced() {
     let file =
-        Arc::new(SourceFile::new("a.yaml", "a: b # bcc: allow(unknown-kind, not-supported-yet, deprecated-field)\n"));
+        Arc::new(SourceFile::new("a.yaml", "a: b # bcc: allow(unknown-kind, unknown-target, deprecated-field)\n"));
     let given = vec![
         Diagnostic::error("unknown-kind", "m", &file, Span::point(0)),
-        Diagnostic::warning("not-supported-yet", "m", &file, Span::point(0)),
+        Diagnostic::warning("unknown-target", "m", &file, Span::point(0)),
     ];
     let rules: Vec<&str> = allow(&file, given).iter().map(|found| found.rule).collect();
     // `deprecated-field` is not reported as useless: the error may have kept it from being found.
-    assert_eq!(rules, ["unknown-kind", "not-supported-yet", "useless-allow", "useless-allow"]);
+    assert_eq!(rules, ["unknown-kind", "unknown-target", "useless-allow", "useless-allow"]);
 }
 
 #[test]

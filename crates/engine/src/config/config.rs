@@ -11,6 +11,7 @@ use crate::config::model_table::ModelTable;
 use crate::config::places::ConfigSource;
 use crate::config::secrets::{names_secret, redact};
 use crate::config::server_table::ServerTable;
+use crate::config::tool_tables::ToolsTable;
 use crate::config::validation::errors;
 use crate::config::values::message_of;
 use crate::error::EngineError;
@@ -36,6 +37,9 @@ pub struct Config {
     /// `[behavior_servers.<name>]`: servers that send behaviors.
     #[serde(default)]
     pub behavior_servers: BTreeMap<String, ServerTable>,
+    /// `[tools]`: what scripts and models may call.
+    #[serde(default)]
+    pub tools: ToolsTable,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

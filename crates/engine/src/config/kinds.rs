@@ -12,7 +12,6 @@ use crate::config::config::Config;
 use crate::config::places::ConfigError;
 use crate::config::secrets::is_variable;
 use crate::config::values::duration;
-use bcc_check::checker::LATER_KINDS;
 use bcc_lang::script::fields::shortened;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::notebook::action::{Read, read};
@@ -116,7 +115,7 @@ fn name_error(name: &str) -> Option<ConfigError> {
         return Some(error(name, &[], "this is not a valid name for an action type", help));
     }
     // A script must mean the same in every project.
-    let is_built_in = KINDS.iter().any(|kind| kind.name() == name) || LATER_KINDS.contains(&name);
+    let is_built_in = KINDS.iter().any(|kind| kind.name() == name);
     let message = match () {
         () if is_built_in => "the name is already used by a built-in action type",
         () if !matches!(read(&json!({ "action": name })), Ok(Read::Unknown { .. })) => {

@@ -6,5 +6,6 @@ pub mod model_table;
 pub mod places;
 pub mod secrets;
 pub mod server_table;
+pub mod tool_tables;
 pub mod validation;
 pub mod values;

@@ -14,6 +14,7 @@ use crate::config::model_table::{ModelTable, ProviderKind};
 use crate::config::places::{ConfigError, table_header};
 use crate::config::secrets::{is_key, is_secret_header, is_variable, user_info};
 use crate::config::server_table;
+use crate::config::tool_tables;
 use crate::config::values::TextOrEnv;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::source::near::near_miss;
@@ -28,7 +29,7 @@ const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", 
 /// The permissions that `allow` can list, in addition to those for single programs.
 pub(crate) const ALLOWABLE: [&str; 4] = ["exec", "command", "read_file", "write_file"];
 
-/// All errors: of models in the order of their names, then of action types, permissions and servers.
+/// All errors: of models in the order of their names, then of action types, permissions, servers and tools.
 pub fn errors(config: &Config) -> Vec<ConfigError> {
     let mut found = Vec::new();
     for (name, table) in &config.models {
@@ -59,6 +60,7 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
         found.push(ConfigError::new(&["kernel", "env", &number.to_string()], message, kinds::ENV_HELP));
     }
     found.extend(server_table::errors(&config.behavior_servers));
+    found.extend(tool_tables::errors(&config.tools));
     found
 }
 
@@ -222,7 +224,7 @@ impl Model<'_> {
 }
 
 /// Checks that a text is an HTTP URL. The error does not repeat it, because it may contain a password.
-fn check_url(text: &str) -> Result<(), Message> {
+pub(crate) fn check_url(text: &str) -> Result<(), Message> {
     let url = Url::parse(text.trim()).map_err(|error| msg!("is not a valid URL ({error})"))?;
     if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none_or(str::is_empty) {
         return Err(msg!("must start with http:// or https://"));

@@ -45,8 +45,16 @@ fn resolve(root: &Path, path: &Path) -> io::Result<(PathBuf, PathBuf)> {
 /// # Errors
 /// As [`resolve_within`]; `InvalidInput` for everything that is not a regular file.
 pub fn read_within(root: &Path, path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    read_file(open_within(root, path)?, max_bytes)
+}
+
+/// Opens a regular file of the project in `root`, as [`read_within`] does.
+///
+/// # Errors
+/// As [`read_within`].
+pub(crate) fn open_within(root: &Path, path: &Path) -> io::Result<File> {
     let (root, inside) = resolve(root, path)?;
-    read_file(open_without_links(&root, &inside)?, max_bytes)
+    open_without_links(&root, &inside)
 }
 
 /// [`replace`](crate::files::write::replace) for a file of the project in `root`. Creates missing folders.

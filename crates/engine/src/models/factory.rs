@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use crate::api_key::api_key;
 use crate::config::model_table::{ModelTable, ProviderKind};
 use crate::config::places::table_header;
 use crate::config::validation::OFFLINE;
@@ -29,8 +30,6 @@ use bcc_llm::providers::offline::Offline;
 use bcc_llm::providers::replay::Replay;
 
 const MAX_REPLAY_BYTES: u64 = 64 * 1024 * 1024;
-
-const MAX_KEY_BYTES: u64 = 64 * 1024;
 
 pub(crate) struct ModelFactory<'a> {
     /// The project with the configuration.
@@ -191,29 +190,9 @@ impl ModelFactory<'_> {
     }
 
     fn key(&self, name: &str, table: &ModelTable) -> Result<Option<SecretString>, EngineError> {
-        let place = table_header("models", name);
-        if let Some(variable) = &table.api_key_env {
-            return match self.environment.get(variable) {
-                Some(key) => Ok(Some(SecretString::from(key.to_owned()))),
-                None => Err(EngineError::usage(msg!("{place}: the environment variable {variable} is not set"))
-                    .with_help("set it to the API key, or remove `api_key_env` if the server needs none")),
-            };
-        }
-        let Some(file) = &table.api_key_file else { return Ok(None) };
-        let path = self.project.directory.join(file);
-        let bytes = read_configured(&self.project.directory, file.as_ref(), MAX_KEY_BYTES).map_err(|error| {
-            EngineError::usage(msg!("{place}: the key file {path} cannot be read: {error}", path = path.display()))
-                .with_help("put the API key in it, or remove `api_key_file` if the server needs none")
-        })?;
-        if bytes.len() as u64 > MAX_KEY_BYTES {
-            let message = msg!("{place}: the key file {path} is too large", path = path.display());
-            return Err(EngineError::usage(message));
-        }
-        // The bytes themselves must not appear in any message.
-        let key = String::from_utf8(bytes).map_err(|_| {
-            EngineError::usage(msg!("{place}: the key file {path} is not UTF-8 text", path = path.display()))
-        })?;
-        Ok(Some(SecretString::from(key.trim().to_owned())))
+        let (place, directory) = (table_header("models", name), &self.project.directory);
+        let (variable, file) = (table.api_key_env.as_deref(), table.api_key_file.as_deref());
+        api_key(directory, self.environment, &place, variable, file)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A state file on disk: what tells whether somebody else changed it, and how it is read and replaced.
 
 use std::fs;
-use std::io;
+use std::io::{self, BufWriter, IntoInnerError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +18,9 @@ use serde_json::Value;
 
 use crate::files::script;
 use crate::files::write::FileReplacement;
+
+/// How much of a file is collected before it is written.
+const WRITE_BUFFER_BYTES: usize = 256 * 1024;
 
 /// What changes whenever a file is replaced or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +78,10 @@ pub(crate) fn read(path: &Path) -> Result<ReadStateFile, Message> {
 /// # Errors
 /// Those of the operating system, and if somebody else changed the file in the meantime; it is then left as it is.
 pub(crate) fn write(path: &Path, text: &StateText, known: Option<FileStamp>) -> io::Result<FileStamp> {
-    let mut bytes = Vec::new();
-    text.write_to(&mut bytes)?;
-    let mut replacement = FileReplacement::start(path)?;
-    io::Write::write_all(&mut replacement, &bytes)?;
+    // In pieces: a text of many megabytes in memory that is new for each step takes as long as writing it.
+    let mut buffer = BufWriter::with_capacity(WRITE_BUFFER_BYTES, FileReplacement::start(path)?);
+    text.write_to(&mut buffer)?;
+    let replacement = buffer.into_inner().map_err(IntoInnerError::into_error)?;
     replacement.sync()?;
     if known.is_some() && known != Some(FileStamp::of(path)?) {
         return Err(io::Error::other("somebody else changed it at the same time; run it again"));

@@ -2,7 +2,7 @@
 
 /// The files by crate; `help` has the texts of `--help`, `libraries` parts of errors of libraries. Each is a TOML table from English to
 /// Chinese.
-pub const FILES: [(&str, &str); 10] = [
+pub const FILES: [(&str, &str); 11] = [
     ("authoring", include_str!("chinese/authoring.toml")),
     ("check", include_str!("chinese/check.toml")),
     ("cli", include_str!("chinese/cli.toml")),
@@ -13,6 +13,7 @@ pub const FILES: [(&str, &str); 10] = [
     ("llm", include_str!("chinese/llm.toml")),
     ("runtime", include_str!("chinese/runtime.toml")),
     ("store", include_str!("chinese/store.toml")),
+    ("tools", include_str!("chinese/tools.toml")),
 ];
 
 /// What is never shown at the terminal: `literals`, and `files` of the source whose literals are not messages.

@@ -57,8 +57,6 @@ impl SchemaDocument {
 pub struct Kinds<'a> {
     /// The registered kinds: name, and the JSON Schema of the `config` as text.
     pub registered: &'a [(&'a str, &'a str)],
-    /// Kinds that are planned for later releases. They are valid as `action_type`, but their `config` is not described.
-    pub planned: &'a [&'a str],
 }
 
 /// The schema of `document`. It is self-contained: all references are local.
@@ -111,18 +109,11 @@ fn dispatch(action: &mut Map<String, Value>, kinds: Kinds<'_>) {
         .collect();
     let description = |schema: &Value| schema.get("description").cloned().unwrap_or_else(|| Value::from(""));
     if let Some(Value::Object(action_type)) = action.get_mut("properties").and_then(|all| all.get_mut("action_type")) {
-        // Editors suggest the values of an `enum` and show them in errors. Kinds that cannot be run yet must be accepted but not
-        // listed, so they are a pattern.
-        action_type.insert(
-            "anyOf".to_owned(),
-            json!([
-                {
-                    "enum": described.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-                    "markdownEnumDescriptions": described.iter().map(|(_, schema)| description(schema)).collect::<Vec<_>>(),
-                },
-                { "pattern": format!("^({})$", kinds.planned.join("|")) },
-            ]),
-        );
+        // Editors suggest the values of an `enum` and show them in errors.
+        let names: Vec<&str> = described.iter().map(|(name, _)| *name).collect();
+        let descriptions: Vec<Value> = described.iter().map(|(_, schema)| description(schema)).collect();
+        action_type.insert("enum".to_owned(), json!(names));
+        action_type.insert("markdownEnumDescriptions".to_owned(), json!(descriptions));
     }
     let branch = |(name, schema): &(&str, Value)| {
         let mut config = json!({ "allOf": [{ "$ref": format!("#/$defs/{}", config_name(name)) }] });

@@ -17,7 +17,7 @@ const ALWAYS_DEPTH: usize = 4;
 const MAX_VALUE_DEPTH: usize = 128;
 
 /// The maximum number of steps to check one value: its parts times the checks of each.
-const MAX_STEPS: u64 = 20_000_000;
+const MAX_STEPS: u64 = 40_000_000;
 
 /// The maximum number of subschemas, of different patterns, and of bytes of one pattern when it is compiled.
 const MAX_SUBSCHEMAS: usize = 5_000;

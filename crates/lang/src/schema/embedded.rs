@@ -53,10 +53,14 @@ const REPLIES: [(&str, &str); 6] = [
 ];
 
 /// Replies that are not named after a kind.
-const OTHER_REPLIES: [(&str, &str); 3] = [
+const OTHER_REPLIES: [(&str, &str); 7] = [
     ("topic_orchestrator", include_str!("../../../../schemas/replies/topic_orchestrator.json")),
     ("behavior", include_str!("../../../../schemas/replies/behavior.json")),
     ("reflection", include_str!("../../../../schemas/replies/reflection.json")),
+    ("structured_actions", include_str!("../../../../schemas/replies/structured_actions.json")),
+    ("plan_create", include_str!("../../../../schemas/replies/plan_create.json")),
+    ("plan_decompose", include_str!("../../../../schemas/replies/plan_decompose.json")),
+    ("plan_task", include_str!("../../../../schemas/replies/plan_task.json")),
 ];
 
 #[cfg(test)]

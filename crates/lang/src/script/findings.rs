@@ -5,9 +5,6 @@ use std::cell::{Cell, RefCell};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Span;
 
-/// The rule of features that this release cannot run yet.
-pub(crate) const NOT_SUPPORTED_YET: &str = "not-supported-yet";
-
 /// Diagnostics in the order in which they were found. Shared by reference between all readers of a script.
 #[derive(Debug, Default)]
 pub struct Findings {
@@ -23,7 +20,7 @@ impl Findings {
 
     pub fn report(&self, diagnostic: Diagnostic) {
         self.errors.update(|errors| errors + usize::from(diagnostic.is_error()));
-        let mistake = diagnostic.is_error() && diagnostic.rule != NOT_SUPPORTED_YET;
+        let mistake = diagnostic.is_error();
         self.author_errors.update(|mistakes| mistakes + usize::from(mistake));
         self.list.borrow_mut().push(diagnostic);
     }
@@ -46,7 +43,7 @@ impl Findings {
     }
 
     pub fn error_spans(&self) -> BrokenSpans {
-        let is_error = |diagnostic: &&Diagnostic| diagnostic.is_error() && diagnostic.rule != NOT_SUPPORTED_YET;
+        let is_error = |diagnostic: &&Diagnostic| diagnostic.is_error();
         BrokenSpans::new(self.list.borrow().iter().filter(is_error).map(|diagnostic| diagnostic.span).collect())
     }
 

@@ -67,6 +67,10 @@ impl HttpClient {
         self.client.post(to)
     }
 
+    pub fn get(&self, from: Url) -> RequestBuilder {
+        self.client.get(from)
+    }
+
     /// Sends a request, and returns its response when the head is received. If this is dropped, the connection is closed.
     pub async fn send(&self, request: RequestBuilder) -> Result<Response, SendError> {
         let (mut send, receive) = oneshot::channel();

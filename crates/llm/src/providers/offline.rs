@@ -68,6 +68,10 @@ pub(crate) fn respond(task: &Task) -> Value {
         "ai_ask" => conversation(task, &ASK_METRICS),
         "behavior" => behavior(task),
         "reflection" => reflection(task),
+        "structured_actions" => json!({ "llm_reply": { "message": task.content }, "actions": [] }),
+        "plan_create" => json!({ "title": task.content, "tasks": [{ "name": task.content }] }),
+        "plan_decompose" => json!({ "tasks": [] }),
+        "plan_task" => json!({ "done": true, "problem": null, "result": NOT_WRITTEN }),
         _ => think(task),
     }
 }

@@ -111,10 +111,15 @@ impl Scripted {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The list for an action: its own, or else that for its purpose, or else that for any action.
+    /// The list for an action: its own, or else that for its purpose, or else that for any action. What an action asks for a part of
+    /// itself, as `plan_it/Data`, is also in its own list.
     fn list(&self, purpose: Purpose, action_id: &str) -> Option<usize> {
         let find = |matches: &dyn Fn(&ReplyKey) -> bool| self.lists.iter().position(|list| matches(&list.key));
-        find(&|key| matches!(key, ReplyKey::One(key_purpose, id) if *key_purpose == purpose && id == action_id))
+        let of = |action_id: &str| {
+            find(&|key| matches!(key, ReplyKey::One(key_purpose, id) if *key_purpose == purpose && id == action_id))
+        };
+        of(action_id)
+            .or_else(|| of(action_id.split_once('/')?.0))
             .or_else(|| find(&|key| matches!(key, ReplyKey::Every(key_purpose) if *key_purpose == purpose)))
             .or_else(|| find(&|key| matches!(key, ReplyKey::Anyone if purpose == Purpose::Action)))
     }

@@ -1,5 +1,6 @@
 //! The action kinds and [`KINDS`], the list of all of them. Each kind has its own file or is a row of a table.
 
+pub mod ai_act;
 pub mod ai_ask;
 pub mod ai_say;
 pub mod ai_think;
@@ -15,10 +16,12 @@ pub mod file_path;
 pub mod monitors;
 pub mod notebook;
 pub mod parallel;
+pub(crate) mod plans;
 pub mod project_kind;
 pub mod read_file;
 pub mod requirement;
 pub mod set;
+pub(crate) mod structured;
 pub mod tools;
 pub mod use_skill;
 pub mod wait;
@@ -34,6 +37,21 @@ pub static KINDS: &[&dyn Kind] = &[
     &ai_say::AiSay,
     &ai_ask::AiAsk,
     &ai_think::AiThink,
+    &ai_act::AiAct,
+    &plans::kind::CREATE_PLAN,
+    &plans::kind::LIST_PLANS,
+    &plans::kind::EXECUTE_PLAN,
+    &plans::kind::DELETE_PLAN,
+    &plans::kind::CREATE_TASK,
+    &plans::kind::UPDATE_TASK,
+    &plans::kind::UPDATE_TASK_INSTRUCTION,
+    &plans::kind::MOVE_TASK,
+    &plans::kind::DELETE_TASK,
+    &plans::kind::SHOW_TASKS,
+    &plans::kind::QUERY_STATUS,
+    &plans::kind::RERUN_TASK,
+    &plans::kind::DECOMPOSE_TASK,
+    &plans::kind::REQUEST_SUBGRAPH,
     &set::SetKind,
     &condition::Condition,
     &parallel::ParallelKind,

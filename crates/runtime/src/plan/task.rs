@@ -10,7 +10,7 @@ pub type PlanId = u64;
 pub type TaskId = u64;
 
 /// Where a task, or a whole plan, is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
     #[default]
@@ -49,6 +49,7 @@ impl TaskStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanHead {
     pub title: String,
+    #[serde(default)]
     pub goal: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
@@ -65,7 +66,9 @@ pub struct PlanHead {
     /// The script of that session (`workflow_id` of `list_plans`).
     #[serde(default)]
     pub workflow_id: String,
+    #[serde(default)]
     pub created_at: String,
+    #[serde(default)]
     pub updated_at: String,
 }
 
@@ -94,6 +97,8 @@ pub struct PlanTask {
     /// Why it failed or was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    #[serde(default)]
     pub created_at: String,
+    #[serde(default)]
     pub updated_at: String,
 }

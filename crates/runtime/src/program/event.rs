@@ -140,6 +140,16 @@ pub enum Event {
         decided_by: &'static str,
         why: Message,
     },
+    /// A plan was created, changed or deleted (docs/plans.md).
+    PlanChanged {
+        plan_id: u64,
+        operation: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_id: Option<u64>,
+        /// What the task is now; without a task, the plan.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<&'static str>,
+    },
     BudgetReached {
         reason: &'static str,
         route: String,
@@ -382,6 +392,7 @@ impl Event {
             Self::NotebookAction { .. } => "notebook_action",
             Self::Cell(_) => "cell",
             Self::Behavior { .. } => "behavior",
+            Self::PlanChanged { .. } => "plan_changed",
             Self::BudgetReached { .. } => "budget_reached",
             Self::Warning { .. } => "warning",
             Self::Error { .. } => "error",
@@ -396,38 +407,6 @@ impl Event {
         }
     }
 }
-
-/// Fields of events and exports that contain only the engine's own values, never text of a person, so masks skip them.
-pub const OWN_FIELDS: [&str; 28] = [
-    "seq",
-    "at",
-    "timestamp",
-    "session_id",
-    "type",
-    "location",
-    "message_id",
-    "call_id",
-    "answer_id",
-    "action_id",
-    "action_type",
-    "exit_reason",
-    "progress_suggestion",
-    "scope",
-    "source",
-    "name",
-    "round",
-    "role",
-    "model",
-    "tokens_in",
-    "tokens_out",
-    "ms",
-    "attempts",
-    "parse_retry_count",
-    "current_round",
-    "max_rounds",
-    "retry_count",
-    "strategies",
-];
 
 /// A fragment of a message that is being written. It is not final until its `message` is committed, so it has no `seq`.
 #[derive(Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::event::OWN_FIELDS;
+use crate::program::event_redaction::OWN_FIELDS;
 use bcc_lang::value::mask::Masker;
 
 /// Masks sensitive values in the JSON line of an event.

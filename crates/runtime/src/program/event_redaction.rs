@@ -3,8 +3,40 @@
 use bcc_lang::message::message::Message;
 use serde_json::{Map, Value};
 
-use crate::program::event::{Event, OWN_FIELDS};
+use crate::program::event::Event;
 use bcc_lang::value::mask::Masker;
+
+/// Fields of events and exports that contain only the engine's own values, never text of a person, so masks skip them.
+pub const OWN_FIELDS: [&str; 28] = [
+    "seq",
+    "at",
+    "timestamp",
+    "session_id",
+    "type",
+    "location",
+    "message_id",
+    "call_id",
+    "answer_id",
+    "action_id",
+    "action_type",
+    "exit_reason",
+    "progress_suggestion",
+    "scope",
+    "source",
+    "name",
+    "round",
+    "role",
+    "model",
+    "tokens_in",
+    "tokens_out",
+    "ms",
+    "attempts",
+    "parse_retry_count",
+    "current_round",
+    "max_rounds",
+    "retry_count",
+    "strategies",
+];
 
 /// Masks the fields that may contain conversation text or extracted values. Conversation messages themselves are not masked.
 pub(crate) fn redact(event: &mut Event, masker: &Masker) {
@@ -100,6 +132,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         | Event::Message { .. }
         | Event::RouteTaken { .. }
         | Event::Triggered { .. }
+        | Event::PlanChanged { .. }
         | Event::BudgetReached { .. }
         | Event::TakenBack { .. }
         | Event::Waiting { .. }

@@ -25,6 +25,7 @@ use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{Provider, ReplyPolicy};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task, WantedOutput};
+use bcc_llm::reply::live::MessageField;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
 
@@ -57,6 +58,8 @@ const MAX_COERCION_WARNINGS: usize = 20;
 /// A request of an action to a model.
 pub struct Ask<'a> {
     pub kind: &'static str,
+    /// The action in whose name the model is asked, if it is not the one of the turn: the one that runs a plan.
+    pub action: Option<&'a str>,
     /// The template, without its version.
     pub template: &'static str,
     pub version: u32,
@@ -76,6 +79,8 @@ pub struct Ask<'a> {
     pub opening: bool,
     /// Whether `content` is certain to be sent, so that it can be shown while it is streamed.
     pub live: bool,
+    /// The field of the reply with the text for the person.
+    pub message: MessageField,
     /// `repair`; if the action does not set it, the model's own policy applies.
     pub repair: Option<bool>,
     /// `reask`; likewise.
@@ -213,7 +218,7 @@ impl Turn<'_> {
         provider.name().clone_into(&mut call.model);
         let clock = self.services.clock.as_ref();
         let started = clock.elapsed_ms();
-        let mut live = LiveText::new(self, retry.ask.live, !retry.ask.missing.is_empty());
+        let mut live = LiveText::new(self, retry.ask.live, retry.ask.message, !retry.ask.missing.is_empty());
         let response = provider.complete(request, &mut live).await;
         call.ms = clock.elapsed_ms().saturating_sub(started);
         call.first_token_ms = live.first_ms.map(|first| first.saturating_sub(started));
@@ -376,7 +381,7 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>) -> Task {
     Task {
         purpose: Purpose::Action,
         kind: ask.kind.to_owned(),
-        action_id: turn.place.action_id.clone().unwrap_or_default(),
+        action_id: ask.action.or(turn.place.action_id.as_deref()).unwrap_or_default().to_owned(),
         path: turn.place.path.clone(),
         content: ask.said.to_owned(),
         wanted: ask

@@ -5,13 +5,14 @@ use serde_json::Value;
 use crate::program::event::{Delta, Event};
 use crate::program::turn::Turn;
 use bcc_llm::model::provider::LiveObserver;
-use bcc_llm::reply::live::LiveContent;
+use bcc_llm::reply::live::{LiveContent, MessageField};
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 
 /// Shows the text of a reply while it is streamed.
 pub(crate) struct LiveText<'a, 'b> {
     turn: &'a Turn<'b>,
     content: Option<LiveContent>,
+    message: MessageField,
     /// Creates the state for a new attempt.
     new: fn() -> LiveContent,
     message_id: String,
@@ -23,15 +24,19 @@ pub(crate) struct LiveText<'a, 'b> {
 impl<'a, 'b> LiveText<'a, 'b> {
     /// Creates the state for a call of this turn; `live` is whether anything is shown at all, `only_without_exit` whether the words of
     /// a reply with EXIT may not count.
-    pub(crate) fn new(turn: &'a Turn<'b>, live: bool, only_without_exit: bool) -> Self {
-        let new = if only_without_exit { LiveContent::only_without_exit } else { LiveContent::new };
+    pub(crate) fn new(turn: &'a Turn<'b>, live: bool, message: MessageField, only_without_exit: bool) -> Self {
+        let new = match message {
+            MessageField::LlmReply => LiveContent::of_structured_actions,
+            MessageField::Content if only_without_exit => LiveContent::only_without_exit,
+            MessageField::Content => LiveContent::new,
+        };
         let content = live.then(new);
-        Self { turn, content, new, message_id: turn.message_id(), shown: false, first_ms: None }
+        Self { turn, content, message, new, message_id: turn.message_id(), shown: false, first_ms: None }
     }
 
     /// Keeps the shown text only if the complete reply could be read, has the same text, and is not rejected. Returns the message id.
     pub(crate) fn finish(mut self, reading: &Result<Reply, UnreadableReply>, rejected: bool) -> String {
-        let final_text = reading.as_ref().ok().and_then(|reply| reply.object.get("content")).and_then(Value::as_str);
+        let final_text = reading.as_ref().ok().and_then(|reply| self.message.text_in(&reply.object));
         let shown = self.content.as_ref().map(LiveContent::shown).unwrap_or_default();
         let is_unsafe = reading.as_ref().is_ok_and(|reply| risk(reply).is_some());
         // White space alone is no message: another text is sent in its place.

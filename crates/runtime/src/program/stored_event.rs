@@ -50,6 +50,7 @@ impl Event {
             | Self::VariableSet { .. }
             | Self::MonitorFeedback { .. }
             | Self::Cell(_)
+            | Self::PlanChanged { .. }
             | Self::TakenBack { .. }
             | Self::RequestOpened { .. }
             | Self::RequestAnswered { .. }

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::notebook::state::NotebookState;
+use crate::plan::access::PlanAccess;
 use crate::program::cell_reader::CellReader;
 use crate::program::decision::GivenDecision;
 use crate::program::evaluation::{EXPRESSION_FAILED, NULL_VALUE, null_condition};
@@ -33,7 +34,7 @@ use bcc_lang::value::quoting::lines;
 use bcc_lang::value::scopes::{Scope, ScopeLayer, Scopes, Stored};
 
 /// Names that the engine provides to every author text and expression.
-pub const ENGINE_NAMES: [&str; 10] = [
+pub const ENGINE_NAMES: [&str; 12] = [
     "time",
     "who",
     "user",
@@ -44,10 +45,18 @@ pub const ENGINE_NAMES: [&str; 10] = [
     "phase_goal",
     "global_goal",
     APPROVAL,
+    BOUND_PLAN,
+    RECENT_TOOL_RESULTS,
 ];
 
 /// The name of the last decision about an approval (docs/actions/approval.md).
 pub(crate) const APPROVAL: &str = "approval";
+
+/// The name of the plan that the session works on (docs/plans.md).
+pub(crate) const BOUND_PLAN: &str = "bound_plan";
+
+/// The name of what tools gave last (docs/tools.md).
+pub(crate) const RECENT_TOOL_RESULTS: &str = "recent_tool_results";
 
 /// One turn of one action: its input ([`TurnResources`], whose fields are accessible through the turn), and its changes.
 pub struct Turn<'a> {
@@ -72,6 +81,8 @@ pub struct TurnResources<'a> {
     pub entered: Option<&'a Outcome>,
     pub recent: &'a RecentTranscript,
     pub services: &'a Services,
+    /// The plans of the user.
+    pub plans: &'a PlanAccess,
     /// The reasons for which a table has a route that leads away from an unfinished action.
     pub reasons_with_route: &'a [ExitReason],
     /// Whether the action continues after something else ran since its last turn.
@@ -321,7 +332,8 @@ pub fn base_names(
     recent: &RecentTranscript,
     scopes: Scopes,
 ) -> TemplateNames {
-    let was_decided = scopes.get(APPROVAL).is_some();
+    let [was_decided, has_plan, has_results] =
+        [APPROVAL, BOUND_PLAN, RECENT_TOOL_RESULTS].map(|name| scopes.get(name).is_some());
     let plain = TemplateNames::new(scopes);
     let goal = |text: Option<&Text>| {
         // A goal that cannot be rendered gives an empty name: it guides a prompt and decides nothing.
@@ -331,6 +343,12 @@ pub fn base_names(
     let mut names = plain.clone();
     if !was_decided {
         names.set(APPROVAL, json!({ "action": null, "iteration": 0, "decision": null, "by": null, "comment": null }));
+    }
+    if !has_plan {
+        names.set(BOUND_PLAN, json!({ "plan_id": null, "title": null, "status": null, "tasks": 0 }));
+    }
+    if !has_results {
+        names.set(RECENT_TOOL_RESULTS, json!([]));
     }
     names.set_text("who", program.who.as_str());
     names.set_text("user", program.user.as_str());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::notebook::state::NotebookState;
+use crate::plan::access::PlanAccess;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
@@ -46,6 +47,7 @@ struct TurnCopy {
     session_id: String,
     recent: RecentTranscript,
     services: Services,
+    plans: PlanAccess,
     max_rounds: Option<u32>,
     last_seq: u64,
     notebook: NotebookState,
@@ -77,6 +79,7 @@ impl TurnCopy {
             entered: frame.last.as_deref(),
             recent: &self.recent,
             services: &self.services,
+            plans: &self.plans,
             reasons_with_route: &reasons_with_route,
             resumed: frame.resumed,
             advice: None,
@@ -111,6 +114,7 @@ impl Session {
             session_id: self.id.clone(),
             recent: self.recent.clone(),
             services: self.services.clone(),
+            plans: self.plans.clone(),
             max_rounds: self.round_limit(key),
             last_seq: self.last_seq,
             notebook: self.notebook.clone(),

@@ -26,6 +26,9 @@ pub const ROOT: &str = "";
 /// Marks the block of an action in a key; ids cannot contain it.
 const BLOCK: char = '=';
 
+/// The beginning of the names of blocks that run tasks of plans.
+pub(crate) const TASK_BLOCK: &str = "task_";
+
 /// Marks an insertion in a key; ids cannot contain it.
 const INSERTED: char = '+';
 
@@ -420,8 +423,10 @@ pub fn parent(key: &str) -> &str {
 pub(crate) fn public_path(key: &str) -> String {
     // An insertion after the last phase belongs to no phase.
     let phases = usize::from(!key.starts_with(INSERTED));
-    let parts = key.split('/').skip(phases).filter(|part| !part.starts_with(BLOCK));
-    parts.map(|part| part.trim_start_matches(INSERTED)).collect::<Vec<_>>().join("/")
+    // The blocks of tasks are shown: they contain the same action.
+    let is_shown = |part: &&str| part.strip_prefix(BLOCK).is_none_or(|block| block.starts_with(TASK_BLOCK));
+    let parts = key.split('/').skip(phases).filter(is_shown);
+    parts.map(|part| part.trim_start_matches([INSERTED, BLOCK])).collect::<Vec<_>>().join("/")
 }
 
 /// A key for messages, without list elements, which may contain text of a person.

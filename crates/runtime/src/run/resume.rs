@@ -1,5 +1,6 @@
 //! Resumes a stored session: rows become frames, scopes and counters.
 
+use crate::plan::access::PlanAccess;
 use crate::program::stored_event::public_line;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
@@ -83,6 +84,7 @@ impl Session {
             request,
             pending,
             masker,
+            plans: PlanAccess::new(store, &row.user),
             ..empty
         };
         session.take_budget(budget)?;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Map, Value};
 
 use crate::notebook::state::NotebookState;
+use crate::plan::access::PlanAccess;
 use crate::program::event::{Event, Speaker, Summary};
 use crate::program::host_services::HostServices;
 use crate::program::location::EventLocation;
@@ -58,6 +59,8 @@ pub struct Session {
     pub(crate) planner: Planner,
     pub(crate) services: Services,
     pub(crate) store: Arc<dyn Store>,
+    /// The plans of its user.
+    pub plans: PlanAccess,
     pub(crate) status: SessionStatus,
     pub(crate) head: Head,
     pub(crate) answers: u64,

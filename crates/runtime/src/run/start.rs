@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::notebook::state::NotebookState;
+use crate::plan::access::PlanAccess;
 use crate::program::event::Event;
 use crate::program::limits::Budget;
 use crate::program::location::EventLocation;
@@ -67,6 +68,7 @@ impl Session {
             recent: program.recent_transcript(),
             id,
             services,
+            plans: PlanAccess::new(Arc::clone(&store), ""),
             store,
             status: SessionStatus::Running,
             head: Head::default(),
@@ -105,6 +107,7 @@ impl Session {
     pub async fn start(parts: SessionParts, new_session: NewSession) -> Result<Self, RunError> {
         let budget = parts.budget;
         let mut session = Self::empty(parts);
+        session.plans = PlanAccess::new(Arc::clone(&session.store), &new_session.user);
         let program = Arc::clone(&session.program);
         let user_rows = session.store.user_variables(&new_session.user).await?;
         session.take_budget(budget)?;

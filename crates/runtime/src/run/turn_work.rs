@@ -126,6 +126,7 @@ impl Session {
             entered: None,
             recent: &self.recent,
             services: &self.services,
+            plans: &self.plans,
             reasons_with_route: &[],
             resumed: false,
             advice: None,

@@ -123,6 +123,7 @@ impl Session {
             entered: frame.last.as_deref(),
             recent: &self.recent,
             services,
+            plans: &self.plans,
             reasons_with_route,
             resumed: frame.resumed,
             advice: advice.filter(|_| position.step.action.takes_advice()),

@@ -60,7 +60,10 @@ async fn store_of_layout(migrations: &[&str], path: &Path) {
     }
 }
 
-async fn assert_migrated(store: &SqliteStore) {
+/// The layout from which on a commit stores requests itself.
+const WITH_REQUESTS: usize = 3;
+
+async fn assert_migrated(store: &SqliteStore, earlier: usize) {
     assert_eq!(layout(&store.connection()).unwrap() as usize, MIGRATIONS.len());
     for (id, first) in sessions() {
         let row = store.session(id).await.unwrap().unwrap();
@@ -84,6 +87,7 @@ async fn assert_migrated(store: &SqliteStore) {
         request("effect", "w7", "interrupted_effect", "您好吗？"),
         request("no prompt", "a1", "input", ""),
     ];
+    let expected = if earlier < WITH_REQUESTS { &expected[..] } else { &[] };
     assert_eq!(store.open_requests(None).await.unwrap(), expected);
 }
 
@@ -94,12 +98,13 @@ async fn a_store_of_each_earlier_layout_is_migrated_with_the_requests_of_its_ses
         let path = directory.path().join("sessions.db");
         store_of_layout(&MIGRATIONS[..earlier], &path).await;
         let store = open(&path).unwrap();
-        assert_migrated(&store).await;
+        assert_migrated(&store, earlier).await;
         // What was replaced before is not known, what is replaced now is kept.
         assert_eq!(store.revision_with("answer", "waiting_input", 0).await.unwrap(), None);
         store.commit("answer", &Commit { requests_answered: vec!["a1".into()], ..commit_at(1) }).await.unwrap();
         assert_eq!(store.revision_with("answer", "waiting_input", 0).await.unwrap(), Some(1));
-        assert_eq!(store.open_requests(None).await.unwrap().len(), 2);
+        let open = if earlier < WITH_REQUESTS { 2 } else { 0 };
+        assert_eq!(store.open_requests(None).await.unwrap().len(), open);
     }
 }
 
@@ -140,10 +145,10 @@ async fn a_killed_migration_is_begun_again_and_loses_nothing() {
             assert_eq!(layout(&connection).unwrap() as usize, earlier, "the migration is atomic");
         }
         let store = open(&path).unwrap();
-        assert_migrated(&store).await;
+        assert_migrated(&store, earlier).await;
         drop(store);
         let again = open(&path).unwrap();
-        assert_migrated(&again).await;
+        assert_migrated(&again, earlier).await;
     }
 }
 

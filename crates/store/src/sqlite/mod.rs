@@ -13,11 +13,13 @@ pub(crate) mod error;
 pub(crate) mod image;
 pub(crate) mod in_use;
 pub(crate) mod lock;
+pub(crate) mod plans;
 pub(crate) mod presence;
 pub(crate) mod read;
 pub(crate) mod remove;
 pub(crate) mod replaced;
 pub(crate) mod requests;
+pub(crate) mod salvage_plans;
 pub(crate) mod schema;
 pub(crate) mod wal;
 pub(crate) mod write;
@@ -35,6 +37,8 @@ mod cells_tests;
 mod damage_tests;
 #[cfg(test)]
 mod migration_tests;
+#[cfg(test)]
+mod plans_tests;
 #[cfg(test)]
 mod presence_tests;
 #[cfg(test)]

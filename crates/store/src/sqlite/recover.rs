@@ -21,7 +21,7 @@ use crate::sqlite::open::{check_header, connect, existing, has_journal, has_log,
 use crate::sqlite::salvage::{Attempt, Found, Saved, Source};
 use crate::sqlite::schema::{self, APPLICATION_ID, MIGRATIONS};
 use crate::sqlite::wal::{Wal, is_log_missing};
-use crate::sqlite::{image, lock};
+use crate::sqlite::{image, lock, salvage_plans};
 
 /// The end of the name of a recovered store, before its time.
 const RECOVERED: &str = ".recovered-";
@@ -37,6 +37,8 @@ pub struct RecoveryReport {
     pub damage: Vec<Message>,
     /// Whether commits are lost of which it is not known to which sessions they belong.
     pub misses_commits: bool,
+    /// Whether plans, or tasks of plans, are lost.
+    pub misses_plans: bool,
     /// All sessions whose id can be read, sorted by id.
     pub sessions: Vec<RecoveredSession>,
 }
@@ -67,9 +69,9 @@ impl RecoveryReport {
         self.damage.is_empty() && self.is_complete()
     }
 
-    /// Whether all sessions can be read whole.
+    /// Whether all sessions and all plans can be read whole.
     pub fn is_complete(&self) -> bool {
-        !self.misses_commits && self.sessions.iter().all(|session| session.saved == Saved::Whole)
+        !self.misses_commits && !self.misses_plans && self.sessions.iter().all(|session| session.saved == Saved::Whole)
     }
 }
 
@@ -304,6 +306,10 @@ fn copy_all(
     }
     if !are_complete {
         report.damage.push(Message::word("some global variables of users cannot be read"));
+    }
+    if !salvage_plans::copy(sources, &transaction)? {
+        report.misses_plans = true;
+        report.damage.push(Message::word("some plans, or tasks of plans, cannot be read"));
     }
     transaction.commit()?;
     Ok(())

@@ -100,7 +100,7 @@ impl Source {
     }
 
     /// Whether all rows of a table can be read, which are passed on.
-    fn each(
+    pub(crate) fn each(
         &self,
         sql: &str,
         parameters: &[i64],
@@ -124,7 +124,7 @@ impl Source {
     }
 
     /// Copies rows to the table of the same name. Returns whether all of them could be read.
-    fn copy(
+    pub(crate) fn copy(
         &self,
         target: &Transaction<'_>,
         table: &str,
@@ -289,7 +289,7 @@ fn earlier(
     Ok(None)
 }
 
-fn has_table(target: &Connection, table: &str) -> bool {
+pub(crate) fn has_table(target: &Connection, table: &str) -> bool {
     target.table_exists(None, table).unwrap_or_default()
 }
 

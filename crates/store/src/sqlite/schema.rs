@@ -9,7 +9,7 @@ use crate::sqlite::error::Failure;
 pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
 
 /// Each migration changes the layout (`PRAGMA user_version`) with its index to the next one.
-pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2, LAYOUT_3];
+pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2, LAYOUT_3, LAYOUT_4];
 
 /// The number of low bits of a `journal` or `message` key that number the rows of a session; the other bits are the session.
 pub(crate) const SEQ_BITS: u32 = 36;
@@ -189,6 +189,45 @@ FROM (
 LEFT JOIN (
     SELECT key, at, CASE WHEN json_valid(body) THEN json_extract(body, '$.prompt') END AS prompt FROM journal
 ) AS event ON event.key = waiting.event;
+";
+
+/// Plans.
+///
+/// * The tasks of a plan have one row each, found by their id in the whole store; `plan_task_by_plan` has them in the order in which
+///   a plan is read. An index of the parents is not needed: a plan is read whole.
+/// * `plan_edit` has the newest edits of each plan, numbered by revision, and of deletions (`plan` is 0), numbered by a counter.
+/// * `plan_counter` has the highest ids that were given or reserved.
+const LAYOUT_4: &str = "
+CREATE TABLE plan (
+    id INTEGER PRIMARY KEY,
+    user TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    title TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    body TEXT NOT NULL
+) STRICT;
+CREATE INDEX plan_by_user ON plan (user);
+CREATE TABLE plan_task (
+    id INTEGER PRIMARY KEY,
+    plan INTEGER NOT NULL REFERENCES plan (id),
+    parent INTEGER,
+    rank INTEGER NOT NULL,
+    body TEXT NOT NULL
+) STRICT;
+CREATE INDEX plan_task_by_plan ON plan_task (plan, rank);
+CREATE TABLE plan_edit (
+    plan INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    key TEXT NOT NULL UNIQUE,
+    result TEXT NOT NULL,
+    PRIMARY KEY (plan, number)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE plan_counter (
+    name TEXT PRIMARY KEY,
+    last INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
 /// The layout of the store; 0 for an empty file.

@@ -61,12 +61,17 @@ impl SqliteStore {
         self
     }
 
+    /// The path of the store as the user wrote it.
+    pub(crate) fn name(&self) -> &str {
+        &self.store
+    }
+
     /// Ignores poisoning: a panic inside a transaction rolls it back, so the connection stays usable.
     pub(crate) fn connection(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let connection = self.connection();
         query(&connection).map_err(|error| self.failed(&connection, error.into()))
     }
@@ -133,7 +138,7 @@ impl SqliteStore {
     }
 
     /// Runs `work` in one durable transaction, which is rolled back if `work` fails.
-    fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, StoreError> {
+    pub(crate) fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, StoreError> {
         let mut connection = self.connection();
         let run = || {
             // Takes the write lock immediately, so that the values read here are still valid when the transaction writes.
@@ -160,7 +165,7 @@ impl SqliteStore {
     }
 
     /// Runs `work` so that the data it deletes cannot be found in the file afterwards.
-    fn with_secure_delete<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(crate) fn with_secure_delete<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.read(|connection| connection.execute_batch("PRAGMA secure_delete = ON"))?;
         let result = work();
         self.read(|connection| {

@@ -79,7 +79,7 @@ pub(crate) const STATUSES: [&str; 7] =
 /// The valid suggestions.
 const SUGGESTIONS: [&str; 4] = ["continue_needed", "completed", "blocked", "off_topic"];
 
-pub(crate) const EVENTS: [&str; 31] = [
+pub(crate) const EVENTS: [&str; 32] = [
     "session_started",
     "session_resumed",
     "phase_entered",
@@ -98,6 +98,7 @@ pub(crate) const EVENTS: [&str; 31] = [
     "effect_started",
     "effect_finished",
     "tool_called",
+    "plan_changed",
     "notebook_action",
     "cell",
     "behavior",

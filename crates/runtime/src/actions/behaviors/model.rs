@@ -18,6 +18,7 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::quoting::{quote, quote_after_label};
+use bcc_llm::reply::live::MessageField;
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The actions that a model is not offered: they are useful only to code, or change what the loop itself controls.
@@ -131,6 +132,7 @@ impl LoopConfig {
             .exchange(Ask {
                 kind: name,
                 template: name,
+                action: None,
                 version,
                 shape,
                 content: &target,
@@ -142,6 +144,7 @@ impl LoopConfig {
                 round,
                 opening: false,
                 live: false,
+                message: MessageField::Content,
                 repair: Some(request.repair),
                 reask: request.reask,
                 missing: vec![],

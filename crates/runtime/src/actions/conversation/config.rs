@@ -18,6 +18,7 @@ use bcc_lang::template::front_matter::FallbackTexts;
 use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
+use bcc_llm::reply::live::MessageField;
 use bcc_llm::reply::shape::{OutputField, ReplyShape, ShapeError};
 
 /// The configuration of a kind that asks a model.
@@ -102,6 +103,7 @@ impl ModelConfig {
         Ask {
             kind: self.kind,
             template: self.kind,
+            action: None,
             version: self.version,
             shape: &self.shape,
             content,
@@ -113,6 +115,7 @@ impl ModelConfig {
             round: 1,
             opening: false,
             live: false,
+            message: MessageField::Content,
             repair: self.repair,
             reask: self.reask,
             missing: vec![],

@@ -169,7 +169,7 @@ impl Conversation {
             return Err(ActionError::Unusable { message, help: Some(help.into()) });
         }
         let reason = UnusableReply::of(&exchange, true);
-        let text = self.substitute(turn, reason, &rounds.asked, rounds.substitutes)?;
+        let text = self.substitute(turn, reason, &rounds)?;
         turn.send_message(Some(exchange.message_id.clone()), &text);
         turn.report_outcome(outcome(
             exchange,
@@ -219,7 +219,7 @@ impl Conversation {
         let unusable = UnusableReply::of(&exchange, false);
         let limits = (round, turn.last_round(self.max_rounds));
         let outcome = outcome(exchange, limits, reason, completed, Some(judged), extracted);
-        let substitute = || self.substitute(turn, unusable, &rounds.asked, rounds.substitutes);
+        let substitute = || self.substitute(turn, unusable, &rounds);
         if completed {
             // Nobody answers a question that is repeated after the last round, but what concerns the person's safety is sent.
             let text = match reply_text {
@@ -264,6 +264,10 @@ impl Conversation {
         };
         turn.store_state(&Rounds { round: round + 1, decision, ..rounds })?;
         Ok(Flow::Wait(WaitReason::Input))
+    }
+
+    fn substitute(&self, turn: &Turn<'_>, reason: UnusableReply, rounds: &Rounds) -> Result<String, ActionError> {
+        self.model.substitute(turn, self.max_rounds, reason, (&rounds.asked, rounds.substitutes))
     }
 
     /// The required outputs for whose lack an EXIT is not accepted.

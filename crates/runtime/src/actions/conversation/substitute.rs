@@ -1,7 +1,7 @@
 //! What is said in place of a reply that cannot be used: never the instruction of the author, and never the same words twice in a
 //! row (docs/language.md, "Replies that cannot be read").
 
-use crate::actions::conversation::rounds::Conversation;
+use crate::actions::conversation::config::ModelConfig;
 use crate::program::exchange::Exchange;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
@@ -30,19 +30,19 @@ impl UnusableReply {
     }
 }
 
-impl Conversation {
+impl ModelConfig {
     /// The text to send. `asked` is the last question or message, and `earlier` the number of texts that the action sent in place of
     /// replies before.
     pub(crate) fn substitute(
         &self,
         turn: &Turn<'_>,
+        max_rounds: u32,
         reason: UnusableReply,
-        asked: &str,
-        earlier: u32,
+        (asked, earlier): (&str, u32),
     ) -> Result<String, ActionError> {
-        let names = turn.names(self.max_rounds);
-        let own = self.model.fallback.iter().map(|text| turn.text(text, &names)).collect::<Result<Vec<_>, _>>()?;
-        let texts = &self.model.fallbacks;
+        let names = turn.names(max_rounds);
+        let own = self.fallback.iter().map(|text| turn.text(text, &names)).collect::<Result<Vec<_>, _>>()?;
+        let texts = &self.fallbacks;
         let repeated = |apology: &String| format!("{apology}\n{asked}").trim_end().to_owned();
         let groups = match reason {
             // The numbers of hotlines must reach the person, whatever the author wrote for other cases.

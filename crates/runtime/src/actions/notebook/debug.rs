@@ -18,6 +18,7 @@ use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
 use bcc_lang::schema::embedded;
 use bcc_lang::value::quoting::{indented, quote};
+use bcc_llm::reply::live::MessageField;
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The maximum number of times that a model is asked to fix one cell.
@@ -124,6 +125,7 @@ async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, Act
     let ask = Ask {
         kind: TEMPLATE,
         template: TEMPLATE,
+        action: None,
         version: VERSION,
         shape: &shape,
         content: &code,
@@ -135,6 +137,7 @@ async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, Act
         round: 1,
         opening: false,
         live: false,
+        message: MessageField::Content,
         repair: None,
         reask: None,
         missing: vec![],

@@ -1,0 +1,278 @@
+//! Runs the tasks of a plan in the order of their dependencies, in waves: those of a wave are branches of the action, so that they run
+//! at the same time, wait for decisions, and survive the process like all branches.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::actions::plans::bound::bind;
+use crate::actions::plans::edits::{OperationOutcome, PlanParameters, RejectedOperation, announce, rejection};
+use crate::actions::plans::task::branch_of;
+use crate::plan::error::OperationError;
+use crate::plan::execution::TaskProgress;
+use crate::plan::task::{PlanId, TaskId, TaskStatus};
+use crate::plan::tree::PlanTree;
+use crate::program::flow::{ActionError, BranchBlock, BranchLimits, Flow};
+use crate::program::turn::Turn;
+
+/// The maximum number of tasks of one wave: each has frames of its own.
+const MAX_WAVE: usize = 64;
+
+/// How many tasks run at the same time.
+const DEFAULT_AT_ONCE: usize = 4;
+
+/// The maximum number of tasks that a result names.
+const MAX_NAMED: usize = 50;
+
+/// The execution of a plan, or of one of its tasks, between turns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PlanRun {
+    plan: PlanId,
+    /// The only tasks that run; none for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    only: Option<BTreeSet<TaskId>>,
+    /// The number of waves so far.
+    waves: u64,
+    /// The tasks that were started.
+    started: BTreeSet<TaskId>,
+    #[serde(skip_serializing_if = "is_default")]
+    at_once: usize,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
+fn is_default(at_once: &usize) -> bool {
+    *at_once == 0
+}
+
+/// How an execution goes on.
+pub(crate) enum PlanRunStep {
+    Flow(Flow),
+    Ended(OperationOutcome),
+}
+
+/// What happens next.
+#[derive(Debug, Default, PartialEq)]
+struct Wave {
+    /// The tasks to run, each with those of the wave that must have ended before.
+    tasks: Vec<(TaskId, Vec<TaskId>)>,
+    /// The tasks that cannot run any more, with the reason.
+    blocked: Vec<(TaskId, String)>,
+}
+
+impl PlanRun {
+    /// Reads `execute_plan` and `rerun_task`; the latter resets the task at once.
+    ///
+    /// # Errors
+    /// The store cannot be used. What is wrong with the operation is the inner result.
+    pub(crate) async fn start(
+        turn: &Turn<'_>,
+        bound: Option<PlanId>,
+        name: &str,
+        parameters: &Map<String, Value>,
+        key: &str,
+    ) -> Result<Result<Self, RejectedOperation>, ActionError> {
+        let started = match name {
+            "rerun_task" => Self::of_task(turn, bound, parameters, key).await,
+            _ => Self::of_plan(turn, bound, parameters, key).await,
+        };
+        Ok(started)
+    }
+
+    async fn of_plan(
+        turn: &Turn<'_>,
+        bound: Option<PlanId>,
+        parameters: &Map<String, Value>,
+        key: &str,
+    ) -> Result<Self, RejectedOperation> {
+        let known = PlanParameters::new("execute_plan", parameters, &["plan_id", "max_parallel"])?;
+        let at_once = known.number("max_parallel", 1, 16)?.and_then(|number| usize::try_from(number).ok());
+        let plan = known.plan(bound)?;
+        let at = turn.services.clock.at(turn.last_seq + 1);
+        let key = format!("{key}#start");
+        let edit = turn.plans.edit(plan, &key, &at, |tree, _| {
+            tree.set_plan_status(TaskStatus::Running);
+            Ok(Value::Null)
+        });
+        edit.await.map_err(|error| rejection(&error))?;
+        announce(turn, plan, "execute_plan", None, Some(TaskStatus::Running));
+        Ok(Self { plan, at_once: at_once.unwrap_or_default(), ..Self::default() })
+    }
+
+    async fn of_task(
+        turn: &Turn<'_>,
+        bound: Option<PlanId>,
+        parameters: &Map<String, Value>,
+        key: &str,
+    ) -> Result<Self, RejectedOperation> {
+        use crate::plan::operation::TaskOperation;
+        let operation = TaskOperation::parse("rerun_task", parameters);
+        let operation = operation.map_err(|error| rejection(&error.into()))?;
+        let at = turn.services.clock.at(turn.last_seq + 1);
+        let plan = turn.plans.plan_of(&operation, bound).await.map_err(|error| rejection(&error))?;
+        let key = format!("{key}#reset");
+        let result = turn.plans.run(&operation, Some(plan), &key, &at).await.map_err(|error| rejection(&error))?;
+        announce(turn, plan, "rerun_task", result.get("task_id").and_then(Value::as_u64), Some(TaskStatus::Pending));
+        let reset = result.get("reset_tasks").and_then(Value::as_array).into_iter().flatten();
+        let mut only: BTreeSet<TaskId> = reset.filter_map(|task| task.get("task_id")?.as_u64()).collect();
+        only.extend(result.get("task_id").and_then(Value::as_u64));
+        Ok(Self { plan, only: Some(only), ..Self::default() })
+    }
+
+    /// Starts the next wave, or ends the execution.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub(crate) async fn proceed(&mut self, turn: &Turn<'_>, key: &str) -> Result<PlanRunStep, ActionError> {
+        let at = turn.services.clock.at(turn.last_seq + 1);
+        let wave = turn.plans.with_tree(self.plan, |tree| self.next_wave(tree)).await;
+        let wave = match wave {
+            Ok(wave) => wave,
+            Err(error) => return Ok(PlanRunStep::Ended(Err(rejection(&error)))),
+        };
+        self.waves += 1;
+        if !wave.blocked.is_empty() {
+            let key = format!("{key}#blocked{}", self.waves);
+            let edit = turn.plans.edit(self.plan, &key, &at, |tree, _| {
+                for (id, why) in &wave.blocked {
+                    let progress =
+                        TaskProgress { status: TaskStatus::Skipped, error: Some(why.clone()), ..Default::default() };
+                    match tree.set_progress(*id, &progress) {
+                        Ok(()) | Err(OperationError::UnknownTask { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(Value::Null)
+            });
+            if let Err(error) = edit.await {
+                return Ok(PlanRunStep::Ended(Err(rejection(&error))));
+            }
+            for (id, _) in &wave.blocked {
+                announce(turn, self.plan, "set_status", Some(*id), Some(TaskStatus::Skipped));
+            }
+        }
+        if wave.tasks.is_empty() {
+            return self.end(turn, key, &at).await.map(PlanRunStep::Ended);
+        }
+        self.started.extend(wave.tasks.iter().map(|(id, _)| *id));
+        let branch = |(id, after): &(TaskId, Vec<TaskId>)| BranchBlock {
+            id: branch_of(*id),
+            block: branch_of(*id),
+            after: after.iter().map(|id| branch_of(*id)).collect(),
+        };
+        let at_once = if self.at_once == 0 { DEFAULT_AT_ONCE } else { self.at_once };
+        let limits = BranchLimits { fail_fast: false, at_once };
+        Ok(PlanRunStep::Flow(Flow::Branch(wave.tasks.iter().map(branch).collect(), limits)))
+    }
+
+    /// The tasks that can run next. A task starts after those on which it, or a task that contains it, depends, and after its children.
+    fn next_wave(&self, tree: &PlanTree) -> Wave {
+        let mut wave = Wave::default();
+        // What each task of the wave waits for within it.
+        let mut chosen: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
+        let mut blocked: BTreeMap<TaskId, String> = BTreeMap::new();
+        let is_wanted = |id: &TaskId| {
+            let status = tree.task(*id).map(|task| task.status);
+            status == Some(TaskStatus::Pending) && self.includes(*id)
+        };
+        let mut open: Vec<TaskId> = tree.all().filter(is_wanted).collect();
+        // Children first: `all` gives each task before what it contains.
+        open.reverse();
+        loop {
+            let before = open.len();
+            open.retain(|id| {
+                let needed = needed_by(tree, *id);
+                if let Some(why) = needed.iter().find_map(|other| why_blocked(tree, &blocked, *other)) {
+                    blocked.insert(*id, why);
+                    return false;
+                }
+                let is_met = |other: &TaskId| {
+                    tree.task(*other).is_none_or(|task| task.status == TaskStatus::Completed)
+                        || chosen.contains_key(other)
+                };
+                // A task that was started and is still pending did not run, because another one of its wave failed.
+                if self.started.contains(id) || chosen.len() >= MAX_WAVE || !needed.iter().all(is_met) {
+                    return true;
+                }
+                let after = needed.into_iter().filter(|other| chosen.contains_key(other)).collect();
+                wave.tasks.push((*id, after));
+                chosen.insert(*id, vec![]);
+                false
+            });
+            if open.len() == before {
+                break;
+            }
+        }
+        wave.blocked = blocked.into_iter().collect();
+        wave
+    }
+
+    fn includes(&self, id: TaskId) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&id))
+    }
+
+    /// Nothing more can run: sets the status of the plan, and reports the tasks.
+    async fn end(&self, turn: &Turn<'_>, key: &str, at: &str) -> Result<OperationOutcome, ActionError> {
+        let key = format!("{key}#end");
+        let is_whole = self.only.is_none();
+        let edit = turn.plans.edit(self.plan, &key, at, |tree, _| {
+            let counts = tree.counts();
+            let status = match () {
+                () if counts.of(TaskStatus::Failed) + counts.of(TaskStatus::Skipped) > 0 => TaskStatus::Failed,
+                () if counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Running) > 0 => TaskStatus::Pending,
+                () => TaskStatus::Completed,
+            };
+            let is_open = counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Running) > 0;
+            let status = if is_whole || !is_open { status } else { tree.head().status };
+            tree.set_plan_status(status);
+            Ok(self.result(tree, status))
+        });
+        let result = match edit.await {
+            Ok(result) => result,
+            Err(error) => return Ok(Err(rejection(&error))),
+        };
+        let status = result.get("status").and_then(Value::as_str).and_then(TaskStatus::parse);
+        announce(turn, self.plan, "execute_plan", None, status);
+        bind(turn, self.plan).await?;
+        Ok(Ok(result))
+    }
+
+    fn result(&self, tree: &PlanTree, status: TaskStatus) -> Value {
+        let counts: Map<String, Value> =
+            tree.counts().all().map(|(status, count)| (status.name().to_owned(), json!(count))).collect();
+        let entry = |id: &TaskId| {
+            let task = tree.task(*id)?;
+            let mut entry = json!({ "task_id": id, "name": task.name, "status": task.status.name() });
+            if let Some(error) = &task.error {
+                entry["error"] = json!(error);
+            }
+            Some(entry)
+        };
+        let problems = tree.all().filter(|id| tree.task(*id).is_some_and(|task| task.error.is_some()));
+        let named: BTreeSet<TaskId> = self.started.iter().copied().chain(problems).collect();
+        let tasks: Vec<Value> = named.iter().take(MAX_NAMED).filter_map(entry).collect();
+        json!({ "plan_id": tree.id(), "status": status.name(), "counts": counts, "ran": self.started.len(), "tasks": tasks })
+    }
+}
+
+/// What must have ended before a task runs.
+fn needed_by(tree: &PlanTree, id: TaskId) -> Vec<TaskId> {
+    let containing = std::iter::once(id).chain(tree.ancestors(id));
+    let dependencies = containing.filter_map(|id| tree.task(id)).flat_map(|task| task.dependencies.iter().copied());
+    dependencies.chain(tree.children(Some(id))).collect()
+}
+
+/// Why nothing that needs this task can run; none if it may still complete.
+fn why_blocked(tree: &PlanTree, blocked: &BTreeMap<TaskId, String>, id: TaskId) -> Option<String> {
+    let status = tree.task(id).map(|task| task.status);
+    let message: Message = match status {
+        Some(TaskStatus::Failed) => msg!("task {id}, which it needs, failed"),
+        Some(TaskStatus::Skipped) => msg!("task {id}, which it needs, was skipped"),
+        _ if blocked.contains_key(&id) => msg!("task {id}, which it needs, was skipped"),
+        _ => return None,
+    };
+    Some(message.to_string())
+}

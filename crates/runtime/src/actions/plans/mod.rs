@@ -1,0 +1,11 @@
+//! Actions on plans (docs/plans.md): [`edits`] makes those that need no model, [`generation`] makes tasks with a model, [`execution`] runs them, [`task`] runs one of them, [`kind`] lets authors
+//! use the operations as actions, and
+//! [`bound`] tells which plan a session works on.
+
+pub(crate) mod bound;
+pub(crate) mod edits;
+pub(crate) mod execution;
+pub(crate) mod generation;
+pub(crate) mod kind;
+pub(crate) mod prompts;
+pub(crate) mod task;

@@ -1,0 +1,95 @@
+//! The state of an `ai_act` between turns.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::actions::plans::execution::PlanRun;
+use crate::actions::plans::generation::Generation;
+use crate::actions::structured::instruction::Instruction;
+use crate::actions::tools::call::ToolCallState;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ActPoint {
+    #[default]
+    Start,
+    /// The model is asked again in the same round.
+    Ask,
+    /// The operations of the last reply are carried out.
+    Perform,
+    /// The person writes next.
+    Wait,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ActFrame {
+    pub at: ActPoint,
+    /// The current round, from 1; 0 before the first.
+    pub round: u32,
+    /// How often the model was asked in this round.
+    pub asked: u32,
+    /// Tells the operations of one reply from those of others, so that each edit of a plan has a key of its own.
+    pub batch: u64,
+    /// The operations that are still to be carried out, in their order.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub queue: VecDeque<Instruction>,
+    /// Those that did not hold up the others, and are joined at the end.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub joined: VecDeque<Instruction>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<Box<RunningOperation>>,
+    /// The entries of the last reply's operations, for the next prompt of the round.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<Value>,
+    /// Those of earlier replies of the round.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub earlier_results: Vec<Value>,
+    /// What tools gave in this round.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_results: Vec<Value>,
+    /// Whether the model must learn of the results before the person writes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tells_model: bool,
+    /// The last message to the person.
+    pub message: String,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unusable_openings: u32,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub substitutes: u32,
+}
+
+/// An operation that takes several turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunningOperation {
+    pub instruction: Instruction,
+    /// The number of attempts that failed.
+    #[serde(default)]
+    pub failures: u32,
+    #[serde(default)]
+    pub progress: OperationProgress,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OperationProgress {
+    #[default]
+    Starting,
+    Tool(ToolCallState),
+    Generation(Generation),
+    Execution(PlanRun),
+}
+
+impl ActFrame {
+    /// All entries of the round so far.
+    pub(crate) fn all_results(&self) -> Vec<Value> {
+        self.earlier_results.iter().chain(&self.results).cloned().collect()
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}

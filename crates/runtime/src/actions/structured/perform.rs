@@ -1,0 +1,320 @@
+//! Carries out the operations of a reply, one after the other, each in a turn of its own, so that none is lost or repeated if the
+//! process dies.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use bcc_lang::value::quoting::quote_after_label;
+use serde_json::{Value, json};
+
+use crate::actions::plans::bound::{bound_plan, plan_of};
+use crate::actions::plans::edits::{OperationOutcome, run_plan_operation};
+use crate::actions::plans::execution::{PlanRun, PlanRunStep};
+use crate::actions::plans::generation::{Generation, GenerationStep, create_plan};
+use crate::actions::structured::config::ActConfig;
+use crate::actions::structured::frame::{ActFrame, OperationProgress, RunningOperation};
+use crate::actions::structured::instruction::{Instruction, PermittedOperations};
+use crate::actions::structured::operations::OperationInfo;
+use crate::actions::structured::results::remember_tool_result;
+use crate::actions::tools::call::{CallStep, RequestedCall, ToolCallState, proceed};
+use crate::actions::tools::result::{ToolResult, ToolStatus};
+use crate::effects::tools::ToolDescription;
+use crate::program::flow::{ActionError, Flow};
+use crate::program::turn::Turn;
+
+/// How an operation goes on.
+enum Step {
+    Flow(Flow),
+    Ended(Ended),
+}
+
+/// How an operation ended.
+struct Ended {
+    /// `success`, `refused`, `failed`, …
+    status: &'static str,
+    result: Result<Value, Message>,
+    /// Whether another attempt may succeed.
+    may_retry: bool,
+    tool: Option<ToolResult>,
+}
+
+impl Ended {
+    fn of(outcome: OperationOutcome) -> Self {
+        match outcome {
+            Ok(result) => Self { status: "success", result: Ok(result), may_retry: false, tool: None },
+            Err(refused) => {
+                let status = if refused.may_retry { "failed" } else { "refused" };
+                Self { status, result: Err(refused.why), may_retry: refused.may_retry, tool: None }
+            }
+        }
+    }
+
+    fn of_tool(result: ToolResult) -> Self {
+        let may_retry = matches!(result.status, ToolStatus::Failed | ToolStatus::TimedOut);
+        let value = match result.status.has_value() {
+            true => Ok(result.value.clone()),
+            false => Err(result.error.clone().unwrap_or_else(|| Message::word("there is no result"))),
+        };
+        Self { status: result.status.name(), result: value, may_retry, tool: Some(result) }
+    }
+}
+
+impl ActConfig {
+    /// One turn of the operations.
+    pub(crate) async fn perform(&self, turn: &Turn<'_>, mut frame: ActFrame) -> Result<Flow, ActionError> {
+        let Some(mut running) = self.next_operation(turn, &mut frame).await? else {
+            return self.performed(turn, frame).await;
+        };
+        match self.step(turn, &frame, &mut running).await? {
+            Step::Flow(flow) => {
+                frame.running = Some(running);
+                turn.store_state(&frame)?;
+                Ok(flow)
+            }
+            Step::Ended(ended) if ended.may_retry && running.failures < running.instruction.max_retries => {
+                let pause = running.instruction.backoff_ms.saturating_mul(1 << running.failures.min(16));
+                turn.services.host.commands.pause(Duration::from_millis(pause)).await;
+                running.failures += 1;
+                running.progress = OperationProgress::Starting;
+                frame.running = Some(running);
+                turn.store_state(&frame)?;
+                Ok(Flow::Onward)
+            }
+            Step::Ended(ended) => {
+                self.note(turn, &mut frame, &running.instruction, ended)?;
+                turn.store_state(&frame)?;
+                Ok(Flow::Onward)
+            }
+        }
+    }
+
+    /// The operation that this turn works on; none if all are done. Calls of tools that hold up nothing are made at the same time.
+    async fn next_operation(
+        &self,
+        turn: &Turn<'_>,
+        frame: &mut ActFrame,
+    ) -> Result<Option<Box<RunningOperation>>, ActionError> {
+        if let Some(running) = frame.running.take() {
+            return Ok(Some(running));
+        }
+        let started = |instruction| {
+            Box::new(RunningOperation { instruction, failures: 0, progress: OperationProgress::Starting })
+        };
+        while let Some(next) = frame.queue.pop_front() {
+            if next.blocking {
+                return Ok(Some(started(next)));
+            }
+            frame.joined.push_back(next);
+        }
+        self.call_together(turn, frame).await?;
+        Ok(frame.joined.pop_front().map(started))
+    }
+
+    /// Calls all tools among the operations that hold up nothing at the same time. What needs a decision or an announcement is left for
+    /// turns of its own.
+    async fn call_together(&self, turn: &Turn<'_>, frame: &mut ActFrame) -> Result<(), ActionError> {
+        let (calls, others): (Vec<Instruction>, Vec<Instruction>) =
+            std::mem::take(&mut frame.joined).into_iter().partition(|next| next.is_tool() && next.max_retries == 0);
+        if calls.len() < 2 {
+            frame.joined = calls.into_iter().chain(others).collect();
+            return Ok(());
+        }
+        let mut left: VecDeque<Instruction> = VecDeque::new();
+        let call = |instruction: Instruction| async move {
+            let requested = requested(&instruction);
+            let step = proceed(turn, &requested, &mut ToolCallState::default()).await;
+            (instruction, step)
+        };
+        for (instruction, step) in all(calls.into_iter().map(call).collect()).await {
+            match step? {
+                CallStep::Ended(result) => self.note(turn, frame, &instruction, Ended::of_tool(result))?,
+                CallStep::Flow(_) => left.push_back(instruction),
+            }
+        }
+        left.extend(others);
+        frame.joined = left;
+        Ok(())
+    }
+
+    /// One step of an operation.
+    async fn step(
+        &self,
+        turn: &Turn<'_>,
+        frame: &ActFrame,
+        running: &mut RunningOperation,
+    ) -> Result<Step, ActionError> {
+        let instruction = &running.instruction;
+        let key = edit_key(turn, frame, running);
+        if instruction.is_tool() {
+            if let Some(earlier) = repeated(frame, instruction) {
+                return Ok(Step::Ended(earlier));
+            }
+            let state = match &mut running.progress {
+                OperationProgress::Tool(state) => state,
+                progress => {
+                    *progress = OperationProgress::Tool(ToolCallState::default());
+                    let OperationProgress::Tool(state) = progress else { return Ok(Step::Flow(Flow::Onward)) };
+                    state
+                }
+            };
+            return Ok(match proceed(turn, &requested(&running.instruction), state).await? {
+                CallStep::Flow(flow) => Step::Flow(flow),
+                CallStep::Ended(result) => Step::Ended(Ended::of_tool(result)),
+            });
+        }
+        let plan = self.plan_id(turn)?;
+        match instruction.name.as_str() {
+            "help" => Ok(Step::Ended(Ended::of(Ok(self.help(turn).await)))),
+            "create_plan" => {
+                let outcome = create_plan(turn, &self.plans, &instruction.parameters, &key).await?;
+                Ok(Step::Ended(Ended::of(outcome)))
+            }
+            "decompose_task" => {
+                let mut state = match std::mem::take(&mut running.progress) {
+                    OperationProgress::Generation(state) => state,
+                    _ => match Generation::start(turn, plan, &instruction.parameters).await? {
+                        Ok(state) => state,
+                        Err(refused) => return Ok(Step::Ended(Ended::of(Err(refused)))),
+                    },
+                };
+                let step = state.proceed(turn, &self.plans, &key).await?;
+                running.progress = OperationProgress::Generation(state);
+                Ok(match step {
+                    GenerationStep::Onward => Step::Flow(Flow::Onward),
+                    GenerationStep::Ended(outcome) => Step::Ended(Ended::of(outcome)),
+                })
+            }
+            "execute_plan" | "rerun_task" => {
+                let mut state = match std::mem::take(&mut running.progress) {
+                    OperationProgress::Execution(state) => state,
+                    _ => match PlanRun::start(turn, plan, &instruction.name, &instruction.parameters, &key).await? {
+                        Ok(state) => state,
+                        Err(refused) => return Ok(Step::Ended(Ended::of(Err(refused)))),
+                    },
+                };
+                let step = state.proceed(turn, &key).await?;
+                running.progress = OperationProgress::Execution(state);
+                Ok(match step {
+                    PlanRunStep::Flow(flow) => Step::Flow(flow),
+                    PlanRunStep::Ended(outcome) => Step::Ended(Ended::of(outcome)),
+                })
+            }
+            name => {
+                let outcome = run_plan_operation(turn, plan, name, &instruction.parameters, &key).await?;
+                Ok(Step::Ended(Ended::of(outcome)))
+            }
+        }
+    }
+
+    /// Adds the entry of an operation that ended.
+    fn note(
+        &self,
+        turn: &Turn<'_>,
+        frame: &mut ActFrame,
+        instruction: &Instruction,
+        ended: Ended,
+    ) -> Result<(), ActionError> {
+        let entry = match &ended.result {
+            Ok(result) => instruction.entry(ended.status, "result", result.clone()),
+            Err(why) => instruction.entry(ended.status, "error", why.to_string().into()),
+        };
+        frame.results.push(entry);
+        frame.tells_model |= ended.result.is_err() || Self::informs_model(OperationInfo::of(&instruction.name));
+        if let Some(tool) = &ended.tool {
+            let result = tool.to_json();
+            remember_tool_result(turn, &result)?;
+            frame.tool_results.push(result);
+        }
+        Ok(())
+    }
+
+    /// The plan that the operations work on: that of the author, else the one that the session made last.
+    pub(crate) fn plan_id(&self, turn: &Turn<'_>) -> Result<Option<u64>, ActionError> {
+        let Some(plan) = &self.plan else { return Ok(bound_plan(turn)) };
+        plan_of(turn, plan)
+    }
+
+    /// The tools that the model may call, with their parameters, for the prompt.
+    pub(crate) async fn offered_tools(&self, turn: &Turn<'_>) -> Vec<Value> {
+        let permitted = self.permissions(turn.program);
+        let patterns: Vec<String> = turn.program.tools.iter().map(|rule| rule.pattern.clone()).collect();
+        if patterns.is_empty() {
+            return vec![];
+        }
+        let (tools, errors) = turn.services.host.tools.describe(&patterns).await;
+        for error in errors {
+            turn.warn("tool-unavailable", error.to_message(), None);
+        }
+        let tool = |tool: &ToolDescription| {
+            let names = |is_required: bool| {
+                let required = tool.parameters.get("required").and_then(Value::as_array);
+                let is_in = |name: &str| required.is_some_and(|names| names.iter().any(|other| other == name));
+                let all = tool.parameters.get("properties").and_then(Value::as_object).into_iter().flatten();
+                let chosen = all.map(|(name, _)| name.as_str()).filter(|name| is_in(name) == is_required);
+                chosen.collect::<Vec<_>>().join(", ")
+            };
+            json!({
+                "kind": "tool_operation", "name": tool.name, "required": names(true), "optional": names(false),
+                "note": quote_after_label(&tool.description),
+            })
+        };
+        tools.iter().filter(|found| permitted.allows_tool(&found.name)).map(tool).collect()
+    }
+
+    async fn help(&self, turn: &Turn<'_>) -> Value {
+        let language = self.model.language;
+        let operations = self.operations.iter().map(|operation| operation.to_json(language));
+        let tools = self.offered_tools(turn).await;
+        json!({ "operations": operations.chain(tools).collect::<Vec<_>>() })
+    }
+}
+
+/// The key under which an edit of a plan is made once.
+fn edit_key(turn: &Turn<'_>, frame: &ActFrame, running: &RunningOperation) -> String {
+    let RunningOperation { instruction, failures, .. } = running;
+    format!("{}@{}/{}.{}", turn.session_id, frame.batch, instruction.number, failures)
+}
+
+fn requested(instruction: &Instruction) -> RequestedCall {
+    RequestedCall { tool: instruction.name.clone(), arguments: instruction.parameters.clone() }
+}
+
+/// The refusal of a call that was made with the same arguments in this round.
+fn repeated(frame: &ActFrame, instruction: &Instruction) -> Option<Ended> {
+    let is_same = |result: &&Value| {
+        result.get("tool").is_some_and(|tool| *tool == *instruction.name)
+            && result.get("status").is_some_and(|status| status == "success")
+            && result.get("arguments").and_then(Value::as_object) == Some(&instruction.parameters)
+    };
+    frame.tool_results.iter().find(is_same)?;
+    let why = msg!("`{}` was called with these arguments in this round already; use its result", instruction.name);
+    Some(Ended { status: "refused", result: Err(why), may_retry: false, tool: None })
+}
+
+/// Runs futures at the same time, and returns their results in order.
+async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
+    let mut running: Vec<_> = futures.into_iter().map(|future| (Some(Box::pin(future)), None)).collect();
+    poll_fn(|context| {
+        let mut is_pending = false;
+        for (future, result) in &mut running {
+            if let Some(active) = future {
+                match Pin::new(active).poll(context) {
+                    Poll::Ready(value) => {
+                        *result = Some(value);
+                        *future = None;
+                    }
+                    Poll::Pending => is_pending = true,
+                }
+            }
+        }
+        if is_pending { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    running.into_iter().filter_map(|(_, result)| result).collect()
+}

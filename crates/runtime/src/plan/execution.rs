@@ -1,0 +1,83 @@
+//! What the execution of a plan changes: statuses, results, errors, and tasks that run again.
+
+use serde_json::{Value, json};
+
+use crate::plan::error::OperationError;
+use crate::plan::limits::{MAX_ERROR_CHARS, MAX_RESULT_BYTES, check_bytes};
+use crate::plan::task::{PlanTask, TaskId, TaskStatus};
+use crate::plan::tree::PlanTree;
+
+/// The maximum number of tasks that a summary names.
+const MAX_NAMED: usize = 100;
+
+/// What a task is after a step of its execution.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskProgress {
+    pub status: TaskStatus,
+    /// What it gave; null if nothing.
+    pub result: Value,
+    /// Why it failed or was skipped.
+    pub error: Option<String>,
+}
+
+impl TaskProgress {
+    pub fn of(status: TaskStatus) -> Self {
+        Self { status, ..Self::default() }
+    }
+}
+
+impl PlanTree {
+    /// Sets the status, the result and the error of a task.
+    /// Errors: [`OperationError::UnknownTask`], [`OperationError::TooLarge`] for the result. The tree is unchanged.
+    pub fn set_progress(&mut self, id: TaskId, progress: &TaskProgress) -> Result<(), OperationError> {
+        self.existing(id)?;
+        check_bytes("result", &progress.result, MAX_RESULT_BYTES)?;
+        let TaskProgress { status, result, error } = progress.clone();
+        let error = error.map(|error| error.chars().take(MAX_ERROR_CHARS).collect());
+        self.change(id, |task| *task = PlanTask { status, result, error, ..std::mem::take(task) });
+        Ok(())
+    }
+
+    pub fn set_plan_status(&mut self, status: TaskStatus) {
+        if self.head().status != status {
+            self.change_head(|head| head.status = status);
+        }
+    }
+
+    /// Makes a task pending again; with `with_dependents`, also everything that needs its result
+    /// ([`PlanTree::all_dependents`]). Returns their ids.
+    /// Errors: [`OperationError::UnknownTask`], [`OperationError::Running`]. The tree is unchanged.
+    pub fn reset(&mut self, id: TaskId, with_dependents: bool) -> Result<Vec<TaskId>, OperationError> {
+        self.existing(id)?;
+        let mut ids = vec![id];
+        if with_dependents {
+            ids.extend(self.all_dependents(id));
+        }
+        let status = |id: &TaskId| self.task(*id).map(|task| task.status);
+        if let Some(task) = ids.iter().copied().find(|id| status(id) == Some(TaskStatus::Running)) {
+            return Err(OperationError::Running { task });
+        }
+        ids.retain(|other| *other == id || status(other) != Some(TaskStatus::Pending));
+        for id in &ids {
+            self.change(*id, |task| {
+                (task.status, task.result, task.error) = (TaskStatus::Pending, Value::Null, None);
+            });
+        }
+        if self.head().status.is_over() {
+            self.set_plan_status(TaskStatus::Pending);
+        }
+        Ok(ids)
+    }
+}
+
+/// `rerun_task`.
+pub(crate) fn rerun(tree: &mut PlanTree, id: TaskId, with_dependents: bool) -> Result<Value, OperationError> {
+    let reset = tree.reset(id, with_dependents)?;
+    let named: Vec<Value> = reset
+        .iter()
+        .take(MAX_NAMED)
+        .filter_map(|id| tree.task(*id))
+        .map(|task| json!({ "task_id": task.id, "name": task.name }))
+        .collect();
+    Ok(json!({ "plan_id": tree.id(), "task_id": id, "reset": reset.len(), "reset_tasks": named }))
+}

@@ -1,0 +1,307 @@
+//! `plans`: lists, shows, exports, imports and deletes the plans of a user.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::msg;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::cli::exit::Exit;
+use crate::cli::language::filled;
+use crate::cli::output_form::{OutputForm, check_output, check_target};
+use crate::cli::print::{print, print_json, print_json_text, save};
+use crate::cli::report;
+use crate::cli::sessions::{Access, StoreArgs, no_store, open_existing};
+use bcc_engine::clock::{now, stamp};
+use bcc_engine::engine::{DEFAULT_USER, store_path};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::files::read_bounded;
+use bcc_engine::project::{Project, absolute};
+use bcc_engine::store_access::{check_store, is_named};
+use bcc_lang::source::render::visible::visible_line;
+use bcc_runtime::plan::access::{PlanAccess, PlanAccessError, PlanListing};
+use bcc_runtime::plan::document::PlanDocument;
+use bcc_runtime::plan::export::{markdown_list, mermaid_chart, text_tree};
+use bcc_runtime::plan::import::ImportError;
+use bcc_runtime::plan::task::{PlanId, TaskStatus};
+use bcc_runtime::plan::tree::PlanTree;
+use bcc_store::contract::Store;
+use bcc_store::error::StoreError;
+use bcc_store::sqlite::open::open;
+
+/// The maximum size of a file that is imported, in bytes.
+const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
+
+#[derive(Debug, Subcommand)]
+pub enum PlansCommand {
+    /// List plans
+    List {
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        of: PlanStoreArgs,
+    },
+    /// Show a plan as a tree of its tasks
+    Show {
+        /// Id of the plan
+        id: PlanId,
+        #[command(flatten)]
+        of: PlanStoreArgs,
+    },
+    /// Export a plan as one document
+    Export {
+        /// Id of the plan
+        id: PlanId,
+        /// Format [default: from the extension of --output, otherwise json]
+        #[arg(long, value_enum)]
+        format: Option<PlanFormat>,
+        /// Write to this file instead of standard output; missing directories are created
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Replace an existing file whatever it contains, not only a document of the same form
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        of: PlanStoreArgs,
+    },
+    /// Store a plan that was exported as JSON; it and its tasks keep their ids
+    Import {
+        file: PathBuf,
+        /// Give new ids to the plan and its tasks
+        #[arg(long)]
+        new_ids: bool,
+        #[command(flatten)]
+        of: PlanStoreArgs,
+    },
+    /// Delete a plan with all its tasks
+    Delete {
+        /// Id of the plan
+        id: PlanId,
+        #[command(flatten)]
+        of: PlanStoreArgs,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// One JSON document, which can be imported
+    Json,
+    /// A nested list in Markdown
+    Md,
+    /// A Mermaid flowchart
+    Mermaid,
+}
+
+/// Whose plans, and where they are.
+#[derive(Debug, Args)]
+pub struct PlanStoreArgs {
+    /// User to whom the plans belong [default: default]
+    #[arg(long, value_name = "ID")]
+    pub user: Option<String>,
+    /// Project in whose store the plans are [default: BCC_PROJECT, otherwise the current project]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+impl PlanStoreArgs {
+    fn user(&self) -> &str {
+        self.user.as_deref().unwrap_or(DEFAULT_USER)
+    }
+
+    /// The arguments with the path of the store of the project, if it was named.
+    fn store(&self, environment: &Environment) -> Result<StoreArgs, EngineError> {
+        match &self.project {
+            Some(_) if self.store.store.is_none() => Ok(StoreArgs { store: Some(self.path(environment)?) }),
+            _ => Ok(self.store.clone()),
+        }
+    }
+
+    /// The path of the store.
+    fn path(&self, environment: &Environment) -> Result<PathBuf, EngineError> {
+        if let Some(path) = &self.store.store {
+            return Ok(absolute(path));
+        }
+        let project = Project::of(Path::new("."), self.project.as_deref(), false, environment)?;
+        let path = store_path(&project, environment, None);
+        check_store(&path, &project, is_named(None, environment))?;
+        Ok(path)
+    }
+
+    /// The plans in the store, which must exist.
+    fn open(&self, environment: &Environment, access: Access) -> Result<PlanAccess, EngineError> {
+        let store = open_existing(&self.store(environment)?, environment, access)?;
+        Ok(PlanAccess::new(store, self.user()))
+    }
+}
+
+pub async fn plans(command: PlansCommand, environment: Environment) -> Result<Exit, EngineError> {
+    match command {
+        PlansCommand::List { json, of } => list(json, &of, &environment).await,
+        PlansCommand::Show { id, of } => {
+            let access = of.open(&environment, Access::Read)?;
+            let text = access.with_tree(id, shown).await.map_err(failed)?;
+            print(text.trim_end_matches('\n'))?;
+            Ok(Exit::Done)
+        }
+        PlansCommand::Export { id, format, output, force, of } => {
+            let access = of.open(&environment, Access::Read)?;
+            export(&access, id, format, output.as_deref(), force).await
+        }
+        PlansCommand::Import { file, new_ids, of } => import(&file, new_ids, &of, &environment).await,
+        PlansCommand::Delete { id, of } => {
+            let access = of.open(&environment, Access::Write)?;
+            let deleted = access.delete(id, &new_key("delete")).await.map_err(failed)?;
+            let title = deleted.get("title").and_then(Value::as_str).unwrap_or_default();
+            let tasks = deleted.get("removed_tasks").and_then(Value::as_u64).unwrap_or_default();
+            report::note(&msg!("deleted plan {id} with {tasks} tasks: {title}", title = visible_line(title)));
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// A key that no other edit has.
+fn new_key(what: &str) -> String {
+    format!("plans {what} {} {}", stamp(now()), std::process::id())
+}
+
+fn failed(error: PlanAccessError) -> EngineError {
+    match error {
+        PlanAccessError::Store(error @ (StoreError::PlanExists { .. } | StoreError::PlanTaskExists { .. })) => {
+            EngineError::usage(error.to_message()).with_help("nothing was stored; `--new-ids` gives new ids")
+        }
+        PlanAccessError::Store(error) => error.into(),
+        PlanAccessError::NoPlan { .. } => EngineError::usage(error.to_message())
+            .with_help("`plans list` shows the plans; those of another user are shown with `--user`"),
+        error => EngineError::usage(error.to_message()),
+    }
+}
+
+async fn list(as_json: bool, of: &PlanStoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
+    let path = of.path(environment)?;
+    let found = match path.exists() {
+        true => of.open(environment, Access::Read)?.list().await.map_err(failed)?,
+        false if of.store.store.is_some() => return Err(no_store(&path)),
+        false => vec![],
+    };
+    if as_json {
+        let plans: Vec<Value> = found.iter().map(listing_json).collect();
+        print_json(&json!({ "version": 1, "plans": plans }))?;
+        return Ok(Exit::Done);
+    }
+    if found.is_empty() {
+        report::note("no plans yet");
+    }
+    for plan in &found {
+        let head = &plan.head;
+        let completed = plan.tasks_by_status.get(&TaskStatus::Completed).copied().unwrap_or_default();
+        let counts = [("done", completed.to_string()), ("all", plan.tasks().to_string())];
+        let counts = counts.each_ref().map(|(name, count)| (*name, count.as_str()));
+        let tasks = filled("{done} of {all} tasks completed", &counts);
+        let updated = head.updated_at.get(..19).unwrap_or(&head.updated_at).replace('T', " ");
+        let (status, title) = (head.status.name(), visible_line(&head.title));
+        print(&format!("{}\t{status}\t{tasks}\t{updated}\t{title}", plan.id))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn listing_json(plan: &PlanListing) -> Value {
+    json!({
+        "plan_id": plan.id,
+        "title": plan.head.title,
+        "goal": plan.head.goal,
+        "status": plan.head.status,
+        "tasks": plan.tasks(),
+        "tasks_by_status": plan.tasks_by_status,
+        "session_id": plan.head.session_id,
+        "workflow_id": plan.head.workflow_id,
+        "created_at": plan.head.created_at,
+        "updated_at": plan.head.updated_at,
+    })
+}
+
+/// A plan for the terminal.
+fn shown(tree: &PlanTree) -> String {
+    let head = tree.head();
+    let mut text = format!("{} {} ({})\n", tree.id(), visible_line(&head.title), head.status.name());
+    if !head.goal.trim().is_empty() && head.goal != head.title {
+        text += &format!("{}\n", visible_line(&head.goal));
+    }
+    text + &text_tree(tree)
+}
+
+async fn export(
+    access: &PlanAccess,
+    id: PlanId,
+    format: Option<PlanFormat>,
+    output: Option<&Path>,
+    force: bool,
+) -> Result<Exit, EngineError> {
+    output.map_or(Ok(()), check_target)?;
+    let format = match (format, output) {
+        (Some(format), _) => format,
+        (None, None) => PlanFormat::Json,
+        (None, Some(path)) => match path.extension().and_then(|extension| extension.to_str()) {
+            Some("json") => PlanFormat::Json,
+            Some("md" | "markdown") => PlanFormat::Md,
+            Some("mmd" | "mermaid") => PlanFormat::Mermaid,
+            _ => {
+                let path = path.display();
+                return Err(EngineError::usage(msg!("the extension of {path} is none of a plan"))
+                    .with_help("use `.json`, `.md` or `.mmd`, or select a format with `--format`"));
+            }
+        },
+    };
+    let written = match format {
+        PlanFormat::Json => OutputForm::Plan,
+        PlanFormat::Md => OutputForm::PlanMarkdown,
+        PlanFormat::Mermaid => OutputForm::Mermaid,
+    };
+    output.map_or(Ok(()), |path| check_output(path, written, force))?;
+    let text = access
+        .with_tree(id, |tree| match format {
+            PlanFormat::Json => serde_json::to_string_pretty(&PlanDocument::of(tree)),
+            PlanFormat::Md => Ok(markdown_list(tree)),
+            PlanFormat::Mermaid => Ok(mermaid_chart(tree)),
+        })
+        .await
+        .map_err(failed)?;
+    let text = text.map_err(|error| EngineError::failed(msg!("the plan cannot be written as JSON: {error}")))?;
+    let text = text.trim_end_matches('\n');
+    match output {
+        Some(path) => save(path, format!("{text}\n").as_bytes())?,
+        None if format == PlanFormat::Json => print_json_text(text)?,
+        None => print(text)?,
+    }
+    Ok(Exit::Done)
+}
+
+async fn import(
+    file: &Path,
+    new_ids: bool,
+    of: &PlanStoreArgs,
+    environment: &Environment,
+) -> Result<Exit, EngineError> {
+    let shown = file.display();
+    let bytes = read_bounded(file, MAX_FILE_BYTES)
+        .map_err(|error| EngineError::usage(msg!("{shown} cannot be read: {error}")))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
+        return Err(EngineError::usage(msg!("{shown} is larger than {max} MiB", max = MAX_FILE_BYTES >> 20)));
+    }
+    let not_plan = |why| EngineError::usage(msg!("{shown} is not a plan: {why}"));
+    let document = PlanDocument::read(&bytes).map_err(|error| not_plan(error.to_message()))?;
+    let store: Arc<dyn Store> = Arc::new(open(&of.path(environment)?)?);
+    let access = PlanAccess::new(store, of.user());
+    let imported = access.import(document, new_ids, &new_key("import"), &stamp(now())).await;
+    let (plan, tasks) = imported.map_err(|error| match error {
+        ImportError::Document(error) => not_plan(error.to_message()),
+        ImportError::Access(error) => failed(error),
+    })?;
+    report::note(&msg!("imported plan {plan} with {tasks} tasks"));
+    Ok(Exit::Done)
+}
