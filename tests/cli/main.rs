@@ -48,6 +48,7 @@ mod stores;
 mod templates;
 mod terminal;
 mod test_runner;
+mod tools;
 mod trust;
 mod validate;
 mod validate_folders;

@@ -1,8 +1,8 @@
 //! Checks conversation tests against their script (docs/tests.md).
 
-use bcc_runtime::program::turn::ENGINE_NAMES;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_runtime::program::turn::ENGINE_NAMES;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
