@@ -49,6 +49,7 @@ mod structured_actions;
 mod templates;
 mod terminal;
 mod test_runner;
+mod tools;
 mod trust;
 mod validate;
 mod validate_folders;

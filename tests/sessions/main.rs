@@ -20,6 +20,7 @@ mod races;
 mod routes;
 mod skill_files;
 mod taking_back;
+mod tools;
 
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/checking.rs"]

@@ -72,7 +72,7 @@ fn tool(name: Spanned<String>, node: &Arc<YamlNode>, fields: &Fields<'_>) -> Opt
             let description = inner.text("description").map(|text| text.text);
             let schema = inner.take("schema").and_then(|node| inner.inner(node, "`schema`").map(|_| node.to_json()));
             let is_read_only = inner.has("read_only").then(|| inner.boolean("read_only")).flatten();
-            let items = if inner.has("results") { inner.list("results").unwrap_or_default() } else { &[] };
+            let items = inner.take("results").and_then(|_| inner.list("results")).unwrap_or_default();
             let results = items.iter().filter_map(|item| result(item, fields)).collect();
             inner.finish();
             Some(TestTool { name, description, schema, is_read_only, results })
