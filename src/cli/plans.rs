@@ -70,6 +70,7 @@ pub enum PlansCommand {
     },
     /// Store a plan that was exported as JSON; it and its tasks keep their ids
     Import {
+        /// File that `plans export` wrote
         file: PathBuf,
         /// Give new ids to the plan and its tasks
         #[arg(long)]

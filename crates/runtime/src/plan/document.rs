@@ -111,20 +111,32 @@ impl PlanDocument {
     pub fn read(json: &[u8]) -> Result<Self, PlanDocumentError> {
         let value: Value =
             serde_json::from_slice(json).map_err(|error| PlanDocumentError::NotJson { why: error.to_message() })?;
-        let object = value.as_object().filter(|object| object.contains_key("bcc_plan"));
-        let object = object.ok_or(PlanDocumentError::NotPlan)?;
-        if let Some(found) = object.get("bcc_plan").and_then(Value::as_u64).filter(|found| *found != DOCUMENT_VERSION) {
+        let Value::Object(mut object) = value else { return Err(PlanDocumentError::NotPlan) };
+        let version = object.get("bcc_plan").ok_or(PlanDocumentError::NotPlan)?;
+        if let Some(found) = version.as_u64().filter(|found| *found != DOCUMENT_VERSION) {
             return Err(PlanDocumentError::Version { found });
         }
-        check_fields(msg!("the plan"), object, &PLAN_FIELDS)?;
-        for (number, task) in (1..).zip(object.get("tasks").and_then(Value::as_array).into_iter().flatten()) {
-            let place = || msg!("task number {number}", number = number as u64);
-            check_fields(place(), task.as_object().unwrap_or(&Map::new()), &TASK_FIELDS)?;
-            let read = PlanTask::deserialize(task);
-            read.map_err(|error| PlanDocumentError::Invalid { place: place(), why: error.to_message() })?;
+        check_fields(msg!("the plan"), &object, &PLAN_FIELDS)?;
+        // They are read one by one, so that an error says where it is.
+        let tasks = match object.get_mut("tasks") {
+            Some(Value::Array(tasks)) => std::mem::take(tasks),
+            _ => vec![],
+        };
+        if tasks.len() > MAX_TASKS {
+            return Err(PlanDocumentError::Plan(OperationError::TooManyTasks));
         }
-        serde_json::from_value(value)
-            .map_err(|error| PlanDocumentError::Invalid { place: msg!("the plan"), why: error.to_message() })
+        let invalid =
+            |place: Message, error: &serde_json::Error| PlanDocumentError::Invalid { place, why: error.to_message() };
+        let mut document: Self =
+            serde_json::from_value(Value::Object(object)).map_err(|error| invalid(msg!("the plan"), &error))?;
+        for (number, task) in (1_u64..).zip(tasks) {
+            if let Some(fields) = task.as_object() {
+                check_fields(msg!("task number {number}"), fields, &TASK_FIELDS)?;
+            }
+            let task = serde_json::from_value(task).map_err(|error| invalid(msg!("task number {number}"), &error))?;
+            document.tasks.push(task);
+        }
+        Ok(document)
     }
 
     /// Gives new ids to the plan and its tasks, which are those from `first_task` on.

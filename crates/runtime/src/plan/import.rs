@@ -27,9 +27,9 @@ impl PlanAccess {
         at: &str,
     ) -> Result<(PlanId, usize), ImportError> {
         let store_failed = |error| ImportError::Access(PlanAccessError::from(error));
-        // The document is checked before ids are used up.
-        document.clone().tree(self.user(), at).map_err(ImportError::Document)?;
         if with_new_ids {
+            // The document is checked before ids are used up.
+            document.clone().tree(self.user(), at).map_err(ImportError::Document)?;
             let count = u64::try_from(document.tasks.len()).unwrap_or(u64::MAX);
             let (plan, task) = self.store().reserve_plan_ids(1, count).await.map_err(store_failed)?;
             document.renumber(plan, task);

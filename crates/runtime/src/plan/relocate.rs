@@ -23,8 +23,7 @@ pub(crate) fn move_task(
     parent: &ParentReference,
     place: &TaskPlacement,
 ) -> Result<ResolvedPlace, OperationError> {
-    let before = tree.existing(id)?.clone();
-    let old_parent = before.parent;
+    let old_parent = tree.existing(id)?.parent;
     let old_position = tree.position(id).unwrap_or_default();
     let place = placement::resolve(tree, parent, place, Some(id))?;
     if let Some(parent) = place.parent {
@@ -34,18 +33,14 @@ pub(crate) fn move_task(
         if place.parent != old_parent && tree.level(parent).saturating_add(levels(tree, id)) > MAX_LEVELS {
             return Err(OperationError::TooManyLevels);
         }
+        if place.parent != old_parent {
+            tree.check_place(id, parent)?;
+        }
     }
     if (place.parent, place.position) == (old_parent, old_position) {
         return Ok(place);
     }
     tree.move_to(id, place.parent, place.position);
-    if place.parent != old_parent
-        && let Err(error) = tree.check_place(id)
-    {
-        tree.move_to(id, old_parent, old_position);
-        tree.replace(before);
-        return Err(error);
-    }
     Ok(place)
 }
 

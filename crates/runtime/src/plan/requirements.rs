@@ -29,35 +29,44 @@ impl Moment {
 
 type Moments<'a> = Box<dyn Iterator<Item = Moment> + 'a>;
 
-/// What must have happened before a moment.
-fn needed(tree: &PlanTree, moment: Moment) -> Moments<'_> {
+/// What must have happened before a moment. The task `cut` is regarded as if it were in no other task.
+fn needed(tree: &PlanTree, moment: Moment, cut: Option<TaskId>) -> Moments<'_> {
     match moment {
         Moment::Start(id) => {
             let Some(task) = tree.task(id) else { return Box::new(std::iter::empty()) };
+            let parent = task.parent.filter(|_| cut != Some(id));
             let dependencies = task.dependencies.iter().map(|dependency| Moment::End(*dependency));
-            Box::new(task.parent.map(Moment::Start).into_iter().chain(dependencies))
+            Box::new(parent.map(Moment::Start).into_iter().chain(dependencies))
         }
-        Moment::End(id) => Box::new(std::iter::once(Moment::Start(id)).chain(tree.children(Some(id)).map(Moment::End))),
+        Moment::End(id) => {
+            let children = tree.children(Some(id)).filter(move |child| cut != Some(*child));
+            Box::new(std::iter::once(Moment::Start(id)).chain(children.map(Moment::End)))
+        }
     }
 }
 
-/// What cannot happen before a moment.
-fn enabled(tree: &PlanTree, moment: Moment) -> Moments<'_> {
+/// What cannot happen before a moment. `cut` as of [`needed`].
+fn enabled(tree: &PlanTree, moment: Moment, cut: Option<TaskId>) -> Moments<'_> {
     match moment {
         Moment::Start(id) => {
-            Box::new(std::iter::once(Moment::End(id)).chain(tree.children(Some(id)).map(Moment::Start)))
+            let children = tree.children(Some(id)).filter(move |child| cut != Some(*child));
+            Box::new(std::iter::once(Moment::End(id)).chain(children.map(Moment::Start)))
         }
         Moment::End(id) => {
-            let parent = tree.task(id).and_then(|task| task.parent).map(Moment::End);
-            Box::new(parent.into_iter().chain(tree.dependents(id).map(Moment::Start)))
+            let parent = tree.task(id).and_then(|task| task.parent).filter(|_| cut != Some(id));
+            Box::new(parent.map(Moment::End).into_iter().chain(tree.dependents(id).map(Moment::Start)))
         }
     }
 }
+
+/// [`needed`] or [`enabled`].
+type Neighbours = fn(&PlanTree, Moment, Option<TaskId>) -> Moments<'_>;
 
 /// A search in one direction, one step at a time.
 struct Search<'a> {
     tree: &'a PlanTree,
-    next: fn(&PlanTree, Moment) -> Moments<'_>,
+    next: Neighbours,
+    cut: Option<TaskId>,
     target: Moment,
     /// From where each moment was reached.
     reached_from: HashMap<Moment, Moment>,
@@ -71,9 +80,9 @@ enum Step {
 }
 
 impl<'a> Search<'a> {
-    fn new(tree: &'a PlanTree, next: fn(&PlanTree, Moment) -> Moments<'_>, (from, target): (Moment, Moment)) -> Self {
-        let stack = vec![(from, next(tree, from))];
-        Self { tree, next, target, reached_from: HashMap::from([(from, from)]), stack }
+    fn new(tree: &'a PlanTree, next: Neighbours, cut: Option<TaskId>, (from, target): (Moment, Moment)) -> Self {
+        let stack = vec![(from, next(tree, from, cut))];
+        Self { tree, next, cut, target, reached_from: HashMap::from([(from, from)]), stack }
     }
 
     fn step(&mut self) -> Step {
@@ -90,7 +99,7 @@ impl<'a> Search<'a> {
         if moment == self.target {
             return Step::Found;
         }
-        self.stack.push((moment, (self.next)(self.tree, moment)));
+        self.stack.push((moment, (self.next)(self.tree, moment, self.cut)));
         Step::Continues
     }
 
@@ -110,12 +119,12 @@ impl<'a> Search<'a> {
 
 /// The tasks from the one of `late` to the one of `early`, if `late` needs `early`. Both directions are searched in turns: often one
 /// of them ends soon, even if the other would visit the whole plan.
-fn way(tree: &PlanTree, late: Moment, early: Moment) -> Option<Vec<TaskId>> {
+fn way(tree: &PlanTree, late: Moment, early: Moment, cut: Option<TaskId>) -> Option<Vec<TaskId>> {
     if late == early {
         return Some(vec![late.task()]);
     }
-    let mut down = Search::new(tree, needed, (late, early));
-    let mut up = Search::new(tree, enabled, (early, late));
+    let mut down = Search::new(tree, needed, cut, (late, early));
+    let mut up = Search::new(tree, enabled, cut, (early, late));
     loop {
         match down.step() {
             Step::Found => {
@@ -152,7 +161,7 @@ impl PlanTree {
     pub(crate) fn check_dependencies(&self, id: TaskId) -> Result<(), OperationError> {
         let dependencies = self.existing(id)?.dependencies.iter();
         for dependency in dependencies {
-            if let Some(mut path) = way(self, Moment::End(*dependency), Moment::Start(id)) {
+            if let Some(mut path) = way(self, Moment::End(*dependency), Moment::Start(id), None) {
                 path.insert(0, id);
                 path.dedup();
                 return Err(circle(path));
@@ -161,12 +170,15 @@ impl PlanTree {
         Ok(())
     }
 
-    /// Checks the place of a task that was moved to its parent.
+    /// Checks whether a task can be moved into another one, in which it is not yet and which it does not contain.
+    ///
+    /// There was no circle before, so a new one leads through one of the two new requirements: the task starts after the
+    /// parent, and the parent ends after the task. What leads back is found without these: a task on which nothing depends, and that
+    /// depends on nothing, is found at once.
     /// Errors: [`OperationError::CircularDependency`].
-    pub(crate) fn check_place(&self, id: TaskId) -> Result<(), OperationError> {
-        let Some(parent) = self.existing(id)?.parent else { return Ok(()) };
-        let found = way(self, Moment::Start(parent), Moment::Start(id))
-            .or_else(|| way(self, Moment::End(id), Moment::End(parent)));
+    pub(crate) fn check_place(&self, id: TaskId, parent: TaskId) -> Result<(), OperationError> {
+        let found = way(self, Moment::Start(parent), Moment::Start(id), Some(id))
+            .or_else(|| way(self, Moment::End(id), Moment::End(parent), Some(id)));
         found.map_or(Ok(()), |path| Err(circle(path)))
     }
 
@@ -177,7 +189,7 @@ impl PlanTree {
         let mut open: HashMap<Moment, usize> = HashMap::new();
         let mut ready = Vec::new();
         for moment in self.all().flat_map(|id| [Moment::Start(id), Moment::End(id)]) {
-            let count = needed(self, moment).count();
+            let count = needed(self, moment, None).count();
             if count == 0 {
                 ready.push(moment);
             }
@@ -185,7 +197,7 @@ impl PlanTree {
         }
         while let Some(moment) = ready.pop() {
             open.remove(&moment);
-            for next in enabled(self, moment) {
+            for next in enabled(self, moment, None) {
                 if let Some(count) = open.get_mut(&next) {
                     *count = count.saturating_sub(1);
                     if *count == 0 {
@@ -200,7 +212,7 @@ impl PlanTree {
         let mut seen = HashSet::new();
         while seen.insert(moment) {
             path.push(moment);
-            let Some(next) = needed(self, moment).find(|next| open.contains_key(next)) else { break };
+            let Some(next) = needed(self, moment, None).find(|next| open.contains_key(next)) else { break };
             moment = next;
         }
         let start = path.iter().position(|other| *other == moment).unwrap_or(0);
@@ -256,7 +268,7 @@ impl PlanTree {
         let mut stack = vec![Moment::End(id)];
         let mut reached: HashSet<Moment> = HashSet::new();
         while let Some(moment) = stack.pop() {
-            for next in enabled(self, moment) {
+            for next in enabled(self, moment, None) {
                 if reached.insert(next) {
                     found.insert(next.task());
                     stack.push(next);

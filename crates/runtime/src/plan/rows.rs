@@ -79,9 +79,11 @@ impl PlanTree {
         })
     }
 
-    /// The rows of all tasks.
+    /// The rows of all tasks, sorted by id.
     pub(crate) fn task_rows(&self) -> Result<Vec<PlanTaskRow>, OperationError> {
-        self.nodes().map(task_row).collect()
+        let mut rows = self.nodes().map(task_row).collect::<Result<Vec<_>, _>>()?;
+        rows.sort_unstable_by_key(|row| row.id);
+        Ok(rows)
     }
 
     /// What has changed, as one edit.
