@@ -115,11 +115,20 @@ fn report_rights(config: &Config) {
     for server in config.tools.web_search.iter().flat_map(WebSearchTable::servers) {
         let (provider, url) = (server.provider.name(), address(server.server().unwrap_or_default()));
         report::note(&msg!("  searches of the web may be sent to {provider} at {url}"));
-        if let Some(variable) = &server.api_key_env {
-            report::note(&msg!("  … with the key in the environment variable {variable}"));
+        note_key(server.api_key_env.as_deref(), server.api_key_file.as_deref());
+    }
+    for (name, server) in &config.mcp_servers {
+        if let Some(command) = &server.command {
+            report::note(&msg!("  the server of tools `{name}` may be started: {}", command.join(" ")));
         }
-        if let Some(file) = &server.api_key_file {
-            report::note(&msg!("  … with the key in the file {file}"));
+        if let Some(url) = &server.url {
+            report::note(&msg!("  calls may be sent to the server of tools `{name}` at {}", address(url)));
+        }
+        note_key(server.api_key_env.as_deref(), server.api_key_file.as_deref());
+        for given in server.env.values() {
+            if let TextOrEnv::Env(variable) = given {
+                report::note(&msg!("  … with the value of the environment variable {variable}"));
+            }
         }
     }
     if !config.project.allow.is_empty() {
@@ -131,6 +140,16 @@ fn report_rights(config: &Config) {
             let variables = Message::names(variables);
             report::note(&msg!("  programs of `[{table}]` get the environment variables {variables}"));
         }
+    }
+}
+
+/// Where a server's key comes from.
+fn note_key(variable: Option<&str>, file: Option<&str>) {
+    if let Some(variable) = variable {
+        report::note(&msg!("  … with the key in the environment variable {variable}"));
+    }
+    if let Some(file) = file {
+        report::note(&msg!("  … with the key in the file {file}"));
     }
 }
 

@@ -317,6 +317,7 @@ fn the_schema_for_editors_has_the_keys_that_are_read() {
     assert_eq!(described("/$defs/graph_rag"), known_keys("[tools.graph_rag]\nnothing = 1"));
     let more = "[tools.web_search]\nprovider = \"brave\"\n[[tools.web_search.more]]\nnothing = 1";
     assert_eq!(described("/$defs/search_server"), known_keys(more));
+    assert_eq!(described("/$defs/mcp_server"), known_keys("[mcp_servers.a]\nnothing = 1"));
     let price = "[models.a]\nprovider = \"offline\"\nprice = { nothing = 1 }";
     assert_eq!(described("/$defs/model/properties/price"), known_keys(price));
 }

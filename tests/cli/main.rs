@@ -45,6 +45,7 @@ mod scaffold;
 mod session_reports;
 mod shown;
 mod stores;
+mod structured_actions;
 mod templates;
 mod terminal;
 mod test_runner;

@@ -412,3 +412,30 @@ fn a_prompt_is_compared_only_with_the_templates_of_the_project_of_the_person() {
     let rendered = by_person(&home, &clone, &[&render[..], &["--project", "."]].concat(), "");
     assert_eq!(rendered.code, Some(0), "{rendered:?}");
 }
+
+#[test]
+fn trust_lists_what_servers_of_tools_may_do_and_covers_their_programs() {
+    let home = Home::new();
+    let folder = home.path().join("tools");
+    fs::create_dir_all(folder.join("bin")).unwrap();
+    let configuration = "[mcp_servers.files]\ncommand = [\"python3\", \"server.txt\"]\ncwd = \"bin\"\n\
+                         env = { KEY = { env = \"FILES_KEY\" } }\n\
+                         [mcp_servers.web]\nurl = \"https://tools.example/mcp?a=secret\"\napi_key_env = \"WEB_KEY\"\n";
+    fs::write(folder.join("bcc-script.toml"), configuration).unwrap();
+    fs::write(folder.join("bin/server.txt"), "print(1)").unwrap();
+    fs::write(folder.join("s.yaml"), PLAIN).unwrap();
+    let trusted = by_person(&home, &folder, &["trust"], "");
+    for part in [
+        "the server of tools `files` may be started: python3 server.txt",
+        "the value of the environment variable FILES_KEY",
+        "calls may be sent to the server of tools `web` at https://tools.example/mcp\n",
+        "the key in the environment variable WEB_KEY",
+        "2 files of the project may run",
+    ] {
+        assert!(trusted.err.contains(part), "{part}: {}", trusted.err);
+    }
+    // Another program is another decision.
+    fs::write(folder.join("bin/server.txt"), "print(2)").unwrap();
+    let refused = by_person(&home, &folder, &["run", "s.yaml"], "x\n");
+    assert!(refused.code == Some(2) && refused.err.contains("bin/server.txt"), "{}", refused.err);
+}

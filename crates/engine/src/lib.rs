@@ -29,6 +29,7 @@ pub mod host_services;
 pub mod last_exchanges;
 pub mod loaded;
 pub mod markdown;
+pub mod mcp_servers;
 pub mod model_selection;
 pub mod models;
 pub mod notebook_file;

@@ -97,6 +97,11 @@ pub(crate) fn command_variables(project: &Project, environment: &Environment) ->
     ProgramVariables { common: environment.only(is_usual), of_kinds: of_kinds.collect() }
 }
 
+/// The variables for a server of tools: the usual ones, without those that it is given itself.
+pub(crate) fn server_variables(environment: &Environment) -> BTreeMap<String, String> {
+    environment.only(is_usual)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

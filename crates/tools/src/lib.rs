@@ -8,6 +8,7 @@
 
 pub mod arguments;
 pub mod graph;
+pub mod mcp;
 pub mod project_tools;
 pub mod result_cache;
 pub mod truncation;

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::arguments::ArgumentChecks;
 use crate::graph::tool::{GRAPH_RAG, GraphRag};
+use crate::mcp::source::server_tools;
 use crate::result_cache::ResultCache;
 use crate::truncation::truncated;
 use crate::unconfigured::Unconfigured;
@@ -25,7 +26,8 @@ pub struct ConfiguredTools;
 
 impl ToolSource for ConfiguredTools {
     fn tools(&self, project: &Project, environment: &Environment) -> Arc<dyn Tools> {
-        let sources: Vec<Arc<dyn Tools>> = vec![web_search(project, environment), graph_rag(project)];
+        let sources: Vec<Arc<dyn Tools>> =
+            vec![web_search(project, environment), graph_rag(project), server_tools(project, environment)];
         Arc::new(ProjectTools::new(sources))
     }
 }
@@ -259,5 +261,21 @@ mod tests {
         let tools = ProjectTools::new(vec![Arc::new(CountingTools::default())]);
         let output = call(&tools, "large", json!({}), ToolLimits { max_bytes: 100, ..cached() }).await.unwrap();
         assert!(output.is_truncated && output.value.to_string().len() == 100, "{}", output.value);
+    }
+
+    async fn call_with_input(
+        &self,
+        call: &ToolCall<'_>,
+        request: &ToolInputRequest,
+        input: Option<&Map<String, Value>>,
+        progress: &dyn ToolProgress,
+    ) -> Result<ToolOutput, ToolError> {
+        for source in &self.sources {
+            match source.call_with_input(call, request, input, progress).await {
+                Err(ToolError::Unknown { .. }) => {}
+                result => return result,
+            }
+        }
+        Err(ToolError::Unknown { name: call.tool.to_owned() })
     }
 }

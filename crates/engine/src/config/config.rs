@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::config::kinds::KindTable;
+use crate::config::mcp_table::McpTable;
 use crate::config::model_table::ModelTable;
 use crate::config::places::ConfigSource;
 use crate::config::secrets::{names_secret, redact};
@@ -40,6 +41,9 @@ pub struct Config {
     /// `[tools]`: what scripts and models may call.
     #[serde(default)]
     pub tools: ToolsTable,
+    /// `[mcp_servers.<name>]`: servers of tools.
+    #[serde(default)]
+    pub mcp_servers: BTreeMap<String, McpTable>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

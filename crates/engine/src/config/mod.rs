@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod kinds;
+pub mod mcp_table;
 pub mod model_table;
 pub mod places;
 pub mod secrets;

@@ -10,6 +10,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::config::config::Config;
 use crate::config::kinds;
+use crate::config::mcp_table;
 use crate::config::model_table::{ModelTable, ProviderKind};
 use crate::config::places::{ConfigError, table_header};
 use crate::config::secrets::{is_key, is_secret_header, is_variable, user_info};
@@ -61,6 +62,7 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
     }
     found.extend(server_table::errors(&config.behavior_servers));
     found.extend(tool_tables::errors(&config.tools));
+    found.extend(mcp_table::errors(&config.mcp_servers));
     found
 }
 

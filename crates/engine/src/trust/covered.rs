@@ -41,12 +41,14 @@ const PROGRAM_FILES: [&str; 5] = ["makefile", "gnumakefile", "justfile", "packag
 const PYTHON_CACHE: &str = "__pycache__";
 
 /// The files of `directory` that may run, with their hashes: YAML files, templates and schemas, programs, and the files that
-/// its commands name. `None` if its configuration allows neither code nor commands.
+/// its commands name. `None` if its configuration allows neither code nor commands, and starts no
+/// servers of tools.
 ///
 /// # Errors
 /// When a folder or a file cannot be read, or a limit is exceeded.
 pub fn covered_files(directory: &Path, config: &Config) -> Result<Option<FileHashes>, Message> {
-    if config.project.allow.is_empty() {
+    let starts_servers = config.mcp_servers.values().any(|server| server.command.is_some());
+    if config.project.allow.is_empty() && !starts_servers {
         return Ok(None);
     }
     let mut hashes = FileHashes::new();
@@ -161,7 +163,15 @@ fn named_by_commands(directory: &Path, config: &Config) -> Vec<PathBuf> {
         CustomBody::Command(command) => Some(command),
         CustomBody::Skill(_) => None,
     });
-    commands.flatten().map(|word| directory.join(word)).filter(|path| is_named(directory, path)).collect()
+    let servers =
+        config.mcp_servers.values().filter_map(|server| Some((server.cwd.as_deref(), server.command.as_ref()?)));
+    // A path with `/` starts at the project, an argument in the working directory.
+    let of_servers = servers.flat_map(|(cwd, command)| {
+        let folders = [Some(directory.to_path_buf()), cwd.map(|cwd| directory.join(cwd))];
+        folders.into_iter().flatten().flat_map(move |folder| command.iter().map(move |word| folder.join(word)))
+    });
+    let named = commands.flatten().map(|word| directory.join(word)).chain(of_servers);
+    named.filter(|path| is_named(directory, path)).collect()
 }
 
 /// Whether a path that a command names is a file of the project.

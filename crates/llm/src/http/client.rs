@@ -42,22 +42,7 @@ impl HttpClient {
     /// # Errors
     /// When the proxy is invalid or the client cannot be built. The message omits the proxy's address, which may contain a password.
     pub fn new(endpoint: &Url, proxy: Option<&str>, connect_timeout: Option<Duration>) -> Result<Self, Message> {
-        // An error means that a provider is already installed.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = Client::builder()
-            .redirect(Policy::none())
-            .dns_resolver(Arc::new(HostLookup))
-            .user_agent(concat!("bcc-script/", env!("CARGO_PKG_VERSION")));
-        if let Some(timeout) = connect_timeout {
-            client = client.connect_timeout(timeout);
-        }
-        match proxy.map(str::trim) {
-            Some("none") => client = client.no_proxy(),
-            Some(address) => client = client.proxy(proxy_at(address)?),
-            None if is_local(endpoint) => client = client.no_proxy(),
-            None => {}
-        }
-        let client = client.build().map_err(|error| msg!("cannot set up the HTTP client ({})", error.without_url()))?;
+        let client = plain_client(endpoint, proxy, connect_timeout)?;
         let connections = Connections::start()
             .map_err(|error| msg!("cannot set up the HTTP client ({})", library(&error.to_string())))?;
         Ok(Self { client, connections: Arc::new(connections) })
@@ -91,6 +76,30 @@ impl HttpClient {
             Err(_) => Err(SendError("the connection was closed".to_owned())),
         }
     }
+}
+
+/// A client without a thread of its own, for callers that have one. The arguments and the errors are those of [`HttpClient::new`].
+///
+/// # Errors
+/// When the proxy is invalid or the client cannot be built.
+pub fn plain_client(endpoint: &Url, proxy: Option<&str>, connect_timeout: Option<Duration>) -> Result<Client, Message> {
+    // An error means that a provider is already installed.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut client = Client::builder()
+        .redirect(Policy::none())
+        .dns_resolver(Arc::new(HostLookup))
+        .user_agent(concat!("bcc-script/", env!("CARGO_PKG_VERSION")));
+    if let Some(timeout) = connect_timeout {
+        client = client.connect_timeout(timeout);
+    }
+    match proxy.map(str::trim) {
+        Some("none") => client = client.no_proxy(),
+        Some(address) => client = client.proxy(proxy_at(address)?),
+        None if is_local(endpoint) => client = client.no_proxy(),
+        None => {}
+    }
+    let client = client.build().map_err(|error| msg!("cannot set up the HTTP client ({})", error.without_url()))?;
+    Ok(client)
 }
 
 impl Connections {

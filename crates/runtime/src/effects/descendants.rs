@@ -33,7 +33,7 @@ static CHILDREN: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 static COMMANDS: AtomicU64 = AtomicU64::new(0);
 
 /// From the first command on, processes of commands that lose their parent become children of this process (Linux), and are ended
-/// with their command. Only for programs that start children by commands and kernels alone: the children of others would be ended
+/// with their command. Only for programs that start children by commands, kernels and servers of tools alone: the children of others would be ended
 /// or waited for as well.
 pub fn adopt_orphans() {
     ADOPTS.store(true, Ordering::Relaxed);
@@ -81,8 +81,8 @@ pub(crate) fn new_mark() -> String {
 }
 
 /// The processes of one command. Dropping it kills those that have not ended.
-pub(crate) struct Descendants<'a> {
-    mark: &'a str,
+pub(crate) struct Descendants {
+    mark: String,
     /// The program itself.
     root: Option<i32>,
     /// Whether it was waited for: its id may be used again.
@@ -97,12 +97,13 @@ pub(crate) struct Descendants<'a> {
     signalled: BTreeSet<(i32, u64)>,
 }
 
-impl<'a> Descendants<'a> {
+impl Descendants {
     /// For a program that was just started with this mark.
-    pub(crate) fn new(mark: &'a str, root: Option<Pid>) -> Self {
+    pub(crate) fn new(mark: &str, root: Option<Pid>) -> Self {
         let root = root.map(Pid::as_raw_pid);
         let since = root.and_then(stat).map_or(0, |found| found.started);
         let (unreachable, signalled) = (BTreeSet::new(), BTreeSet::new());
+        let mark = mark.to_owned();
         Self { mark, root, has_root_ended: false, since, is_done: false, unreachable, signalled }
     }
 
@@ -216,7 +217,7 @@ impl<'a> Descendants<'a> {
     }
 }
 
-impl Drop for Descendants<'_> {
+impl Drop for Descendants {
     fn drop(&mut self) {
         if !self.is_done {
             self.kill();

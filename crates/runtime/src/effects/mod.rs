@@ -10,4 +10,5 @@ pub mod output;
 pub(crate) mod pause;
 pub mod permissions;
 pub mod process;
+pub mod server_process;
 pub mod tools;

@@ -18,7 +18,7 @@ use crate::effects::descendants::{Descendants, MARK, OwnChild, new_mark, reap};
 use crate::effects::output::{OutputObserver, OutputReader, OutputStream, ProcessOutput};
 
 /// The time between SIGTERM and SIGKILL.
-const TERM_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const TERM_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often ended orphans are looked for while a program runs.
 const REAP_INTERVAL: Duration = Duration::from_secs(1);
@@ -78,7 +78,7 @@ pub async fn run(request: &ProcessRequest<'_>) -> Result<ProcessResult, StartErr
     // From here on, dropping the guards kills the group and the other processes in any case.
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let _own = OwnChild::new(pid);
-    let group = Group(pid);
+    let group = ProcessGroup(pid);
     let mut descendants = Descendants::new(&mark, pid);
     let mut stdout = OutputReader::new(OutputStream::Stdout, request.observer);
     let mut stderr = OutputReader::new(OutputStream::Stderr, request.observer);
@@ -124,18 +124,9 @@ async fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
 }
 
 fn spawn(request: &ProcessRequest<'_>, mark: &str) -> Result<Child, StartError> {
-    let start_error = |message: Message, help: &'static str| StartError { message, help: Message::word(help) };
-    let Some((program, arguments)) = request.command.split_first() else {
-        return Err(start_error(
-            Message::word("there is no program to run"),
-            "write the command as `[\"program\", \"argument\"]`",
-        ));
-    };
-    // The meaning of a relative path would otherwise depend on the system.
-    let path = if program.contains('/') { request.directory.join(program) } else { PathBuf::from(program) };
-    let mut command = Command::new(path);
-    command.args(arguments).current_dir(request.working_directory).process_group(0).kill_on_drop(true);
+    let mut command = prepared(request.command, request.directory, request.working_directory)?;
     let input = input_file(request.input).map_err(|error| {
+        let program = request.command.first().map_or("", String::as_str);
         start_error(
             msg!("the input of the program `{program}` cannot be written to a temporary file: {error}"),
             "make sure that the directory for temporary files (TMPDIR) can be written and has space left",
@@ -143,6 +134,30 @@ fn spawn(request: &ProcessRequest<'_>, mark: &str) -> Result<Child, StartError> 
     })?;
     command.stdin(Stdio::from(input)).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env_clear().envs(request.variables).env(MARK, mark);
+    start(&mut command, request.command)
+}
+
+fn start_error(message: Message, help: &'static str) -> StartError {
+    StartError { message, help: Message::word(help) }
+}
+
+/// A command in a process group of its own. It inherits the environment until that is cleared.
+pub(crate) fn prepared(words: &[String], directory: &Path, working_directory: &Path) -> Result<Command, StartError> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(start_error(
+            Message::word("there is no program to run"),
+            "write the command as `[\"program\", \"argument\"]`",
+        ));
+    };
+    // The meaning of a relative path would otherwise depend on the system.
+    let path = if program.contains('/') { directory.join(program) } else { PathBuf::from(program) };
+    let mut command = Command::new(path);
+    command.args(arguments).current_dir(working_directory).process_group(0).kill_on_drop(true);
+    Ok(command)
+}
+
+pub(crate) fn start(command: &mut Command, words: &[String]) -> Result<Child, StartError> {
+    let program = words.first().map_or("", String::as_str);
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => start_error(
             msg!("the program `{program}` was not found"),
@@ -203,10 +218,10 @@ impl Pipes<'_> {
 
 /// The process group of a program. Dropping it kills the group: a program that is no longer waited for, and processes that an
 /// ended program left behind. The id stays in use while the group has members; if it has none, nothing is killed.
-struct Group(Option<Pid>);
+pub(crate) struct ProcessGroup(pub(crate) Option<Pid>);
 
-impl Group {
-    fn signal(&self, signal: Signal) {
+impl ProcessGroup {
+    pub(crate) fn signal(&self, signal: Signal) {
         if let Some(group) = self.0 {
             // The group may already be empty.
             let _ = kill_process_group(group, signal);
@@ -214,7 +229,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }
