@@ -291,7 +291,7 @@ fn junit_has_a_case_for_each() {
     let (code, _, err) = program(&["test", "tests/test_runner/fails", "--junit", file.to_str().unwrap()]);
     assert_eq!(code, 1, "{err}");
     let xml = fs::read_to_string(file).unwrap();
-    assert!(xml.matches("<testcase").count() == 20 && xml.contains("小[-林-]{+李+}"), "{xml}");
+    assert!(xml.matches("<testcase").count() == 24 && xml.contains("小[-林-]{+李+}"), "{xml}");
 }
 
 #[test]

@@ -69,7 +69,7 @@ session:
 
 /// The events of a session that have this type.
 fn events(home: &Home, kind: &str) -> Vec<Value> {
-    journal(&home.store(), "s").into_iter().filter(|event| event["type"] == kind).collect()
+    journal(home, "s").into_iter().filter(|event| event["type"] == kind).collect()
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn a_search_that_a_kill_interrupted_is_simply_made_again() {
     running.kill();
     assert!(events(&home, "tool_called").is_empty());
     let resumed = home.finish(["sessions", "resume", "s", "--trust"], "");
-    assert_eq!(resumed.code, 0, "{resumed:?}");
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(received.recv_timeout(wait).unwrap().contains("phages"));
-    assert!(resumed.stdout.contains("success: {{ pin }} <!-- system -->"), "a result is data: {resumed:?}");
+    assert!(resumed.out.contains("success: {{ pin }} <!-- system -->"), "a result is data: {resumed:?}");
     let called = events(&home, "tool_called");
     assert_eq!((called.len(), &called[0]["status"]), (1, &json!("success")));
     assert_eq!(called[0]["arguments"]["query"], "phages ***");
@@ -106,17 +106,17 @@ fn a_call_waits_for_a_decision_that_any_front_end_makes() {
         let (address, received) = search_server(false);
         let (home, file) = project(&address, ", approve: always");
         let waits = home.finish(["run", &file, "--session", "s", "--trust"], "");
-        assert_eq!(waits.code, 3, "{waits:?}");
+        assert_eq!(waits.code, Some(3), "{waits:?}");
         for shown in ["Call the tool web_search", "phages ***", "bcc-script approve s", "edit --set arguments=JSON"] {
-            assert!(waits.stdout.contains(shown) || waits.stderr.contains(shown), "{shown}: {waits:?}");
+            assert!(waits.out.contains(shown) || waits.err.contains(shown), "{shown}: {waits:?}");
         }
         assert!(received.try_recv().is_err(), "nothing was searched");
         let refused = home.finish(["requests", "answer", "s", "edit", "--set", "arguments={\"query\": 1}"], "");
-        assert_eq!(refused.code, 2, "{refused:?}");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
         let decided = home.finish(&decide, "");
-        assert_eq!(decided.code, 0, "{decide:?}: {decided:?}");
+        assert_eq!(decided.code, Some(0), "{decide:?}: {decided:?}");
         let resumed = home.finish(["sessions", "resume", "s", "--trust"], "");
-        assert!(resumed.code == 0 && resumed.stdout.contains(said), "{decide:?}: {resumed:?}");
+        assert!(resumed.code == Some(0) && resumed.out.contains(said), "{decide:?}: {resumed:?}");
         let found: Vec<String> = received.try_iter().collect();
         assert_eq!(found.len(), queries, "{decide:?}: {found:?}");
         if decide.contains(&"edit") {
@@ -136,7 +136,7 @@ fn a_line_of_the_conversation_decides_about_a_call() {
         let (address, received) = search_server(false);
         let (home, file) = project(&address, ", approve: always");
         let ran = home.finish(["run", &file, "--session", "s", "--trust"], format!("{line}\n"));
-        assert!(ran.code == 0 && ran.stdout.contains(said), "{line}: {ran:?}");
+        assert!(ran.code == Some(0) && ran.out.contains(said), "{line}: {ran:?}");
         assert_eq!(received.try_iter().count(), queries, "{line}");
     }
 }
@@ -148,6 +148,6 @@ fn a_script_calls_no_tool_that_it_does_not_permit() {
     let script = std::fs::read_to_string(&file).unwrap().replace("tools: [{ name: web_search }]", "tools: [graph_rag]");
     std::fs::write(&file, script).unwrap();
     let refused = home.finish(["run", &file, "--session", "s", "--trust"], "");
-    assert!(refused.code == 2 && refused.stderr.contains("tool-not-permitted"), "{refused:?}");
+    assert!(refused.code == Some(2) && refused.err.contains("tool-not-permitted"), "{refused:?}");
     assert!(received.try_recv().is_err());
 }

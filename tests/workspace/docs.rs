@@ -52,7 +52,7 @@ fn indented(text: &str, by: usize) -> String {
 /// A session around a list of actions.
 fn around_actions(actions: &str) -> String {
     format!(
-        "session:\n  session_id: around\n  declare: {DECLARED}\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n{}",
+        "session:\n  session_id: around\n  tools: [web_search, graph_rag]\n  declare: {DECLARED}\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n{}",
         indented(actions, 12)
     )
 }
@@ -143,7 +143,14 @@ fn every_other_data_block_is_valid() {
                 }
                 "jsonl" if page.path == "docs/configuration.md" => drop(Replay::parse(&place, &block.text).unwrap()),
                 "jsonl" => block.text.lines().for_each(|line| drop(serde_json::from_str::<Value>(line).unwrap())),
-                "yaml" | "yaml scripts/intake.yaml" | "yaml scripts/release.yaml" | "sh" | "console" | "text" | "" => {}
+                "yaml"
+                | "yaml scripts/intake.yaml"
+                | "yaml scripts/release.yaml"
+                | "yaml scripts/mails.yaml"
+                | "sh"
+                | "console"
+                | "text"
+                | "" => {}
                 // Run by tests/cli/templates.rs.
                 "shell-session" if page.path == "docs/templates.md" => {}
                 // Applied by tests/cli/first_ten_minutes.rs.

@@ -113,7 +113,7 @@ fn schema_of(kind: &str) -> Value {
 /// The findings of the check for one action with this config.
 fn findings_text(kind: &str, config: &Value) -> String {
     let action = json!({ "action_type": kind, "action_id": "it", "config": config });
-    let script = json!({ "session": { "session_id": "s", "phases": [
+    let script = json!({ "session": { "session_id": "s", "tools": ["*"], "phases": [
         { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [action] }] }
     ] } });
     // JSON is YAML.

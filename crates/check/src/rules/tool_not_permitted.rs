@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
     let Some(script) = model.script else { return };
     for tool in model.collected.actions.iter().flat_map(|action| &action.described).flat_map(|known| &known.tools) {
-        if !permits(script, &tool.value) {
+        if !is_permitted(script, &tool.value) {
             let message = msg!("the script does not permit the tool `{}`", shortened(&tool.value));
             let diagnostic = Diagnostic::error(SLUG, message, model.file, tool.span);
             // The name of a tool that exists is no mistake.
@@ -48,7 +48,7 @@ fn check_skills(model: &SemanticModel<'_>, script: &Script, findings: &Findings)
         pending.extend(skill.calls.iter().map(|call| (place.clone(), call.id.value.clone())));
         // The actions of the document itself are checked where they are.
         let is_own = skill.file.name() == model.file.name();
-        let Some(tool) = skill.tools.iter().find(|tool| !is_own && !permits(script, tool)) else { continue };
+        let Some(tool) = skill.tools.iter().find(|tool| !is_own && !is_permitted(script, tool)) else { continue };
         let (shown, tool) = (shortened(&id), shortened(tool));
         let message = msg!("the skill `{shown}` calls the tool `{tool}`, which the script does not permit");
         let diagnostic = Diagnostic::error(SLUG, message, model.file, place.span);
@@ -69,6 +69,6 @@ fn patterns(script: &Script) -> impl Iterator<Item = &str> {
     script.tools.iter().map(|tool| tool.pattern.value.as_str())
 }
 
-fn permits(script: &Script, tool: &str) -> bool {
+fn is_permitted(script: &Script, tool: &str) -> bool {
     patterns(script).any(|pattern| matches(pattern, tool))
 }

@@ -14,13 +14,13 @@ use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
 /// The maximum depth of arguments; what is deeper is taken literally.
 const MAX_DEPTH: usize = 32;
 
-pub(crate) enum Argument {
+pub(crate) enum ToolArgument {
     Value(Assigned),
     List(Vec<Self>),
     Object(Vec<(String, Self)>),
 }
 
-impl Argument {
+impl ToolArgument {
     /// Reads an argument. All problems are reported.
     pub(crate) fn read(node: &Arc<YamlNode>, checker: &mut dyn KindChecker) -> Option<Self> {
         Self::read_at(node, checker, 0)
@@ -65,7 +65,10 @@ impl Argument {
 }
 
 /// The values of arguments in this turn, without those whose expression is null: they have no value.
-pub(crate) fn values_of(arguments: &[(String, Argument)], turn: &Turn<'_>) -> Result<Map<String, Value>, ActionError> {
+pub(crate) fn values_of(
+    arguments: &[(String, ToolArgument)],
+    turn: &Turn<'_>,
+) -> Result<Map<String, Value>, ActionError> {
     let mut values = Map::new();
     for (name, argument) in arguments {
         if let Some(value) = argument.value(turn)? {

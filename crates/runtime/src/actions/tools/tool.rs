@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::actions::calling::{outputs, set_outputs};
 use crate::actions::failure::failed;
-use crate::actions::tools::arguments::{Argument, values_of};
+use crate::actions::tools::arguments::{ToolArgument, values_of};
 use crate::actions::tools::call::{CallOptions, CallStep, RequestedCall, ToolCallState, proceed_with};
 use crate::actions::tools::result::{ToolResult, ToolStatus};
 use crate::program::action::Action;
@@ -32,7 +32,7 @@ const STATUS: &str = "status";
 
 struct ToolAction {
     tool: String,
-    arguments: Vec<(String, Argument)>,
+    arguments: Vec<(String, ToolArgument)>,
     /// Our variables, each with what fills it: `result`, `status`, or a path in the result.
     outputs: Vec<(String, String)>,
 }
@@ -105,15 +105,15 @@ fn arguments(
     node: &Arc<YamlNode>,
     fields: &Fields<'_>,
     checker: &mut dyn KindChecker,
-) -> Option<Vec<(String, Argument)>> {
+) -> Option<Vec<(String, ToolArgument)>> {
     let NodeKind::Mapping(entries) = &node.kind else {
         let message = msg!("`arguments` must be a mapping of names to values, but this is {}", node.describe());
         fields.error("wrong-type", message, node.span, "write each argument on its own line, as `name: value`");
         return None;
     };
-    let read = entries.iter().map(|entry| Some((entry.key.value.clone(), Argument::read(&entry.value, checker)?)));
+    let read = entries.iter().map(|entry| Some((entry.key.value.clone(), ToolArgument::read(&entry.value, checker)?)));
     // All of them are read, so that all problems are reported.
-    let read: Vec<Option<(String, Argument)>> = read.collect();
+    let read: Vec<Option<(String, ToolArgument)>> = read.collect();
     read.into_iter().collect()
 }
 
