@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::process::{Finished, Home};
+use crate::process::{Finished, Home, finished};
 
 const RUN: [&str; 5] = ["run", "s.yaml", "--json", "--session", "one"];
 
@@ -36,9 +36,9 @@ fn names(plan: &Value) -> Vec<String> {
     plan["tasks"].as_array().unwrap().iter().map(|task| task["name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn outcome(finished: &Finished) -> Value {
+fn outcome(ended: &Finished) -> Value {
     let is_last = |event: &Value| event["type"] == "outcome" && event["completed"] == true;
-    finished.events().into_iter().rfind(is_last).unwrap_or_else(|| panic!("{finished:?}"))
+    ended.events().into_iter().rfind(is_last).unwrap_or_else(|| panic!("{ended:?}"))
 }
 
 fn with_plans(home: &Home) {
@@ -71,16 +71,16 @@ fn the_first_example_creates_a_root_task() {
     });
     let home = project(&json!({ "content": "x" }), &json!({ "act": [reply] }));
     with_plans(&home);
-    let finished = home.finish(RUN, "");
-    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let ended = home.finish(RUN, "");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     let plan = plan(&home, "42");
     assert_eq!(names(&plan), ["基因编辑", "里程碑", "Gene Editing Whitepaper - Overview"]);
     assert_eq!(plan["tasks"][2]["task_type"], "root");
     assert_eq!(plan["tasks"][2]["parent"], Value::Null);
-    let messages: Vec<Value> = finished.events().into_iter().filter(|event| event["type"] == "message").collect();
+    let messages: Vec<Value> = ended.events().into_iter().filter(|event| event["type"] == "message").collect();
     assert_eq!(messages.len(), 1);
     assert_eq!(messages[0]["text"], "已为计划 42 创建根任务，可继续细化章节。");
-    assert_eq!(outcome(&finished)["metadata"]["plan_id"], 42);
+    assert_eq!(outcome(&ended)["metadata"]["plan_id"], 42);
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn the_second_example_asks_for_details_and_is_answered_in_the_same_turn() {
     let after = json!({ "llm_reply": { "message": "下面有一个里程碑。" }, "actions": [] });
     let home = project(&json!({ "content": "x" }), &json!({ "act": [request, after] }));
     with_plans(&home);
-    let finished = home.finish(RUN, "");
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    let done = outcome(&finished);
+    let ended = home.finish(RUN, "");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let done = outcome(&ended);
     let entry = &done["metadata"]["actions"][0];
     assert_eq!((&entry["status"], &entry["result"]["plan_id"]), (&json!("success"), &json!(42)));
     assert!(entry["result"].to_string().contains("里程碑"), "{entry}");
@@ -127,9 +127,9 @@ fn the_third_example_searches_the_graph_and_its_result_is_kept() {
         "phages.csv",
         "subject,predicate,object\nT4 phage,attaches to,OmpC\nOmpC,is a porin of,E. coli\nLambda,attaches to,LamB\n",
     );
-    let finished = home.finish(RUN, "");
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    let results = &outcome(&finished)["metadata"]["tool_results"];
+    let ended = home.finish(RUN, "");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let results = &outcome(&ended)["metadata"]["tool_results"];
     assert_eq!(results[0]["status"], "success", "{results}");
     let text = results[0]["result"].to_string();
     assert!(text.contains("OmpC") && text.contains("phages.csv:2"), "{text}");
@@ -168,12 +168,38 @@ fn the_plan_of_another_user_does_not_exist() {
     let after = json!({ "llm_reply": { "message": "没有。" }, "actions": [] });
     let home = project(&json!({ "content": "x" }), &json!({ "act": [reply, after] }));
     with_plans(&home);
-    let finished = home.finish([&RUN[..], &["--user", "somebody"]].concat(), "");
-    let entries = outcome(&finished)["metadata"]["actions"].clone();
+    let ended = home.finish([&RUN[..], &["--user", "somebody"]].concat(), "");
+    let entries = outcome(&ended)["metadata"]["actions"].clone();
     assert_eq!(entries[0]["result"], json!({ "plans": [] }));
     assert!(entries[1]["error"].as_str().unwrap().contains("there is no plan 42"), "{entries}");
     assert!(entries[2]["error"].as_str().unwrap().contains("there is no task 17"), "{entries}");
     assert_eq!(plan(&home, "42")["tasks"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_session_that_somebody_else_started_has_no_tools() {
+    let call = json!({ "kind": "tool_operation", "name": "graph_rag", "parameters": { "query": "T4" } });
+    let search = json!({ "llm_reply": { "message": "…" }, "actions": [call] });
+    let after = json!({ "llm_reply": { "message": "So it is." }, "actions": [] });
+    for (started_by_other, status) in [(false, "success"), (true, "failed")] {
+        let config = json!({ "content": "x", "opening": "listen" });
+        let home = project(&config, &json!({ "act": [search.clone(), after.clone()] }));
+        home.file(
+            "bcc-script.toml",
+            "[models.default]\nprovider = \"replay\"\nfile = \"replies.json\"\n[tools.graph_rag]\nsources = [\"phages.csv\"]\n",
+        );
+        home.file("phages.csv", "subject,predicate,object\nT4 phage,attaches to,OmpC\n");
+        let mut command = home.command(RUN);
+        if started_by_other {
+            command.env("XDG_CONFIG_HOME", home.path().join("other"));
+        }
+        let started = finished(command, "");
+        assert_eq!(started.code, Some(3), "{started:?}");
+        let resumed = home.finish(RUN, "T4?\n");
+        let entry = outcome(&resumed)["metadata"]["actions"][0].clone();
+        assert_eq!(entry["status"], status, "{entry}");
+        assert_eq!(entry.to_string().contains("may come from somebody else"), started_by_other, "{entry}");
+    }
 }
 
 /// The replies of a whole plan: made, changed, divided and run.
@@ -214,8 +240,8 @@ fn summary(plan: &Value) -> Vec<(String, String, String)> {
 fn a_sigkill_after_every_change_of_a_plan_loses_and_repeats_nothing() {
     let config = json!({ "content": "x", "operations": OPERATIONS });
     let undisturbed = project(&config, &whole_plan());
-    let finished = undisturbed.finish(RUN, "");
-    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let ended = undisturbed.finish(RUN, "");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     let expected = summary(&plan(&undisturbed, "1"));
     let names: Vec<&str> = expected.iter().map(|(name, ..)| name.as_str()).collect();
     assert_eq!(names, ["Cover", "Data", "Nights", "Advice"]);

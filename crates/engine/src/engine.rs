@@ -235,7 +235,7 @@ impl Engine {
                 recorder.write_header(&Header { session_id: &id, script, script_sha256, scheme, model })?;
             }
             let recorder = recorded.clone().map(|recorder| recorder as Arc<dyn Recorder>);
-            let settings = self.with_origin(&id, &settings, &manifest);
+            let settings = self.with_origin(&id, &program, &settings, &manifest);
             let parts = SessionParts {
                 id,
                 program: Arc::clone(&program),
@@ -307,7 +307,8 @@ impl Engine {
         let place = settings.place(id, &project.directory, request.any_project)?;
         let is_own = place == SessionPlace::Here && is_own(&self.environment, id, &settings, &row.manifest);
         let origin = SessionOrigin { id, allowed: is_own.then_some(settings.allowed.as_slice()) };
-        let host = self.tools.added_to(stored_host_services(project, &self.environment, &pinned, &origin), self);
+        let host = stored_host_services(project, &self.environment, &pinned, &origin);
+        let host = self.tools.added_to_stored(host, self, &origin);
         check_permissions(&program, &host)?;
         // The request has priority over the settings that the session was started with.
         let model = request.model.as_deref();
@@ -389,8 +390,15 @@ impl Engine {
     }
 
     /// The settings of a new session, with the code by which this user recognizes it, if that is ever needed.
-    pub(crate) fn with_origin(&self, id: &str, settings: &RunSettings, manifest: &str) -> RunSettings {
-        let is_needed = !settings.allowed.is_empty() || self.replies_outside(settings).is_some();
+    pub(crate) fn with_origin(
+        &self,
+        id: &str,
+        program: &Program,
+        settings: &RunSettings,
+        manifest: &str,
+    ) -> RunSettings {
+        let uses_host = !settings.allowed.is_empty() || !program.tools.is_empty();
+        let is_needed = uses_host || self.replies_outside(settings).is_some();
         let origin = is_needed.then(|| origin(&self.environment, id, settings, manifest)).flatten();
         RunSettings { origin, ..settings.clone() }
     }

@@ -194,7 +194,7 @@ impl Engine {
                 let of = format!(",\"retry_of\":{},\"location\":", Value::from(row.id.as_str()));
                 started.body = started.body.replacen(",\"location\":", &of, 1);
             }
-            let settings = self.with_origin(&id, &settings, &manifest);
+            let settings = self.with_origin(&id, &program, &settings, &manifest);
             let new = NewSessionRow {
                 id: id.clone(),
                 user: row.user.clone(),

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use bcc_runtime::effects::tools::Tools;
+use async_trait::async_trait;
+use bcc_lang::message::msg;
+use bcc_runtime::effects::tools::{ToolCall, ToolDescription, ToolError, ToolOutput, ToolProgress, Tools};
 use bcc_runtime::program::host_services::HostServices;
 
 use crate::engine::Engine;
 use crate::environment::Environment;
+use crate::host_services::SessionOrigin;
 use crate::project::Project;
 
 /// Makes the tools of a session. What connects to others is started on first use only.
@@ -27,5 +30,45 @@ impl ToolChoice {
             Some(source) => HostServices { tools: source.tools(engine.project(), engine.environment()), ..host },
             None => host,
         }
+    }
+
+    /// The services of a stored session, with the tools of the project unless the session may come from somebody else: its script could
+    /// send what the tools find to others, or change something with them.
+    pub(crate) fn added_to_stored(
+        &self,
+        host: HostServices,
+        engine: &Engine,
+        origin: &SessionOrigin<'_>,
+    ) -> HostServices {
+        if origin.allowed.is_some() || engine.project().trust_all {
+            return self.added_to(host, engine);
+        }
+        HostServices { tools: Arc::new(WithheldTools { session: origin.id.to_owned() }), ..host }
+    }
+}
+
+/// The tools of a session that may come from somebody else: none can be called.
+struct WithheldTools {
+    session: String,
+}
+
+impl WithheldTools {
+    fn error(&self, tool: &str) -> ToolError {
+        let why = msg!(
+            "the session `{id}` may come from somebody else; if you know where its store comes from, add `--trust`",
+            id = self.session
+        );
+        ToolError::Unavailable { tool: tool.to_owned(), why }
+    }
+}
+
+#[async_trait]
+impl Tools for WithheldTools {
+    async fn describe(&self, patterns: &[String]) -> (Vec<ToolDescription>, Vec<ToolError>) {
+        (vec![], patterns.iter().map(|pattern| self.error(pattern)).collect())
+    }
+
+    async fn call(&self, call: &ToolCall<'_>, _: &dyn ToolProgress) -> Result<ToolOutput, ToolError> {
+        Err(self.error(call.tool))
     }
 }
