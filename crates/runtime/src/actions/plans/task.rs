@@ -121,10 +121,6 @@ impl Action for PlanTaskAction {
             TaskPoint::Run => self.run(turn, (plan, id), frame, input).await,
         }
     }
-
-    fn decisions(&self) -> &[DecisionKind] {
-        &[DecisionKind::Approve, DecisionKind::Reject]
-    }
 }
 
 impl PlanTaskAction {

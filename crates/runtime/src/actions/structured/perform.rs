@@ -81,7 +81,11 @@ impl ActConfig {
                 let pause = running.instruction.backoff_ms.saturating_mul(1 << running.failures.min(16));
                 turn.services.host.commands.pause(Duration::from_millis(pause)).await;
                 running.failures += 1;
-                running.progress = OperationProgress::Starting;
+                match &mut running.progress {
+                    // What was decided about the call stays.
+                    OperationProgress::Tool(state) => state.start_again(),
+                    progress => *progress = OperationProgress::Starting,
+                }
                 frame.running = Some(running);
                 turn.store_state(&frame)?;
                 Ok(Flow::Onward)
