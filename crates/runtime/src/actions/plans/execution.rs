@@ -245,10 +245,11 @@ impl PlanRun {
             tree.counts().all().map(|(status, count)| (status.name().to_owned(), json!(count))).collect();
         let entry = |id: &TaskId| {
             let task = tree.task(*id)?;
-            let mut entry = json!({ "task_id": id, "name": task.name, "status": task.status.name() });
-            if let Some(error) = &task.error {
-                entry["error"] = json!(error);
-            }
+            let (name, status) = (&task.name, task.status.name());
+            let entry = match &task.error {
+                Some(error) => json!({ "task_id": id, "name": name, "status": status, "error": error }),
+                None => json!({ "task_id": id, "name": name, "status": status }),
+            };
             Some(entry)
         };
         let problems = tree.all().filter(|id| tree.task(*id).is_some_and(|task| task.error.is_some()));

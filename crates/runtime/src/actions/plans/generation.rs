@@ -266,18 +266,20 @@ impl Generation {
     }
 
     fn result(&self) -> Value {
-        let mut result = json!({
-            "plan_id": self.plan, "added": self.added, "examined": self.examined, "budget_left": self.left,
-        });
+        let mut result = Map::new();
+        result.insert("plan_id".into(), json!(self.plan));
+        result.insert("added".into(), json!(self.added));
+        result.insert("examined".into(), json!(self.examined));
+        result.insert("budget_left".into(), json!(self.left));
         // Those that the budget did not reach.
         let open: Vec<TaskId> = self.pending.iter().filter_map(|pending| pending.task).take(MAX_PROBLEMS).collect();
         if self.left == 0 && !open.is_empty() {
-            result["not_examined"] = json!(open);
+            result.insert("not_examined".into(), json!(open));
         }
         if !self.problems.is_empty() {
-            result["problems"] = json!(self.problems);
+            result.insert("problems".into(), json!(self.problems));
         }
-        result
+        Value::Object(result)
     }
 }
 
@@ -296,9 +298,9 @@ fn describe(tree: &PlanTree, task: Option<TaskId>) -> Option<(String, String, Ve
 }
 
 fn note_problems(result: &mut Value, problems: &[Message]) {
-    if !problems.is_empty() {
+    if let (Some(fields), false) = (result.as_object_mut(), problems.is_empty()) {
         let texts = problems.iter().take(MAX_PROBLEMS).map(Message::to_string);
-        result["problems"] = texts.collect();
+        fields.insert("problems".to_owned(), texts.collect());
     }
 }
 

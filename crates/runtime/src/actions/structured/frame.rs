@@ -77,7 +77,7 @@ pub(crate) struct RunningOperation {
 pub(crate) enum OperationProgress {
     #[default]
     Starting,
-    Tool(ToolCallState),
+    Tool(Box<ToolCallState>),
     Generation(Generation),
     Execution(PlanRun),
 }

@@ -31,7 +31,7 @@ use crate::program::turn::Turn;
 /// How an operation goes on.
 enum Step {
     Flow(Flow),
-    Ended(Ended),
+    Ended(Box<Ended>),
 }
 
 /// How an operation ended.
@@ -53,6 +53,10 @@ impl Ended {
                 Self { status, result: Err(refused.why), may_retry: refused.may_retry, tool: None }
             }
         }
+    }
+
+    fn boxed(outcome: OperationOutcome) -> Box<Self> {
+        Box::new(Self::of(outcome))
     }
 
     fn of_tool(result: ToolResult) -> Self {
@@ -91,7 +95,7 @@ impl ActConfig {
                 Ok(Flow::Onward)
             }
             Step::Ended(ended) => {
-                self.note(turn, &mut frame, &running.instruction, ended)?;
+                self.note(turn, &mut frame, &running.instruction, *ended)?;
                 turn.store_state(&frame)?;
                 Ok(Flow::Onward)
             }
@@ -157,41 +161,41 @@ impl ActConfig {
         let key = edit_key(turn, frame, running);
         if instruction.is_tool() {
             if let Some(earlier) = repeated(frame, instruction) {
-                return Ok(Step::Ended(earlier));
+                return Ok(Step::Ended(Box::new(earlier)));
             }
             let state = match &mut running.progress {
                 OperationProgress::Tool(state) => state,
                 progress => {
-                    *progress = OperationProgress::Tool(ToolCallState::default());
+                    *progress = OperationProgress::Tool(Box::default());
                     let OperationProgress::Tool(state) = progress else { return Ok(Step::Flow(Flow::Onward)) };
                     state
                 }
             };
             return Ok(match proceed(turn, &requested(&running.instruction), state).await? {
                 CallStep::Flow(flow) => Step::Flow(flow),
-                CallStep::Ended(result) => Step::Ended(Ended::of_tool(result)),
+                CallStep::Ended(result) => Step::Ended(Box::new(Ended::of_tool(result))),
             });
         }
         let plan = self.plan_id(turn)?;
         match instruction.name.as_str() {
-            "help" => Ok(Step::Ended(Ended::of(Ok(self.help(turn).await)))),
+            "help" => Ok(Step::Ended(Ended::boxed(Ok(self.help(turn).await)))),
             "create_plan" => {
                 let outcome = create_plan(turn, &self.plans, &instruction.parameters, &key).await?;
-                Ok(Step::Ended(Ended::of(outcome)))
+                Ok(Step::Ended(Ended::boxed(outcome)))
             }
             "decompose_task" => {
                 let mut state = match std::mem::take(&mut running.progress) {
                     OperationProgress::Generation(state) => state,
                     _ => match Generation::start(turn, plan, &instruction.parameters).await? {
                         Ok(state) => state,
-                        Err(refused) => return Ok(Step::Ended(Ended::of(Err(refused)))),
+                        Err(refused) => return Ok(Step::Ended(Ended::boxed(Err(refused)))),
                     },
                 };
                 let step = state.proceed(turn, &self.plans, &key).await?;
                 running.progress = OperationProgress::Generation(state);
                 Ok(match step {
                     GenerationStep::Onward => Step::Flow(Flow::Onward),
-                    GenerationStep::Ended(outcome) => Step::Ended(Ended::of(outcome)),
+                    GenerationStep::Ended(outcome) => Step::Ended(Ended::boxed(outcome)),
                 })
             }
             "execute_plan" | "rerun_task" => {
@@ -199,19 +203,19 @@ impl ActConfig {
                     OperationProgress::Execution(state) => state,
                     _ => match PlanRun::start(turn, plan, &instruction.name, &instruction.parameters, &key).await? {
                         Ok(state) => state,
-                        Err(refused) => return Ok(Step::Ended(Ended::of(Err(refused)))),
+                        Err(refused) => return Ok(Step::Ended(Ended::boxed(Err(refused)))),
                     },
                 };
                 let step = state.proceed(turn, &key).await?;
                 running.progress = OperationProgress::Execution(state);
                 Ok(match step {
                     PlanRunStep::Flow(flow) => Step::Flow(flow),
-                    PlanRunStep::Ended(outcome) => Step::Ended(Ended::of(outcome)),
+                    PlanRunStep::Ended(outcome) => Step::Ended(Ended::boxed(outcome)),
                 })
             }
             name => {
                 let outcome = run_plan_operation(turn, plan, name, &instruction.parameters, &key).await?;
-                Ok(Step::Ended(Ended::of(outcome)))
+                Ok(Step::Ended(Ended::boxed(outcome)))
             }
         }
     }
