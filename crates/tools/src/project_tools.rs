@@ -262,20 +262,4 @@ mod tests {
         let output = call(&tools, "large", json!({}), ToolLimits { max_bytes: 100, ..cached() }).await.unwrap();
         assert!(output.is_truncated && output.value.to_string().len() == 100, "{}", output.value);
     }
-
-    async fn call_with_input(
-        &self,
-        call: &ToolCall<'_>,
-        request: &ToolInputRequest,
-        input: Option<&Map<String, Value>>,
-        progress: &dyn ToolProgress,
-    ) -> Result<ToolOutput, ToolError> {
-        for source in &self.sources {
-            match source.call_with_input(call, request, input, progress).await {
-                Err(ToolError::Unknown { .. }) => {}
-                result => return result,
-            }
-        }
-        Err(ToolError::Unknown { name: call.tool.to_owned() })
-    }
 }
