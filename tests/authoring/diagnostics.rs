@@ -25,7 +25,9 @@ const SOURCE_FOLDERS: [&str; 4] =
     ["crates/lang/src/source", "crates/lang/src/script", "crates/check/src", "crates/runtime/src/actions"];
 
 /// Codes of errors and warnings of running scripts, which `validate` cannot raise and no page can show.
-const RUNTIME_CODES: [&str; 12] = [
+const RUNTIME_CODES: [&str; 14] = [
+    "plan-failed",
+    "no-plan",
     "approver-empty",
     "rewind-missing",
     "not-a-time",

@@ -10,7 +10,6 @@ use crate::templates::catalog::{CatalogEntry, CatalogError, TemplateCatalog};
 use crate::templates::includes::IncludeGraph;
 use crate::templates::requests::TemplateRequests;
 use crate::validate::templates::examine;
-use bcc_check::templates::template_set::LATER_TEMPLATES;
 use bcc_check::templates::unused::name_and_version;
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::error::EngineError;
@@ -142,9 +141,6 @@ fn unused_reason(file: &str, requests: &TemplateRequests) -> Option<Message> {
     let Some((name, version)) = name_and_version(file) else {
         return Some(msg!("no other template includes it"));
     };
-    if LATER_TEMPLATES.contains(&name) {
-        return Some(msg!("`{name}` is planned for a later release"));
-    }
     if !kinds().contains(&name) {
         return Some(msg!("nothing uses a template `{name}`, and no other template includes it"));
     }

@@ -10,7 +10,7 @@ use crate::rules::unknown_model::unknown_model;
 use crate::secrets::secrets;
 use crate::templates::layout::Layout;
 use crate::templates::schemas::Schemas;
-use crate::templates::template_set::{LATER_TEMPLATES, SystemFile, TemplateConsumer, TemplateSet};
+use crate::templates::template_set::{SystemFile, TemplateConsumer, TemplateSet};
 use crate::templates::{fields, markers, mistakes, names, quotes, unused};
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::span::Span;
@@ -117,7 +117,7 @@ fn roots(set: &TemplateSet<'_>, consumers: &[TemplateConsumer]) -> Vec<(usize, O
         let (name, _) = unused::name_and_version(loaded.name())?;
         let is_looked_up = set.templates.number(loaded.name()) == Some(number);
         let kind = consumers.iter().find(|consumer| consumer.kind == name).copied();
-        (is_looked_up && (kind.is_some() || LATER_TEMPLATES.contains(&name))).then_some((number, kind))
+        (is_looked_up && kind.is_some()).then_some((number, kind))
     };
     set.templates.files().iter().enumerate().filter_map(root).collect()
 }

@@ -11,9 +11,6 @@ use bcc_lang::template::mentions::visit;
 use bcc_lang::template::templates::Templates;
 use bcc_runtime::program::prompt::PromptNames;
 
-/// Names of templates of the language (docs/templates.md) that no kind of this release uses.
-pub const LATER_TEMPLATES: [&str; 3] = ["structured_actions", "plan_create", "plan_decompose"];
-
 /// A file below `_system/` of a project.
 #[derive(Clone, Debug)]
 pub struct SystemFile {

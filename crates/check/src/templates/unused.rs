@@ -5,7 +5,7 @@ use bcc_lang::message::msg;
 use std::collections::HashSet;
 
 use crate::templates::layout::{Layout, is_in_layer};
-use crate::templates::template_set::{LATER_TEMPLATES, SystemFile, TemplateConsumer};
+use crate::templates::template_set::{SystemFile, TemplateConsumer};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
@@ -25,7 +25,13 @@ pub fn check(
     used: &HashSet<String>,
     computed: bool,
 ) -> Vec<Diagnostic> {
-    let known: Vec<&str> = consumers.iter().map(|consumer| consumer.kind).chain(LATER_TEMPLATES).collect();
+    // Several kinds may use one template.
+    let mut known: Vec<&str> = Vec::new();
+    for name in consumers.iter().map(|consumer| consumer.kind) {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
     let mut found = Vec::new();
     for (file, place, name) in &layout.layered {
         if used.contains(&format!("{place}/{name}")) || is_shadow(name, &known) || computed {

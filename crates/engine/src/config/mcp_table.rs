@@ -227,7 +227,7 @@ mod tests {
             ("command = []\n".to_owned(), "line 2", "no program"),
             ("command = [\" \"]\n".to_owned(), "line 2", "no program"),
             (
-                "command = [\"a\", \"--key\", \"sk-secretsecret0123456789abcdefghij\"]\n".to_owned(),
+                "command = [\"a\", \"--key\", \"sk-Ab3dQf7hXj9kLm2nWp5qRs8t-secretsecret\"]\n".to_owned(),
                 "line 2",
                 "contains a secret",
             ),
@@ -237,7 +237,7 @@ mod tests {
             (format!("{program}env = {{ TOKEN = \"secret\" }}\n"), "line 3", "contains a secret"),
             (format!("{program}env = {{ \"A B\" = \"1\" }}\n"), "line 3", "`A B` in `env`"),
             (
-                format!("{program}env = {{ A = {{ env = \"sk-secretsecret0123456789abcdefghij\" }} }}\n"),
+                format!("{program}env = {{ A = {{ env = \"sk-Ab3dQf7hXj9kLm2nWp5qRs8t-secretsecret\" }} }}\n"),
                 "line 3",
                 "`env` of `A`",
             ),

@@ -112,8 +112,8 @@ fn dispatch(action: &mut Map<String, Value>, kinds: Kinds<'_>) {
         // Editors suggest the values of an `enum` and show them in errors.
         let names: Vec<&str> = described.iter().map(|(name, _)| *name).collect();
         let descriptions: Vec<Value> = described.iter().map(|(_, schema)| description(schema)).collect();
-        action_type.insert("enum".to_owned(), json!(names));
-        action_type.insert("markdownEnumDescriptions".to_owned(), json!(descriptions));
+        let listed = json!([{ "enum": names, "markdownEnumDescriptions": descriptions }]);
+        action_type.insert("anyOf".to_owned(), listed);
     }
     let branch = |(name, schema): &(&str, Value)| {
         let mut config = json!({ "allOf": [{ "$ref": format!("#/$defs/{}", config_name(name)) }] });

@@ -214,7 +214,8 @@ impl Turn<'_> {
         retry: &mut RetryState<'_>,
     ) -> Result<Option<Exchange>, ActionError> {
         let (number, mut call) = self.new_call(retry.reasks);
-        request.task.call = number;
+        // The calls of a part of an action, such as a task of a plan, are counted from its own start.
+        request.task.call = if retry.ask.action.is_some() { number - self.calls_before } else { number };
         provider.name().clone_into(&mut call.model);
         let clock = self.services.clock.as_ref();
         let started = clock.elapsed_ms();

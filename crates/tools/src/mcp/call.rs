@@ -23,13 +23,13 @@ pub(crate) struct CallInFlight {
 }
 
 /// What a call came to.
-pub(crate) enum CallStep {
+pub(crate) enum ServerCallStep {
     Result(Box<Result<ServerResult, ServiceError>>),
     Question(Box<ServerQuestion>),
     TimedOut,
 }
 
-impl CallStep {
+impl ServerCallStep {
     fn closed() -> Self {
         Self::Result(Box::new(Err(ServiceError::TransportClosed)))
     }
@@ -56,20 +56,20 @@ impl CallInFlight {
     }
 
     /// Waits for the result, or for a question to a person.
-    pub(crate) async fn step(&mut self, limit: Duration) -> CallStep {
-        let Some(handle) = self.handle.as_mut() else { return CallStep::closed() };
+    pub(crate) async fn step(&mut self, limit: Duration) -> ServerCallStep {
+        let Some(handle) = self.handle.as_mut() else { return ServerCallStep::closed() };
         tokio::select! {
             biased;
             result = &mut handle.rx => {
                 self.handle = None;
-                result.map_or_else(|_| CallStep::closed(), |result| CallStep::Result(Box::new(result)))
+                result.map_or_else(|_| ServerCallStep::closed(), |result| ServerCallStep::Result(Box::new(result)))
             }
-            Some(question) = self.questions.recv() => CallStep::Question(Box::new(question)),
+            Some(question) = self.questions.recv() => ServerCallStep::Question(Box::new(question)),
             () = self.connection.program_ended() => {
                 self.handle = None;
-                CallStep::closed()
+                ServerCallStep::closed()
             }
-            () = tokio::time::sleep(limit) => CallStep::TimedOut,
+            () = tokio::time::sleep(limit) => ServerCallStep::TimedOut,
         }
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use crate::mcp::call::{CallInFlight, CallStep};
+use crate::mcp::call::{CallInFlight, ServerCallStep};
 use crate::mcp::client_handler::{ProgressSender, ServerQuestion};
 use crate::mcp::connection::ServerConnection;
 use crate::mcp::failures::RequestFailure;
@@ -211,14 +211,14 @@ impl ToolServer {
         let name = full_name(&self.name, &call.tool);
         loop {
             match in_flight.step(self.limit(call)).await {
-                CallStep::Result(result) => match *result {
+                ServerCallStep::Result(result) => match *result {
                     Ok(result) => return Ok(result),
                     Err(error) => {
                         return Err(self.failed(call, &in_flight.connection, RequestFailure::of(&error)).await);
                     }
                 },
-                CallStep::TimedOut => return Err(ToolError::TimedOut { tool: name }),
-                CallStep::Question(asked) => {
+                ServerCallStep::TimedOut => return Err(ToolError::TimedOut { tool: name }),
+                ServerCallStep::Question(asked) => {
                     let ServerQuestion { request, answer: sender } = *asked;
                     let number = self.next_waiting.fetch_add(1, Ordering::Relaxed);
                     let token = InputToken::Open { process: self.process.clone(), call: number };

@@ -454,10 +454,10 @@ mod tests {
         let read = TaskDrafts::read(Some(&tasks), 3);
         let names: Vec<(&str, &[usize])> =
             read.tasks.iter().map(|task| (task.name.as_str(), task.after.as_slice())).collect();
-        assert_eq!(names, [("A", &[2][..]), ("B", &[][..]), ("C", &[1][..])]);
+        assert_eq!(names, [("A", &[2][..]), ("B", &[0][..]), ("C", &[][..])]);
         let problems: Vec<String> = read.problems.iter().map(Message::to_string).collect();
-        assert_eq!(problems.len(), 8, "{problems:#?}");
-        assert_eq!(read.order(), [1, 2, 0]);
+        assert_eq!(problems.len(), 7, "{problems:#?}");
+        assert_eq!(read.order(), [2, 0, 1]);
         assert_eq!(TaskDrafts::read(None, 3), TaskDrafts::default());
         assert_eq!(TaskDrafts::read(Some(&json!("x")), 3), TaskDrafts::default());
     }

@@ -26,6 +26,7 @@ use crate::program::prompt::PromptNames;
 use crate::program::turn::Turn;
 use crate::run::frames::TASK_BLOCK;
 use bcc_lang::script::fields::Fields;
+use bcc_lang::source::yaml::YamlNode;
 
 /// A kind that is one operation.
 pub(crate) struct PlanKind {
@@ -123,6 +124,7 @@ impl Kind for PlanKind {
         for parameter in self.parameters {
             let name = parameter.trim_end_matches('*');
             let node = if name.len() < parameter.len() { fields.required(name) } else { fields.take(name) };
+            let node = node.filter(|node| has_type(name, node, fields));
             parameters.extend(node.and_then(|node| Some((name.to_owned(), read_value(node, checker)?))));
         }
         let outputs = fields.take("output").map(|node| outputs(node, fields)).unwrap_or_default();
@@ -233,6 +235,35 @@ impl PlanAction {
         metadata.insert("result".into(), result);
         Ok(Flow::done(Outcome { extracted_variables, metadata, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
     }
+}
+
+/// Whether a parameter is written as its schema says; reported if not. A text may be an expression, whose value is checked when it runs.
+fn has_type(name: &str, node: &YamlNode, fields: &Fields<'_>) -> bool {
+    let value = node.to_json();
+    let is_id = |value: &Value| value.is_i64() || value.is_u64();
+    let is_right = value.is_string()
+        || match name {
+            "plan_id" | "task_id" | "logical_id" | "anchor_task_id" | "position" | "max_parallel" | "expand_depth"
+            | "node_budget" | "max_depth" => is_id(&value),
+            "parent_id" | "new_parent_id" => is_id(&value) || value.is_null(),
+            "insert_before" | "insert_after" => is_id(&value) || value.is_boolean(),
+            "with_dependents" => value.is_boolean(),
+            "dependencies" => value.is_array(),
+            "metadata" => value.is_object(),
+            "sections" => is_id(&value) || value.as_array().is_some_and(|items| items.iter().all(is_plain)),
+            "anchor_position" => false,
+            _ => is_plain(&value),
+        };
+    if !is_right {
+        let message = msg!("`{name}` has a value of another type: {}", node.describe());
+        let help = "the page of the action type lists what it can be";
+        fields.error("wrong-type", message, node.span, help);
+    }
+    is_right
+}
+
+fn is_plain(value: &Value) -> bool {
+    value.is_string() || value.is_number() || value.is_boolean()
 }
 
 /// A field of a result: `result` is the whole, `task.name` a field of a field. What is not there is searched in `task`.

@@ -69,7 +69,9 @@ impl ActConfig {
         let until = fields.text("until").and_then(|field| checker.expression(&field));
         let plan = fields.take("plan").and_then(|node| read_value(node, checker));
         let operations = operations(fields);
-        let tools = fields.has("tools").then(|| fields.texts("tools").into_iter().map(|field| field.text).collect());
+        let has_tools = fields.has("tools");
+        let tools = fields.texts("tools").into_iter().map(|field| field.text).collect();
+        let tools = has_tools.then_some(tools);
         let model = model_config(STRUCTURED_ACTIONS, PROMPT, None, fields, checker);
         let plans = PlanPrompts::read(fields, checker);
         checker.describe(ActionProperties {
@@ -131,11 +133,13 @@ impl PermittedOperations for ActPermissions<'_> {
 
 /// Reads `operations`; without it, all that need not be listed.
 fn operations(fields: &Fields<'_>) -> Vec<&'static OperationInfo> {
-    if !fields.has("operations") {
+    let is_listed = fields.has("operations");
+    let written = fields.texts("operations");
+    if !is_listed {
         return OPERATIONS.iter().filter(|operation| !operation.must_be_listed).collect();
     }
     let mut listed: Vec<&'static OperationInfo> = Vec::new();
-    for field in fields.texts("operations") {
+    for field in written {
         match OperationInfo::of(&field.text) {
             Some(operation) if listed.iter().any(|other| other.name == operation.name) => {
                 let message = msg!("`operations` lists `{}` twice", operation.name);
