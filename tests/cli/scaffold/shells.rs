@@ -33,7 +33,7 @@ fn bash_completes_commands_options_choices_and_names() {
         (&["bcc-script", "run", "--ses"], &["--session"]),
         (&["bcc-script", "new", "s"], &["script", "skill", "scheme"]),
         (&["bcc-script", "validate", "--format", ""], &["human", "json", "sarif", "github"]),
-        (&["bcc-script", "schema", "ai_"], &["ai_say", "ai_ask", "ai_think"]),
+        (&["bcc-script", "schema", "ai_"], &["ai_say", "ai_ask", "ai_think", "ai_act"]),
         (&["bcc-script", "explain", "unused-v"], &["unused-variable"]),
         (&["bcc-script", "completions", "z"], &["zsh"]),
         (&["bcc-script", "sessions", "ex"], &["export"]),

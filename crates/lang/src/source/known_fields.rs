@@ -16,7 +16,7 @@ const EITHER: &str = "define";
 /// Fields with other values.
 const OTHERS: &str = "\
     anchor_position|anchor_task_id|expand_depth|insert_after|insert_before|logical_id|max_depth|new_parent_id|new_parent_name|\
-    node_budget|parent_id|plan_id|task_id|task_name|task_type|with_dependents|\
+    node_budget|parent_id|plan_id|read_only|task_id|task_name|task_type|with_dependents|\
     actions|ai|approvers|arguments|auto_debug|branch_failed|branches|budget|cases|chapter_number|compensate|completed_at|condition|config|current_step|declare|delivery|depends_on|dialogue|else|\
     exit_code|exit_criteria|exit_criteria_met|exit_reason|expect|finally|finished_thinking|for_each|global_goal|goto|history|\
     idle_timeout|include_progress|input_variables|inputs|insert|is_chapter|is_section|is_step|\
