@@ -159,6 +159,11 @@ impl State {
                 self.add_step(place, name(), now);
                 None
             }
+            // A task of a plan that runs, in a branch of its own.
+            Event::PlanChanged { name: Some(task), task_id: Some(_), status: Some("running"), .. } => {
+                self.add_step(place, visible_line(task), now);
+                None
+            }
             // An action type of the project, or a command of a session that was resumed.
             Event::EffectStarted { kind, .. } if kind == "command" => {
                 self.add_step(place, name(), now);
@@ -180,8 +185,9 @@ impl State {
                 if step.is_none() && !STEP_KINDS.contains(action_type) {
                     return None;
                 }
-                let time = step.map(|step| format!("  {}", shown_time(now.duration_since(step.started))));
+                let time = step.as_ref().map(|step| format!("  {}", shown_time(now.duration_since(step.started))));
                 let time = time.unwrap_or_default();
+                let name = || step.as_ref().map_or_else(name, |step| step.name.clone());
                 Some(match outcome.exit_reason {
                     Some(ExitReason::ExitCriteriaMet) | None if outcome.success => {
                         (StepStyle::Done, format!("✓ {}{time}", name()))

@@ -249,6 +249,11 @@ fn notice(event: &Event) -> Option<String> {
         Event::Orchestrated { accepted: true, .. } => {
             Some(translated("(a plan changed the rest of this topic; /plan shows the change)").into_owned())
         }
+        Event::PlanChanged { plan_id, name: Some(title), task_id: None, .. } => {
+            let values = [("plan", plan_id.to_string()), ("title", title.clone())];
+            let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            Some(filled("(plan {plan}: {title}; `bcc-script plans show {plan}` shows it)", &values))
+        }
         Event::BudgetReached { why, .. } => {
             Some(filled("(budget: {why}; /why shows details)", &[("why", &translated(why))]))
         }

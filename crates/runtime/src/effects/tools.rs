@@ -107,7 +107,7 @@ impl ToolProgress for NoToolProgress {
 /// The tools of a session.
 #[async_trait]
 pub trait Tools: Send + Sync {
-    /// The tools whose names match one of `patterns` ([`matches`]), in the order of their names, and what could not be asked for its
+    /// The tools whose names match one of `patterns` ([`matches()`]), in the order of their names, and what could not be asked for its
     /// tools.
     async fn describe(&self, patterns: &[String]) -> (Vec<ToolDescription>, Vec<ToolError>);
 

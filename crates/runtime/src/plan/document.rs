@@ -107,7 +107,7 @@ impl PlanDocument {
         Self { bcc_plan: DOCUMENT_VERSION, plan_id: tree.id(), head: tree.head().clone(), tasks }
     }
 
-    /// Reads a document; its tasks are checked by [`PlanDocument::tree`].
+    /// Reads a document; its tasks are checked by `PlanDocument::tree`.
     pub fn read(json: &[u8]) -> Result<Self, PlanDocumentError> {
         let value: Value =
             serde_json::from_slice(json).map_err(|error| PlanDocumentError::NotJson { why: error.to_message() })?;

@@ -144,6 +144,9 @@ pub enum Event {
     PlanChanged {
         plan_id: u64,
         operation: String,
+        /// The name of the task; without a task, the title of the plan.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         task_id: Option<u64>,
         /// What the task is now; without a task, the plan.

@@ -92,6 +92,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
             optional(&mut call.comment);
             optional_message(&mut call.error);
         }
+        Event::PlanChanged { name, .. } => optional(name),
         Event::NotebookAction { action, error, effects, .. } => {
             text(action);
             optional_message(error);
@@ -132,7 +133,6 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         | Event::Message { .. }
         | Event::RouteTaken { .. }
         | Event::Triggered { .. }
-        | Event::PlanChanged { .. }
         | Event::BudgetReached { .. }
         | Event::TakenBack { .. }
         | Event::Waiting { .. }

@@ -224,15 +224,19 @@ pub(crate) async fn set_task(
     turn: &Turn<'_>,
     (plan, task): (PlanId, TaskId),
     key: &str,
-    status: TaskStatus,
-    result: Value,
-    error: Option<String>,
+    progress: TaskProgress,
 ) -> Result<(), ActionError> {
     let at = turn.services.clock.at(turn.last_seq + 1);
-    let progress = TaskProgress { status, result, error };
-    let edit = turn.plans.edit(plan, key, &at, |tree, _| tree.set_progress(task, &progress).map(|()| Value::Null));
+    let status = Some(progress.status);
+    let edit = turn.plans.edit(plan, key, &at, |tree, _| {
+        tree.set_progress(task, &progress)?;
+        Ok(json!(tree.task(task).map(|task| &task.name)))
+    });
     match edit.await {
-        Ok(_) => announce(turn, plan, "set_status", Some(task), Some(status)),
+        Ok(name) => {
+            let name = name.as_str().map(str::to_owned);
+            announce_named(turn, (plan, "set_status"), name, Some(task), status);
+        }
         Err(error) if error.is_rejection() => {}
         Err(error) => return Err(plan_failed(&error)),
     }
@@ -247,8 +251,19 @@ pub(crate) fn announce(
     task_id: Option<TaskId>,
     status: Option<TaskStatus>,
 ) {
+    announce_named(turn, (plan_id, operation), None, task_id, status);
+}
+
+/// [`announce`] with the name of the task, or without a task the title of the plan, which is shown to people.
+pub(crate) fn announce_named(
+    turn: &Turn<'_>,
+    (plan_id, operation): (PlanId, &str),
+    name: Option<String>,
+    task_id: Option<TaskId>,
+    status: Option<TaskStatus>,
+) {
     let status = status.map(TaskStatus::name);
-    turn.emit(Event::PlanChanged { plan_id, operation: operation.to_owned(), task_id, status });
+    turn.emit(Event::PlanChanged { plan_id, operation: operation.to_owned(), name, task_id, status });
 }
 
 /// The task that a result is about.

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::plans::bound::bind;
-use crate::actions::plans::edits::{OperationOutcome, PlanParameters, RejectedOperation, announce, rejection};
+use crate::actions::plans::edits::{
+    OperationOutcome, PlanParameters, RejectedOperation, announce, announce_named, rejection,
+};
 use crate::actions::plans::prompts::{CREATE, DECOMPOSE, PlanPrompts};
 use crate::plan::create::create;
 use crate::plan::error::OperationError;
@@ -93,7 +95,7 @@ pub(crate) async fn create_plan(
         Ok(created) => created,
         Err(error) => return Ok(Err(rejection(&error))),
     };
-    announce(turn, plan, "create_plan", None, None);
+    announce_named(turn, (plan, "create_plan"), Some(title.clone()), None, None);
     bind(turn, plan).await?;
     let mut result = json!({ "plan_id": plan, "title": title, "tasks": tasks });
     note_problems(&mut result, &drafts.problems);

@@ -11,6 +11,7 @@ use crate::actions::failure::failed_flow;
 use crate::actions::plans::edits::{plan_failed, set_task};
 use crate::actions::plans::prompts::{PlanPrompts, TASK};
 use crate::actions::tools::call::{CallStep, RequestedCall, ToolCallState, proceed};
+use crate::plan::execution::TaskProgress;
 use crate::plan::task::{PlanId, PlanTask, TaskId, TaskStatus};
 use crate::program::action::Action;
 use crate::program::decision::{DecisionKind, DecisionRequest, RequestKind};
@@ -93,8 +94,8 @@ impl Action for PlanTaskAction {
                 if frame.at == TaskPoint::Approval {
                     return Ok(Flow::Request(Box::new(approval(&input.task))));
                 }
-                set_task(turn, (plan, id), &key(turn, id, &frame, "start"), TaskStatus::Running, Value::Null, None)
-                    .await?;
+                let key = key(turn, id, &frame, "start");
+                set_task(turn, (plan, id), &key, TaskProgress::of(TaskStatus::Running)).await?;
                 Ok(Flow::Onward)
             }
             TaskPoint::Approval => {
@@ -104,7 +105,7 @@ impl Action for PlanTaskAction {
                         frame.at = TaskPoint::Run;
                         turn.store_state(&frame)?;
                         let key = key(turn, id, &frame, "start");
-                        set_task(turn, (plan, id), &key, TaskStatus::Running, Value::Null, None).await?;
+                        set_task(turn, (plan, id), &key, TaskProgress::of(TaskStatus::Running)).await?;
                         Ok(Flow::Onward)
                     }
                     Some(_) => {
@@ -176,7 +177,8 @@ impl PlanTaskAction {
         frame: &TaskFrame,
         result: Value,
     ) -> Result<Flow, ActionError> {
-        set_task(turn, place, &key(turn, place.1, frame, "end"), TaskStatus::Completed, result, None).await?;
+        let progress = TaskProgress { result, ..TaskProgress::of(TaskStatus::Completed) };
+        set_task(turn, place, &key(turn, place.1, frame, "end"), progress).await?;
         let mut metadata = Map::new();
         metadata.insert("plan_id".into(), json!(place.0));
         metadata.insert("task_id".into(), json!(place.1));
@@ -191,7 +193,8 @@ impl PlanTaskAction {
         why: Message,
     ) -> Result<Flow, ActionError> {
         let key = key(turn, place.1, frame, "end");
-        set_task(turn, place, &key, TaskStatus::Failed, Value::Null, Some(why.to_string())).await?;
+        let progress = TaskProgress { error: Some(why.to_string()), ..TaskProgress::of(TaskStatus::Failed) };
+        set_task(turn, place, &key, progress).await?;
         Ok(failed_flow(turn, &msg!("task {task} failed: {why}", task = place.1, why = why)))
     }
 }
