@@ -1,6 +1,6 @@
-//! The tool `graph_rag`: triples in files of a project, in the order in which they are processed: [`records`] reads a file and
-//! [`columns`] its fields, [`chunks`] divides it, [`builder`] indexes each part as a [`segment`], [`encoding`] and [`catalog`] store
-//! them, [`index`] keeps them up to date; [`tokens`] and [`search`] find triples, [`spread`] follows them, [`answer`] shows them, and
+//! The tool `graph_rag`: triples in files of a project, in the order in which they are processed: `records` reads a file and
+//! `columns` its fields, `chunks` divides it, `builder` indexes each part as a `segment`, `encoding` and `catalog` store
+//! them, [`index`] keeps them up to date; `tokens` and [`search`] find triples, `spread` follows them, [`answer`] shows them, and
 //! [`tool`] takes a call.
 
 pub mod answer;

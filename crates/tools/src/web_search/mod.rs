@@ -1,4 +1,4 @@
-//! The tool `web_search`: [`tool`] takes a call, [`request`] says what a provider is sent, [`server`] sends it, and [`answer`] reads what
+//! The tool `web_search`: [`tool`] takes a call, [`request`] says what a provider is sent, `server` sends it, and [`answer`] reads what
 //! comes back.
 
 pub mod answer;
