@@ -120,7 +120,6 @@ fn unused_templates_are_reported_only_where_it_is_certain() {
     home.put("_system/config/custom/gentle/ai_think_v1.md", "{% include 'default:part.md' %}");
     home.put("_system/config/default/part.md", "{{ task }}");
     home.put("_system/config/default/alone.md", "{{ task }}");
-    home.put("_system/config/default/plan_create_v1.md", "{{ task }}");
     home.put("_system/config/default/ai-ask.md", "{{ task }}");
     home.put("_system/config/custom/other/ai_ask_v1.md", "{{ task }}");
     let unused = reasons(&listed(&home, ""), "unused");
@@ -129,7 +128,6 @@ fn unused_templates_are_reported_only_where_it_is_certain() {
         ("custom/gentle/ai_say_v2.md", "no script of this project uses version 2 of `ai_say`"),
         ("default/ai-ask.md", "did you mean `ai_ask_v1.md`?"),
         ("default/alone.md", "no other template includes it"),
-        ("default/plan_create_v1.md", "is planned for a later release"),
     ];
     assert_eq!(unused.len(), expected.len(), "{unused:?}");
     for ((path, text), (file, reason)) in unused.iter().zip(expected) {

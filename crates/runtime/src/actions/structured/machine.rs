@@ -101,7 +101,8 @@ impl ActConfig {
         let exchange = turn.exchange(ask).await?;
         let reply = exchange.reading.as_ref().ok().filter(|_| exchange.held_back.is_none());
         let message = reply.and_then(|reply| MessageField::LlmReply.text_in(&reply.object)).unwrap_or_default();
-        let message = message.trim().to_owned();
+        // As it was shown while it arrived; white space alone is no message.
+        let message = if message.trim().is_empty() { String::new() } else { message.to_owned() };
         let read = reply.map(|reply| self.operations_of(turn, reply.received.get("actions"))).unwrap_or_default();
         let has_operations = !read.instructions.is_empty() || !read.refused.is_empty();
         if reply.is_none() || message.is_empty() && !has_operations && frame.results.is_empty() {
