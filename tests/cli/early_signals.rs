@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::process::{Home, Running, TIMEOUT};
+use crate::process::{Home, Next, Running, TIMEOUT};
 
 fn signal(running: &Running, signal: Signal) {
     kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), signal).unwrap();
@@ -53,6 +53,8 @@ fn a_signal_at_any_moment_before_the_conversation_ends_the_program_with_130_and_
         let moment = Instant::now() + Duration::from_micros(700) * step;
         wait_until(|| Instant::now() >= moment);
         signal(&running, if step % 2 == 0 { Signal::INT } else { Signal::TERM });
+        // Its input stays open until it ends: the end of the input would end it, too, if it came first.
+        while matches!(running.line_until(Instant::now() + TIMEOUT), Next::Line(_)) {}
         let finished = running.finish();
         assert_eq!(finished.code, Some(130), "step {step}: {}", finished.err);
         assert_eq!(names(home.path()), before, "step {step}");

@@ -214,6 +214,8 @@ fn back_names_the_variables_of_the_user_that_are_not_undone() {
     terminal.until("（您上一次的回答已撤回）");
     terminal.until("（以下内容不会撤销：为以后的会话保留的变量 visits）");
     terminal.until("First?");
+    // The editor reads from here on.
+    terminal.until("> ");
     terminal.types(CTRL_D);
     assert_eq!(terminal.end(), Some(3));
     assert_eq!(home.export("t")["variables"]["global"]["visits"]["value"], 1);

@@ -189,9 +189,7 @@ fn check_names(
     let mut seen = BTreeSet::new();
     for replies in test.replies() {
         let Asker::One { action, .. } = &replies.asker else { continue };
-        // What an action asks for a task of a plan has the name of the task after its own.
-        let owner = action.split('/').next().unwrap_or(action);
-        if action == "*" || script.actions.iter().any(|id| id == owner) || !seen.insert(action.clone()) {
+        if action == "*" || script.actions.contains(asking_action(action)) || !seen.insert(action.clone()) {
             continue;
         }
         let message = msg!("the script has no action `{}`, so these replies are never used", shortened(action));
@@ -219,7 +217,7 @@ fn check_names(
             }
             Expected::Action(name) => {
                 let id = name.value.split_once(':').map_or(name.value.as_str(), |(_, id)| id);
-                if id != "*" && !script.actions.contains(id) {
+                if id != "*" && !script.actions.contains(asking_action(id)) {
                     let message = msg!("the script has no action `{}`", shortened(id));
                     report(name, id, message, actions(), "actions");
                 }
@@ -227,6 +225,11 @@ fn check_names(
             _ => {}
         }
     }
+}
+
+/// The action that asks. What it asks for a task of a plan has the name of the task after its own, as `plan_it/Data`.
+fn asking_action(name: &str) -> &str {
+    name.split('/').next().unwrap_or(name)
 }
 
 /// The name of a variable without an optional scope prefix.

@@ -89,6 +89,38 @@ pub struct Ask<'a> {
     pub missing: Vec<String>,
 }
 
+impl<'a> Ask<'a> {
+    /// A request with the template `kind`, for a single round, without an answer and without showing the reply while it is received.
+    pub fn new(
+        (kind, version): (&'static str, u32),
+        shape: &'a ReplyShape,
+        outputs: &'a Outputs,
+        content: &'a str,
+        names: TemplateNames,
+    ) -> Self {
+        Self {
+            kind,
+            action: None,
+            template: kind,
+            version,
+            shape,
+            content,
+            said: content,
+            outputs,
+            names,
+            answer: None,
+            inputs: vec![],
+            round: 1,
+            opening: false,
+            live: false,
+            message: MessageField::Content,
+            repair: None,
+            reask: None,
+            missing: vec![],
+        }
+    }
+}
+
 /// The result of the exchange.
 pub struct Exchange {
     pub reading: Result<Reply, UnreadableReply>,

@@ -18,7 +18,6 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::quoting::{quote, quote_after_label};
-use bcc_llm::reply::live::MessageField;
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The actions that a model is not offered: they are useful only to code, or change what the loop itself controls.
@@ -128,28 +127,9 @@ impl LoopConfig {
         inputs: Vec<(String, Value)>,
     ) -> Result<Result<Value, Message>, ActionError> {
         let ModelRequest { name, version, shape, target, round } = question;
-        let exchange = turn
-            .exchange(Ask {
-                kind: name,
-                template: name,
-                action: None,
-                version,
-                shape,
-                content: &target,
-                said: &target,
-                outputs: &request.outputs,
-                names,
-                answer: None,
-                inputs,
-                round,
-                opening: false,
-                live: false,
-                message: MessageField::Content,
-                repair: Some(request.repair),
-                reask: request.reask,
-                missing: vec![],
-            })
-            .await?;
+        let ask = Ask::new((name, version), shape, &request.outputs, &target, names);
+        let (repair, reask) = (Some(request.repair), request.reask);
+        let exchange = turn.exchange(Ask { inputs, round, repair, reask, ..ask }).await?;
         // A bare list of actions is not an object, but is accepted as a behavior. It is checked first, because a search for an
         // object would find the first action in the list.
         if name == BEHAVIOR {

@@ -18,7 +18,6 @@ use bcc_lang::template::front_matter::FallbackTexts;
 use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
-use bcc_llm::reply::live::MessageField;
 use bcc_llm::reply::shape::{OutputField, ReplyShape, ShapeError};
 
 /// The configuration of a kind that asks a model.
@@ -100,26 +99,8 @@ pub(crate) fn model_config(
 impl ModelConfig {
     /// The request to the model, for a single round and without showing the reply while it is received.
     pub fn ask<'a>(&'a self, content: &'a str, names: TemplateNames) -> Ask<'a> {
-        Ask {
-            kind: self.kind,
-            template: self.kind,
-            action: None,
-            version: self.version,
-            shape: &self.shape,
-            content,
-            said: content,
-            outputs: &self.outputs,
-            names,
-            answer: None,
-            inputs: vec![],
-            round: 1,
-            opening: false,
-            live: false,
-            message: MessageField::Content,
-            repair: self.repair,
-            reask: self.reask,
-            missing: vec![],
-        }
+        let ask = Ask::new((self.kind, self.version), &self.shape, &self.outputs, content, names);
+        Ask { repair: self.repair, reask: self.reask, ..ask }
     }
 }
 

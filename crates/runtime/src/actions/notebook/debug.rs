@@ -18,7 +18,6 @@ use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
 use bcc_lang::schema::embedded;
 use bcc_lang::value::quoting::{indented, quote};
-use bcc_llm::reply::live::MessageField;
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The maximum number of times that a model is asked to fix one cell.
@@ -122,27 +121,8 @@ async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, Act
     names.set("earlier_code", earlier_code(turn, cell).await?);
     names.set("attempt", Value::from(attempt));
     names.set("most_attempts", Value::from(MAX_ATTEMPTS));
-    let ask = Ask {
-        kind: TEMPLATE,
-        template: TEMPLATE,
-        action: None,
-        version: VERSION,
-        shape: &shape,
-        content: &code,
-        said: &code,
-        outputs: &Outputs::new(vec![]),
-        names,
-        answer: None,
-        inputs: vec![],
-        round: 1,
-        opening: false,
-        live: false,
-        message: MessageField::Content,
-        repair: None,
-        reask: None,
-        missing: vec![],
-    };
-    turn.exchange(ask).await
+    let outputs = Outputs::new(vec![]);
+    turn.exchange(Ask::new((TEMPLATE, VERSION), &shape, &outputs, &code, names)).await
 }
 
 /// The code of the preceding cells.

@@ -153,17 +153,12 @@ async fn task_operation(
         Err(error) => return Ok(Err(RejectedOperation::new(error.to_message()))),
     };
     let at = turn.services.clock.at(turn.last_seq + 1);
-    let plan = match turn.plans.plan_of(&operation, bound).await {
-        Ok(plan) => plan,
-        // What was deleted by this very operation can no longer tell its plan.
-        Err(_) => bound.unwrap_or_default(),
-    };
     let result = match turn.plans.run(&operation, bound, key, &at).await {
         Ok(result) => result,
         Err(error) => return Ok(Err(rejection(&error))),
     };
-    let plan = result.get("plan_id").and_then(Value::as_u64).unwrap_or(plan);
-    if !operation.is_read_only() {
+    // The result of every operation that changes something names the plan.
+    if let Some(plan) = result.get("plan_id").and_then(Value::as_u64).filter(|_| !operation.is_read_only()) {
         announce(turn, plan, name, task_in(&result), None);
         bind(turn, plan).await?;
     }

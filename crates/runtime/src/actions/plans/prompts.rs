@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bcc_lang::script::fields::Fields;
 use bcc_lang::template::names::TemplateNames;
-use bcc_llm::reply::live::MessageField;
 use bcc_llm::reply::read::Reply;
 use bcc_llm::reply::shape::ReplyShape;
 use serde_json::Value;
@@ -105,28 +104,8 @@ impl PlanPrompts {
             _ => &self.task,
         };
         let owner = task.and_then(|task| Some(format!("{}/{task}", owner_of(&turn.place.path)?)));
-        let exchange = turn
-            .exchange(Ask {
-                kind: name,
-                template: name,
-                action: owner.as_deref(),
-                version: VERSION,
-                shape,
-                content,
-                said: content,
-                outputs: &self.outputs,
-                names,
-                answer: None,
-                inputs: vec![],
-                round: 1,
-                opening: false,
-                live: false,
-                message: MessageField::Content,
-                repair: None,
-                reask: None,
-                missing: vec![],
-            })
-            .await?;
+        let ask = Ask::new((name, VERSION), shape, &self.outputs, content, names);
+        let exchange = turn.exchange(Ask { action: owner.as_deref(), ..ask }).await?;
         Ok(exchange.reading.ok().filter(|_| exchange.held_back.is_none()))
     }
 }
