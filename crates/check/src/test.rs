@@ -189,7 +189,7 @@ fn check_names(
     let mut seen = BTreeSet::new();
     for replies in test.replies() {
         let Asker::One { action, .. } = &replies.asker else { continue };
-        if action == "*" || script.actions.contains(asking_action(action)) || !seen.insert(action.clone()) {
+        if action == "*" || script.actions.contains(calling_action(action)) || !seen.insert(action.clone()) {
             continue;
         }
         let message = msg!("the script has no action `{}`, so these replies are never used", shortened(action));
@@ -217,7 +217,7 @@ fn check_names(
             }
             Expected::Action(name) => {
                 let id = name.value.split_once(':').map_or(name.value.as_str(), |(_, id)| id);
-                if id != "*" && !script.actions.contains(asking_action(id)) {
+                if id != "*" && !script.actions.contains(calling_action(id)) {
                     let message = msg!("the script has no action `{}`", shortened(id));
                     report(name, id, message, actions(), "actions");
                 }
@@ -228,7 +228,7 @@ fn check_names(
 }
 
 /// The action that asks. What it asks for a task of a plan has the name of the task after its own, as `plan_it/Data`.
-fn asking_action(name: &str) -> &str {
+fn calling_action(name: &str) -> &str {
     name.split('/').next().unwrap_or(name)
 }
 
