@@ -56,9 +56,9 @@ pub(crate) fn replace_file(path: &Path, before: &str, after: &str) -> Result<(),
     let real = std::fs::canonicalize(path)?;
     let metadata = writable(&real)?;
     let temporary = TemporaryFile::with_private_permissions(&real)?;
-    temporary.write(after.as_bytes())?;
     temporary.copy_owner(&metadata).map_err(|_| WriteError::Foreign)?;
     temporary.copy_permissions(&metadata)?;
+    temporary.write(after.as_bytes())?;
     // Checked as late as possible: changes that an editor saved in the meantime must not be lost.
     let current = writable(&real)?;
     let same = (current.dev(), current.ino()) == (metadata.dev(), metadata.ino());

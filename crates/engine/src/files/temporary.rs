@@ -135,9 +135,9 @@ impl TemporaryFile {
         fchown(&self.file, Some(like.uid()), Some(like.gid()))
     }
 
+    /// Sets the permissions to those of `like`. They are durable after the next sync.
     pub fn copy_permissions(&self, like: &Metadata) -> io::Result<()> {
-        self.file.set_permissions(Permissions::from_mode(like.mode() & PERMISSIONS))?;
-        self.file.sync_all()
+        self.file.set_permissions(Permissions::from_mode(like.mode() & PERMISSIONS))
     }
 
     /// Gives it the name of `real`, which is in its folder, as well, unless there is such a file.

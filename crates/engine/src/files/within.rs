@@ -80,12 +80,12 @@ fn replace_without_links(root: &Path, inside: &Path, bytes: &[u8]) -> io::Result
         Some(_) => TemporaryFile::private_in(folder)?,
         None => TemporaryFile::new_in(folder)?,
     };
-    temporary.write(bytes)?;
     if let Some(metadata) = original {
         // In a shared folder this can fail: the new file then belongs to the current user.
         let _ = temporary.copy_owner(&metadata);
         temporary.copy_permissions(&metadata)?;
     }
+    temporary.write(bytes)?;
     temporary.replace(Path::new(name))
 }
 

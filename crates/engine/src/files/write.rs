@@ -51,6 +51,8 @@ pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct FileReplacement {
     target: Target,
+    /// Whether nothing was written since it was synced.
+    is_synced: bool,
 }
 
 #[derive(Debug)]
@@ -91,31 +93,33 @@ impl FileReplacement {
             }
             Err(error) => return Err(error),
         };
-        Ok(Self { target })
+        Ok(Self { target, is_synced: false })
     }
 
     /// Makes what was written durable, so that [`FileReplacement::finish`] takes little time.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        match &self.target {
-            Target::Direct(_) => Ok(()),
-            Target::Replacement { temporary, .. } => temporary.file().sync_all(),
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        self.flush()?;
+        if let Target::Replacement { temporary, original, .. } = &self.target {
+            if let Some(metadata) = original {
+                // In a shared folder this can fail: the new file then belongs to the current user.
+                let _ = temporary.copy_owner(metadata);
+                temporary.copy_permissions(metadata)?;
+            }
+            // Once, after everything: each sync waits for the disk.
+            temporary.file().sync_all()?;
         }
+        self.is_synced = true;
+        Ok(())
     }
 
     /// Puts the new contents in place.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.flush()?;
+        if !self.is_synced {
+            self.sync()?;
+        }
         match self.target {
             Target::Direct(_) => Ok(()),
-            Target::Replacement { temporary, real, original } => {
-                temporary.file().sync_all()?;
-                if let Some(metadata) = original {
-                    // In a shared folder this can fail: the new file then belongs to the current user.
-                    let _ = temporary.copy_owner(&metadata);
-                    temporary.copy_permissions(&metadata)?;
-                }
-                temporary.replace(&real)
-            }
+            Target::Replacement { temporary, real, .. } => temporary.replace(&real),
         }
     }
 
@@ -129,6 +133,7 @@ impl FileReplacement {
 
 impl Write for FileReplacement {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_synced = false;
         self.file().write(bytes)
     }
 

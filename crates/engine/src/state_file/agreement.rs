@@ -20,9 +20,12 @@ use crate::state_file::disk::ReadStateFile;
 /// The number of journal rows that are read at a time.
 const PAGE: usize = 500;
 
-/// The events that end a turn in which a file may have been left behind: the commit was made, and the process ended before it wrote the
-/// file.
+/// The events of which every commit that changes the file has at least one.
 const TURNS: [&str; 4] = ["session_started", "outcome", "request_answered", "effect_started"];
+
+/// How many of these events the file may be behind after a kill: the file of one commit is written while the next commit is made. One
+/// more, because other events of the same commit can precede them.
+const MAX_BEHIND: usize = 3;
 
 /// How a state file and its session go together.
 pub(crate) enum Agreement {
@@ -35,8 +38,8 @@ pub(crate) enum Agreement {
 /// What a session wrote into its file.
 struct Replayed {
     text: StateText,
-    /// The texts that the file has if the last commits were not written.
-    earlier: Vec<String>,
+    /// Whether the file has the text of an earlier commit, because the last ones were not written.
+    is_behind: bool,
     waiting: WaitingSteps,
 }
 
@@ -46,15 +49,14 @@ pub(crate) async fn agreement(
     pinned: &Arc<SourceFile>,
     found: ReadStateFile,
 ) -> Result<Agreement, EngineError> {
-    let Replayed { text, earlier, waiting } = replay(store, id, pinned).await?;
-    let written = text.text();
-    if written == found.source.text() {
+    let Replayed { text, is_behind, waiting } = replay(store, id, pinned, found.source.text()).await?;
+    if text.is(found.source.text()) {
         return Ok(Agreement::Agrees { text: Box::new(text), is_behind: false, waiting, decision: None });
     }
-    if earlier.iter().any(|earlier| earlier == found.source.text()) {
-        return Ok(Agreement::Agrees { text: Box::new(text), is_behind: true, waiting, decision: None });
+    if is_behind {
+        return Ok(Agreement::Agrees { text: Box::new(text), is_behind, waiting, decision: None });
     }
-    let written = parse(&Arc::new(SourceFile::new("", written))).root.map(|root| root.to_json());
+    let written = parse(&Arc::new(SourceFile::new("", text.text()))).root.map(|root| root.to_json());
     Ok(match compare(&written.unwrap_or_default(), &found.value, &waiting) {
         Ok(change) if change.is_replanned => {
             Agreement::Edited(Message::word("steps that have not run, or variables, were changed"))
@@ -67,33 +69,42 @@ pub(crate) async fn agreement(
 }
 
 /// Applies the journal of the session to the text that it began with.
-async fn replay(store: &dyn Store, id: &str, pinned: &Arc<SourceFile>) -> Result<Replayed, EngineError> {
+async fn replay(store: &dyn Store, id: &str, pinned: &Arc<SourceFile>, found: &str) -> Result<Replayed, EngineError> {
     let unreadable = |error: Message| EngineError::failed(error);
     let mut text = StateText::new(pinned).map_err(|error| unreadable(error.to_message()))?;
-    let last_turn = last_turn(store, id).await?;
-    let (mut earlier, mut waiting, mut after) = (Vec::new(), WaitingSteps::new(), 0);
+    let last_turns = last_turns(store, id).await?;
+    let (mut is_behind, mut waiting, mut after) = (false, WaitingSteps::new(), 0);
     loop {
         let rows = store.journal(id, after, PAGE).await?;
         let Some(last) = rows.last() else { break };
         after = last.seq;
         for row in rows {
-            if row.seq >= last_turn {
-                earlier.push(text.text());
-            }
+            is_behind |= row.seq >= last_turns && text.is(found);
             let event: Value = serde_json::from_str(&public_line(&row.body))
                 .map_err(|error| EngineError::failed(error.to_message()))?;
             apply_event(&mut text, &event).map_err(|error| unreadable(error.to_message()))?;
             note_waiting(&mut waiting, &event);
         }
     }
-    Ok(Replayed { text, earlier, waiting })
+    Ok(Replayed { text, is_behind, waiting })
 }
 
 /// The number of the first event that may be missing in the file.
-async fn last_turn(store: &dyn Store, id: &str) -> Result<u64, EngineError> {
+async fn last_turns(store: &dyn Store, id: &str) -> Result<u64, EngineError> {
     let mut last = 0;
     for kind in TURNS {
         last = last.max(store.last_by_kind(id, kind).await?.map_or(0, |row| row.seq));
     }
-    Ok(last)
+    // The events before it, more of them each time.
+    let mut count = PAGE;
+    loop {
+        let after = last.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
+        let rows = store.journal(id, after, count).await?;
+        let turns = rows.iter().rev().filter(|row| row.seq <= last && TURNS.contains(&row.kind.as_str()));
+        match turns.map(|row| row.seq).nth(MAX_BEHIND - 1) {
+            Some(seq) => return Ok(seq),
+            None if after == 0 => return Ok(0),
+            None => count = count.saturating_mul(2),
+        }
+    }
 }

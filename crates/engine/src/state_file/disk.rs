@@ -81,7 +81,7 @@ pub(crate) fn write(path: &Path, text: &StateText, known: Option<FileStamp>) -> 
     // In pieces: a text of many megabytes in memory that is new for each step takes as long as writing it.
     let mut buffer = BufWriter::with_capacity(WRITE_BUFFER_BYTES, FileReplacement::start(path)?);
     text.write_to(&mut buffer)?;
-    let replacement = buffer.into_inner().map_err(IntoInnerError::into_error)?;
+    let mut replacement = buffer.into_inner().map_err(IntoInnerError::into_error)?;
     replacement.sync()?;
     if known.is_some() && known != Some(FileStamp::of(path)?) {
         return Err(io::Error::other("somebody else changed it at the same time; run it again"));

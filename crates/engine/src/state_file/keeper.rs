@@ -1,7 +1,8 @@
 //! Writes the progress of a session into its state file after each commit, and finds out what somebody else changes in the file.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use bcc_lang::message::argument::ToMessage;
@@ -14,6 +15,7 @@ use bcc_lang::workflow::progress::{apply_event, note_waiting};
 use bcc_lang::workflow::state_text::StateText;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
+use bcc_runtime::program::output_piece::OutputPiece;
 use serde_json::Value;
 
 use crate::state_file::disk::{FileStamp, read, write};
@@ -26,7 +28,16 @@ const READ_ATTEMPTS: u32 = 10;
 const READ_PAUSE: Duration = Duration::from_millis(50);
 
 /// The observer of a session that carries a state file.
+///
+/// The file is written by a thread of its own while the next step is computed and committed to the store, because both mostly wait
+/// for the disk. Before anything that others can see, such as an effect or a question, the file is complete.
 pub struct StateFileKeeper {
+    shared: Arc<SharedKeeper>,
+    /// The write that is under way.
+    writing: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct SharedKeeper {
     path: PathBuf,
     inner: Arc<dyn Observer>,
     state: Mutex<KeeperState>,
@@ -38,7 +49,7 @@ struct KeeperState {
     /// The file when it was last read or written here; none if it must be written.
     stamp: Option<FileStamp>,
     /// The events of the commit that is being made.
-    events: Vec<HeldEvent>,
+    held: Vec<HeldEvent>,
     waiting: WaitingSteps,
     /// A decision that was found in the file.
     decision: Option<FileDecision>,
@@ -71,19 +82,20 @@ impl StateFileKeeper {
         let state = KeeperState {
             text,
             stamp,
-            events: vec![],
+            held: vec![],
             waiting: WaitingSteps::new(),
             decision: None,
             is_replanned: false,
             failure: None,
         };
-        Self { path, inner, state: Mutex::new(state) }
+        let shared = Arc::new(SharedKeeper { path, inner, state: Mutex::new(state) });
+        Self { shared, writing: Mutex::default() }
     }
 
     /// The same keeper with a decision that was made in the file while no process ran the session.
     pub(crate) fn with_decision(self, waiting: WaitingSteps, decision: Option<FileDecision>) -> Self {
         {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.shared.state();
             state.waiting = waiting;
             state.decision = decision;
         }
@@ -91,27 +103,42 @@ impl StateFileKeeper {
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.shared.path
+    }
+
+    /// The state when no write is under way.
+    fn state(&self) -> MutexGuard<'_, KeeperState> {
+        self.finish_writing();
+        self.shared.state()
+    }
+
+    /// Waits for the write that is under way.
+    fn finish_writing(&self) {
+        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if writing.is_some_and(|writing| writing.join().is_err()) {
+            let mut state = self.shared.state();
+            state.fail_to_write(&self.shared.path, &msg!("the thread that wrote it has panicked"));
+        }
     }
 
     /// Where the report of a workflow of the type `software_deployment` is written at its end: beside the state file. None for a
     /// workflow of another type.
     pub fn report_path(&self) -> Option<PathBuf> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
         let kind = state.text.get_top("type")?;
-        (kind == "software_deployment").then(|| self.path.with_file_name("deployment_report.md"))
+        (kind == "software_deployment").then(|| self.path().with_file_name("deployment_report.md"))
     }
 
     /// Whether the session must be replaced by a new one, because the steps that are still to run were changed.
     pub fn is_replanned(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_replanned
+        self.state().is_replanned
     }
 
     /// Whether somebody has decided by editing the file, or changed it so that the session cannot go on.
     pub fn look(&self) -> Option<FileEvent> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         if state.decision.is_none() && state.failure.is_none() {
-            state.look(&self.path);
+            state.look(&self.shared.path);
         }
         let decision = state.decision.take().map(FileEvent::Decision);
         decision.or_else(|| state.failure.clone().map(FileEvent::Halted))
@@ -131,7 +158,7 @@ impl StateFileKeeper {
     pub fn rejected_decision(&self, why: &Message) -> Message {
         msg!(
             "the decision in {path} was not accepted: {why}; the file is left as it is",
-            path = self.path.display(),
+            path = self.path().display(),
             why = why.clone()
         )
     }
@@ -143,61 +170,123 @@ pub(crate) fn observed(keeper: StateFileKeeper) -> (Arc<dyn Observer>, Option<Ar
     (Arc::clone(&keeper) as Arc<dyn Observer>, Some(keeper))
 }
 
+impl SharedKeeper {
+    fn state(&self) -> MutexGuard<'_, KeeperState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the file if it must be written, and passes the events on.
+    fn write_and_pass_on(&self, events: &[HeldEvent], is_changed: bool) -> Result<(), Message> {
+        if is_changed {
+            self.state().write(&self.path);
+        }
+        // Whoever learns of an event finds it in the file.
+        for HeldEvent { seq, at, place, event, line } in events {
+            self.inner.committed(&Committed { seq: *seq, at, place, event, line });
+        }
+        self.inner.commit_ended()?;
+        self.state().failure.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for StateFileKeeper {
+    fn drop(&mut self) {
+        self.finish_writing();
+    }
+}
+
 impl Observer for StateFileKeeper {
     fn committed(&self, committed: &Committed<'_>) {
         let Committed { seq, at, place, event, line } = *committed;
         let (at, line) = (at.to_owned(), line.to_owned());
         let held = HeldEvent { seq, at, place: place.clone(), event: event.clone(), line };
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).events.push(held);
+        self.shared.state().held.push(held);
     }
 
     fn delta(&self, delta: &Delta<'_>) {
-        self.inner.delta(delta);
+        self.finish_writing();
+        self.shared.inner.delta(delta);
+    }
+
+    fn output(&self, output: &OutputPiece<'_>) {
+        self.finish_writing();
+        self.shared.inner.output(output);
     }
 
     fn commit_ended(&self) -> Result<(), Message> {
-        let (events, failure) = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let events = std::mem::take(&mut state.events);
-            state.commit_ended(&self.path, &events);
-            (events, state.failure.clone())
+        let (events, is_changed, failure) = {
+            let mut state = self.state();
+            let events = std::mem::take(&mut state.held);
+            let is_changed = state.apply(&self.shared.path, &events);
+            (events, is_changed, state.failure.clone())
         };
-        // Whoever learns of an event finds it in the file.
-        for HeldEvent { seq, at, place, event, line } in &events {
-            self.inner.committed(&Committed { seq: *seq, at, place, event, line });
+        if failure.is_some() || !is_changed || !events.iter().all(|held| is_internal(&held.event)) {
+            return self.shared.write_and_pass_on(&events, is_changed);
         }
-        self.inner.commit_ended()?;
-        failure.map_or(Ok(()), Err)
+        let shared = Arc::clone(&self.shared);
+        let events = Arc::new(events);
+        let passed = Arc::clone(&events);
+        let write = move || {
+            if let Err(why) = shared.write_and_pass_on(&passed, true) {
+                shared.state().failure.get_or_insert(why);
+            }
+        };
+        match Builder::new().name("state-file".to_owned()).spawn(write) {
+            Ok(writing) => *self.writing.lock().unwrap_or_else(PoisonError::into_inner) = Some(writing),
+            // The limit of threads is reached.
+            Err(_) => return self.shared.write_and_pass_on(&events, true),
+        }
+        Ok(())
     }
 }
 
+/// Whether nobody outside the session can see what follows an event at once, so that the file may be written while the next step is
+/// computed. Before an effect or a question, and at the end, the file must be complete.
+const fn is_internal(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::PhaseEntered { .. }
+            | Event::TopicEntered { .. }
+            | Event::ActionStarted { .. }
+            | Event::Skipped { .. }
+            | Event::VariableSet { .. }
+            | Event::Outcome { .. }
+            | Event::RouteTaken { .. }
+    )
+}
+
 impl KeeperState {
-    fn commit_ended(&mut self, path: &Path, events: &[HeldEvent]) {
+    /// Applies the events of a commit to the text. Returns whether the file must be written.
+    fn apply(&mut self, path: &Path, events: &[HeldEvent]) -> bool {
         if self.failure.is_some() {
-            return;
+            return false;
         }
         self.look(path);
         if self.failure.is_some() && !self.is_replanned {
-            return;
+            return false;
         }
         let mut is_changed = self.stamp.is_none();
         for held in events {
-            let event: Value = match serde_json::from_str(&held.line) {
-                Ok(event) => event,
-                Err(error) => return self.fail_to_write(path, &error.to_message()),
-            };
-            match apply_event(&mut self.text, &event) {
+            let applied =
+                serde_json::from_str(&held.line).map_err(|error| error.to_message()).and_then(|event: Value| {
+                    note_waiting(&mut self.waiting, &event);
+                    apply_event(&mut self.text, &event).map_err(|error| error.to_message())
+                });
+            match applied {
                 Ok(changed) => is_changed |= changed,
-                Err(error) => return self.fail_to_write(path, &error.to_message()),
+                Err(why) => {
+                    self.fail_to_write(path, &why);
+                    return false;
+                }
             }
-            note_waiting(&mut self.waiting, &event);
         }
         if self.is_replanned {
             is_changed |= self.text.set_running_to_pending();
         }
-        if !is_changed {
-            return;
-        }
+        is_changed
+    }
+
+    fn write(&mut self, path: &Path) {
         match write(path, &self.text, self.stamp) {
             Ok(stamp) => self.stamp = Some(stamp),
             Err(error) => self.fail_to_write(path, &error.to_message()),

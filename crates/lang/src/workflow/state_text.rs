@@ -171,18 +171,26 @@ impl StateText {
         is_changed
     }
 
+    /// The pieces of the text, in order.
+    fn pieces(&self) -> impl Iterator<Item = &str> {
+        let frame = self.frame.text();
+        let steps = self.steps.iter().flat_map(|(step, between)| [step.text(), between.as_str()]);
+        let (start, end) = (frame.get(..self.gap), frame.get(self.gap + 1..));
+        start.into_iter().chain(steps).chain(end)
+    }
+
+    /// Whether this is the whole text.
+    pub fn is(&self, text: &str) -> bool {
+        let mut rest = text;
+        self.pieces().all(|piece| rest.strip_prefix(piece).map(|left| rest = left).is_some()) && rest.is_empty()
+    }
+
     /// Writes the whole text.
     ///
     /// # Errors
     /// Those of the writer.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
-        let frame = self.frame.text();
-        out.write_all(frame.get(..self.gap).unwrap_or_default().as_bytes())?;
-        for (step, between) in &self.steps {
-            out.write_all(step.text().as_bytes())?;
-            out.write_all(between.as_bytes())?;
-        }
-        out.write_all(frame.get(self.gap + 1..).unwrap_or_default().as_bytes())
+        self.pieces().try_for_each(|piece| out.write_all(piece.as_bytes()))
     }
 
     pub fn text(&self) -> String {

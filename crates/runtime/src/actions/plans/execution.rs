@@ -37,8 +37,14 @@ pub(crate) struct PlanRun {
     only: Option<BTreeSet<TaskId>>,
     /// The number of waves so far.
     waves: u64,
-    /// The tasks that were started.
-    started: BTreeSet<TaskId>,
+    /// How many tasks were started.
+    ran: usize,
+    /// The tasks of the wave that runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    wave: Vec<TaskId>,
+    /// The tasks that were started and did not run, so that they are not started again.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    stalled: BTreeSet<TaskId>,
     #[serde(skip_serializing_if = "is_default")]
     at_once: usize,
 }
@@ -119,7 +125,10 @@ impl PlanRun {
         let reset = result.get("reset_tasks").and_then(Value::as_array).into_iter().flatten();
         let mut only: BTreeSet<TaskId> = reset.filter_map(|task| task.get("task_id")?.as_u64()).collect();
         only.extend(result.get("task_id").and_then(Value::as_u64));
-        Ok(Self { plan, only: Some(only), ..Self::default() })
+        // If the result does not name all of them, everything that is pending runs.
+        let count = result.get("reset").and_then(Value::as_u64).unwrap_or_default();
+        let names_all = u64::try_from(only.len()).is_ok_and(|named| named >= count);
+        Ok(Self { plan, only: names_all.then_some(only), ..Self::default() })
     }
 
     /// Starts the next wave, or ends the execution.
@@ -128,9 +137,18 @@ impl PlanRun {
     /// The store cannot be used.
     pub(crate) async fn proceed(&mut self, turn: &Turn<'_>, key: &str) -> Result<PlanRunStep, ActionError> {
         let at = turn.services.clock.at(turn.last_seq + 1);
-        let wave = turn.plans.with_tree(self.plan, |tree| self.next_wave(tree)).await;
-        let wave = match wave {
-            Ok(wave) => wave,
+        let next = turn.plans.with_tree(self.plan, |tree| {
+            let is_pending = |id: &&TaskId| tree.task(**id).is_some_and(|task| task.status == TaskStatus::Pending);
+            let mut stalled = self.stalled.clone();
+            stalled.extend(self.wave.iter().filter(is_pending));
+            let wave = self.next_wave(tree, &stalled);
+            (stalled, wave)
+        });
+        let wave = match next.await {
+            Ok((stalled, wave)) => {
+                self.stalled = stalled;
+                wave
+            }
             Err(error) => return Ok(PlanRunStep::Ended(Err(rejection(&error)))),
         };
         self.waves += 1;
@@ -157,7 +175,8 @@ impl PlanRun {
         if wave.tasks.is_empty() {
             return self.end(turn, key, &at).await.map(PlanRunStep::Ended);
         }
-        self.started.extend(wave.tasks.iter().map(|(id, _)| *id));
+        self.wave = wave.tasks.iter().map(|(id, _)| *id).collect();
+        self.ran += self.wave.len();
         let branch = |(id, after): &(TaskId, Vec<TaskId>)| BranchBlock {
             id: branch_of(*id),
             block: branch_of(*id),
@@ -169,7 +188,7 @@ impl PlanRun {
     }
 
     /// The tasks that can run next. A task starts after those on which it, or a task that contains it, depends, and after its children.
-    fn next_wave(&self, tree: &PlanTree) -> Wave {
+    fn next_wave(&self, tree: &PlanTree, stalled: &BTreeSet<TaskId>) -> Wave {
         let mut wave = Wave::default();
         // What each task of the wave waits for within it.
         let mut chosen: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
@@ -193,8 +212,7 @@ impl PlanRun {
                     tree.task(*other).is_none_or(|task| task.status == TaskStatus::Completed)
                         || chosen.contains_key(other)
                 };
-                // A task that was started and is still pending did not run, because another one of its wave failed.
-                if self.started.contains(id) || chosen.len() >= MAX_WAVE || !needed.iter().all(is_met) {
+                if stalled.contains(id) || chosen.len() >= MAX_WAVE || !needed.iter().all(is_met) {
                     return true;
                 }
                 let after = needed.into_iter().filter(|other| chosen.contains_key(other)).collect();
@@ -253,9 +271,9 @@ impl PlanRun {
             Some(entry)
         };
         let problems = tree.all().filter(|id| tree.task(*id).is_some_and(|task| task.error.is_some()));
-        let named: BTreeSet<TaskId> = self.started.iter().copied().chain(problems).collect();
+        let named: BTreeSet<TaskId> = self.only.iter().flatten().copied().chain(problems).collect();
         let tasks: Vec<Value> = named.iter().take(MAX_NAMED).filter_map(entry).collect();
-        json!({ "plan_id": tree.id(), "status": status.name(), "counts": counts, "ran": self.started.len(), "tasks": tasks })
+        json!({ "plan_id": tree.id(), "status": status.name(), "counts": counts, "ran": self.ran, "tasks": tasks })
     }
 }
 

@@ -21,12 +21,15 @@ use crate::actions::structured::config::ActConfig;
 use crate::actions::structured::frame::{ActFrame, OperationProgress, RunningOperation};
 use crate::actions::structured::instruction::{Instruction, PermittedOperations};
 use crate::actions::structured::operations::OperationInfo;
-use crate::actions::structured::results::remember_tool_result;
+use crate::actions::structured::results::{bounded, remember_tool_result};
 use crate::actions::tools::call::{CallStep, RequestedCall, ToolCallState, proceed};
 use crate::actions::tools::result::{ToolResult, ToolStatus};
 use crate::effects::tools::ToolDescription;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::turn::Turn;
+
+/// The maximum number of calls of tools in one round.
+const MAX_TOOL_CALLS: usize = 20;
 
 /// How an operation goes on.
 enum Step {
@@ -129,17 +132,28 @@ impl ActConfig {
     async fn call_together(&self, turn: &Turn<'_>, frame: &mut ActFrame) -> Result<(), ActionError> {
         let (calls, others): (Vec<Instruction>, Vec<Instruction>) =
             std::mem::take(&mut frame.joined).into_iter().partition(|next| next.is_tool() && next.max_retries == 0);
-        if calls.len() < 2 {
+        if calls.len() < 2 || frame.tool_results.len() + calls.len() > MAX_TOOL_CALLS {
             frame.joined = calls.into_iter().chain(others).collect();
             return Ok(());
         }
         let mut left: VecDeque<Instruction> = VecDeque::new();
+        let mut new: Vec<Instruction> = Vec::with_capacity(calls.len());
+        for next in calls {
+            match repeated(frame, &next) {
+                Some(rejection) => self.note(turn, frame, &next, rejection)?,
+                // The same call twice: the second one finds the result of the first.
+                None if new.iter().any(|other| other.name == next.name && other.parameters == next.parameters) => {
+                    left.push_back(next);
+                }
+                None => new.push(next),
+            }
+        }
         let call = |instruction: Instruction| async move {
             let requested = requested(&instruction);
             let step = proceed(turn, &requested, &mut ToolCallState::default()).await;
             (instruction, step)
         };
-        for (instruction, step) in all(calls.into_iter().map(call).collect()).await {
+        for (instruction, step) in all(new.into_iter().map(call).collect()).await {
             match step? {
                 CallStep::Ended(result) => self.note(turn, frame, &instruction, Ended::of_tool(result))?,
                 CallStep::Flow(_) => left.push_back(instruction),
@@ -160,8 +174,8 @@ impl ActConfig {
         let instruction = &running.instruction;
         let key = edit_key(turn, frame, running);
         if instruction.is_tool() {
-            if let Some(earlier) = repeated(frame, instruction) {
-                return Ok(Step::Ended(Box::new(earlier)));
+            if let Some(rejection) = repeated(frame, instruction).or_else(|| too_many_calls(frame)) {
+                return Ok(Step::Ended(Box::new(rejection)));
             }
             let state = match &mut running.progress {
                 OperationProgress::Tool(state) => state,
@@ -232,10 +246,10 @@ impl ActConfig {
             Ok(result) => instruction.entry(ended.status, "result", result.clone()),
             Err(why) => instruction.entry(ended.status, "error", why.to_string().into()),
         };
-        frame.results.push(entry);
+        frame.results.push(bounded(entry));
         frame.tells_model |= ended.result.is_err() || Self::informs_model(OperationInfo::of(&instruction.name));
         if let Some(tool) = &ended.tool {
-            let result = tool.to_json();
+            let result = bounded(tool.to_json());
             remember_tool_result(turn, &result)?;
             frame.tool_results.push(result);
         }
@@ -303,6 +317,13 @@ fn repeated(frame: &ActFrame, instruction: &Instruction) -> Option<Ended> {
     frame.tool_results.iter().find(is_same)?;
     let why = msg!("`{}` was called with these arguments in this round already; use its result", instruction.name);
     Some(Ended { status: "refused", result: Err(why), may_retry: false, tool: None })
+}
+
+/// The refusal of a call after too many others in this round.
+fn too_many_calls(frame: &ActFrame) -> Option<Ended> {
+    let why = msg!("at most {MAX_TOOL_CALLS} calls of tools are made in one round");
+    let is_over = frame.tool_results.len() >= MAX_TOOL_CALLS;
+    is_over.then(|| Ended { status: "refused", result: Err(why), may_retry: false, tool: None })
 }
 
 /// Runs futures at the same time, and returns their results in order.

@@ -35,21 +35,21 @@ pub(crate) fn recent_tool_results(turn: &Turn<'_>) -> String {
     entries_text(recent.as_array().map(Vec::as_slice).unwrap_or_default())
 }
 
-/// Remembers the result of a tool for later rounds and prompts of the session.
+/// Remembers the result of a tool, which is [`bounded`], for later rounds and prompts of the session.
 pub(crate) fn remember_tool_result(turn: &Turn<'_>, result: &Value) -> Result<(), ActionError> {
     let mut recent = match turn.variable(RECENT_TOOL_RESULTS).map(ExactValue::into_value) {
         Some(Value::Array(recent)) => recent,
         _ => vec![],
     };
-    recent.push(bounded(result));
+    recent.push(result.clone());
     recent.drain(..recent.len().saturating_sub(MAX_RECENT));
     turn.set(RECENT_TOOL_RESULTS, Value::from(recent), None)?;
     Ok(())
 }
 
-/// The result, with a value that is too long as a text that is cut.
-fn bounded(result: &Value) -> Value {
-    let mut result = result.clone();
+/// The result, with a value that is too long as a text that is cut: it is stored in the state of the action and in variables. The
+/// event of the call has more of it.
+pub(crate) fn bounded(mut result: Value) -> Value {
     if let Some(value) = result.get_mut("result") {
         let text = value.to_string();
         if text.len() > MAX_REMEMBERED_BYTES {
@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn a_long_value_is_remembered_as_a_text() {
-        let result = bounded(&json!({ "tool": "t", "result": vec!["x"; 10_000] }));
+        let result = bounded(json!({ "tool": "t", "result": vec!["x"; 10_000] }));
         assert!(result["result"].as_str().unwrap().len() < MAX_REMEMBERED_BYTES);
         let short = json!({ "tool": "t", "result": [1] });
-        assert_eq!(bounded(&short), short);
+        assert_eq!(bounded(short.clone()), short);
     }
 }
