@@ -236,7 +236,7 @@ fn whole_plan() -> Value {
         operation(3, "task_operation", "update_task", json!({ "task_name": "Cover", "instruction": "Paint it." })),
         operation(4, "task_operation", "decompose_task", json!({ "task_id": null, "node_budget": 2 })),
         operation(5, "task_operation", "delete_task", json!({ "task_name": "Noise" })),
-        operation(6, "plan_operation", "execute_plan", json!({ "plan_id": 1 })),
+        operation(6, "plan_operation", "execute_plan", json!({})),
     ]);
     let done = |text: &str| json!([{ "done": true, "problem": null, "result": text }]);
     json!({
