@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -14,6 +14,9 @@ use crate::source::text::SourceFile;
 use crate::source::yaml::{YamlEntry, YamlNode};
 use crate::workflow::edit::{Fragment, MappingPath, UneditableText};
 use crate::workflow::status::StateStatus;
+
+/// The number of steps whose texts are kept together.
+const BLOCK: usize = 64;
 
 /// Where a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub struct StateText {
     gap: usize,
     /// The steps, each with the text between it and the next one.
     steps: Vec<(Fragment, String)>,
+    /// The text of each [`BLOCK`] of steps, once it was needed: writing a few long texts is as fast as writing one.
+    blocks: Vec<OnceLock<String>>,
     places: HashMap<String, StepPlace>,
     /// The ids of the steps, in the order of the file.
     ids: Vec<String>,
@@ -83,6 +88,7 @@ impl StateText {
                 state.places.insert(id_of(task)?, StepPlace { step: position, is_sub_task: true });
             }
         }
+        state.blocks.resize_with(state.steps.len().div_ceil(BLOCK), OnceLock::new);
         state.gap = head.len();
         state.frame = Fragment::new(format!("{head}0{}", text.get(at..)?), 0);
         state.frame.value()?;
@@ -107,6 +113,9 @@ impl StateText {
         let uneditable = |UneditableText| StateTextError::Uneditable { id: id.to_owned(), field: field.to_owned() };
         let Some(edit) = edit.map_err(uneditable)? else { return Ok(false) };
         fragment.apply(&edit).map_err(uneditable)?;
+        if let Some(block) = self.blocks.get_mut(place.step / BLOCK) {
+            *block = OnceLock::new();
+        }
         Ok(true)
     }
 
@@ -174,7 +183,11 @@ impl StateText {
     /// The pieces of the text, in order.
     fn pieces(&self) -> impl Iterator<Item = &str> {
         let frame = self.frame.text();
-        let steps = self.steps.iter().flat_map(|(step, between)| [step.text(), between.as_str()]);
+        let together = |steps: &[(Fragment, String)]| -> String {
+            steps.iter().flat_map(|(step, between)| [step.text(), between.as_str()]).collect()
+        };
+        let blocks = self.blocks.iter().zip(self.steps.chunks(BLOCK));
+        let steps = blocks.map(move |(block, steps)| block.get_or_init(|| together(steps)).as_str());
         let (start, end) = (frame.get(..self.gap), frame.get(self.gap + 1..));
         start.into_iter().chain(steps).chain(end)
     }
