@@ -9,6 +9,12 @@ pub fn wait_for<T>(work: impl Future<Output = Result<T, EngineError>>) -> Result
     runtime.map_err(|error| EngineError::failed(msg!("the runtime cannot be started: {error}")))?.block_on(work)
 }
 
+/// Runs `work` to completion, with all processors of the machine.
+pub fn wait_on_all_processors<T>(work: impl Future<Output = Result<T, EngineError>>) -> Result<T, EngineError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| EngineError::failed(msg!("the runtime cannot be started: {error}")))?.block_on(work)
+}
+
 /// Runs `work` on a thread of its own, which ends with the process at the latest.
 ///
 /// # Errors

@@ -7,8 +7,12 @@ use std::io::IsTerminal;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::async_runtime::wait_for;
+#[cfg(feature = "server")]
+use crate::cli::async_runtime::wait_on_all_processors;
 use crate::cli::exit::{Exit, PROGRAM_CODES};
 use crate::cli::print::write_out;
+#[cfg(feature = "server")]
+use crate::cli::serve;
 use crate::cli::sessions::SessionsCommand;
 use crate::cli::terminal::color;
 use crate::cli::version::LONG;
@@ -59,6 +63,9 @@ pub enum Command {
     PushBack(decide::DecideArgs),
     /// Continue the sessions whose time has come
     Tick(tick::TickArgs),
+    /// Serve the scripts of a project over HTTP
+    #[cfg(feature = "server")]
+    Serve(serve::ServeArgs),
     /// End a session for good
     Cancel(cancel::CancelArgs),
     /// Write a report about a session: its steps, decisions, failures and times
@@ -158,6 +165,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Approve(options) => wait_for(decide::decide(DecisionKind::Approve, options, environment)),
         Command::Reject(options) => wait_for(decide::decide(DecisionKind::Reject, options, environment)),
         Command::PushBack(options) => wait_for(decide::decide(DecisionKind::PushBack, options, environment)),
+        #[cfg(feature = "server")]
+        Command::Serve(options) => wait_on_all_processors(serve::serve(options, environment)),
         Command::Tick(options) => wait_for(tick::tick(options, environment)),
         Command::Cancel(options) => wait_for(cancel::cancel(options, environment)),
         Command::Sessions(command) => wait_for(sessions::sessions(command, environment)),

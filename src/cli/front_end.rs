@@ -103,7 +103,11 @@ impl FrontEnd {
     pub fn report_failure(self, result: Result<Exit, EngineError>) -> Result<Exit, EngineError> {
         if let (
             Self::Json { .. },
-            Err(error @ (EngineError::Failed { message, .. } | EngineError::StoreGone { message })),
+            Err(
+                error @ (EngineError::Failed { message, .. }
+                | EngineError::Held { message, .. }
+                | EngineError::StoreGone { message }),
+            ),
         ) = (self, &result)
         {
             JsonLines::uncommitted_error("store-failed", message, error.help());

@@ -47,6 +47,8 @@ pub mod retry;
 pub mod run;
 pub mod schema;
 pub mod script_report;
+#[cfg(feature = "server")]
+pub mod serve;
 pub mod session_report;
 pub mod sessions;
 pub mod signals;

@@ -64,7 +64,7 @@ pub fn failed(failure: &EngineError) -> Exit {
             diagnostics(found);
             Exit::Usage
         }
-        EngineError::Failed { .. } => {
+        EngineError::Failed { .. } | EngineError::Held { .. } => {
             error(failure);
             Exit::Failed
         }

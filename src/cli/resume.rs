@@ -138,7 +138,7 @@ async fn resume_after(
     let observer = Arc::new(CatchUp::default());
     let opened = engine.resume_as(id, request, notebook.observer(Arc::clone(&observer) as Arc<dyn Observer>)).await;
     // A session that has ended cannot be resumed, but its last events can be written.
-    if !matches!(opened, Err(EngineError::Failed { .. } | EngineError::StoreGone { .. })) {
+    if !matches!(opened, Err(EngineError::Failed { .. } | EngineError::Held { .. } | EngineError::StoreGone { .. })) {
         let sessions = engine.store().as_ref();
         write_again(sessions, id, after, observer.first_seq().unwrap_or(u64::MAX)).await?;
         observer.release();

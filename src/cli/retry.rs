@@ -59,7 +59,8 @@ pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd
     let engine = Engine::with_store(project, environment.clone(), resuming.store.store.as_deref())?
         .with_tools(Arc::new(ConfiguredTools));
     let id = find_session(engine.store().as_ref(), given).await?;
-    let prepared = engine.prepare_retry(&RetryRequest { id: id.clone(), from, script, any_project }).await?;
+    let prepared =
+        engine.prepare_retry(&RetryRequest { id: id.clone(), from, script, new_id: None, any_project }).await?;
     report::warnings(&prepared.diagnostics);
     if preview {
         if resuming.output.json {

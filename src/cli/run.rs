@@ -23,6 +23,7 @@ use bcc_engine::project::{Project, absolute, given_directory, nearest};
 use bcc_engine::replay::ReplayRequest;
 use bcc_engine::state_file::open::run_state_file;
 use bcc_engine::store_access::notice;
+use bcc_lang::value::exact::ExactValues;
 use bcc_llm::providers::replay::recording::ReplayMatching;
 use bcc_runtime::program::limits::Budget;
 use bcc_store::contract::Store;
@@ -123,6 +124,7 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
         user: options.user,
         variables: options.variables,
         variables_file: options.variables_file,
+        values: ExactValues::new(),
         scheme: options.scheme,
         model: options.model,
         seed: options.seed,

@@ -43,6 +43,8 @@ struct State {
 }
 
 struct Ending {
+    /// How long the program may take.
+    grace: Duration,
     received: watch::Sender<bool>,
     on_first: Box<dyn FnOnce() + Send>,
     /// Written if the program has to be ended before it has written it itself.
@@ -97,11 +99,11 @@ fn outcome(result: &mpsc::Receiver<io::Result<()>>) -> Result<(), EngineError> {
 /// Ends the program after the first signal.
 fn end(terminal: Option<&Termios>) -> ! {
     let mut held = state();
-    if let Some(Ending { received, on_first, notice, announced }) = held.ending.take() {
+    if let Some(Ending { grace, received, on_first, notice, announced }) = held.ending.take() {
         drop(held);
         let _ = received.send(true);
         on_first();
-        std::thread::sleep(GRACE);
+        std::thread::sleep(grace);
         if !announced.load(Ordering::Relaxed) {
             write_notice(notice);
         }
@@ -165,7 +167,8 @@ impl Signals {
         let (send, received) = watch::channel(false);
         let announced = Arc::new(AtomicBool::new(false));
         let on_first = Box::new(on_first);
-        state().ending = Some(Ending { received: send, on_first, notice, announced: Arc::clone(&announced) });
+        let announced_by_end = Arc::clone(&announced);
+        state().ending = Some(Ending { grace: GRACE, received: send, on_first, notice, announced: announced_by_end });
         Ok(Self { received, announced })
     }
 
@@ -185,6 +188,13 @@ impl Signals {
             biased;
             () = self.any() => Ok(None),
             done = work => done.map(Some),
+        }
+    }
+
+    /// Sets how long the program may take to end after the first signal.
+    pub fn set_grace(&self, grace: Duration) {
+        if let Some(ending) = &mut state().ending {
+            ending.grace = grace;
         }
     }
 

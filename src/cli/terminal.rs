@@ -129,7 +129,7 @@ impl Terminal {
                 let topic = shown.topic.clone();
                 shown.names.insert(topic_key(place), topic);
             }
-            Event::Message { role: Speaker::Ai, message_id, text } => shown.finish_message(message_id, text),
+            Event::Message { role: Speaker::Ai, message_id, text, .. } => shown.finish_message(message_id, text),
             Event::MessageDiscarded { message_id } => shown.discard(message_id),
             Event::Outcome { outcome, .. } if outcome.metadata.get("parse_error") == Some(&Value::Bool(true)) => {
                 quiet(&translated("(the model's reply could not be read; /why shows details)"));

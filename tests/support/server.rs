@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 #[derive(Clone, Debug)]
 pub enum ServerBehavior {
@@ -15,6 +15,8 @@ pub enum ServerBehavior {
     /// Streams this text and closes the connection in the middle of it.
     CutsOff(String),
     Floods,
+    /// Waits for the test at the barrier, and then streams this text.
+    Held(Arc<Barrier>, String),
 }
 
 #[derive(Clone, Debug)]
@@ -76,6 +78,12 @@ fn serve(mut stream: TcpStream, behavior: ServerBehavior, received: &Mutex<Vec<R
             start_stream(&mut stream)?;
             let half: String = text.chars().take(text.chars().count() / 2).collect();
             pieces(&mut stream, &half)
+        }
+        ServerBehavior::Held(barrier, text) => {
+            barrier.wait();
+            start_stream(&mut stream)?;
+            pieces(&mut stream, &text)?;
+            stream.write_all(b"data: [DONE]\n\n").ok()
         }
         ServerBehavior::Floods => {
             start_stream(&mut stream)?;

@@ -30,6 +30,7 @@ use crate::variables::variable_values;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
+use bcc_lang::value::exact::ExactValues;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::custom::COMMAND;
 use bcc_runtime::program::event::Observer;
@@ -58,8 +59,11 @@ pub struct RunRequest {
     pub session: Option<String>,
     /// The default is `default`.
     pub user: Option<String>,
+    /// `--var NAME=VALUE`.
     pub variables: Vec<String>,
     pub variables_file: Option<PathBuf>,
+    /// Values for variables that have their types already.
+    pub values: ExactValues,
     pub scheme: Option<String>,
     pub model: Option<String>,
     pub seed: Option<u64>,
@@ -203,7 +207,7 @@ impl Engine {
             retry_of: None,
             retry_seq: None,
         };
-        let variables = variable_values(&program, request.variables_file.as_deref(), &request.variables)?;
+        let variables = variable_values(&program, request)?;
         let requested =
             ModelRequested { model: request.model.as_deref(), stored: None, replay: request.replay.as_ref() };
         let selected =

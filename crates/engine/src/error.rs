@@ -26,6 +26,9 @@ pub enum EngineError {
     /// A failure: exit code 1.
     #[error("{message}")]
     Failed { message: Message, help: Option<Message> },
+    /// Another process runs the session: exit code 1.
+    #[error("{message}")]
+    Held { session: String, message: Message },
     /// The store went away while a session ran, which can be resumed when it is back: exit code 3.
     #[error("{message}")]
     StoreGone { message: Message },
@@ -46,14 +49,14 @@ impl EngineError {
             Self::Usage { message, .. } => Self::Usage { message, help: Some(text.into()) },
             Self::Ended { message, .. } => Self::Ended { message, help: Some(text.into()) },
             Self::Failed { message, .. } => Self::Failed { message, help: Some(text.into()) },
-            other @ (Self::Invalid(_) | Self::StoreGone { .. }) => other,
+            other @ (Self::Invalid(_) | Self::Held { .. } | Self::StoreGone { .. }) => other,
         }
     }
 
     pub fn help(&self) -> Option<&Message> {
         match self {
             Self::Usage { help, .. } | Self::Ended { help, .. } | Self::Failed { help, .. } => help.as_ref(),
-            Self::Invalid(_) | Self::StoreGone { .. } => None,
+            Self::Invalid(_) | Self::Held { .. } | Self::StoreGone { .. } => None,
         }
     }
 }
@@ -88,6 +91,7 @@ impl From<StoreError> for EngineError {
         let message = error.to_message();
         match error {
             StoreError::Gone { .. } => Self::StoreGone { message },
+            StoreError::Held { id, .. } => Self::Held { session: id, message },
             StoreError::Damaged { store, .. } => Self::failed(message).with_help(msg!(
                 "`bcc-script store recover --store {path}` saves what can be read in a new store",
                 path = quoted(Path::new(&store))

@@ -43,6 +43,8 @@ pub struct RetryRequest {
     pub from: Option<String>,
     /// `--script`: an edited script.
     pub script: Option<PathBuf>,
+    /// The id of the new session; one is made if it is not set.
+    pub new_id: Option<String>,
     /// As in [`crate::engine::ResumeRequest`].
     pub any_project: bool,
 }
@@ -98,6 +100,7 @@ pub struct PreparedRetry {
     pinned: Pinned,
     program: Arc<Program>,
     edited: bool,
+    new_id: Option<String>,
 }
 
 impl Engine {
@@ -171,7 +174,8 @@ impl Engine {
         let not_run = plan.runs.iter().filter(|step| step.calls_model && step.earlier_model_calls.is_none());
         plan.model_calls.not_run_yet = not_run.count() as u64;
         let edited = request.script.is_some();
-        Ok(PreparedRetry { plan, diagnostics, row, settings, earlier, pinned, program, edited })
+        let new_id = request.new_id.clone();
+        Ok(PreparedRetry { plan, diagnostics, row, settings, earlier, pinned, program, edited, new_id })
     }
 
     /// Creates the session of a prepared retry. Returns its id; the session can then be resumed.
@@ -179,15 +183,20 @@ impl Engine {
     /// # Errors
     /// The store cannot be written, or the edited script has no place for the state.
     pub async fn create_retry(&self, prepared: PreparedRetry) -> Result<String, EngineError> {
-        let PreparedRetry { row, settings, earlier, pinned, program, edited, .. } = prepared;
+        let PreparedRetry { row, settings, earlier, pinned, program, edited, new_id: wanted, .. } = prepared;
         let store = self.store().as_ref();
         let (manifest, documents) = pinned.documents()?;
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let id = new_id(&program.id);
+            let id = wanted.clone().unwrap_or_else(|| new_id(&program.id));
             let at = stamp(now());
-            let target = CopyTarget { id: &id, at: &at, edited: edited.then_some(program.as_ref()) };
+            let target = CopyTarget {
+                id: &id,
+                at: &at,
+                status: SessionStatus::Running,
+                edited: edited.then_some(program.as_ref()),
+            };
             let mut first = copy_of(store, &row, earlier.clone(), &target).await?;
             // The first event names the session that this one repeats.
             if let Some(started) = first.journal.first_mut() {
@@ -207,7 +216,7 @@ impl Engine {
             };
             match store.create(&new, &documents, &first).await {
                 Ok(()) => return Ok(id),
-                Err(StoreError::Exists { .. }) if attempts < MAX_ID_ATTEMPTS => {}
+                Err(StoreError::Exists { .. }) if wanted.is_none() && attempts < MAX_ID_ATTEMPTS => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -19,7 +19,20 @@ pub(crate) fn new_id(script: &str) -> String {
     format!("{script}-{day}-{tail}")
 }
 
-pub(crate) fn valid_session_id(id: &str) -> Result<(), EngineError> {
+/// A new id that cannot be guessed: the script, and 122 random bits.
+pub fn secret_id(script: &str) -> String {
+    /// Short enough for an id with the random part.
+    const MAX_SCRIPT_CHARS: usize = 100;
+    let script: String = script.trim_start_matches('-').chars().take(MAX_SCRIPT_CHARS).collect();
+    let script = if script.is_empty() { "session" } else { &script };
+    format!("{script}-{}", uuid::Uuid::new_v4().simple())
+}
+
+/// Checks an id that somebody chose.
+///
+/// # Errors
+/// `Usage`.
+pub fn valid_session_id(id: &str) -> Result<(), EngineError> {
     const MAX_LENGTH: usize = 200;
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     let length = id.chars().count();

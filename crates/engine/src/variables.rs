@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::engine::RunRequest;
 use crate::error::EngineError;
 use crate::files::read_bounded;
 use bcc_lang::source::compose::parse;
@@ -21,23 +22,20 @@ use bcc_runtime::program::program::Program;
 
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The values for the variables of `program`: those of the file, overridden by `pairs`.
+/// The values for the variables of `program`: those of the file, overridden by the typed ones, and then by the pairs of the command line.
 ///
 /// # Errors
 /// When a name is declared neither for the session nor globally, or a value does not match its declaration.
 pub(crate) fn variable_values(
     program: &Program,
-    file: Option<&Path>,
-    pairs: &[String],
+    request: &RunRequest,
 ) -> Result<Vec<(String, ExactValue)>, EngineError> {
     let mut values = Vec::new();
-    if let Some(path) = file {
-        for (name, value) in read_variables_file(path)? {
-            let declaration = declaration(program, &name)?;
-            values.push((name, coerce_value(declaration, value, false)?));
-        }
+    let of_file = request.variables_file.as_deref().map(read_variables_file).transpose()?;
+    for (name, value) in of_file.into_iter().flatten().chain(request.values.clone()) {
+        values.push((name.clone(), convert_value(program, &name, value)?));
     }
-    for pair in pairs {
+    for pair in &request.variables {
         let (name, text) = parse_pair(pair)?;
         let declaration = declaration(program, name)?;
         values.push((name.to_owned(), coerce_value(declaration, Value::from(text).into(), true)?));

@@ -11,6 +11,7 @@ use crate::config::mcp_table::McpTable;
 use crate::config::model_table::ModelTable;
 use crate::config::places::ConfigSource;
 use crate::config::secrets::{names_secret, redact};
+use crate::config::serve_table::ServeTable;
 use crate::config::server_table::ServerTable;
 use crate::config::tool_tables::ToolsTable;
 use crate::config::validation::errors;
@@ -38,6 +39,9 @@ pub struct Config {
     /// `[behavior_servers.<name>]`: servers that send behaviors.
     #[serde(default)]
     pub behavior_servers: BTreeMap<String, ServerTable>,
+    /// `[serve]`: the server, and who may call it.
+    #[serde(default)]
+    pub serve: ServeTable,
     /// `[tools]`: what scripts and models may call.
     #[serde(default)]
     pub tools: ToolsTable,

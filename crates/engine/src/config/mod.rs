@@ -6,6 +6,7 @@ pub mod mcp_table;
 pub mod model_table;
 pub mod places;
 pub mod secrets;
+pub mod serve_table;
 pub mod server_table;
 pub mod tool_tables;
 pub mod validation;

@@ -14,6 +14,7 @@ use crate::config::mcp_table;
 use crate::config::model_table::{ModelTable, ProviderKind};
 use crate::config::places::{ConfigError, table_header};
 use crate::config::secrets::{is_key, is_secret_header, is_variable, user_info};
+use crate::config::serve_table;
 use crate::config::server_table;
 use crate::config::tool_tables;
 use crate::config::values::TextOrEnv;
@@ -61,6 +62,7 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
         found.push(ConfigError::new(&["kernel", "env", &number.to_string()], message, kinds::ENV_HELP));
     }
     found.extend(server_table::errors(&config.behavior_servers));
+    found.extend(serve_table::errors(&config.serve));
     found.extend(tool_tables::errors(&config.tools));
     found.extend(mcp_table::errors(&config.mcp_servers));
     found

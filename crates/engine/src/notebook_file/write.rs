@@ -53,7 +53,7 @@ pub async fn write_file(store: &dyn Store, request: &NotebookFileRequest, path: 
 pub async fn write_to(
     store: &dyn Store,
     request: &NotebookFileRequest,
-    write: &mut dyn FnMut(&str) -> Result<(), EngineError>,
+    write: &mut (dyn FnMut(&str) -> Result<(), EngineError> + Send),
 ) -> Result<u64, EngineError> {
     let id = request.session.as_str();
     let row = stored_session(store, id).await?;

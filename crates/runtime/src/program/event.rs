@@ -52,6 +52,9 @@ pub enum Event {
         message_id: String,
         role: Speaker,
         text: String,
+        /// Of an answer: the id that its sender chose, so that the same answer is recognized when it is sent again.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answer_id: Option<String>,
     },
     VariableSet {
         name: String,

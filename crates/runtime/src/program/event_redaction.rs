@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn conversation_messages_are_not_masked() {
         let masker = Masker::new(&[json!(SECRET).into()]);
-        let mut event = Event::Message { message_id: "m".into(), role: Speaker::User, text: text() };
+        let mut event = Event::Message { message_id: "m".into(), role: Speaker::User, text: text(), answer_id: None };
         redact(&mut event, &masker);
         assert!(matches!(event, Event::Message { text: message, .. } if message == text()));
     }

@@ -291,7 +291,7 @@ impl<'a> Turn<'a> {
             return;
         }
         let message_id = message_id.unwrap_or_else(|| self.message_id());
-        self.emit(Event::Message { message_id, role: Speaker::Ai, text: text.to_owned() });
+        self.emit(Event::Message { message_id, role: Speaker::Ai, text: text.to_owned(), answer_id: None });
     }
 
     /// A new message id, unique in the session even if this turn dies.

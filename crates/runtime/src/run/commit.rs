@@ -63,7 +63,7 @@ impl Session {
         for (place, mut event) in draft.events {
             seq += 1;
             let at = self.services.clock.at(seq);
-            if let Event::Message { message_id, role, text } = &event {
+            if let Event::Message { message_id, role, text, .. } = &event {
                 self.head.messages += 1;
                 entries.push(TranscriptEntry { speaker: *role, text: text.clone() });
                 messages.push(MessageRow {

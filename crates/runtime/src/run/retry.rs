@@ -28,6 +28,8 @@ pub struct CopyTarget<'t> {
     pub id: &'t str,
     /// The time of the copy.
     pub at: &'t str,
+    /// `Running`, or what the session was waiting for.
+    pub status: SessionStatus,
     /// The program of the new session, if its script was edited.
     pub edited: Option<&'t Program>,
 }
@@ -53,7 +55,7 @@ pub async fn state_at(store: &dyn Store, row: &SessionRow, seq: u64) -> Result<O
     Ok(found)
 }
 
-/// The first commit of a new session with this earlier state of `row`. Nothing is awaited there, and analyses and plans that had not
+/// The first commit of a new session with this earlier state of `row`. Analyses and plans that had not
 /// finished are dropped.
 ///
 /// # Errors
@@ -92,7 +94,7 @@ pub async fn copy_of(
     });
     requests.extend(changes.requests_put.iter().cloned());
     Ok(Commit {
-        status: SessionStatus::Running.name().to_owned(),
+        status: target.status.name().to_owned(),
         updated_at: target.at.to_owned(),
         location: earlier.location.clone(),
         answers: earlier.answers,

@@ -215,9 +215,8 @@ impl Session {
         let mut draft = CommitDraft::default();
         draft.answered.push(awaited.clone());
         draft.answer_ids.push(awaited);
-        if let Some(given) = answer_id.filter(|given| Some(*given) != self.head.waiting.as_deref()) {
-            draft.answer_ids.push(given.to_owned());
-        }
+        let chosen = answer_id.filter(|given| Some(*given) != self.head.waiting.as_deref()).map(str::to_owned);
+        draft.answer_ids.extend(chosen.clone());
         self.head.waiting = None;
         self.head.route_hops = 0;
         self.head.recent_routes.clear();
@@ -230,7 +229,7 @@ impl Session {
             return Ok(TakenAnswer::Yes);
         }
         let message_id = format!("u{}", self.last_seq + 1);
-        let event = Event::Message { message_id, role: Speaker::User, text: text.to_owned() };
+        let event = Event::Message { message_id, role: Speaker::User, text: text.to_owned(), answer_id: chosen };
         draft.event(&self.place(), event);
         self.answers += 1;
         self.head.pending = true;

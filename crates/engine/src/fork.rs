@@ -1,0 +1,150 @@
+//! Forks of sessions: a new session with everything that another one was at one of its questions (docs/server.md).
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::msg;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::retry::{CopyTarget, copy_of, state_at};
+use bcc_store::rows::{Commit, EarlierState, NewSessionRow, SessionRow};
+use serde_json::Value;
+
+use crate::clock::{now, stamp};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::export::stored_session;
+use crate::pin::{Pinned, sha256};
+use crate::session_ids::valid_session_id;
+use crate::settings::{RunSettings, SessionPlace};
+use crate::trust::own_sessions::is_own;
+
+/// How often a copy is made again because the session went on in the meantime.
+const MAX_ATTEMPTS: usize = 16;
+
+/// Where a session is forked. It must have been waiting there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForkPoint {
+    /// As it is now.
+    Now,
+    /// As it was after this event.
+    AfterEvent(u64),
+    /// As it was when it waited for the answer that follows this number of answers.
+    AfterAnswers(u64),
+}
+
+/// A fork to make.
+#[derive(Clone, Debug)]
+pub struct ForkRequest<'r> {
+    /// The session that is forked.
+    pub id: &'r str,
+    pub at: ForkPoint,
+    /// The id of the new session.
+    pub new: &'r str,
+    /// Another user for it.
+    pub user: Option<String>,
+}
+
+/// A copy of a session at a point.
+struct ForkedState {
+    row: SessionRow,
+    earlier: EarlierState,
+    first: Commit,
+}
+
+impl Engine {
+    /// Creates a session as a copy of another one, which does not change and may be running. No model is called, and no
+    /// reply of the earlier session is used again.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such session, it was not waiting at this point, or the store does not keep it; `Failed` if the store cannot
+    /// be used, or there is already a session with the new id.
+    pub async fn fork(&self, request: ForkRequest<'_>) -> Result<(), EngineError> {
+        let ForkRequest { id, at, new, user } = request;
+        valid_session_id(new)?;
+        let time = stamp(now());
+        let ForkedState { row, earlier, mut first } = self.forked_state(id, at, new, &time).await?;
+        let settings: RunSettings = serde_json::from_str(&row.settings)
+            .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
+        let place = settings.place(id, &self.project().directory, false)?;
+        let pinned = Pinned::load(self.store().as_ref(), &row.manifest).await?;
+        let program = self.checked_program(&row.manifest, &pinned)?;
+        // What the earlier session may do counts for the copy only if it was this user who allowed it.
+        let is_own = place == SessionPlace::Here && is_own(self.environment(), id, &settings, &row.manifest);
+        let allowed = if is_own { settings.allowed.clone() } else { vec![] };
+        let settings =
+            RunSettings { allowed, origin: None, state_file: None, retry_of: None, retry_seq: None, ..settings };
+        let settings = self.with_origin(new, &program, &settings, &row.manifest);
+        if let Some(started) = first.journal.first_mut() {
+            let of = format!(",\"fork_of\":{},\"fork_seq\":{},\"location\":", Value::from(id), earlier.last_seq);
+            started.body = started.body.replacen(",\"location\":", &of, 1);
+        }
+        let (manifest, documents) = pinned.documents()?;
+        let session = NewSessionRow {
+            id: new.to_owned(),
+            user: user.unwrap_or(row.user),
+            script: row.script,
+            script_name: row.script_name,
+            script_sha256: sha256(pinned.script.text().as_bytes()),
+            started_at: time,
+            settings: serde_json::to_string(&settings).map_err(|error| EngineError::failed(error.to_message()))?,
+            manifest,
+        };
+        Ok(self.store().create(&session, &documents, &first).await?)
+    }
+
+    /// Copies the session without locking it: if it went on in the meantime, the copy is made again.
+    async fn forked_state(&self, id: &str, at: ForkPoint, new: &str, time: &str) -> Result<ForkedState, EngineError> {
+        let store = self.store().as_ref();
+        for _ in 0..MAX_ATTEMPTS {
+            let row = stored_session(store, id).await?;
+            let earlier = self.state_at_point(&row, at).await?;
+            let status = SessionStatus::parse(&earlier.status).filter(|status| status.is_waiting());
+            let Some(status) = status else {
+                let message = msg!("session `{id}` was not waiting there: its status was `{}`", earlier.status);
+                return Err(EngineError::usage(message).with_help("name the last event before it waited"));
+            };
+            let target = CopyTarget { id: new, at: time, status, edited: None };
+            let first = copy_of(store, &row, earlier.clone(), &target).await?;
+            if stored_session(store, id).await?.revision == row.revision {
+                return Ok(ForkedState { row, earlier, first });
+            }
+        }
+        Err(EngineError::failed(msg!("session `{id}` goes on all the time; try again")))
+    }
+
+    async fn state_at_point(&self, row: &SessionRow, at: ForkPoint) -> Result<EarlierState, EngineError> {
+        let store = self.store().as_ref();
+        let id = row.id.as_str();
+        let current = || EarlierState {
+            revision: row.revision,
+            status: row.status.clone(),
+            location: row.location.clone(),
+            head: row.head.clone(),
+            answers: row.answers,
+            last_seq: row.last_seq,
+            changes: Commit::default(),
+        };
+        let not_kept = || EngineError::usage(msg!("the store does not keep that state of session `{id}`"));
+        match at {
+            ForkPoint::Now => Ok(current()),
+            ForkPoint::AfterEvent(seq) if seq > row.last_seq => {
+                Err(EngineError::usage(msg!("session `{id}` has no event {seq}: its last one is {}", row.last_seq)))
+            }
+            ForkPoint::AfterEvent(seq) => match state_at(store, row, seq).await? {
+                Some(earlier) => Ok(earlier),
+                None => {
+                    let before = store.earlier_state(id, row.revision.saturating_sub(1)).await?;
+                    // The last commit has this event.
+                    let is_newest = before.is_some_and(|before| before.last_seq < seq);
+                    if is_newest { Ok(current()) } else { Err(not_kept()) }
+                }
+            },
+            ForkPoint::AfterAnswers(answers) => {
+                let waiting = SessionStatus::WaitingInput.name();
+                if row.status == waiting && row.answers == answers {
+                    return Ok(current());
+                }
+                let revision = store.revision_with(id, waiting, answers).await?.ok_or_else(not_kept)?;
+                store.earlier_state(id, revision).await?.ok_or_else(not_kept)
+            }
+        }
+    }
+}

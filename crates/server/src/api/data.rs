@@ -1,0 +1,225 @@
+//! What is known about a session: its export and parts of it.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use bcc_engine::export::export;
+use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
+use bcc_engine::notebook_file::write::{NotebookFileRequest, page_of, write_to};
+use bcc_engine::report::write::report_text;
+use bcc_lang::message::language::Language;
+use bcc_lang::script::report::ReportFormat;
+use bcc_runtime::notebook::export::form::ExportForm;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::access::{Caller, Role};
+use crate::api::body::UrlQuery;
+use crate::problem::{Problem, ProblemDetails};
+use crate::state::ServerState;
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ExportName {
+    #[default]
+    Json,
+    /// Markdown.
+    Md,
+    /// A page.
+    Html,
+    /// A Jupyter notebook.
+    Ipynb,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExportQuery {
+    /// `json`, `md`, `html` or `ipynb`.
+    #[serde(default)]
+    format: ExportName,
+    /// Whether the export contains prompts and raw replies.
+    #[serde(default)]
+    calls: bool,
+}
+
+/// Exports a session. Sensitive values are masked.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/export",
+    tag = "data",
+    params(("id" = String, Path, description = "The session"), ExportQuery),
+    responses(
+        (status = 200, description = "The session", body = Object),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn export_session(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: Caller,
+    UrlQuery(query): UrlQuery<ExportQuery>,
+) -> Result<Response, Problem> {
+    caller.require(Role::Author)?;
+    let store = state.sessions.store().as_ref();
+    require_session(&state, &id).await?;
+    let language = Language::default();
+    let form = match query.format {
+        ExportName::Json => return Ok(Json(export(store, &id, query.calls).await?).into_response()),
+        ExportName::Md => {
+            let document = bcc_engine::export::document(store, &id, query.calls).await?;
+            let details = DocumentDetails::of_session(store, &id, Medium::Markdown).await?;
+            return Ok(typed("text/markdown; charset=utf-8", markdown(&document, &details, language)));
+        }
+        ExportName::Html => ExportForm::Html,
+        ExportName::Ipynb => ExportForm::Ipynb,
+    };
+    let request = NotebookFileRequest { session: id.clone(), form, language };
+    if form == ExportForm::Html {
+        let document = bcc_engine::export::document(store, &id, query.calls).await?;
+        let details = DocumentDetails::of_session(store, &id, Medium::Markdown).await?;
+        let page = page_of(store, &request, markdown(&document, &details, language)).await?;
+        return Ok(typed("text/html; charset=utf-8", page));
+    }
+    let mut text = String::new();
+    let mut write = |piece: &str| {
+        text.push_str(piece);
+        Ok(())
+    };
+    write_to(store, &request, &mut write).await?;
+    Ok(typed("application/x-ipynb+json", text))
+}
+
+fn typed(content_type: &'static str, text: String) -> Response {
+    // An exported page may not run anything, whatever was said in the conversation.
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
+    ([(header::CONTENT_TYPE, content_type), (header::CONTENT_SECURITY_POLICY, policy)], text).into_response()
+}
+
+async fn require_session(state: &ServerState, id: &str) -> Result<(), Problem> {
+    match state.sessions.store().session(id).await? {
+        Some(_) => Ok(()),
+        None => Err(Problem::no_session(id)),
+    }
+}
+
+/// The values of the variables of a session, by scope.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/variables",
+    tag = "data",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The variables: `global`, `session`, `phase`, `topic`", body = Object),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn get_variables(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: Caller,
+) -> Result<Json<Value>, Problem> {
+    part(&state, &id, &caller, &["variables"], false).await
+}
+
+/// The metrics of the rounds of a session, and the suggestions that followed from them.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/metrics",
+    tag = "data",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The history", body = Object),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn get_metrics(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: Caller,
+) -> Result<Json<Value>, Problem> {
+    let parts = ["action_metrics_history", "progress_suggestion_history", "monitor_feedback"];
+    part(&state, &id, &caller, &parts, false).await
+}
+
+/// The model calls of a session: prompts, raw replies, tokens and times.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/calls",
+    tag = "data",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The calls and their sums", body = Object),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn get_calls(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: Caller,
+) -> Result<Json<Value>, Problem> {
+    part(&state, &id, &caller, &["model_calls", "usage"], true).await
+}
+
+/// Parts of the export of a session.
+async fn part(
+    state: &ServerState,
+    id: &str,
+    caller: &Caller,
+    names: &[&str],
+    calls: bool,
+) -> Result<Json<Value>, Problem> {
+    caller.require(Role::Author)?;
+    require_session(state, id).await?;
+    let export = export(state.sessions.store().as_ref(), id, calls).await?;
+    let fields = names.iter().map(|name| ((*name).to_owned(), export.get(*name).cloned().unwrap_or(Value::Null)));
+    Ok(Json(Value::Object(fields.collect())))
+}
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ReportName {
+    #[default]
+    Json,
+    Md,
+    Html,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ReportQuery {
+    /// `json`, `md` or `html`.
+    #[serde(default)]
+    format: ReportName,
+}
+
+/// A report about a session: its steps, decisions, failures and times.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/report",
+    tag = "data",
+    params(("id" = String, Path, description = "The session"), ReportQuery),
+    responses(
+        (status = 200, description = "The report", body = Object),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn get_report(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: Caller,
+    UrlQuery(query): UrlQuery<ReportQuery>,
+) -> Result<Response, Problem> {
+    caller.require(Role::Author)?;
+    require_session(&state, &id).await?;
+    let (format, content_type) = match query.format {
+        ReportName::Json => (ReportFormat::Json, "application/json"),
+        ReportName::Md => (ReportFormat::Markdown, "text/markdown; charset=utf-8"),
+        ReportName::Html => (ReportFormat::Html, "text/html; charset=utf-8"),
+    };
+    let text = report_text(state.sessions.store().as_ref(), &id, format, Language::default()).await?;
+    Ok(typed(content_type, text))
+}

@@ -1,0 +1,322 @@
+//! `GET /v1/sessions/{id}/events`: the events of a session as a stream (server-sent events).
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use bcc_lang::message::msg;
+use bcc_runtime::program::stored_event::public_line;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_store::contract::Store;
+use futures_util::stream;
+use serde::Deserialize;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{oneshot, watch};
+use utoipa::IntoParams;
+
+use crate::access::{Caller, Role};
+use crate::api::body::UrlQuery;
+use crate::api::messages::{NewMessage, say};
+use crate::api::reply::answer_with_key;
+use crate::live::feed::{EventFeed, FeedItem};
+use crate::metrics::Metrics;
+use crate::problem::{Problem, ProblemDetails};
+use crate::state::ServerState;
+
+/// The number of events that are read at a time.
+const PAGE: usize = 256;
+
+/// How often the store is read for what other processes commit.
+const POLL: Duration = Duration::from_secs(2);
+
+/// How often a comment is sent, so that a connection that is gone is noticed.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The events that the person in a conversation may see: no prompts, variables, model calls or analyses.
+const TALK_EVENTS: [&str; 14] = [
+    "session_started",
+    "session_resumed",
+    "message",
+    "message_delta",
+    "message_discarded",
+    "taken_back",
+    "waiting",
+    "session_completed",
+    "session_failed",
+    "session_stopped",
+    "session_cancelled",
+    "phase_entered",
+    "topic_entered",
+    "skipped",
+];
+
+/// Reads the events of a session one after the other: first those in the store, then those that happen.
+struct EventReader {
+    store: Arc<dyn Store>,
+    id: String,
+    /// Kept, so that the session goes on to send its events to it.
+    _feed: Arc<EventFeed>,
+    items: Receiver<FeedItem>,
+    /// The number of the last event that was given.
+    last: u64,
+    /// Whether the store may have more events than were given.
+    is_behind: bool,
+    /// Whether the last item of the feed is the last event that was given: what is not stored belongs there then.
+    is_live: bool,
+    ready: VecDeque<SseEvent>,
+    /// Tells the number of the last event that is wanted, if the stream has an end.
+    end: Option<oneshot::Receiver<u64>>,
+    until: Option<u64>,
+    ends_with_session: bool,
+    sees_all: bool,
+    ending: watch::Receiver<bool>,
+    metrics: Arc<Metrics>,
+}
+
+/// What a reader that has everything waits for.
+enum Happened {
+    Item(Result<FeedItem, RecvError>),
+    /// With the number of the last event of the turn, unless it failed.
+    TurnEnded(Option<u64>),
+    ServerEnds,
+    /// Another process may have committed something.
+    Poll,
+}
+
+impl Drop for EventReader {
+    fn drop(&mut self) {
+        self.metrics.streams.dec();
+    }
+}
+
+impl EventReader {
+    fn new(state: &ServerState, id: &str, caller: &Caller, after: u64) -> Self {
+        let feed = state.sessions.feed(id);
+        state.metrics.streams.inc();
+        Self {
+            store: Arc::clone(state.sessions.store()),
+            id: id.to_owned(),
+            items: feed.subscribe(),
+            _feed: feed,
+            last: after,
+            is_behind: true,
+            is_live: false,
+            ready: VecDeque::new(),
+            end: None,
+            until: None,
+            ends_with_session: false,
+            sees_all: caller.role >= Role::Author,
+            ending: state.sessions.ending(),
+            metrics: Arc::clone(&state.metrics),
+        }
+    }
+
+    fn push(&mut self, seq: Option<u64>, kind: &str, line: &str) {
+        if let Some(seq) = seq {
+            self.last = seq;
+            if is_end(kind) && self.ends_with_session {
+                self.until.get_or_insert(seq);
+            }
+        }
+        if self.sees_all || TALK_EVENTS.contains(&kind) {
+            let event = SseEvent::default().event(kind).data(line);
+            self.ready.push_back(match seq {
+                Some(seq) => event.id(seq.to_string()),
+                None => event,
+            });
+        }
+    }
+
+    async fn read_store(&mut self) -> Result<(), Problem> {
+        let rows = self.store.journal(&self.id, self.last, PAGE).await?;
+        self.is_behind = rows.len() == PAGE;
+        self.is_live &= rows.is_empty();
+        for row in rows {
+            if self.until.is_some_and(|until| row.seq > until) {
+                break;
+            }
+            self.push(Some(row.seq), &row.kind, &public_line(&row.body));
+        }
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Option<SseEvent> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if self.until.is_some_and(|until| self.last >= until) {
+                return None;
+            }
+            if self.is_behind {
+                if let Err(problem) = self.read_store().await {
+                    // The client connects again, with the number of the last event that it got.
+                    tracing::warn!(session = %self.id, error = %problem.detail(), "a stream of events ends");
+                    return None;
+                }
+                continue;
+            }
+            match self.happens().await {
+                Happened::Item(Ok(FeedItem::Committed { seq, kind, line })) if seq == self.last + 1 => {
+                    self.push(Some(seq), kind, &line);
+                    self.is_live = true;
+                }
+                Happened::Item(Ok(FeedItem::Committed { seq, .. })) => {
+                    self.is_behind = seq > self.last;
+                    self.is_live = seq == self.last;
+                }
+                Happened::Item(Ok(FeedItem::Live { kind, line })) if self.is_live => self.push(None, kind, &line),
+                // It belongs before an event that was given.
+                Happened::Item(Ok(FeedItem::Live { .. })) => {}
+                Happened::Item(Err(RecvError::Lagged(_))) | Happened::Poll => self.is_behind = true,
+                Happened::Item(Err(RecvError::Closed)) => return None,
+                Happened::TurnEnded(until) => {
+                    self.end = None;
+                    // Without an end, the turn failed: the stream ends with what is there.
+                    self.until = Some(until.unwrap_or(self.last));
+                    self.is_behind = until.is_some();
+                }
+                Happened::ServerEnds => {
+                    // The last events of turns that end now come before the end of the stream.
+                    let last = self.store.session(&self.id).await.ok().flatten().map(|row| row.last_seq);
+                    self.until = Some(last.unwrap_or(self.last));
+                    self.is_behind = last.is_some();
+                }
+            }
+        }
+    }
+
+    async fn happens(&mut self) -> Happened {
+        let end = async {
+            match self.end.as_mut() {
+                Some(end) => end.await.ok(),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // What was said in a turn comes before its end.
+            biased;
+            item = self.items.recv() => Happened::Item(item),
+            until = end => Happened::TurnEnded(until),
+            _ = self.ending.wait_for(|is_ending| *is_ending) => Happened::ServerEnds,
+            () = tokio::time::sleep(POLL) => Happened::Poll,
+        }
+    }
+
+    fn into_response(self) -> Response {
+        let events = stream::unfold(self, async |mut reader| {
+            let event = reader.next().await?;
+            Some((Ok::<_, Infallible>(event), reader))
+        });
+        Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+    }
+}
+
+/// Whether an event is the last one of a session.
+fn is_end(kind: &str) -> bool {
+    matches!(kind, "session_completed" | "session_failed" | "session_cancelled")
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventsQuery {
+    /// The number of the last event that the client has; the header `Last-Event-ID` counts before it.
+    #[serde(default)]
+    after: u64,
+}
+
+/// Streams the events of a session (server-sent events).
+///
+/// `id` is the number of the event, `event` its type, `data` the event as JSON.
+/// A client that reconnects with `Last-Event-ID` gets every event once, from any server on the same store. 204 says that the session is
+/// over and has no further events.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/events",
+    tag = "sessions",
+    params(
+        ("id" = String, Path, description = "The session"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has"),
+        EventsQuery,
+    ),
+    responses(
+        (status = 200, description = "Events", body = String, content_type = "text/event-stream"),
+        (status = 204, description = "The session is over, and the client has all its events"),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn get_events(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: Caller,
+    headers: HeaderMap,
+    UrlQuery(query): UrlQuery<EventsQuery>,
+) -> Result<Response, Problem> {
+    let after = match headers.get("last-event-id") {
+        None => query.after,
+        Some(value) => value
+            .to_str()
+            .ok()
+            .and_then(|text| text.trim().parse().ok())
+            .ok_or_else(|| Problem::invalid(msg!("`Last-Event-ID` must be the number of an event")))?,
+    };
+    let mut reader = EventReader::new(&state, &id, &caller, after);
+    let row = state.sessions.store().session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    let is_over = SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final);
+    if is_over && after >= row.last_seq {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    reader.until = is_over.then_some(row.last_seq);
+    reader.ends_with_session = true;
+    Ok(reader.into_response())
+}
+
+/// The events of one turn, from the message on.
+pub(crate) async fn turn_stream(
+    state: ServerState,
+    id: String,
+    caller: Caller,
+    message: NewMessage,
+    key: Option<String>,
+) -> Result<Response, Problem> {
+    let (accepted, answered) = oneshot::channel();
+    let (end, ended) = oneshot::channel();
+    let (failed, failure) = oneshot::channel();
+    // Subscribed before the turn begins, so that no piece of a message is missed.
+    let mut reader = EventReader::new(&state, &id, &caller, 0);
+    let (turn_state, turn_id, turn_key) = (state.clone(), id.clone(), key.clone());
+    // In a task of its own: a client that leaves does not change what is answered to a repeated message.
+    tokio::spawn(async move {
+        match say(&turn_state, &turn_id, &message, turn_key.as_deref(), Some(accepted)).await {
+            Ok(reply) => drop(end.send(reply.last_seq)),
+            Err(problem) => drop(failed.send(problem)),
+        }
+    });
+    let after = match answered.await {
+        Ok(after) => {
+            // All events of the turn come through the feed.
+            reader.is_behind = false;
+            after
+        }
+        // It was not accepted now: either it was before, or there is a problem.
+        Err(_) => {
+            if let Ok(problem) = failure.await {
+                return Err(problem);
+            }
+            let store = state.sessions.store().as_ref();
+            match key {
+                Some(key) => answer_with_key(store, &id, &key).await?.map_or(0, |answer| answer.seq - 1),
+                None => 0,
+            }
+        }
+    };
+    reader.last = after;
+    reader.end = Some(ended);
+    Ok(reader.into_response())
+}

@@ -1,0 +1,106 @@
+//! What every request passes first: its origin, its token, and the limit of its client.
+
+use std::net::IpAddr;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bcc_lang::message::language::Language;
+use bcc_lang::message::msg;
+
+use crate::chat::error::chat_error;
+use crate::metrics::ResponseLabels;
+use crate::problem::{Problem, ProblemKind};
+use crate::state::ServerState;
+
+/// The address of a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
+
+/// Checks a request before its handler sees it, and adds what all responses have.
+pub(crate) async fn gate(State(state): State<ServerState>, mut request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map_or("none", |path| path.as_str()).to_owned();
+    let language = language_of(request.headers());
+    let access = &state.settings.access;
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let checked = access.check_origin(request.headers());
+    let is_allowed_origin = checked.is_ok();
+    // Browsers ask before they send: without a token.
+    let is_preflight = request.method() == Method::OPTIONS && origin.is_some();
+    let response = match checked {
+        Err(problem) => problem.into_response(),
+        Ok(()) if is_preflight => preflight(),
+        Ok(()) => match admit(&state, &mut request, &route) {
+            Err(problem) => problem.into_response(),
+            Ok(()) => next.run(request).await,
+        },
+    };
+    let mut response = in_form(response, language, CHAT_ROUTES.iter().any(|chat| route.starts_with(chat)));
+    let headers = response.headers_mut();
+    if let Some(origin) = origin.filter(|_| is_allowed_origin) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::VARY, HeaderValue::from_static("origin"));
+    }
+    // Conversations are not for caches, and no browser guesses a type.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let labels = ResponseLabels { route, status: response.status().as_u16() };
+    state.metrics.responses.get_or_create(&labels).inc();
+    response
+}
+
+/// The beginnings of the routes of the chat completions.
+const CHAT_ROUTES: [&str; 2] = ["/v1/chat/", "/v1/models"];
+
+/// The routes that tell nothing of conversations, for those who watch over the server.
+const OPEN_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
+
+fn admit(state: &ServerState, request: &mut Request, route: &str) -> Result<(), Problem> {
+    if OPEN_ROUTES.contains(&route) {
+        return Ok(());
+    }
+    let caller = state.settings.access.caller(request.headers());
+    let address = request.extensions().get::<ClientAddress>().map(|address| address.0);
+    // Also for requests with a wrong token, so that tokens are not guessed.
+    let client = match &caller {
+        Ok(caller) if caller.name.is_some() => caller.name.clone().unwrap_or_default(),
+        _ => address.map(|address| address.to_string()).unwrap_or_default(),
+    };
+    if let Err(until) = state.limiter.check_key(&client) {
+        state.metrics.rejected.inc();
+        let wait = until.wait_time_from(governor::clock::Clock::now(state.limiter.clock())).as_secs() + 1;
+        return Err(
+            Problem::new(ProblemKind::TooManyRequests, msg!("too many requests; wait {wait} s")).retry_after(wait)
+        );
+    }
+    request.extensions_mut().insert(caller?);
+    Ok(())
+}
+
+fn preflight() -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static("authorization, content-type, idempotency-key, last-event-id"),
+    );
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
+}
+
+pub(crate) fn language_of(headers: &HeaderMap) -> Language {
+    let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let first = accepted.split([',', ';', '-']).next().unwrap_or_default().trim();
+    Language::parse(first).unwrap_or_default()
+}
+
+/// A problem is written again in the language of the client, and in the form that clients of the chat completions expect.
+fn in_form(response: Response, language: Language, is_chat: bool) -> Response {
+    match response.extensions().get::<Problem>().cloned() {
+        Some(problem) if is_chat => chat_error(&problem.in_language(language)),
+        Some(problem) if language != Language::default() => problem.in_language(language).into_response(),
+        _ => response,
+    }
+}

@@ -1,0 +1,196 @@
+//! What a turn gave: its messages and what the session waits for.
+
+use bcc_engine::taken_back::TakenBackEvents;
+use bcc_runtime::program::event::Speaker;
+use bcc_runtime::program::stored_event::public_line;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_store::contract::Store;
+use bcc_store::rows::SessionRow;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::live::command::EndedTurn;
+use crate::problem::{Problem, ProblemKind};
+use bcc_lang::message::msg;
+
+/// The number of events that are read at a time.
+const PAGE: usize = 256;
+
+/// The number of messages among which the last answer is looked for.
+const TAIL: usize = 64;
+
+/// The state of a session after a turn.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TurnReply {
+    /// The id of the session.
+    pub(crate) id: String,
+    /// `running`, `waiting_input`, `waiting_approval`, `waiting_time`, `completed`, `failed`, `stopped` or `cancelled`.
+    pub(crate) status: String,
+    /// What was said to the person, in order.
+    pub(crate) messages: Vec<SaidMessage>,
+    /// What the session waits for.
+    pub(crate) waiting: Option<WaitingFor>,
+    /// The number of the last event: `Last-Event-ID` for a stream that goes on from here.
+    pub(crate) last_seq: u64,
+}
+
+/// A message to the person.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct SaidMessage {
+    pub(crate) message_id: String,
+    pub(crate) text: String,
+}
+
+/// What a session waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct WaitingFor {
+    /// `input`, `approval`, `form`, `interrupted_effect` or `time`.
+    pub(crate) r#for: String,
+    pub(crate) prompt: String,
+    /// Of an answer: its id, which can be sent with the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answer_id: Option<String>,
+    /// Of a decision: its request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request_id: Option<String>,
+}
+
+impl WaitingFor {
+    fn of(event: &Value) -> Self {
+        let text = |name: &str| event.get(name).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            r#for: text("for").unwrap_or_default(),
+            prompt: text("prompt").unwrap_or_default(),
+            answer_id: text("answer_id"),
+            request_id: text("request_id"),
+        }
+    }
+}
+
+/// The messages and the question of the events after `after`, up to `until`.
+#[derive(Default)]
+struct Collected {
+    messages: Vec<SaidMessage>,
+    waiting: Option<WaitingFor>,
+}
+
+async fn collect(store: &dyn Store, id: &str, after: u64, until: u64) -> Result<Collected, Problem> {
+    let mut collected = Collected::default();
+    let mut said: Vec<(u64, SaidMessage)> = Vec::new();
+    let mut taken_back = Vec::new();
+    let mut at = after;
+    'pages: loop {
+        let rows = store.journal(id, at, PAGE).await?;
+        let Some(last) = rows.last() else { break };
+        at = last.seq;
+        for row in rows {
+            if row.seq > until {
+                break 'pages;
+            }
+            match row.kind.as_str() {
+                "message" => {
+                    let event = parsed(&row.body)?;
+                    let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+                    if text("role") == "ai" {
+                        let message = SaidMessage { message_id: text("message_id"), text: text("text") };
+                        said.push((row.seq, message));
+                    }
+                    collected.waiting = None;
+                }
+                "taken_back" => taken_back.push(parsed(&row.body)?),
+                "waiting" => collected.waiting = Some(WaitingFor::of(&parsed(&row.body)?)),
+                "session_completed" | "session_failed" | "session_cancelled" | "session_stopped" => {
+                    collected.waiting = None;
+                }
+                _ => {}
+            }
+        }
+    }
+    let taken_back = TakenBackEvents::of(taken_back);
+    said.retain(|(seq, _)| !taken_back.contains(*seq));
+    collected.messages = said.into_iter().map(|(_, message)| message).collect();
+    Ok(collected)
+}
+
+/// A stored event in its public form.
+pub(crate) fn parsed(body: &str) -> Result<Value, Problem> {
+    serde_json::from_str(&public_line(body))
+        .map_err(|error| Problem::failure(&msg!("an event in the store cannot be read: {error}")))
+}
+
+/// The reply after turns that have ended.
+pub(crate) async fn reply_of(store: &dyn Store, id: &str, turn: EndedTurn) -> Result<TurnReply, Problem> {
+    let Collected { messages, waiting } = collect(store, id, turn.after, turn.until).await?;
+    Ok(TurnReply { id: id.to_owned(), status: turn.status.name().to_owned(), messages, waiting, last_seq: turn.until })
+}
+
+/// The state of a session that is not asked anything: what was said since the last answer, and what it waits for.
+pub(crate) async fn state_of(store: &dyn Store, row: SessionRow) -> Result<TurnReply, Problem> {
+    let tail = store.messages_tail(&row.id, TAIL).await?;
+    let answer = tail.iter().rev().find(|message| message.role == Speaker::User.name());
+    // The id of an answer has the number of its event.
+    let after = match answer.and_then(|answer| answer.message_id.strip_prefix('u')?.parse().ok()) {
+        Some(seq) => seq,
+        None if tail.len() < TAIL => 0,
+        None => row.last_seq.saturating_sub(PAGE as u64),
+    };
+    let Collected { messages, mut waiting } = collect(store, &row.id, after, row.last_seq).await?;
+    let is_waiting = SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_waiting);
+    if waiting.is_none() && is_waiting {
+        let last = store.last_by_kind(&row.id, "waiting").await?;
+        waiting = last.map(|row| parsed(&row.body)).transpose()?.as_ref().map(WaitingFor::of);
+    }
+    let waiting = waiting.filter(|_| is_waiting);
+    Ok(TurnReply { id: row.id, status: row.status, messages, waiting, last_seq: row.last_seq })
+}
+
+/// An answer that was accepted before.
+pub(crate) struct EarlierAnswer {
+    /// The number of its event.
+    pub(crate) seq: u64,
+    /// The number of the answer that came next; the newest event if none did.
+    pub(crate) until: u64,
+    pub(crate) text: String,
+}
+
+/// The accepted answer with this key. Only for a key that was used before: all messages after it are read.
+pub(crate) async fn answer_with_key(store: &dyn Store, id: &str, key: &str) -> Result<Option<EarlierAnswer>, Problem> {
+    let mut found: Option<EarlierAnswer> = None;
+    let mut after = 0;
+    loop {
+        let rows = store.journal_by_kind(id, "message", after, PAGE).await?;
+        let Some(last) = rows.last() else { break };
+        after = last.seq;
+        for row in rows {
+            let event = parsed(&row.body)?;
+            let text = |name: &str| event.get(name).and_then(Value::as_str);
+            if text("role") != Some("user") {
+                continue;
+            }
+            if let Some(found) = found {
+                return Ok(Some(EarlierAnswer { until: row.seq - 1, ..found }));
+            }
+            if text("answer_id") == Some(key) {
+                let text = text("text").unwrap_or_default().to_owned();
+                found = Some(EarlierAnswer { seq: row.seq, until: u64::MAX, text });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The reply to an answer that is sent again: the same as the first time.
+pub(crate) async fn earlier_reply(store: &dyn Store, id: &str, answer: &EarlierAnswer) -> Result<TurnReply, Problem> {
+    let row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
+    let until = answer.until.min(row.last_seq);
+    let Collected { messages, waiting } = collect(store, id, answer.seq, until).await?;
+    let status = if until < row.last_seq && answer.until != u64::MAX { "waiting_input".to_owned() } else { row.status };
+    Ok(TurnReply { id: id.to_owned(), status, messages, waiting, last_seq: until })
+}
+
+/// The error for a key that was used with another text.
+pub(crate) fn key_reused() -> Problem {
+    Problem::new(ProblemKind::KeyReused, msg!("this `Idempotency-Key` was used before, with another body"))
+        .with_help("use a new key for each message, and the same key only to send the same message again")
+}

@@ -1,0 +1,181 @@
+//! `/v1/requests`: what sessions wait for, and what is decided.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use bcc_lang::message::msg;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
+use bcc_runtime::program::decision::{DecisionKind, RequestKind};
+use bcc_runtime::run::decisions::{ApprovalDecision, earlier_answer, names_in};
+use bcc_store::rows::OpenRequest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::access::{Caller, Role};
+use crate::api::body::{JsonBody, UrlQuery};
+use crate::api::messages::{NewMessage, OnBusy, say};
+use crate::api::reply::{TurnReply, reply_of};
+use crate::live::command::Command;
+use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::state::ServerState;
+
+/// What a session waits for.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ListedRequest {
+    /// The session and the request: `SESSION/REQUEST`.
+    pub(crate) id: String,
+    pub(crate) session_id: String,
+    pub(crate) request_id: String,
+    /// `input`, `approval`, `form`, `interrupted_effect` or `time`.
+    pub(crate) kind: String,
+    pub(crate) prompt: String,
+    /// The JSON Schema of the values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<Value>,
+    /// The permitted decisions.
+    pub(crate) decisions: Vec<String>,
+    /// Who may decide; everybody if it is empty.
+    pub(crate) approvers: Vec<String>,
+    pub(crate) opened_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) due_at: Option<String>,
+}
+
+impl From<OpenRequest> for ListedRequest {
+    fn from(open: OpenRequest) -> Self {
+        let OpenRequest { session, request } = open;
+        Self {
+            id: format!("{session}/{}", request.id),
+            session_id: session,
+            // What cannot be read is not shown; deciding about it is refused.
+            schema: request.schema.and_then(|schema| serde_json::from_str(&schema).ok()),
+            decisions: names_in(request.decisions.as_deref()).unwrap_or_default(),
+            approvers: names_in(request.approvers.as_deref()).unwrap_or_default(),
+            request_id: request.id,
+            kind: request.kind,
+            prompt: request.prompt,
+            opened_at: request.opened_at,
+            due_at: request.due_at,
+        }
+    }
+}
+
+/// What sessions wait for.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RequestList {
+    pub(crate) requests: Vec<ListedRequest>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RequestsQuery {
+    /// Only those of this session.
+    session: Option<String>,
+    /// Only those of this kind.
+    kind: Option<String>,
+}
+
+/// Lists what sessions wait for, sorted by session.
+#[utoipa::path(
+    get,
+    path = "/v1/requests",
+    tag = "requests",
+    params(RequestsQuery),
+    responses(
+        (status = 200, description = "The open requests", body = RequestList),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn list_requests(
+    State(state): State<ServerState>,
+    caller: Caller,
+    UrlQuery(query): UrlQuery<RequestsQuery>,
+) -> Result<Json<RequestList>, Problem> {
+    caller.require(Role::Decide)?;
+    let mut open = state.sessions.store().open_requests(None).await?;
+    open.retain(|open| {
+        query.session.as_ref().is_none_or(|session| *session == open.session)
+            && query.kind.as_ref().is_none_or(|kind| *kind == open.request.kind)
+    });
+    Ok(Json(RequestList { requests: open.into_iter().map(ListedRequest::from).collect() }))
+}
+
+/// An answer to a request.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DecisionBody {
+    /// Of a decision: one of the permitted ones, such as `approve`, `reject` or `push_back`. Of an interrupted effect: `again`, `skip` or
+    /// `fail`. Of an answer in the conversation: the text.
+    decision: String,
+    /// Values of the form.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    values: ExactValues,
+    comment: Option<String>,
+    /// Who decides. With tokens, the name of the token is used, unless its role is `author` or more.
+    by: Option<String>,
+}
+
+/// Answers a request. A second answer is told who decided and when.
+#[utoipa::path(
+    post,
+    path = "/v1/requests/{session}/{request}",
+    tag = "requests",
+    params(
+        ("session" = String, Path, description = "The session"),
+        ("request" = String, Path, description = "The request"),
+    ),
+    request_body = DecisionBody,
+    responses(
+        (status = 200, description = "It is answered, and the turn has ended", body = TurnReply),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn answer_request(
+    State(state): State<ServerState>,
+    Path((session, request)): Path<(String, String)>,
+    caller: Caller,
+    JsonBody(body): JsonBody<DecisionBody>,
+) -> Result<Json<TurnReply>, Problem> {
+    caller.require(Role::Decide)?;
+    let store = state.sessions.store().as_ref();
+    if store.session(&session).await?.is_none() {
+        return Err(Problem::no_session(&session));
+    }
+    let requests = store.requests(&session).await?;
+    let Some(open) = requests.iter().find(|row| row.id == request) else {
+        return Err(Problem::not_found(msg!("session `{session}` has no request `{request}`")));
+    };
+    if open.answered_at.is_some() {
+        let answered = earlier_answer(store, &session, Some(&request)).await?;
+        let answered = answered.unwrap_or_else(|| msg!("the request `{request}` was answered"));
+        return Err(Problem::new(ProblemKind::Conflict, answered));
+    }
+    if open.kind == RequestKind::Time.name() {
+        return Err(Problem::new(
+            ProblemKind::Conflict,
+            msg!("the request `{request}` waits for a time, not for a person"),
+        ));
+    }
+    if open.kind != RequestKind::Approval.name() {
+        let message = NewMessage { text: body.decision, answer_id: Some(request), on_busy: OnBusy::Wait };
+        return Ok(Json(say(&state, &session, &message, None, None).await?));
+    }
+    let Some(decision) = DecisionKind::parse(&body.decision) else {
+        let permitted = names_in(open.decisions.as_deref()).unwrap_or_default();
+        let problem = Problem::invalid(msg!("`{}` is not a decision", body.decision));
+        return Err(problem.with_help(msg!("permitted: {}", bcc_lang::message::message::Message::names(&permitted))));
+    };
+    let by = match &caller.name {
+        Some(_) if caller.role >= Role::Author && body.by.is_some() => body.by,
+        Some(name) => Some(name.clone()),
+        None => body.by,
+    };
+    let values: ExactValues = body.values.into_iter().collect::<Vec<(String, ExactValue)>>().into_iter().collect();
+    let decision = ApprovalDecision { request: Some(request), decision, by, comment: body.comment, values };
+    let turn = state
+        .sessions
+        .send(&session, None, |ended| Command::Decide { decision: Box::new(decision.clone()), ended })
+        .await?;
+    Ok(Json(reply_of(store, &session, turn).await?))
+}

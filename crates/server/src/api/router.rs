@@ -1,0 +1,105 @@
+//! All routes, and the document that describes them.
+
+use axum::extract::DefaultBodyLimit;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Json, Router, middleware};
+use bcc_lang::message::msg;
+use tower_http::timeout::RequestBodyTimeoutLayer;
+use utoipa::openapi::OpenApi as OpenApiDocument;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::{data, events, gate, health, messages, requests, scripts, sessions};
+use crate::chat::{completions, models};
+use crate::problem::{Problem, ProblemKind};
+use crate::state::ServerState;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "bcc-script",
+        description = "Conversations and workflows that scripts describe. Errors are problem details (RFC 9457); `type` tells them apart.",
+        license(name = "MIT OR Apache-2.0"),
+    ),
+    modifiers(&Tokens),
+    security(("token" = [])),
+    tags(
+        (name = "sessions", description = "Conversations: start them, talk in them, read their events"),
+        (name = "requests", description = "What sessions wait for, and decisions about it"),
+        (name = "scripts", description = "The scripts of the project"),
+        (name = "data", description = "What is known about a session"),
+        (name = "chat", description = "The chat completions of OpenAI: every script is a model"),
+        (name = "server", description = "For those who watch over the server"),
+    ),
+)]
+struct ApiDescription;
+
+/// Describes how tokens are sent.
+struct Tokens;
+
+impl Modify for Tokens {
+    fn modify(&self, document: &mut OpenApiDocument) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(scheme));
+    }
+}
+
+fn routes() -> OpenApiRouter<ServerState> {
+    OpenApiRouter::with_openapi(ApiDescription::openapi())
+        .routes(routes!(scripts::list_scripts))
+        .routes(routes!(scripts::check_script))
+        .routes(routes!(sessions::create_session, sessions::list_sessions))
+        .routes(routes!(sessions::get_session, sessions::delete_session))
+        .routes(routes!(sessions::cancel_session))
+        .routes(routes!(sessions::take_back))
+        .routes(routes!(sessions::fork_session))
+        .routes(routes!(sessions::retry_session))
+        .routes(routes!(messages::post_message))
+        .routes(routes!(events::get_events))
+        .routes(routes!(requests::list_requests))
+        .routes(routes!(requests::answer_request))
+        .routes(routes!(data::export_session))
+        .routes(routes!(data::get_variables))
+        .routes(routes!(data::get_metrics))
+        .routes(routes!(data::get_calls))
+        .routes(routes!(data::get_report))
+        .routes(routes!(completions::create_completion))
+        .routes(routes!(models::list_models))
+        .routes(routes!(models::get_model))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+}
+
+/// The OpenAPI document, as `GET /v1/openapi.json` gives it.
+pub fn openapi() -> OpenApiDocument {
+    routes().split_for_parts().1
+}
+
+/// All routes.
+pub(crate) fn router(state: ServerState) -> Router {
+    let (router, document) = routes().split_for_parts();
+    let limits = state.settings.limits;
+    let document = Json(document);
+    router
+        .route("/v1/openapi.json", get(move || async move { document.clone().into_response() }))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(limits.body_bytes))
+        .layer(RequestBodyTimeoutLayer::new(limits.request_time))
+        .layer(middleware::from_fn_with_state(state.clone(), gate::gate))
+        .with_state(state)
+}
+
+async fn unknown() -> Problem {
+    Problem::not_found(msg!("there is nothing at this path")).with_help("`GET /v1/openapi.json` describes the API")
+}
+
+async fn wrong_method() -> Problem {
+    Problem::new(ProblemKind::MethodNotAllowed, msg!("the path does not permit this method"))
+        .with_help("`GET /v1/openapi.json` describes the API")
+}

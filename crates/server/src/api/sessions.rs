@@ -1,0 +1,372 @@
+//! `/v1/sessions`: starts, lists, shows, ends and deletes sessions.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use bcc_engine::engine::RunRequest;
+use bcc_engine::fork::{ForkPoint, ForkRequest};
+use bcc_engine::retry::RetryRequest;
+use bcc_engine::session_ids::secret_id;
+use bcc_lang::message::msg;
+use bcc_lang::value::exact::ExactValues;
+use bcc_runtime::run::take_back::TakenBack;
+use bcc_store::rows::SessionRow;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::access::{Caller, Role};
+use crate::api::body::{JsonBody, UrlQuery};
+use crate::api::catalog::ScriptEntry;
+use crate::api::reply::{TurnReply, reply_of, state_of};
+use crate::live::command::{Command, EndedTurn};
+use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::state::ServerState;
+
+/// The number of sessions in a page, if the request names none, and the maximum.
+const PAGE: usize = 100;
+const MAX_PAGE: usize = 1000;
+
+/// A session to start.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSessionBody {
+    /// The script: its `session_id`, or its path in the project.
+    pub(crate) script: String,
+    /// Values for variables that the script declares.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub(crate) variables: ExactValues,
+    /// The user whose global variables the session uses. Without it, the session has a user of its own.
+    pub(crate) user: Option<String>,
+    /// The id of the session. Only with the role `author`: whoever knows the id of a session can talk in it. Without it, the server
+    /// makes one that cannot be guessed.
+    pub(crate) session_id: Option<String>,
+}
+
+/// A session in a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ListedSession {
+    pub(crate) id: String,
+    /// The `session_id` of its script.
+    pub(crate) script: String,
+    pub(crate) status: String,
+    pub(crate) user: String,
+    pub(crate) started_at: String,
+    pub(crate) updated_at: String,
+    /// How many answers it has accepted.
+    pub(crate) answers: u64,
+    /// The number of its last event.
+    pub(crate) last_seq: u64,
+}
+
+impl From<SessionRow> for ListedSession {
+    fn from(row: SessionRow) -> Self {
+        let SessionRow { id, script, status, user, started_at, updated_at, answers, last_seq, .. } = row;
+        Self { id, script, status, user, started_at, updated_at, answers, last_seq }
+    }
+}
+
+/// A page of sessions, the most recently updated first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionPage {
+    pub(crate) sessions: Vec<ListedSession>,
+    /// The value of `after` for the next page; none after the last one.
+    pub(crate) next: Option<String>,
+}
+
+/// Starts a session, and runs it until it waits for something or ends.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions",
+    tag = "sessions",
+    request_body = NewSessionBody,
+    responses(
+        (status = 201, description = "The session has started", body = TurnReply),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn create_session(
+    State(state): State<ServerState>,
+    caller: Caller,
+    JsonBody(body): JsonBody<NewSessionBody>,
+) -> Result<(StatusCode, Json<TurnReply>), Problem> {
+    Ok((StatusCode::CREATED, Json(start(&state, &caller, body).await?)))
+}
+
+/// Starts a session, and runs it until it rests.
+pub(crate) async fn start(state: &ServerState, caller: &Caller, body: NewSessionBody) -> Result<TurnReply, Problem> {
+    if body.session_id.is_some() {
+        caller.require(Role::Author)?;
+    }
+    let script = state.catalog.find(&body.script).await?;
+    let id = match body.session_id {
+        Some(id) => id,
+        None => secret_id(&script.session_id),
+    };
+    start_with_id(state, &script, id, body.user, body.variables).await
+}
+
+/// Starts a session with this id, and runs it until it rests.
+pub(crate) async fn start_with_id(
+    state: &ServerState,
+    script: &ScriptEntry,
+    id: String,
+    user: Option<String>,
+    values: ExactValues,
+) -> Result<TurnReply, Problem> {
+    let request = RunRequest {
+        file: script.file.clone(),
+        // Without a user, two persons must not share the variables of a common one.
+        user: Some(user.unwrap_or_else(|| id.clone())),
+        values,
+        model: state.settings.model.clone(),
+        ..RunRequest::default()
+    };
+    let turn = state.sessions.start(request, &id).await?;
+    reply_of(state.sessions.store().as_ref(), &id, turn).await
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SessionsQuery {
+    /// Only sessions of the script with this `session_id`.
+    script: Option<String>,
+    /// Only sessions with this status.
+    status: Option<String>,
+    /// Only sessions of this user.
+    user: Option<String>,
+    /// Continues the list after this session: `next` of the page before.
+    after: Option<String>,
+    /// The number of sessions in a page: 100, at most 1000.
+    limit: Option<usize>,
+}
+
+/// Lists sessions, the most recently updated first.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions",
+    tag = "sessions",
+    params(SessionsQuery),
+    responses(
+        (status = 200, description = "A page of sessions", body = SessionPage),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn list_sessions(
+    State(state): State<ServerState>,
+    caller: Caller,
+    UrlQuery(query): UrlQuery<SessionsQuery>,
+) -> Result<Json<SessionPage>, Problem> {
+    caller.require(Role::Author)?;
+    let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    let is_meant = |row: &SessionRow| {
+        query.script.as_ref().is_none_or(|script| *script == row.script)
+            && query.status.as_ref().is_none_or(|status| *status == row.status)
+            && query.user.as_ref().is_none_or(|user| *user == row.user)
+    };
+    let mut rows: Vec<SessionRow> = state.sessions.store().sessions().await?;
+    if let Some(after) = &query.after {
+        let (at, id) = after.split_once('/').ok_or_else(|| Problem::invalid(msg!("`after` is not that of a page")))?;
+        rows.retain(|row| (row.updated_at.as_str(), id) < (at, row.id.as_str()) || row.updated_at.as_str() < at);
+    }
+    let mut meant: Vec<SessionRow> = rows.into_iter().filter(is_meant).take(limit + 1).collect();
+    let next = match meant.len() > limit {
+        true => {
+            meant.truncate(limit);
+            meant.last().map(|last| format!("{}/{}", last.updated_at, last.id))
+        }
+        false => None,
+    };
+    Ok(Json(SessionPage { sessions: meant.into_iter().map(ListedSession::from).collect(), next }))
+}
+
+/// Shows where a session is, with everything that was said.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The session", body = TurnReply),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn get_session(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    _caller: Caller,
+) -> Result<Json<TurnReply>, Problem> {
+    let store = state.sessions.store().as_ref();
+    let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    Ok(Json(state_of(store, row).await?))
+}
+
+/// Deletes a session with all its data. The variables of its user stay.
+#[utoipa::path(
+    delete,
+    path = "/v1/sessions/{id}",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 204, description = "It is deleted"),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn delete_session(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: Caller,
+) -> Result<StatusCode, Problem> {
+    caller.require(Role::Admin)?;
+    match state.sessions.delete(&id).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(Problem::no_session(&id)),
+    }
+}
+
+/// Why a session is ended.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CancelBody {
+    /// Why, for its report.
+    reason: Option<String>,
+    /// Whether what its steps did is undone (`compensate`).
+    #[serde(default = "yes")]
+    compensate: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Ends a session for good. What its steps did is undone first, as its script says.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/cancel",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    request_body = CancelBody,
+    responses(
+        (status = 200, description = "It is cancelled", body = TurnReply),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn cancel_session(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: Caller,
+    JsonBody(body): JsonBody<CancelBody>,
+) -> Result<Json<TurnReply>, Problem> {
+    caller.require(Role::Author)?;
+    let turn = state.sessions.send(&id, None, |ended| Command::Cancel {
+        reason: body.reason.clone(),
+        compensate: body.compensate,
+        ended,
+    });
+    Ok(Json(reply_of(state.sessions.store().as_ref(), &id, turn.await?).await?))
+}
+
+/// Where a session is forked.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ForkBody {
+    /// The number of an event after which the session waited: `last_seq` of a reply. Without it, the session is forked as it is now.
+    after_seq: Option<u64>,
+    /// The id of the new session. Without it, the server makes one that cannot be guessed.
+    session_id: Option<String>,
+}
+
+/// Starts a session with everything that another one was at one of its questions. The other one does not change.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/fork",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session that is forked")),
+    request_body = ForkBody,
+    responses(
+        (status = 201, description = "The new session", body = TurnReply),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn fork_session(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: Caller,
+    JsonBody(body): JsonBody<ForkBody>,
+) -> Result<(StatusCode, Json<TurnReply>), Problem> {
+    caller.require(Role::Author)?;
+    let store = state.sessions.store().as_ref();
+    let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    let new = body.session_id.unwrap_or_else(|| secret_id(&row.script));
+    let at = body.after_seq.map_or(ForkPoint::Now, ForkPoint::AfterEvent);
+    state.sessions.fork(ForkRequest { id: &id, at, new: &new, user: None }).await?;
+    let row = store.session(&new).await?.ok_or_else(|| Problem::no_session(&new))?;
+    Ok((StatusCode::CREATED, Json(state_of(store, row).await?)))
+}
+
+/// From where a session is repeated.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RetryBody {
+    /// An action, or the path of a step as in the report. Without it, the step that failed.
+    from: Option<String>,
+}
+
+/// Starts a session that repeats an ended one from one of its steps: what was done before it is kept.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/retry",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session that is repeated")),
+    request_body = RetryBody,
+    responses(
+        (status = 201, description = "The new session", body = TurnReply),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn retry_session(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: Caller,
+    JsonBody(body): JsonBody<RetryBody>,
+) -> Result<(StatusCode, Json<TurnReply>), Problem> {
+    caller.require(Role::Author)?;
+    let store = state.sessions.store().as_ref();
+    let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    let engine = state.sessions.engine();
+    let request = RetryRequest { id, from: body.from, new_id: Some(secret_id(&row.script)), ..RetryRequest::default() };
+    let new = engine.create_retry(engine.prepare_retry(&request).await?).await?;
+    let copied = store.session(&new).await?.map_or(0, |row| row.last_seq);
+    let turn = state.sessions.send(&new, None, |ended| Command::Rest { ended }).await?;
+    Ok((StatusCode::CREATED, Json(reply_of(store, &new, EndedTurn { after: copied, ..turn }).await?)))
+}
+
+/// Takes the last answer back, with everything that followed from it: the session waits for another answer to the same question.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/take_back",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The session after it", body = TurnReply),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn take_back(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    _caller: Caller,
+) -> Result<Json<TurnReply>, Problem> {
+    let taken: TakenBack = state.sessions.send(&id, None, |done| Command::TakeBack { done }).await?;
+    let conflict = |why| Err(Problem::new(ProblemKind::Conflict, why));
+    match taken {
+        TakenBack::Yes => {}
+        TakenBack::NoAnswer => return conflict(msg!("there is no answer to take back")),
+        TakenBack::Final => return conflict(msg!("the session is over")),
+        TakenBack::NotKept => return conflict(msg!("the store does not keep the state before the answer")),
+        TakenBack::Decided => return conflict(msg!("somebody has decided since then")),
+    }
+    let store = state.sessions.store().as_ref();
+    let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    Ok(Json(state_of(store, row).await?))
+}

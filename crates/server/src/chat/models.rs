@@ -1,0 +1,89 @@
+//! `/v1/models`: the scripts of the project as models.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::access::Caller;
+use crate::api::catalog::ScriptEntry;
+use crate::chat::error::ChatErrorBody;
+use crate::problem::Problem;
+use crate::state::ServerState;
+
+/// A script as a model.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChatModel {
+    /// The `session_id` of the script.
+    pub(crate) id: String,
+    /// `model`
+    pub(crate) object: &'static str,
+    /// Always 0: scripts have no date.
+    pub(crate) created: u64,
+    /// `bcc-script`
+    pub(crate) owned_by: &'static str,
+    /// The name of the script for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+}
+
+impl From<ScriptEntry> for ChatModel {
+    fn from(script: ScriptEntry) -> Self {
+        Self { id: script.session_id, object: "model", created: 0, owned_by: "bcc-script", name: script.name }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChatModelList {
+    /// `list`
+    pub(crate) object: &'static str,
+    pub(crate) data: Vec<ChatModel>,
+}
+
+/// Lists the scripts as models, for clients of OpenAI.
+#[utoipa::path(
+    get,
+    path = "/v1/models",
+    tag = "chat",
+    responses(
+        (status = 200, description = "The scripts", body = ChatModelList),
+        (status = "default", description = "An error", body = ChatErrorBody),
+    )
+)]
+pub(crate) async fn list_models(
+    State(state): State<ServerState>,
+    _caller: Caller,
+) -> Result<Json<ChatModelList>, Problem> {
+    let scripts = state.catalog.list().await?;
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    scripts.iter().for_each(|script| *count.entry(script.session_id.clone()).or_default() += 1);
+    let data = scripts.into_iter().map(|script| {
+        let is_unique = count.get(&script.session_id) == Some(&1);
+        let path = script.path.clone();
+        let model = ChatModel::from(script);
+        // Several scripts with the same id are told apart by their paths.
+        if is_unique { model } else { ChatModel { id: path, ..model } }
+    });
+    Ok(Json(ChatModelList { object: "list", data: data.collect() }))
+}
+
+/// Shows a script as a model.
+#[utoipa::path(
+    get,
+    path = "/v1/models/{name}",
+    tag = "chat",
+    params(("name" = String, Path, description = "The `session_id` of the script")),
+    responses(
+        (status = 200, description = "The script", body = ChatModel),
+        (status = "default", description = "An error", body = ChatErrorBody),
+    )
+)]
+pub(crate) async fn get_model(
+    State(state): State<ServerState>,
+    Path(name): Path<String>,
+    _caller: Caller,
+) -> Result<Json<ChatModel>, Problem> {
+    Ok(Json(state.catalog.find(&name).await?.into()))
+}

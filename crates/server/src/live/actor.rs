@@ -1,0 +1,328 @@
+//! The task of a session: it owns the session, runs its turns, and carries out one command after the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bcc_engine::error::EngineError;
+use bcc_engine::report::write::write_script_report;
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::language::Language;
+use bcc_lang::message::msg;
+use bcc_runtime::run::decisions::DecisionError;
+use bcc_runtime::run::error::RunError;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
+use bcc_store::contract::Store;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::live::command::{Answer, AnsweredTurn, Command, EndedTurn};
+use crate::metrics::Metrics;
+use crate::problem::{Problem, ProblemKind};
+
+/// What the task of a session needs besides the session.
+pub(crate) struct ActorContext {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// How long a session that rests stays in memory.
+    pub(crate) idle_time: Duration,
+    /// Becomes true when the server ends.
+    pub(crate) ending: watch::Receiver<bool>,
+    /// Whether a turn runs.
+    pub(crate) is_busy: Arc<AtomicBool>,
+}
+
+/// Who waits for the end of the turn.
+enum Waiter {
+    Answer { after: u64, ended: oneshot::Sender<Result<AnsweredTurn, Problem>> },
+    Repeated { ended: oneshot::Sender<Result<AnsweredTurn, Problem>> },
+    Turn { after: u64, ended: oneshot::Sender<Result<EndedTurn, Problem>> },
+}
+
+impl Waiter {
+    fn end(self, session: &Session) {
+        let turn = |after| EndedTurn { after, until: session.last_seq(), status: session.status() };
+        // Whoever left in the middle of a turn gets no answer; the turn is kept.
+        match self {
+            Self::Answer { after, ended } => drop(ended.send(Ok(AnsweredTurn::Ended(turn(after))))),
+            Self::Repeated { ended } => drop(ended.send(Ok(AnsweredTurn::Repeated))),
+            Self::Turn { after, ended } => drop(ended.send(Ok(turn(after)))),
+        }
+    }
+
+    fn fail(self, problem: Problem) {
+        match self {
+            Self::Answer { ended, .. } | Self::Repeated { ended } => drop(ended.send(Err(problem))),
+            Self::Turn { ended, .. } => drop(ended.send(Err(problem))),
+        }
+    }
+}
+
+/// What a session that rests waits for.
+enum Happened {
+    /// The server ends.
+    Ending,
+    /// None if no command can arrive any more.
+    Command(Option<Box<Command>>),
+    /// Its time has come.
+    Due,
+    /// A monitor has a result.
+    Analysis,
+    /// Nobody has used it for a while.
+    Idle,
+}
+
+/// What follows from a command.
+enum Next {
+    /// The session goes on.
+    Turn,
+    Rest,
+    /// The session leaves memory.
+    Broken,
+}
+
+pub(crate) struct Actor {
+    session: Session,
+    commands: mpsc::Receiver<Command>,
+    context: ActorContext,
+    waiters: Vec<Waiter>,
+    /// Why the last turn could not end.
+    failure: Option<Problem>,
+}
+
+impl Actor {
+    pub(crate) fn new(session: Session, commands: mpsc::Receiver<Command>, context: ActorContext) -> Self {
+        Self { session, commands, context, waiters: vec![], failure: None }
+    }
+
+    /// Runs the session until it ends, nobody has used it for a while, or the server ends. Commands that arrive later are answered
+    /// with [`ProblemKind::Unavailable`]: they are for the next task.
+    pub(crate) async fn run(mut self) {
+        let id = self.session.id.clone();
+        while self.turn().await && self.rest().await {}
+        self.commands.close();
+        let gone = || Problem::new(ProblemKind::Unavailable, msg!("session `{id}` has just ended here; try again"));
+        for waiter in std::mem::take(&mut self.waiters) {
+            waiter.fail(gone().retry_after(1));
+        }
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Rest { ended } if self.failure.is_none() => {
+                    Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);
+                }
+                command => command.fail(self.ended().unwrap_or_else(|| gone().retry_after(1))),
+            }
+        }
+    }
+
+    /// Why a command was not carried out after the end of the session; none if it is for the next task.
+    fn ended(&self) -> Option<Problem> {
+        let id = &self.session.id;
+        match self.session.status() {
+            _ if self.failure.is_some() => self.failure.clone(),
+            status if status.is_final() => {
+                let status = status.name();
+                let why = msg!("session `{id}` cannot continue: its status is `{status}`");
+                Some(Problem::new(ProblemKind::Conflict, why))
+            }
+            SessionStatus::Stopped => {
+                let why = msg!("session `{id}` has stopped: its model cannot be reached, or its budget is used up");
+                Some(Problem::new(ProblemKind::Unavailable, why).retry_after(5))
+            }
+            _ => None,
+        }
+    }
+
+    /// Runs turns until the session rests. Returns whether it waits for something.
+    async fn turn(&mut self) -> bool {
+        let began = Instant::now();
+        self.context.is_busy.store(true, Ordering::Release);
+        let advanced = self.session.advance().await;
+        self.context.is_busy.store(false, Ordering::Release);
+        let metrics = &self.context.metrics;
+        metrics.turn_seconds.observe(began.elapsed().as_secs_f64());
+        metrics.turns.inc();
+        let waiters = std::mem::take(&mut self.waiters);
+        match advanced {
+            Ok(pause) => {
+                if matches!(pause, SessionPause::Completed | SessionPause::Failed | SessionPause::Cancelled) {
+                    self.write_report().await;
+                }
+                waiters.into_iter().for_each(|waiter| waiter.end(&self.session));
+                pause == SessionPause::Waiting
+            }
+            Err(error) => {
+                metrics.failed_turns.inc();
+                let problem = Problem::from(error);
+                waiters.into_iter().for_each(|waiter| waiter.fail(problem.clone()));
+                self.failure = Some(problem);
+                false
+            }
+        }
+    }
+
+    /// The report that the script names. That it cannot be written does not change the session.
+    async fn write_report(&self) {
+        let written = write_script_report(&self.session, self.context.store.as_ref(), Language::default()).await;
+        if let Err(error) = written {
+            tracing::warn!(session = %self.session.id, error = %error.to_message(), "the report was not written");
+        }
+    }
+
+    /// Waits until the session is to go on. Returns whether it does.
+    async fn rest(&mut self) -> bool {
+        loop {
+            let next = match self.happens().await {
+                Happened::Ending | Happened::Command(None) => return false,
+                Happened::Command(Some(command)) => self.carry_out(*command).await,
+                Happened::Due => Next::Turn,
+                Happened::Analysis => self.store_analysis().await,
+                // No command arrives any more after this: whoever sends one begins the next task.
+                Happened::Idle => {
+                    self.commands.close();
+                    Next::Rest
+                }
+            };
+            match next {
+                Next::Turn => return true,
+                Next::Rest => {}
+                Next::Broken => return false,
+            }
+        }
+    }
+
+    async fn happens(&mut self) -> Happened {
+        let due = self.session.time_left();
+        tokio::select! {
+            biased;
+            _ = self.context.ending.wait_for(|is_ending| *is_ending) => Happened::Ending,
+            command = self.commands.recv() => Happened::Command(command.map(Box::new)),
+            () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => Happened::Due,
+            () = self.session.wait_for_result() => Happened::Analysis,
+            () = tokio::time::sleep(self.context.idle_time) => Happened::Idle,
+        }
+    }
+
+    /// Stores the results of monitors that have ended while the session rests.
+    async fn store_analysis(&mut self) -> Next {
+        match self.session.commit_results().await {
+            Ok(()) => Next::Rest,
+            Err(error) => {
+                tracing::warn!(session = %self.session.id, error = %error.to_message(), "an analysis was not stored");
+                Next::Broken
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, command: Command) -> Next {
+        match command {
+            Command::Answer(answer) => self.answer(answer).await,
+            Command::Decide { decision, ended } => {
+                let after = self.session.last_seq();
+                match self.session.decide(*decision).await {
+                    Ok(()) => self.go_on(after, ended),
+                    Err(DecisionError::Refused { message, help, .. }) => {
+                        let problem = Problem::new(ProblemKind::Conflict, message);
+                        let problem = help.into_iter().fold(problem, Problem::with_help);
+                        let _ = ended.send(Err(problem));
+                        Next::Rest
+                    }
+                    Err(DecisionError::Run(error)) => broken(error, |problem| drop(ended.send(Err(problem)))),
+                }
+            }
+            Command::Cancel { reason, compensate, ended } => {
+                let after = self.session.last_seq();
+                match self.session.cancel(reason, compensate).await {
+                    Ok(()) => self.go_on(after, ended),
+                    Err(error) => broken(error, |problem| drop(ended.send(Err(problem)))),
+                }
+            }
+            Command::TakeBack { done } => match self.session.take_back().await {
+                Ok(taken) => {
+                    let _ = done.send(Ok(taken));
+                    Next::Rest
+                }
+                Err(error) => broken(error, |problem| drop(done.send(Err(problem)))),
+            },
+            Command::Close { closed } => {
+                let _ = closed.send(());
+                Next::Broken
+            }
+            Command::Rest { ended } => {
+                Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);
+                Next::Rest
+            }
+        }
+    }
+
+    fn go_on(&mut self, after: u64, ended: oneshot::Sender<Result<EndedTurn, Problem>>) -> Next {
+        self.waiters.push(Waiter::Turn { after, ended });
+        Next::Turn
+    }
+
+    async fn answer(&mut self, answer: Answer) -> Next {
+        let Answer { text, key, answer_id, accepted, ended } = answer;
+        if let Some(key) = &key {
+            match self.context.store.answer_accepted(&self.session.id, key).await {
+                Ok(false) => {}
+                // The session rests, so its turns have ended.
+                Ok(true) => {
+                    Waiter::Repeated { ended }.end(&self.session);
+                    return Next::Rest;
+                }
+                Err(error) => {
+                    let _ = ended.send(Err(error.into()));
+                    return Next::Rest;
+                }
+            }
+        }
+        let awaited = self.session.awaited().filter(|_| self.session.request().is_none()).map(str::to_owned);
+        if let Some(given) = answer_id.as_deref().filter(|given| Some(*given) != awaited.as_deref()) {
+            let problem =
+                Problem::new(ProblemKind::Conflict, msg!("the session does not wait for the answer `{given}`"));
+            return rejected(
+                ended,
+                match &awaited {
+                    Some(awaited) => problem.with_help(msg!("the expected answer is `{awaited}`")),
+                    None => problem,
+                },
+            );
+        }
+        let after = self.session.last_seq();
+        match self.session.answer(&text, key.as_deref()).await {
+            Ok(TakenAnswer::Yes) => {
+                if let Some(accepted) = accepted {
+                    let _ = accepted.send(after);
+                }
+                self.waiters.push(Waiter::Answer { after, ended });
+                Next::Turn
+            }
+            Ok(TakenAnswer::AlreadyUsed) => {
+                Waiter::Repeated { ended }.end(&self.session);
+                Next::Rest
+            }
+            Ok(TakenAnswer::NotAwaited | TakenAnswer::Unknown) => {
+                let status = self.session.status().name();
+                let why = msg!("the session waits for no answer: its status is `{status}`");
+                rejected(ended, Problem::new(ProblemKind::Conflict, why))
+            }
+            Ok(TakenAnswer::TooLong) => {
+                let why = msg!("the answer is longer than a variable may be");
+                rejected(ended, Problem::new(ProblemKind::TooLarge, why))
+            }
+            Err(error) => broken(error, |problem| drop(ended.send(Err(problem)))),
+        }
+    }
+}
+
+/// Answers that an answer was not accepted.
+fn rejected(ended: oneshot::Sender<Result<AnsweredTurn, Problem>>, problem: Problem) -> Next {
+    let _ = ended.send(Err(problem));
+    Next::Rest
+}
+
+/// Answers a command after which the session must not be used any more. What was committed stays.
+fn broken(error: RunError, send: impl FnOnce(Problem)) -> Next {
+    send(EngineError::from(error).into());
+    Next::Broken
+}

@@ -1,0 +1,85 @@
+//! What is asked of a session that runs.
+
+use bcc_runtime::run::decisions::ApprovalDecision;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::take_back::TakenBack;
+use tokio::sync::oneshot;
+
+use crate::problem::Problem;
+
+/// The prefix of the keys of answers in the store, so that no key is taken for an `answer_id` of the session itself.
+const KEY_PREFIX: &str = "key:";
+
+/// The stored form of an idempotency key.
+pub(crate) fn stored_key(key: &str) -> String {
+    format!("{KEY_PREFIX}{key}")
+}
+
+/// The turns that followed a command, until the session rests again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndedTurn {
+    /// The number of the last event before it.
+    pub(crate) after: u64,
+    /// The number of its last event.
+    pub(crate) until: u64,
+    pub(crate) status: SessionStatus,
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AnsweredTurn {
+    Ended(EndedTurn),
+    /// Its key was accepted before. Nothing changed; all turns that followed from it have ended.
+    Repeated,
+}
+
+/// An answer of a person.
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    /// In the form of [`stored_key`].
+    pub(crate) key: Option<String>,
+    /// The question that it answers; the current one if not set.
+    pub(crate) answer_id: Option<String>,
+    /// Learns the number of the last event before the turn, as soon as the answer is stored.
+    pub(crate) accepted: Option<oneshot::Sender<u64>>,
+    pub(crate) ended: oneshot::Sender<Result<AnsweredTurn, Problem>>,
+}
+
+pub(crate) enum Command {
+    Answer(Answer),
+    Decide {
+        decision: Box<ApprovalDecision>,
+        ended: oneshot::Sender<Result<EndedTurn, Problem>>,
+    },
+    Cancel {
+        reason: Option<String>,
+        compensate: bool,
+        ended: oneshot::Sender<Result<EndedTurn, Problem>>,
+    },
+    TakeBack {
+        done: oneshot::Sender<Result<TakenBack, Problem>>,
+    },
+    /// Leaves memory as soon as the session rests.
+    Close {
+        closed: oneshot::Sender<()>,
+    },
+    /// Nothing: whoever sends it only wants to know when the session rests.
+    Rest {
+        ended: oneshot::Sender<Result<EndedTurn, Problem>>,
+    },
+}
+
+impl Command {
+    /// Answers that the command was not carried out.
+    pub(crate) fn fail(self, problem: Problem) {
+        // Nobody waits for it any more if a send fails.
+        match self {
+            Self::Answer(answer) => drop(answer.ended.send(Err(problem))),
+            Self::Decide { ended, .. } | Self::Cancel { ended, .. } | Self::Rest { ended } => {
+                drop(ended.send(Err(problem)));
+            }
+            Self::TakeBack { done } => drop(done.send(Err(problem))),
+            Self::Close { closed } => drop(closed),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The sessions that run in this process: each in a task of its own that owns it, with commands in and events out.
+
+pub(crate) mod actor;
+pub(crate) mod command;
+pub mod feed;
+pub mod sessions;

@@ -1,0 +1,326 @@
+//! The sessions that are in memory: opened when somebody needs them, and gone when nobody does.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bcc_engine::clock::{now, stamp};
+use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
+use bcc_engine::error::EngineError;
+use bcc_engine::fork::ForkRequest;
+use bcc_lang::message::msg;
+use bcc_runtime::program::event::Observer;
+use bcc_store::contract::Store;
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
+
+use crate::live::actor::{Actor, ActorContext};
+use crate::live::command::{Command, EndedTurn};
+use crate::live::feed::EventFeed;
+use crate::metrics::Metrics;
+use crate::problem::{Problem, ProblemKind};
+
+/// How many commands wait for one session. Whoever sends more waits.
+const MAX_QUEUED: usize = 64;
+
+/// How often due requests are looked for.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How often a command is sent again if the session has just left memory.
+const MAX_ATTEMPTS: usize = 8;
+
+/// A session in memory.
+#[derive(Clone)]
+struct LiveSession {
+    commands: mpsc::Sender<Command>,
+    /// Closed when the task has ended and the session can be opened again.
+    ended: watch::Receiver<()>,
+    /// Whether a turn runs.
+    is_busy: Arc<AtomicBool>,
+}
+
+/// The place of a session, which one caller at a time may fill.
+type Slot = Arc<AsyncMutex<Option<LiveSession>>>;
+
+/// The sessions of a server.
+pub struct LiveSessions {
+    engine: Engine,
+    metrics: Arc<Metrics>,
+    idle_time: Duration,
+    slots: Mutex<HashMap<String, Slot>>,
+    /// The feeds that somebody reads or writes.
+    feeds: Mutex<HashMap<String, Weak<EventFeed>>>,
+    /// Becomes true when the server ends.
+    ending: watch::Sender<bool>,
+    /// Every task of a session has a receiver; there are none when all have ended.
+    running: watch::Sender<()>,
+}
+
+impl LiveSessions {
+    pub(crate) fn new(engine: Engine, metrics: Arc<Metrics>, idle_time: Duration) -> Arc<Self> {
+        let (ending, running) = (watch::Sender::new(false), watch::Sender::new(()));
+        let (slots, feeds) = Default::default();
+        Arc::new(Self { engine, metrics, idle_time, slots, feeds, ending, running })
+    }
+
+    /// The engine that opens them.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Their store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        self.engine.store()
+    }
+
+    /// The events of a session, which need not be in memory.
+    pub fn feed(&self, id: &str) -> Arc<EventFeed> {
+        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(feed) = feeds.get(id).and_then(Weak::upgrade) {
+            return feed;
+        }
+        // Feeds that nobody uses any more take little memory, and go when there are many.
+        if feeds.len() >= 1024 && feeds.len().is_power_of_two() {
+            feeds.retain(|_, feed| feed.strong_count() > 0);
+        }
+        let feed = Arc::new(EventFeed::new(id));
+        feeds.insert(id.to_owned(), Arc::downgrade(&feed));
+        feed
+    }
+
+    /// Whether a turn of the session runs in this process.
+    pub(crate) async fn is_busy(&self, id: &str) -> bool {
+        let slot = self.slots().get(id).map(Arc::clone);
+        let Some(slot) = slot else { return false };
+        let place = slot.lock().await;
+        place.as_ref().is_some_and(|live| !live.commands.is_closed() && live.is_busy.load(Ordering::Acquire))
+    }
+
+    /// Deletes a session, which leaves memory first. Returns whether it existed.
+    ///
+    /// # Errors
+    /// `Held` if another process runs it.
+    pub(crate) async fn delete(&self, id: &str) -> Result<bool, Problem> {
+        let slot = self.slot(id);
+        let mut place = slot.lock().await;
+        if let Some(live) = place.take() {
+            let (closed, result) = oneshot::channel();
+            // Without a task there is nothing to close.
+            if live.commands.send(Command::Close { closed }).await.is_ok() {
+                let _ = result.await;
+            }
+            let mut ended = live.ended.clone();
+            while ended.changed().await.is_ok() {}
+        }
+        let deleted = self.store().delete(id).await;
+        self.forget(id, &slot);
+        Ok(deleted?)
+    }
+
+    /// Starts a session, and runs it until it rests.
+    ///
+    /// # Errors
+    /// As `Engine::run`; `Conflict` if there is already a session with the id.
+    pub(crate) async fn start(self: &Arc<Self>, request: RunRequest, id: &str) -> Result<EndedTurn, Problem> {
+        self.refuse_at_end()?;
+        let slot = self.slot(id);
+        let mut place = slot.lock().await;
+        if place.is_some() || self.store().session(id).await?.is_some() {
+            return Err(Problem::new(ProblemKind::Conflict, msg!("there is already a session `{id}`")));
+        }
+        let feed = self.feed(id);
+        let request = RunRequest { session: Some(id.to_owned()), ..request };
+        let opened = self.engine.run(&request, Arc::clone(&feed) as Arc<dyn Observer>).await;
+        let opened = opened.map_err(|error| {
+            self.forget(id, &slot);
+            self.problem_of(error)
+        })?;
+        let live = self.begin(id, opened, feed);
+        let commands = live.commands.clone();
+        *place = Some(live);
+        drop(place);
+        let (ended, end) = oneshot::channel();
+        // The session has just begun, so the command is the first in the queue: it is answered after the first turn.
+        let _ = commands.send(Command::Rest { ended }).await;
+        let end = end.await.unwrap_or_else(|_| Err(gone(id)))?;
+        Ok(EndedTurn { after: 0, ..end })
+    }
+
+    /// Makes a session from another one ([`Engine::fork`]).
+    ///
+    /// # Errors
+    /// As [`Engine::fork`]; `Conflict` if there is already a session with the new id.
+    pub(crate) async fn fork(&self, request: ForkRequest<'_>) -> Result<(), Problem> {
+        self.refuse_at_end()?;
+        let new = request.new;
+        if self.store().session(new).await?.is_some() {
+            return Err(Problem::new(ProblemKind::Conflict, msg!("there is already a session `{new}`")));
+        }
+        self.engine.fork(request).await.map_err(|error| self.problem_of(error))
+    }
+
+    /// A problem that names files as they are in the project: where the project is on the machine is not for clients.
+    fn problem_of(&self, error: EngineError) -> Problem {
+        Problem::from(error).in_project(&self.engine.project().directory)
+    }
+
+    /// Sends a command to a session, which is opened if no process runs it.
+    ///
+    /// # Errors
+    /// `NotFound`, `Conflict` if it is over, `Held` if another process runs it.
+    pub(crate) async fn send<T>(
+        self: &Arc<Self>,
+        id: &str,
+        model: Option<&str>,
+        mut command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> Command,
+    ) -> Result<T, Problem> {
+        for _ in 0..MAX_ATTEMPTS {
+            let live = self.open(id, model).await?;
+            let (done, result) = oneshot::channel();
+            if live.commands.send(command(done)).await.is_err() {
+                // It leaves memory at this moment.
+                continue;
+            }
+            match result.await {
+                Ok(result) => return result,
+                Err(_) => return Err(gone(id)),
+            }
+        }
+        Err(gone(id))
+    }
+
+    /// The session in memory.
+    async fn open(self: &Arc<Self>, id: &str, model: Option<&str>) -> Result<LiveSession, Problem> {
+        self.refuse_at_end()?;
+        let slot = self.slot(id);
+        let mut place = slot.lock().await;
+        if let Some(live) = place.as_ref() {
+            if !live.commands.is_closed() {
+                return Ok(live.clone());
+            }
+            // Until its task has ended, its lock is held. A closed channel is what is waited for.
+            let mut ended = live.ended.clone();
+            while ended.changed().await.is_ok() {}
+            *place = None;
+        }
+        let feed = self.feed(id);
+        let request = ResumeRequest { model: model.map(str::to_owned), ..ResumeRequest::default() };
+        match self.engine.resume_as(id, &request, Arc::clone(&feed) as Arc<dyn Observer>).await {
+            Ok(opened) => {
+                let live = self.begin(id, opened, feed);
+                *place = Some(live.clone());
+                Ok(live)
+            }
+            Err(error) => {
+                let is_known = self.store().session(id).await?.is_some();
+                self.forget(id, &slot);
+                if is_known { Err(self.problem_of(error)) } else { Err(Problem::no_session(id)) }
+            }
+        }
+    }
+
+    /// Runs an opened session in a task of its own.
+    fn begin(self: &Arc<Self>, id: &str, opened: OpenedSession, feed: Arc<EventFeed>) -> LiveSession {
+        let (commands, mailbox) = mpsc::channel(MAX_QUEUED);
+        let (end, ended) = watch::channel(());
+        let context = ActorContext {
+            store: Arc::clone(self.store()),
+            metrics: Arc::clone(&self.metrics),
+            idle_time: self.idle_time,
+            ending: self.ending.subscribe(),
+            is_busy: Arc::new(AtomicBool::new(true)),
+        };
+        let is_busy = Arc::clone(&context.is_busy);
+        let actor = Actor::new(opened.session, mailbox, context);
+        let (sessions, id, running) = (Arc::clone(self), id.to_owned(), self.running.subscribe());
+        tokio::spawn(async move {
+            sessions.metrics.live_sessions.inc();
+            actor.run().await;
+            sessions.metrics.live_sessions.dec();
+            // The session is closed, and its lock released.
+            drop(end);
+            let slot = sessions.slots().get(&id).map(Arc::clone);
+            if let Some(slot) = slot {
+                sessions.forget(&id, &slot);
+            }
+            drop((feed, running));
+        });
+        LiveSession { commands, ended, is_busy }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<String, Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slot(&self, id: &str) -> Slot {
+        Arc::clone(self.slots().entry(id.to_owned()).or_default())
+    }
+
+    /// Removes the place of a session that is not in memory, unless somebody is about to fill it.
+    fn forget(&self, id: &str, own: &Slot) {
+        let mut slots = self.slots();
+        // The map and the caller have it; whoever else gets it does so while the map is locked.
+        let is_unused = slots.get(id).is_some_and(|slot| Arc::ptr_eq(slot, own)) && Arc::strong_count(own) <= 2;
+        let is_empty = || match own.try_lock() {
+            Ok(place) => place.as_ref().is_none_or(|live| live.commands.is_closed()),
+            // The caller holds it.
+            Err(_) => true,
+        };
+        if is_unused && is_empty() {
+            slots.remove(id);
+        }
+    }
+
+    fn refuse_at_end(&self) -> Result<(), Problem> {
+        match *self.ending.borrow() {
+            true => Err(Problem::new(ProblemKind::Unavailable, msg!("the server ends; try again")).retry_after(1)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the server ends.
+    pub fn is_ending(&self) -> bool {
+        *self.ending.borrow()
+    }
+
+    /// Becomes true when the server ends.
+    pub fn ending(&self) -> watch::Receiver<bool> {
+        self.ending.subscribe()
+    }
+
+    /// Ends all sessions in memory after their current turns. Returns whether all have ended in this time; the others are resumed by
+    /// the next process.
+    pub async fn end(&self, time: Duration) -> bool {
+        self.ending.send_replace(true);
+        tokio::time::timeout(time, self.running.closed()).await.is_ok()
+    }
+
+    /// Continues the sessions whose time has come, until the server ends.
+    pub async fn tick(self: Arc<Self>) {
+        let mut ending = self.ending.subscribe();
+        loop {
+            tokio::select! {
+                _ = ending.wait_for(|is_ending| *is_ending) => return,
+                () = tokio::time::sleep(TICK) => {}
+            }
+            match self.store().open_requests(Some(&stamp(now()))).await {
+                Ok(due) => {
+                    let ids: BTreeSet<String> = due.into_iter().map(|open| open.session).collect();
+                    for id in ids {
+                        // One that another process runs is left to it.
+                        if let Err(problem) = self.open(&id, None).await
+                            && problem.kind() != ProblemKind::Held
+                        {
+                            tracing::warn!(session = %id, error = %problem.detail(), "a due session was not continued");
+                        }
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "due sessions cannot be found"),
+            }
+        }
+    }
+}
+
+fn gone(id: &str) -> Problem {
+    Problem::new(ProblemKind::Unavailable, msg!("session `{id}` has just ended here; try again")).retry_after(1)
+}

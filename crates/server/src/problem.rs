@@ -1,0 +1,311 @@
+//! Errors of the API: problem details (RFC 9457).
+
+use std::path::{Path, PathBuf};
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bcc_engine::error::EngineError;
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::language::Language;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_runtime::run::error::RunError;
+use bcc_store::error::StoreError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The type of a problem for programs, as `type` in the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The request cannot be read, or a value in it is not permitted.
+    InvalidRequest,
+    /// There is no token, or it is not valid.
+    Unauthorized,
+    /// The role of the token does not permit this, or the request comes from another site.
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    /// The script has errors, which `diagnostics` lists.
+    InvalidScript,
+    /// The session is not in a state for this.
+    Conflict,
+    /// Another turn of the session runs, and the request did not want to wait.
+    Busy,
+    /// Another process runs the session.
+    Held,
+    /// The same idempotency key was used with another body.
+    KeyReused,
+    TooLarge,
+    TooManyRequests,
+    /// The server ends, or its store cannot be used at the moment: try again.
+    Unavailable,
+    Timeout,
+    Failed,
+}
+
+impl ProblemKind {
+    /// Its name in `type`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid-request",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not-found",
+            Self::MethodNotAllowed => "method-not-allowed",
+            Self::InvalidScript => "invalid-script",
+            Self::Conflict => "conflict",
+            Self::Busy => "busy",
+            Self::Held => "held",
+            Self::KeyReused => "idempotency-key-reused",
+            Self::TooLarge => "too-large",
+            Self::TooManyRequests => "too-many-requests",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Its HTTP status.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::InvalidRequest => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::InvalidScript => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Conflict | Self::Busy | Self::Held | Self::KeyReused => StatusCode::CONFLICT,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Timeout => StatusCode::REQUEST_TIMEOUT,
+            Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// Why a request was not carried out. Nothing changed, unless the problem says otherwise.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    kind: ProblemKind,
+    detail: Message,
+    help: Option<Message>,
+    diagnostics: Vec<Diagnostic>,
+    /// The directory to which files are relative.
+    project: Option<PathBuf>,
+    /// After how many seconds to try again.
+    retry_after: Option<u64>,
+    /// The language of the texts.
+    language: Language,
+}
+
+/// The body of a response with a problem (`application/problem+json`).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProblemDetails {
+    /// `/problems/` and the kind of the problem: for example `/problems/not-found`. Programs decide by this.
+    pub r#type: String,
+    /// The HTTP status in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong, for people.
+    pub detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The errors of the script, one sentence each, with their places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub diagnostics: Vec<ProblemDiagnostic>,
+}
+
+/// An error in a script.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProblemDiagnostic {
+    /// The rule, which `bcc-script explain` explains.
+    pub rule: String,
+    /// `error`, `warning` or `info`.
+    pub severity: &'static str,
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The file, relative to the project.
+    pub file: String,
+    /// Counts from 1.
+    pub line: usize,
+    /// Counts from 1, in characters.
+    pub column: usize,
+}
+
+impl ProblemDiagnostic {
+    pub(crate) fn of(found: &Diagnostic, project: Option<&Path>, language: Language) -> Self {
+        let path = Path::new(found.file.name());
+        let file = project.and_then(|project| path.strip_prefix(project).ok()).unwrap_or(path);
+        let (line, column) = found.file.line_column(found.span.start);
+        Self {
+            rule: found.rule.to_owned(),
+            severity: found.severity.name(),
+            message: found.message.render(language),
+            help: found.help.as_ref().map(|help| help.render(language)),
+            file: file.to_string_lossy().into_owned(),
+            line,
+            column,
+        }
+    }
+}
+
+impl Problem {
+    pub fn new(kind: ProblemKind, detail: impl Into<Message>) -> Self {
+        let detail = detail.into();
+        let (help, diagnostics, project, retry_after) = Default::default();
+        Self { kind, detail, help, diagnostics, project, retry_after, language: Language::default() }
+    }
+
+    pub fn invalid(detail: impl Into<Message>) -> Self {
+        Self::new(ProblemKind::InvalidRequest, detail)
+    }
+
+    pub fn not_found(detail: impl Into<Message>) -> Self {
+        Self::new(ProblemKind::NotFound, detail)
+    }
+
+    #[must_use]
+    pub fn with_help(self, help: impl Into<Message>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+
+    /// The same problem, with files relative to this directory.
+    #[must_use]
+    pub fn in_project(self, directory: &Path) -> Self {
+        Self { project: Some(directory.to_owned()), ..self }
+    }
+
+    /// The same problem, after which a client is to wait.
+    #[must_use]
+    pub fn retry_after(self, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+
+    /// The same problem in this language.
+    #[must_use]
+    pub fn in_language(self, language: Language) -> Self {
+        Self { language, ..self }
+    }
+
+    pub const fn kind(&self) -> ProblemKind {
+        self.kind
+    }
+
+    /// The text for people.
+    pub fn detail(&self) -> String {
+        self.detail.render(self.language)
+    }
+
+    /// What to do about it.
+    pub(crate) fn help(&self) -> Option<String> {
+        self.help.as_ref().map(|help| help.render(self.language))
+    }
+
+    /// The header that says when to try again.
+    pub(crate) fn retry_header(&self) -> Option<(HeaderName, HeaderValue)> {
+        self.retry_after.map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds)))
+    }
+
+    fn details(&self) -> ProblemDetails {
+        let status = self.kind.status();
+        ProblemDetails {
+            r#type: format!("/problems/{}", self.kind.name()),
+            title: status.canonical_reason().unwrap_or_default().to_owned(),
+            status: status.as_u16(),
+            detail: self.detail(),
+            help: self.help(),
+            diagnostics: self
+                .diagnostics
+                .iter()
+                .map(|found| ProblemDiagnostic::of(found, self.project.as_deref(), self.language))
+                .collect(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self.details()).unwrap_or_else(|_| b"{}".to_vec());
+        let mut response = (self.kind.status(), body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.extend(self.retry_header());
+        if self.kind == ProblemKind::Unauthorized {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // The gate writes it again in the language of the client.
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    // The texts of these errors name the store, which is a path of the machine.
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Held { id, .. } => Self::held(&id),
+            StoreError::Exists { id, .. } => {
+                Self::new(ProblemKind::Conflict, msg!("there is already a session `{id}`"))
+            }
+            StoreError::NotFound { id, .. } => Self::no_session(&id),
+            StoreError::Conflict { id, .. } => {
+                Self::new(ProblemKind::Unavailable, msg!("another process has changed session `{id}`; try again"))
+                    .retry_after(1)
+            }
+            other => Self::failure(&other.to_message()),
+        }
+    }
+}
+
+impl From<RunError> for Problem {
+    fn from(error: RunError) -> Self {
+        let detail = error.to_message();
+        match error {
+            RunError::Store(error) => error.into(),
+            RunError::NotFound(id) => Self::no_session(&id),
+            RunError::Final { .. } => Self::new(ProblemKind::Conflict, detail),
+            RunError::Variable(_) | RunError::BudgetTooSmall { .. } => Self::new(ProblemKind::InvalidRequest, detail),
+            RunError::CommitInterrupted(_) => Self::new(ProblemKind::Unavailable, detail).retry_after(1),
+            RunError::Unreadable { .. } | RunError::Recording(_) | RunError::Halted(_) => Self::failure(&detail),
+        }
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        let help = error.help().cloned();
+        let problem = match error {
+            EngineError::Usage { message, .. } => Self::new(ProblemKind::InvalidRequest, message),
+            EngineError::Invalid(diagnostics) => {
+                Self { diagnostics, ..Self::new(ProblemKind::InvalidScript, "the script has errors") }
+            }
+            EngineError::Ended { message, .. } => Self::new(ProblemKind::Conflict, message),
+            EngineError::Failed { message, .. } => Self::failure(&message),
+            EngineError::Held { session, .. } => Self::held(&session),
+            EngineError::StoreGone { message } => Self::new(ProblemKind::Unavailable, message).retry_after(1),
+        };
+        Self { help, ..problem }
+    }
+}
+
+impl Problem {
+    fn held(id: &str) -> Self {
+        Self::new(ProblemKind::Held, msg!("another process runs session `{id}`")).retry_after(1)
+    }
+
+    pub(crate) fn no_session(id: &str) -> Self {
+        Self::not_found(msg!("there is no session `{id}`"))
+    }
+
+    /// A failure of the server. What it says may name paths of the machine, so it goes to the log and not to the client.
+    pub(crate) fn failure(why: &Message) -> Self {
+        tracing::error!(error = %why, "a request failed");
+        Self::new(ProblemKind::Failed, msg!("the server failed; its log says why"))
+    }
+}

@@ -1,0 +1,72 @@
+//! What a server is started with.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::access::AccessRules;
+
+/// The address if none is given: only this machine.
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8711";
+
+/// The settings of a server (docs/server.md).
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    pub address: SocketAddr,
+    pub access: AccessRules,
+    pub limits: ServerLimits,
+    pub chat: ChatSettings,
+    /// The model of all sessions, as `--model`; the scripts decide if there is none.
+    pub model: Option<String>,
+}
+
+/// What chat clients send in addition to the chat completions.
+#[derive(Clone, Debug)]
+pub struct ChatSettings {
+    /// The header with the id of the conversation.
+    pub conversation_header: String,
+    /// The header that says that a request is a task of the client.
+    pub task_header: String,
+}
+
+/// The headers of Open WebUI.
+impl Default for ChatSettings {
+    fn default() -> Self {
+        Self { conversation_header: "X-OpenWebUI-Chat-Id".to_owned(), task_header: "X-OpenWebUI-Task".to_owned() }
+    }
+}
+
+/// How much one client, or all of them, may use.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerLimits {
+    /// The maximum size of the body of a request, in bytes.
+    pub body_bytes: usize,
+    /// How long the headers of a request may take, and its body.
+    pub request_time: Duration,
+    /// The maximum number of connections. Others wait to be accepted.
+    pub connections: usize,
+    /// The maximum number of requests of one client in a minute.
+    pub requests_per_minute: NonZeroU32,
+    /// How long a session without a turn stays in memory.
+    pub idle_time: Duration,
+    /// How long turns may take to end when the server ends. What has not ended then is resumed by the next process.
+    pub end_time: Duration,
+}
+
+impl ServerLimits {
+    /// How much longer than [`ServerLimits::end_time`] the process may take.
+    pub const END_MARGIN: Duration = Duration::from_secs(3);
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 1024 * 1024,
+            request_time: Duration::from_secs(30),
+            connections: 10_000,
+            requests_per_minute: NonZeroU32::new(600).unwrap_or(NonZeroU32::MIN),
+            idle_time: Duration::from_secs(60),
+            end_time: Duration::from_secs(20),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What all handlers share.
+
+use std::sync::Arc;
+
+use governor::clock::DefaultClock;
+use governor::state::keyed::DefaultKeyedStateStore;
+use governor::{Quota, RateLimiter};
+
+use crate::api::catalog::ScriptCatalog;
+use crate::chat::branches::ChatBranches;
+use crate::live::sessions::LiveSessions;
+use crate::metrics::Metrics;
+use crate::settings::ServerSettings;
+
+/// Limits the requests of each client.
+pub(crate) type ClientLimiter = RateLimiter<String, DefaultKeyedStateStore<String>, DefaultClock>;
+
+/// A running server.
+#[derive(Clone)]
+pub struct ServerState {
+    pub(crate) sessions: Arc<LiveSessions>,
+    pub(crate) settings: Arc<ServerSettings>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) catalog: Arc<ScriptCatalog>,
+    pub(crate) limiter: Arc<ClientLimiter>,
+    pub(crate) branches: Arc<ChatBranches>,
+}
+
+impl ServerState {
+    pub(crate) fn new(engine: bcc_engine::engine::Engine, settings: ServerSettings) -> Self {
+        let metrics = Arc::new(Metrics::default());
+        let catalog = Arc::new(ScriptCatalog::new(engine.project().directory.clone()));
+        let limiter = Arc::new(RateLimiter::keyed(Quota::per_minute(settings.limits.requests_per_minute)));
+        let sessions = LiveSessions::new(engine, Arc::clone(&metrics), settings.limits.idle_time);
+        let branches = Arc::default();
+        Self { sessions, settings: Arc::new(settings), metrics, catalog, limiter, branches }
+    }
+}

@@ -1,0 +1,141 @@
+//! Who may do what, and from where.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::process::Home;
+use crate::served::{Serving, TALK};
+
+/// A token of each role, in a configuration that lists their hashes.
+fn tokens(home: &Home) -> Vec<(String, String)> {
+    let mut config =
+        String::from("[serve]\nhosts = [\"chat.example.org\"]\norigins = [\"https://page.example.org\"]\n");
+    let mut tokens = Vec::new();
+    for role in ["talk", "decide", "author", "admin"] {
+        let made = home.finish(["serve", "--new-token", role], "");
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let token = made.out.lines().next().unwrap().rsplit(' ').next().unwrap().to_owned();
+        let lines = made.out.split_once("[serve.tokens.NAME]").unwrap().1;
+        config.push_str(&format!("[serve.tokens.{role}]{lines}"));
+        assert!(!config.contains(&token));
+        tokens.push((role.to_owned(), token));
+    }
+    home.put("bcc-script.toml", config);
+    tokens
+}
+
+#[tokio::test]
+async fn a_role_permits_what_it_says() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let tokens = tokens(&home);
+    let serving = Serving::with(&home, &["--trust"]);
+    assert_eq!(serving.get("/v1/scripts").await.status, 401);
+    assert_eq!(serving.get("/healthz").await.status, 200);
+    let wrong = serving.as_caller("bcc_0000").get("/v1/scripts").await;
+    assert_eq!((wrong.status, wrong.header("www-authenticate")), (401, "Bearer"));
+    let talk = serving.as_caller(&tokens[0].1);
+    let created = talk.post("/v1/sessions", json!({ "script": "talk" })).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    let id = created.json()["id"].as_str().unwrap().to_owned();
+    // For each path the first role that may use it.
+    let paths = [
+        (Method::GET, "/v1/scripts".to_owned(), 0),
+        (Method::GET, "/v1/models".to_owned(), 0),
+        (Method::GET, format!("/v1/sessions/{id}"), 0),
+        (Method::GET, "/v1/requests".to_owned(), 1),
+        (Method::GET, "/v1/scripts/talk".to_owned(), 2),
+        (Method::GET, "/v1/sessions".to_owned(), 2),
+        (Method::GET, format!("/v1/sessions/{id}/export"), 2),
+        (Method::GET, format!("/v1/sessions/{id}/variables"), 2),
+        (Method::GET, format!("/v1/sessions/{id}/metrics"), 2),
+        (Method::GET, format!("/v1/sessions/{id}/calls"), 2),
+        (Method::GET, format!("/v1/sessions/{id}/report"), 2),
+        (Method::POST, format!("/v1/sessions/{id}/fork"), 2),
+        (Method::GET, "/metrics".to_owned(), 3),
+        (Method::POST, format!("/v1/sessions/{id}/cancel"), 2),
+        (Method::DELETE, format!("/v1/sessions/{id}"), 3),
+    ];
+    for (number, (role, token)) in tokens.iter().enumerate() {
+        for (method, path, needed) in &paths {
+            let headers = [("content-type", "application/json")];
+            let reply = serving.as_caller(token).send(method.clone(), path, &headers, Some(b"{}".to_vec())).await;
+            assert_eq!(reply.status == 403, number < *needed, "{role} {method} {path}: {reply:?}");
+            // What was cancelled cannot be forked or cancelled again.
+            let is_over = matches!(reply.status, 400 | 409) && (path.ends_with("/fork") || path.ends_with("/cancel"));
+            assert!(reply.status < 300 || reply.status == 403 || is_over, "{role} {path}: {reply:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_talks_sees_no_prompts_and_no_variables() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let tokens = tokens(&home);
+    let serving = Serving::with(&home, &["--trust"]);
+    let talk = serving.as_caller(&tokens[0].1);
+    let id = talk.post("/v1/sessions", json!({ "script": "talk" })).await.json()["id"].as_str().unwrap().to_owned();
+    for text in ["Ann", "tea"] {
+        assert_eq!(talk.post(&format!("/v1/sessions/{id}/messages"), json!({ "text": text })).await.status, 200);
+    }
+    let events = talk.get(&format!("/v1/sessions/{id}/events")).await.text;
+    assert!(events.contains("Ann likes tea.") && events.contains("event: waiting"), "{events}");
+    for hidden in ["event: model_call", "event: variable_set", "event: outcome", "classified", "messages"] {
+        assert!(!events.contains(hidden), "{hidden}: {events}");
+    }
+    // An id that somebody chooses can be guessed.
+    let chosen = talk.post("/v1/sessions", json!({ "script": "talk", "session_id": "one" })).await;
+    assert_eq!(chosen.status, 403, "{chosen:?}");
+}
+
+#[tokio::test]
+async fn pages_of_others_may_not_call_the_server() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let tokens = tokens(&home);
+    let serving = Serving::with(&home, &["--trust"]);
+    let caller = serving.as_caller(&tokens[3].1);
+    let with = |headers: Vec<(&'static str, &'static str)>| {
+        let caller = &caller;
+        async move { caller.send(Method::GET, "/v1/scripts", &headers, None).await }
+    };
+    assert_eq!(with(vec![("host", "evil.example")]).await.status, 403);
+    assert_eq!(with(vec![("host", "chat.example.org")]).await.status, 200);
+    for origin in ["https://evil.example", "null", "http://localhost:1"] {
+        let reply = with(vec![("origin", origin)]).await;
+        assert_eq!((reply.status, reply.header("access-control-allow-origin")), (403, ""), "{origin}");
+    }
+    let allowed = with(vec![("origin", "https://page.example.org")]).await;
+    assert_eq!((allowed.status, allowed.header("access-control-allow-origin")), (200, "https://page.example.org"));
+    let asked = serving.send(Method::OPTIONS, "/v1/scripts", &[("origin", "https://page.example.org")], None).await;
+    assert_eq!(asked.status, 204);
+    assert!(asked.header("access-control-allow-headers").contains("authorization"));
+}
+
+#[tokio::test]
+async fn a_client_that_sends_too_much_has_to_wait() {
+    let home = Home::new();
+    home.put("bcc-script.toml", "[serve]\nrequests_per_minute = 3\n");
+    let serving = Serving::with(&home, &["--trust"]);
+    let mut last = serving.get("/v1/scripts").await;
+    for _ in 0..3 {
+        assert_eq!(last.status, 200);
+        last = serving.get("/v1/scripts").await;
+    }
+    assert_eq!(last.status, 429, "{last:?}");
+    assert!(last.header("retry-after").parse::<u64>().unwrap() > 0);
+    assert_eq!(serving.get("/healthz").await.status, 200);
+}
+
+#[test]
+fn without_tokens_the_server_is_for_this_machine_only() {
+    let home = Home::new();
+    let refused = home.finish(["serve", "--addr", "0.0.0.0:0"], "");
+    assert_eq!(refused.code, Some(2));
+    insta::assert_snapshot!("public_without_tokens", refused.err);
+    home.put("bcc-script.toml", "[serve]\naddress = \"127.0.0.1:0\"\n");
+    let refused = home.finish(["serve"], "");
+    assert_eq!(refused.code, Some(2));
+    insta::assert_snapshot!("settings_without_trust", refused.err);
+}

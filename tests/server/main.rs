@@ -1,0 +1,25 @@
+//! Tests of `bcc-script serve` as a child process, over HTTP (docs/server.md).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
+
+mod access;
+mod bad_input;
+mod chat;
+mod conversations;
+mod kills;
+mod openapi;
+mod served;
+mod streams;
+
+#[path = "../support/complete_reply.rs"]
+mod complete_reply;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/process.rs"]
+mod process;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/server.rs"]
+mod server;
+
+/// The workspace.
+pub const ROOT: &str = env!("CARGO_MANIFEST_DIR");
