@@ -12,9 +12,9 @@ use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_server::access::{AccessRules, AccessToken, Role, hash_of_hex, hex, new_token, token_hash};
+use bcc_server::access::{AccessRole, AccessRules, AccessToken, hash_of_hex, hex, new_token, token_hash};
 use bcc_server::serve::Server;
-use bcc_server::settings::{ChatSettings, DEFAULT_ADDRESS, ServerLimits, ServerSettings};
+use bcc_server::settings::{ChatSettings, DEFAULT_ADDRESS, ServeSettings, ServerLimits};
 use bcc_tools::project_tools::ConfiguredTools;
 use clap::{Args, ValueEnum};
 
@@ -59,12 +59,12 @@ pub enum TokenRole {
 }
 
 impl TokenRole {
-    const fn role(self) -> Role {
+    const fn role(self) -> AccessRole {
         match self {
-            Self::Talk => Role::Talk,
-            Self::Decide => Role::Decide,
-            Self::Author => Role::Author,
-            Self::Admin => Role::Admin,
+            Self::Talk => AccessRole::Talk,
+            Self::Decide => AccessRole::Decide,
+            Self::Author => AccessRole::Author,
+            Self::Admin => AccessRole::Admin,
         }
     }
 }
@@ -99,7 +99,7 @@ pub async fn serve(options: ServeArgs, environment: Environment) -> Result<Exit,
 
 /// The settings of the project and the command line.
 /// Errors: the settings of the project do not count, or the server would be open to everybody.
-fn settings(options: &ServeArgs, project: &Project) -> Result<ServerSettings, EngineError> {
+fn settings(options: &ServeArgs, project: &Project) -> Result<ServeSettings, EngineError> {
     let table = &project.config.serve;
     if !project.trusted && *table != ServeTable::default() {
         let message = msg!("`[serve]` in bcc-script.toml counts only in a project that you trust");
@@ -113,7 +113,7 @@ fn settings(options: &ServeArgs, project: &Project) -> Result<ServerSettings, En
         .tokens
         .iter()
         .filter_map(|(name, token)| {
-            let (role, sha256) = (Role::parse(&token.role)?, hash_of_hex(&token.sha256)?);
+            let (role, sha256) = (AccessRole::parse(&token.role)?, hash_of_hex(&token.sha256)?);
             Some(AccessToken { name: name.clone(), role, sha256 })
         })
         .collect();
@@ -137,11 +137,11 @@ fn settings(options: &ServeArgs, project: &Project) -> Result<ServerSettings, En
         conversation_header: table.chat.conversation_header.clone().unwrap_or(defaults.conversation_header),
         task_header: table.chat.task_header.clone().unwrap_or(defaults.task_header),
     };
-    Ok(ServerSettings { address, access, limits, chat, model: options.model.clone() })
+    Ok(ServeSettings { address, access, limits, chat, model: options.model.clone() })
 }
 
 /// Prints a token, which is stored nowhere.
-fn print_token(role: Role) -> Result<Exit, EngineError> {
+fn print_token(role: AccessRole) -> Result<Exit, EngineError> {
     let token = new_token().ok_or_else(|| EngineError::failed("the system gives no random numbers"))?;
     print_translated(&msg!("token (keep it, it is stored nowhere): {token}"))?;
     print_translated(&Message::word("in bcc-script.toml, with a name of your choice:"))?;

@@ -11,6 +11,9 @@ use crate::served::{Serving, TALK};
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
+/// What it shows, its method, path, headers and body.
+type WrongRequest<'r> = (&'r str, Method, &'r str, &'r [(&'r str, &'r str)], Vec<u8>);
+
 #[tokio::test]
 async fn wrong_requests_are_answered_with_a_problem() {
     let home = Home::new();
@@ -22,7 +25,7 @@ async fn wrong_requests_are_answered_with_a_problem() {
     let id = serving.session("talk").await;
     let messages = format!("/v1/sessions/{id}/messages");
     let long = json!({ "text": "x".repeat(2_000_000) }).to_string().into_bytes();
-    let cases: Vec<(&str, Method, &str, &[(&str, &str)], Vec<u8>)> = vec![
+    let cases: Vec<WrongRequest<'_>> = vec![
         ("no JSON", Method::POST, "/v1/sessions", &JSON, b"{".to_vec()),
         ("no type", Method::POST, "/v1/sessions", &[], b"{}".to_vec()),
         ("no script", Method::POST, "/v1/sessions", &JSON, b"{}".to_vec()),

@@ -1,9 +1,11 @@
 //! The OpenAPI document names what the server serves.
 
+use std::path::Path;
+
 use reqwest::Method;
 
 use crate::process::Home;
-use crate::served::Serving;
+use crate::served::{Serving, TALK};
 
 #[tokio::test]
 async fn the_document_lists_every_route() {
@@ -27,4 +29,32 @@ async fn the_document_lists_every_route() {
         }
     }
     insta::assert_snapshot!("routes", shown);
+}
+
+/// The requests that the pages show work as they are written.
+#[tokio::test]
+async fn the_requests_in_the_pages_are_answered() {
+    let home = Home::new();
+    home.put("scripts/first_talk.yaml", TALK.replace("session_id: talk", "session_id: first_talk"));
+    let serving = Serving::start(&home);
+    let (mut count, mut id) = (0, String::new());
+    for page in ["README.md", "README.zh.md", "docs/server.md"] {
+        let text = std::fs::read_to_string(Path::new(crate::ROOT).join(page)).unwrap();
+        for line in text.lines().filter(|line| line.starts_with("curl ")) {
+            let (_, path) = line.split_once("http://127.0.0.1:8711").unwrap();
+            let (path, rest) = path.split_once(" --json '").unwrap_or((path, ""));
+            let (body, headers) = rest.split_once('\'').unwrap();
+            let mut all = vec![("content-type", "application/json")];
+            if let Some((name, value)) = headers.split('\'').nth(1).and_then(|header| header.split_once(": ")) {
+                all.push((name, value));
+            }
+            let path = path.replace("ID", &id);
+            let reply = serving.send(Method::POST, &path, &all, Some(body.into())).await;
+            assert!(reply.status < 300, "{page}: {line}: {reply:?}");
+            let reply = reply.json();
+            reply["id"].as_str().unwrap().clone_into(&mut id);
+            count += 1;
+        }
+    }
+    assert!(count >= 4, "only {count} requests found");
 }

@@ -305,6 +305,8 @@ fn arguments(command: &str) -> Option<Vec<String>> {
                 other => panic!("{command}: cargo {other:?}"),
             }
         }
+        // Sent by tests/server/openapi.rs.
+        "curl" => return None,
         "printf" | "export" | "mkdir" | "python3" | "cp" | "cd" | "grep" | ".ci/run" => return None,
         other => panic!("{command}: nobody checks `{other}`"),
     }

@@ -12,7 +12,7 @@ use crate::problem::{Problem, ProblemKind};
 
 /// What a token permits. Each role permits what the ones before it permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum AccessRole {
     /// To start sessions, and to talk in a session whose id one knows. Prompts, variables and raw replies are not shown.
     Talk,
     /// To list what sessions wait for, and to decide it.
@@ -23,7 +23,7 @@ pub enum Role {
     Admin,
 }
 
-impl Role {
+impl AccessRole {
     pub const ALL: [Self; 4] = [Self::Talk, Self::Decide, Self::Author, Self::Admin];
 
     /// Its name in configurations.
@@ -47,7 +47,7 @@ impl Role {
 pub struct AccessToken {
     /// Names its owner in logs and decisions.
     pub name: String,
-    pub role: Role,
+    pub role: AccessRole,
     /// SHA-256 of the token.
     pub sha256: [u8; 32],
 }
@@ -65,20 +65,20 @@ pub struct AccessRules {
 
 /// Who sent a request.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub struct ApiCaller {
     /// The name of the token; none without tokens.
     pub name: Option<String>,
-    pub role: Role,
+    pub role: AccessRole,
     /// A hash that only the owner of the token and the server know; zeros without tokens. It tells the conversations of callers apart.
     pub scope: [u8; 32],
 }
 
-impl Caller {
+impl ApiCaller {
     /// Refuses what the role does not permit.
     ///
     /// # Errors
     /// `Forbidden`, which names the role that is needed.
-    pub fn require(&self, role: Role) -> Result<(), Problem> {
+    pub fn require(&self, role: AccessRole) -> Result<(), Problem> {
         if self.role >= role {
             return Ok(());
         }
@@ -125,9 +125,9 @@ impl AccessRules {
     ///
     /// # Errors
     /// `Unauthorized` without a valid token, if tokens are configured.
-    pub fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+    pub fn caller(&self, headers: &HeaderMap) -> Result<ApiCaller, Problem> {
         if self.tokens.is_empty() {
-            return Ok(Caller { name: None, role: Role::Admin, scope: [0; 32] });
+            return Ok(ApiCaller { name: None, role: AccessRole::Admin, scope: [0; 32] });
         }
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token =
@@ -148,7 +148,7 @@ impl AccessRules {
         }
         let invalid = || Problem::new(ProblemKind::Unauthorized, msg!("the token is not valid"));
         found
-            .map(|known| Caller { name: Some(known.name.clone()), role: known.role, scope: known.sha256 })
+            .map(|known| ApiCaller { name: Some(known.name.clone()), role: known.role, scope: known.sha256 })
             .ok_or_else(invalid)
     }
 
@@ -200,7 +200,7 @@ mod tests {
     fn rules() -> AccessRules {
         let token = |name: &str, role| AccessToken { name: name.into(), role, sha256: token_hash(name) };
         AccessRules {
-            tokens: vec![token("front", Role::Talk), token("boss", Role::Admin)],
+            tokens: vec![token("front", AccessRole::Talk), token("boss", AccessRole::Admin)],
             hosts: vec!["chat.example.org".into()],
             origins: vec!["https://page.example.org".into()],
         }
@@ -210,13 +210,13 @@ mod tests {
     fn a_token_gives_its_role() {
         let rules = rules();
         let caller = |value: &str| rules.caller(&headers(&[(header::AUTHORIZATION, value)]));
-        assert_eq!(caller("Bearer boss").unwrap().role, Role::Admin);
+        assert_eq!(caller("Bearer boss").unwrap().role, AccessRole::Admin);
         assert_eq!(caller("bearer front").unwrap().name.as_deref(), Some("front"));
         for wrong in ["Bearer bos", "Bearer boss2", "Basic boss", "boss", "Bearer "] {
             assert_eq!(caller(wrong).unwrap_err().kind(), ProblemKind::Unauthorized, "{wrong}");
         }
         assert!(rules.caller(&HeaderMap::new()).is_err());
-        assert!(caller("Bearer front").unwrap().require(Role::Decide).is_err());
+        assert!(caller("Bearer front").unwrap().require(AccessRole::Decide).is_err());
     }
 
     #[test]

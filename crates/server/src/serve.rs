@@ -18,7 +18,7 @@ use tower::ServiceExt;
 
 use crate::api::gate::ClientAddress;
 use crate::api::router::router;
-use crate::settings::ServerSettings;
+use crate::settings::ServeSettings;
 use crate::state::ServerState;
 
 /// How long the server waits after a connection could not be accepted, for example because no file may be opened any more.
@@ -35,7 +35,7 @@ impl Server {
     ///
     /// # Errors
     /// The address is in use, or may not be used.
-    pub async fn bind(engine: Engine, settings: ServerSettings) -> io::Result<Self> {
+    pub async fn bind(engine: Engine, settings: ServeSettings) -> io::Result<Self> {
         let listener = TcpListener::bind(settings.address).await?;
         Ok(Self { listener, state: ServerState::new(engine, settings) })
     }

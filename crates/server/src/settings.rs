@@ -9,9 +9,12 @@ use crate::access::AccessRules;
 /// The address if none is given: only this machine.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8711";
 
+/// The maximum size of the body of a request, in bytes.
+pub const MAX_BODY_BYTES: usize = 1024 * 1024;
+
 /// The settings of a server (docs/server.md).
 #[derive(Clone, Debug)]
-pub struct ServerSettings {
+pub struct ServeSettings {
     pub address: SocketAddr,
     pub access: AccessRules,
     pub limits: ServerLimits,
@@ -39,8 +42,6 @@ impl Default for ChatSettings {
 /// How much one client, or all of them, may use.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
-    /// The maximum size of the body of a request, in bytes.
-    pub body_bytes: usize,
     /// How long the headers of a request may take, and its body.
     pub request_time: Duration,
     /// The maximum number of connections. Others wait to be accepted.
@@ -61,7 +62,6 @@ impl ServerLimits {
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
-            body_bytes: 1024 * 1024,
             request_time: Duration::from_secs(30),
             connections: 10_000,
             requests_per_minute: NonZeroU32::new(600).unwrap_or(NonZeroU32::MIN),

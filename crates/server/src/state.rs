@@ -10,7 +10,7 @@ use crate::api::catalog::ScriptCatalog;
 use crate::chat::branches::ChatBranches;
 use crate::live::sessions::LiveSessions;
 use crate::metrics::Metrics;
-use crate::settings::ServerSettings;
+use crate::settings::ServeSettings;
 
 /// Limits the requests of each client.
 pub(crate) type ClientLimiter = RateLimiter<String, DefaultKeyedStateStore<String>, DefaultClock>;
@@ -19,7 +19,7 @@ pub(crate) type ClientLimiter = RateLimiter<String, DefaultKeyedStateStore<Strin
 #[derive(Clone)]
 pub struct ServerState {
     pub(crate) sessions: Arc<LiveSessions>,
-    pub(crate) settings: Arc<ServerSettings>,
+    pub(crate) settings: Arc<ServeSettings>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) catalog: Arc<ScriptCatalog>,
     pub(crate) limiter: Arc<ClientLimiter>,
@@ -27,7 +27,7 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    pub(crate) fn new(engine: bcc_engine::engine::Engine, settings: ServerSettings) -> Self {
+    pub(crate) fn new(engine: bcc_engine::engine::Engine, settings: ServeSettings) -> Self {
         let metrics = Arc::new(Metrics::default());
         let catalog = Arc::new(ScriptCatalog::new(engine.project().directory.clone()));
         let limiter = Arc::new(RateLimiter::keyed(Quota::per_minute(settings.limits.requests_per_minute)));

@@ -105,7 +105,6 @@ pub fn errors(table: &ServeTable) -> Vec<ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::config::config::parse;
 
     #[test]

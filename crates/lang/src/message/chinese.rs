@@ -2,7 +2,7 @@
 
 /// The files by crate; `help` has the texts of `--help`, `libraries` parts of errors of libraries. Each is a TOML table from English to
 /// Chinese.
-pub const FILES: [(&str, &str); 11] = [
+pub const FILES: [(&str, &str); 12] = [
     ("authoring", include_str!("chinese/authoring.toml")),
     ("check", include_str!("chinese/check.toml")),
     ("cli", include_str!("chinese/cli.toml")),
@@ -12,6 +12,7 @@ pub const FILES: [(&str, &str); 11] = [
     ("libraries", include_str!("chinese/libraries.toml")),
     ("llm", include_str!("chinese/llm.toml")),
     ("runtime", include_str!("chinese/runtime.toml")),
+    ("server", include_str!("chinese/server.toml")),
     ("store", include_str!("chinese/store.toml")),
     ("tools", include_str!("chinese/tools.toml")),
 ];

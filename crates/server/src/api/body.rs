@@ -2,41 +2,69 @@
 
 use std::error::Error;
 
-use axum::extract::rejection::JsonRejection;
+use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Json, Query, Request};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use bcc_lang::message::library::library;
 use bcc_lang::message::msg;
+use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
-use crate::access::Caller;
+use crate::access::ApiCaller;
 use crate::problem::{Problem, ProblemKind};
+use crate::settings::MAX_BODY_BYTES;
 
-/// A JSON body.
+/// A JSON object as body.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        match Json::<T>::from_request(request, state).await {
-            Ok(Json(value)) => Ok(Self(value)),
-            Err(rejection) => Err(unreadable(&rejection)),
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let unreadable =
+            |why: String| Problem::invalid(msg!("the body cannot be read: {error}", error = library(&why)));
+        if !has_json(request.headers()) {
+            return Err(Problem::invalid(msg!("the body must be JSON, with `Content-Type: application/json`")));
         }
+        let body = read(request.into_body()).await?;
+        // A list would be taken for the fields of an object in order.
+        if body.trim_ascii_start().starts_with(b"[") {
+            return Err(Problem::invalid(msg!("the body must be a JSON object")));
+        }
+        let Json(value) = Json::<T>::from_bytes(&body).map_err(|rejection| unreadable(cause(&rejection)))?;
+        Ok(Self(value))
     }
 }
 
-fn unreadable(rejection: &JsonRejection) -> Problem {
-    match rejection {
-        JsonRejection::MissingJsonContentType(_) => {
-            Problem::invalid(msg!("the body must be JSON, with `Content-Type: application/json`"))
+/// How much of a body that is too large is read, so that its client reads the response: a connection that is closed while the client
+/// sends is an error to it.
+const MAX_DISCARDED_BYTES: usize = 16 * MAX_BODY_BYTES;
+
+async fn read(body: Body) -> Result<Vec<u8>, Problem> {
+    let mut pieces = body.into_data_stream();
+    let (mut read, mut length) = (Vec::new(), 0_usize);
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| Problem::invalid(msg!("the body did not arrive completely")))?;
+        length = length.saturating_add(piece.len());
+        if length > MAX_DISCARDED_BYTES {
+            break;
         }
-        JsonRejection::BytesRejection(_) if rejection.status().as_u16() == 413 => {
-            Problem::new(ProblemKind::TooLarge, msg!("the body is too large"))
+        if length <= MAX_BODY_BYTES {
+            read.extend_from_slice(&piece);
         }
-        JsonRejection::BytesRejection(_) => Problem::invalid(msg!("the body did not arrive completely")),
-        other => Problem::invalid(msg!("the body cannot be read: {error}", error = library(&cause(other)))),
     }
+    match length {
+        0..=MAX_BODY_BYTES => Ok(read),
+        _ => Err(Problem::new(ProblemKind::TooLarge, msg!("the body is too large"))),
+    }
+}
+
+/// Whether a request says that its body is JSON. A page of another site cannot send that without asking first.
+fn has_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
 /// What is wrong, without the parts that are about this program.
@@ -65,7 +93,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for UrlQuery<T> {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
+impl<S: Send + Sync> FromRequestParts<S> for ApiCaller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {

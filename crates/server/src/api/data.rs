@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::{Caller, Role};
+use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::UrlQuery;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
@@ -39,6 +39,7 @@ pub(crate) enum ExportName {
 pub(crate) struct ExportQuery {
     /// `json`, `md`, `html` or `ipynb`.
     #[serde(default)]
+    #[param(inline)]
     format: ExportName,
     /// Whether the export contains prompts and raw replies.
     #[serde(default)]
@@ -52,17 +53,26 @@ pub(crate) struct ExportQuery {
     tag = "data",
     params(("id" = String, Path, description = "The session"), ExportQuery),
     responses(
-        (status = 200, description = "The session", body = Object),
+        (
+            status = 200,
+            description = "The session",
+            content(
+                (Object = "application/json"),
+                (String = "text/markdown; charset=utf-8"),
+                (String = "text/html; charset=utf-8"),
+                (Object = "application/x-ipynb+json"),
+            )
+        ),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn export_session(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
     UrlQuery(query): UrlQuery<ExportQuery>,
 ) -> Result<Response, Problem> {
-    caller.require(Role::Author)?;
+    caller.require(AccessRole::Author)?;
     let store = state.sessions.store().as_ref();
     require_session(&state, &id).await?;
     let language = Language::default();
@@ -119,7 +129,7 @@ async fn require_session(state: &ServerState, id: &str) -> Result<(), Problem> {
 pub(crate) async fn get_variables(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
 ) -> Result<Json<Value>, Problem> {
     part(&state, &id, &caller, &["variables"], false).await
 }
@@ -138,7 +148,7 @@ pub(crate) async fn get_variables(
 pub(crate) async fn get_metrics(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
 ) -> Result<Json<Value>, Problem> {
     let parts = ["action_metrics_history", "progress_suggestion_history", "monitor_feedback"];
     part(&state, &id, &caller, &parts, false).await
@@ -158,7 +168,7 @@ pub(crate) async fn get_metrics(
 pub(crate) async fn get_calls(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
 ) -> Result<Json<Value>, Problem> {
     part(&state, &id, &caller, &["model_calls", "usage"], true).await
 }
@@ -167,11 +177,11 @@ pub(crate) async fn get_calls(
 async fn part(
     state: &ServerState,
     id: &str,
-    caller: &Caller,
+    caller: &ApiCaller,
     names: &[&str],
     calls: bool,
 ) -> Result<Json<Value>, Problem> {
-    caller.require(Role::Author)?;
+    caller.require(AccessRole::Author)?;
     require_session(state, id).await?;
     let export = export(state.sessions.store().as_ref(), id, calls).await?;
     let fields = names.iter().map(|name| ((*name).to_owned(), export.get(*name).cloned().unwrap_or(Value::Null)));
@@ -193,6 +203,7 @@ pub(crate) enum ReportName {
 pub(crate) struct ReportQuery {
     /// `json`, `md` or `html`.
     #[serde(default)]
+    #[param(inline)]
     format: ReportName,
 }
 
@@ -203,17 +214,25 @@ pub(crate) struct ReportQuery {
     tag = "data",
     params(("id" = String, Path, description = "The session"), ReportQuery),
     responses(
-        (status = 200, description = "The report", body = Object),
+        (
+            status = 200,
+            description = "The report",
+            content(
+                (Object = "application/json"),
+                (String = "text/markdown; charset=utf-8"),
+                (String = "text/html; charset=utf-8"),
+            )
+        ),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn get_report(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
     UrlQuery(query): UrlQuery<ReportQuery>,
 ) -> Result<Response, Problem> {
-    caller.require(Role::Author)?;
+    caller.require(AccessRole::Author)?;
     require_session(&state, &id).await?;
     let (format, content_type) = match query.format {
         ReportName::Json => (ReportFormat::Json, "application/json"),

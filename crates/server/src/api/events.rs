@@ -18,9 +18,9 @@ use serde::Deserialize;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{oneshot, watch};
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::access::{Caller, Role};
+use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::UrlQuery;
 use crate::api::messages::{NewMessage, say};
 use crate::api::reply::answer_with_key;
@@ -96,7 +96,7 @@ impl Drop for EventReader {
 }
 
 impl EventReader {
-    fn new(state: &ServerState, id: &str, caller: &Caller, after: u64) -> Self {
+    fn new(state: &ServerState, id: &str, caller: &ApiCaller, after: u64) -> Self {
         let feed = state.sessions.feed(id);
         state.metrics.streams.inc();
         Self {
@@ -111,7 +111,7 @@ impl EventReader {
             end: None,
             until: None,
             ends_with_session: false,
-            sees_all: caller.role >= Role::Author,
+            sees_all: caller.role >= AccessRole::Author,
             ending: state.sessions.ending(),
             metrics: Arc::clone(&state.metrics),
         }
@@ -223,6 +223,29 @@ fn is_end(kind: &str) -> bool {
     matches!(kind, "session_completed" | "session_failed" | "session_cancelled")
 }
 
+/// The headers of a request for events, for the document.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "only described; the header is read by hand, because its name is not that of a field")]
+struct ReaderHeaders {
+    /// The number of the last event that the client has.
+    #[param(rename = "Last-Event-ID", required = false)]
+    last_event_id: u64,
+}
+
+/// An event of a stream, for the document.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only described; events are written as lines")]
+struct StreamedEvent {
+    /// The number of the event; none for what is not stored.
+    #[schema(required = false)]
+    id: String,
+    /// Its type.
+    event: String,
+    /// The event as JSON.
+    data: String,
+}
+
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
@@ -242,11 +265,11 @@ pub(crate) struct EventsQuery {
     tag = "sessions",
     params(
         ("id" = String, Path, description = "The session"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has"),
+        ReaderHeaders,
         EventsQuery,
     ),
     responses(
-        (status = 200, description = "Events", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "Events", body = StreamedEvent, content_type = "text/event-stream"),
         (status = 204, description = "The session is over, and the client has all its events"),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
     )
@@ -254,18 +277,16 @@ pub(crate) struct EventsQuery {
 pub(crate) async fn get_events(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
     headers: HeaderMap,
     UrlQuery(query): UrlQuery<EventsQuery>,
 ) -> Result<Response, Problem> {
-    let after = match headers.get("last-event-id") {
-        None => query.after,
-        Some(value) => value
-            .to_str()
-            .ok()
-            .and_then(|text| text.trim().parse().ok())
-            .ok_or_else(|| Problem::invalid(msg!("`Last-Event-ID` must be the number of an event")))?,
-    };
+    let in_header = headers.get("last-event-id").map(|value| value.to_str().ok()?.trim().parse().ok());
+    // Numbers of events are those of the store: signed.
+    let is_number = |after: &u64| i64::try_from(*after).is_ok();
+    let invalid = || Problem::invalid(msg!("`Last-Event-ID` must be the number of an event"));
+    let query = Some(query.after).filter(is_number).ok_or_else(invalid)?;
+    let after = in_header.unwrap_or(Some(query)).filter(is_number).ok_or_else(invalid)?;
     let mut reader = EventReader::new(&state, &id, &caller, after);
     let row = state.sessions.store().session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
     let is_over = SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final);
@@ -281,7 +302,7 @@ pub(crate) async fn get_events(
 pub(crate) async fn turn_stream(
     state: ServerState,
     id: String,
-    caller: Caller,
+    caller: ApiCaller,
     message: NewMessage,
     key: Option<String>,
 ) -> Result<Response, Problem> {

@@ -5,12 +5,12 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use bcc_lang::message::msg;
 
-use crate::access::{Caller, Role};
-use crate::problem::{Problem, ProblemKind};
+use crate::access::{AccessRole, ApiCaller};
+use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
 
 /// Whether the process works.
-#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "It does", body = String)))]
+#[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, description = "It does", body = String)))]
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
@@ -20,6 +20,7 @@ pub(crate) async fn healthz() -> &'static str {
     get,
     path = "/readyz",
     tag = "server",
+    security(()),
     responses((status = 200, description = "It does", body = String), (status = 503, description = "It does not")),
 )]
 pub(crate) async fn readyz(State(state): State<ServerState>) -> Result<&'static str, Problem> {
@@ -37,10 +38,12 @@ pub(crate) async fn readyz(State(state): State<ServerState>) -> Result<&'static 
     get,
     path = "/metrics",
     tag = "server",
-    responses((status = 200, description = "The counters", body = String)),
+    responses((status = 200, description = "The counters", body = String, content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    ),
 )]
-pub(crate) async fn metrics(State(state): State<ServerState>, caller: Caller) -> Result<impl IntoResponse, Problem> {
-    caller.require(Role::Admin)?;
+pub(crate) async fn metrics(State(state): State<ServerState>, caller: ApiCaller) -> Result<impl IntoResponse, Problem> {
+    caller.require(AccessRole::Admin)?;
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, content_type)], state.metrics.text()))
 }

@@ -7,13 +7,13 @@ use axum::response::{IntoResponse, Response};
 use bcc_lang::message::msg;
 use serde::Deserialize;
 use tokio::sync::oneshot;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Caller;
+use crate::access::ApiCaller;
 use crate::api::body::JsonBody;
 use crate::api::events::turn_stream;
 use crate::api::reply::{TurnReply, answer_with_key, earlier_reply, key_reused, reply_of};
-use crate::live::command::{Answer, AnsweredTurn, Command, stored_key};
+use crate::live::command::{Answer, AnsweredTurn, SessionCommand, stored_key};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
 
@@ -44,6 +44,16 @@ pub(crate) struct NewMessage {
     pub(crate) on_busy: OnBusy,
 }
 
+/// The headers of a message, for the document.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "only described; the header is read by hand, because its name is not that of a field")]
+struct MessageHeaders {
+    /// A new value for each message, of visible ASCII characters.
+    #[param(rename = "Idempotency-Key", required = false, min_length = 1, max_length = 200, pattern = "^[!-~]+$")]
+    idempotency_key: String,
+}
+
 /// Says something in a session, and waits for the end of the turn.
 ///
 /// With `Accept: text/event-stream`, the events of the turn are
@@ -56,7 +66,7 @@ pub(crate) struct NewMessage {
     tag = "sessions",
     params(
         ("id" = String, Path, description = "The session"),
-        ("Idempotency-Key" = Option<String>, Header, description = "A new value for each message, at most 200 bytes"),
+        MessageHeaders,
     ),
     request_body = NewMessage,
     responses(
@@ -67,7 +77,7 @@ pub(crate) struct NewMessage {
 pub(crate) async fn post_message(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
     headers: HeaderMap,
     JsonBody(message): JsonBody<NewMessage>,
 ) -> Result<Response, Problem> {
@@ -104,7 +114,7 @@ pub(crate) async fn say(
         return Err(Problem::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1));
     }
     let answered = state.sessions.send(id, None, |ended| {
-        Command::Answer(Answer {
+        SessionCommand::Answer(Answer {
             text: message.text.clone(),
             key: key.map(str::to_owned),
             answer_id: message.answer_id.clone(),

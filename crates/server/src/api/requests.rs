@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::{Caller, Role};
+use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::{JsonBody, UrlQuery};
 use crate::api::messages::{NewMessage, OnBusy, say};
 use crate::api::reply::{TurnReply, reply_of};
-use crate::live::command::Command;
+use crate::live::command::SessionCommand;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
 
@@ -88,10 +88,10 @@ pub(crate) struct RequestsQuery {
 )]
 pub(crate) async fn list_requests(
     State(state): State<ServerState>,
-    caller: Caller,
+    caller: ApiCaller,
     UrlQuery(query): UrlQuery<RequestsQuery>,
 ) -> Result<Json<RequestList>, Problem> {
-    caller.require(Role::Decide)?;
+    caller.require(AccessRole::Decide)?;
     let mut open = state.sessions.store().open_requests(None).await?;
     open.retain(|open| {
         query.session.as_ref().is_none_or(|session| *session == open.session)
@@ -134,10 +134,10 @@ pub(crate) struct DecisionBody {
 pub(crate) async fn answer_request(
     State(state): State<ServerState>,
     Path((session, request)): Path<(String, String)>,
-    caller: Caller,
+    caller: ApiCaller,
     JsonBody(body): JsonBody<DecisionBody>,
 ) -> Result<Json<TurnReply>, Problem> {
-    caller.require(Role::Decide)?;
+    caller.require(AccessRole::Decide)?;
     let store = state.sessions.store().as_ref();
     if store.session(&session).await?.is_none() {
         return Err(Problem::no_session(&session));
@@ -167,7 +167,7 @@ pub(crate) async fn answer_request(
         return Err(problem.with_help(msg!("permitted: {}", bcc_lang::message::message::Message::names(&permitted))));
     };
     let by = match &caller.name {
-        Some(_) if caller.role >= Role::Author && body.by.is_some() => body.by,
+        Some(_) if caller.role >= AccessRole::Author && body.by.is_some() => body.by,
         Some(name) => Some(name.clone()),
         None => body.by,
     };
@@ -175,7 +175,7 @@ pub(crate) async fn answer_request(
     let decision = ApprovalDecision { request: Some(request), decision, by, comment: body.comment, values };
     let turn = state
         .sessions
-        .send(&session, None, |ended| Command::Decide { decision: Box::new(decision.clone()), ended })
+        .send(&session, None, |ended| SessionCommand::Decide { decision: Box::new(decision.clone()), ended })
         .await?;
     Ok(Json(reply_of(store, &session, turn).await?))
 }

@@ -1,6 +1,5 @@
 //! All routes, and the document that describes them.
 
-use axum::extract::DefaultBodyLimit;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router, middleware};
@@ -89,7 +88,6 @@ pub(crate) fn router(state: ServerState) -> Router {
         .route("/v1/openapi.json", get(move || async move { document.clone().into_response() }))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(limits.body_bytes))
         .layer(RequestBodyTimeoutLayer::new(limits.request_time))
         .layer(middleware::from_fn_with_state(state.clone(), gate::gate))
         .with_state(state)

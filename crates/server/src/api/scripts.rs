@@ -9,7 +9,7 @@ use bcc_lang::message::msg;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::access::{Caller, Role};
+use crate::access::{AccessRole, ApiCaller};
 use crate::api::catalog::ScriptEntry;
 use crate::problem::{Problem, ProblemDetails, ProblemDiagnostic};
 use crate::state::ServerState;
@@ -32,7 +32,7 @@ pub(crate) struct ScriptList {
 )]
 pub(crate) async fn list_scripts(
     State(state): State<ServerState>,
-    _caller: Caller,
+    _caller: ApiCaller,
 ) -> Result<Json<ScriptList>, Problem> {
     Ok(Json(ScriptList { scripts: state.catalog.list().await? }))
 }
@@ -62,9 +62,9 @@ pub(crate) struct CheckedScript {
 pub(crate) async fn check_script(
     State(state): State<ServerState>,
     Path(name): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
 ) -> Result<Json<CheckedScript>, Problem> {
-    caller.require(Role::Author)?;
+    caller.require(AccessRole::Author)?;
     let script = state.catalog.find(&name).await?;
     let project = state.sessions.engine().project().clone();
     let request = RunRequest { file: script.file.clone(), ..RunRequest::default() };

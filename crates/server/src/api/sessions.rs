@@ -14,11 +14,11 @@ use bcc_store::rows::SessionRow;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::{Caller, Role};
+use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::{JsonBody, UrlQuery};
 use crate::api::catalog::ScriptEntry;
 use crate::api::reply::{TurnReply, reply_of, state_of};
-use crate::live::command::{Command, EndedTurn};
+use crate::live::command::{EndedTurn, SessionCommand};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
 
@@ -87,16 +87,16 @@ pub(crate) struct SessionPage {
 )]
 pub(crate) async fn create_session(
     State(state): State<ServerState>,
-    caller: Caller,
+    caller: ApiCaller,
     JsonBody(body): JsonBody<NewSessionBody>,
 ) -> Result<(StatusCode, Json<TurnReply>), Problem> {
     Ok((StatusCode::CREATED, Json(start(&state, &caller, body).await?)))
 }
 
 /// Starts a session, and runs it until it rests.
-pub(crate) async fn start(state: &ServerState, caller: &Caller, body: NewSessionBody) -> Result<TurnReply, Problem> {
+pub(crate) async fn start(state: &ServerState, caller: &ApiCaller, body: NewSessionBody) -> Result<TurnReply, Problem> {
     if body.session_id.is_some() {
-        caller.require(Role::Author)?;
+        caller.require(AccessRole::Author)?;
     }
     let script = state.catalog.find(&body.script).await?;
     let id = match body.session_id {
@@ -138,6 +138,7 @@ pub(crate) struct SessionsQuery {
     /// Continues the list after this session: `next` of the page before.
     after: Option<String>,
     /// The number of sessions in a page: 100, at most 1000.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
@@ -154,18 +155,23 @@ pub(crate) struct SessionsQuery {
 )]
 pub(crate) async fn list_sessions(
     State(state): State<ServerState>,
-    caller: Caller,
+    caller: ApiCaller,
     UrlQuery(query): UrlQuery<SessionsQuery>,
 ) -> Result<Json<SessionPage>, Problem> {
-    caller.require(Role::Author)?;
-    let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    caller.require(AccessRole::Author)?;
+    // As a form sends a field that is empty.
+    let after = query.after.filter(|after| !after.is_empty());
+    let limit = query.limit.unwrap_or(PAGE);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Problem::invalid(msg!("`limit` must be from 1 to {MAX_PAGE}")));
+    }
     let is_meant = |row: &SessionRow| {
         query.script.as_ref().is_none_or(|script| *script == row.script)
             && query.status.as_ref().is_none_or(|status| *status == row.status)
             && query.user.as_ref().is_none_or(|user| *user == row.user)
     };
     let mut rows: Vec<SessionRow> = state.sessions.store().sessions().await?;
-    if let Some(after) = &query.after {
+    if let Some(after) = &after {
         let (at, id) = after.split_once('/').ok_or_else(|| Problem::invalid(msg!("`after` is not that of a page")))?;
         rows.retain(|row| (row.updated_at.as_str(), id) < (at, row.id.as_str()) || row.updated_at.as_str() < at);
     }
@@ -194,7 +200,7 @@ pub(crate) async fn list_sessions(
 pub(crate) async fn get_session(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    _caller: Caller,
+    _caller: ApiCaller,
 ) -> Result<Json<TurnReply>, Problem> {
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
@@ -215,9 +221,9 @@ pub(crate) async fn get_session(
 pub(crate) async fn delete_session(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
 ) -> Result<StatusCode, Problem> {
-    caller.require(Role::Admin)?;
+    caller.require(AccessRole::Admin)?;
     match state.sessions.delete(&id).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(Problem::no_session(&id)),
@@ -254,11 +260,11 @@ const fn yes() -> bool {
 pub(crate) async fn cancel_session(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
     JsonBody(body): JsonBody<CancelBody>,
 ) -> Result<Json<TurnReply>, Problem> {
-    caller.require(Role::Author)?;
-    let turn = state.sessions.send(&id, None, |ended| Command::Cancel {
+    caller.require(AccessRole::Author)?;
+    let turn = state.sessions.send(&id, None, |ended| SessionCommand::Cancel {
         reason: body.reason.clone(),
         compensate: body.compensate,
         ended,
@@ -291,10 +297,10 @@ pub(crate) struct ForkBody {
 pub(crate) async fn fork_session(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
     JsonBody(body): JsonBody<ForkBody>,
 ) -> Result<(StatusCode, Json<TurnReply>), Problem> {
-    caller.require(Role::Author)?;
+    caller.require(AccessRole::Author)?;
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
     let new = body.session_id.unwrap_or_else(|| secret_id(&row.script));
@@ -327,17 +333,17 @@ pub(crate) struct RetryBody {
 pub(crate) async fn retry_session(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    caller: Caller,
+    caller: ApiCaller,
     JsonBody(body): JsonBody<RetryBody>,
 ) -> Result<(StatusCode, Json<TurnReply>), Problem> {
-    caller.require(Role::Author)?;
+    caller.require(AccessRole::Author)?;
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
     let engine = state.sessions.engine();
     let request = RetryRequest { id, from: body.from, new_id: Some(secret_id(&row.script)), ..RetryRequest::default() };
     let new = engine.create_retry(engine.prepare_retry(&request).await?).await?;
     let copied = store.session(&new).await?.map_or(0, |row| row.last_seq);
-    let turn = state.sessions.send(&new, None, |ended| Command::Rest { ended }).await?;
+    let turn = state.sessions.send(&new, None, |ended| SessionCommand::Rest { ended }).await?;
     Ok((StatusCode::CREATED, Json(reply_of(store, &new, EndedTurn { after: copied, ..turn }).await?)))
 }
 
@@ -355,9 +361,9 @@ pub(crate) async fn retry_session(
 pub(crate) async fn take_back(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    _caller: Caller,
+    _caller: ApiCaller,
 ) -> Result<Json<TurnReply>, Problem> {
-    let taken: TakenBack = state.sessions.send(&id, None, |done| Command::TakeBack { done }).await?;
+    let taken: TakenBack = state.sessions.send(&id, None, |done| SessionCommand::TakeBack { done }).await?;
     let conflict = |why| Err(Problem::new(ProblemKind::Conflict, why));
     match taken {
         TakenBack::Yes => {}

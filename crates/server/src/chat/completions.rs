@@ -8,7 +8,7 @@ use bcc_lang::message::msg;
 use bcc_runtime::run::head::SessionStatus;
 use tokio::sync::oneshot;
 
-use crate::access::{Caller, hex};
+use crate::access::{ApiCaller, hex};
 use crate::api::body::JsonBody;
 use crate::api::gate::language_of;
 use crate::api::messages::{NewMessage, OnBusy, say};
@@ -20,7 +20,7 @@ use crate::chat::error::ChatErrorBody;
 use crate::chat::request::{ChatRequest, SaidText};
 use crate::chat::response::{Completion, CompletionHead, content_of, usage_of};
 use crate::chat::stream::completion_stream;
-use crate::live::command::Command;
+use crate::live::command::SessionCommand;
 use crate::problem::Problem;
 use crate::state::ServerState;
 use bcc_lang::value::exact::ExactValues;
@@ -48,7 +48,7 @@ const RETRY_HEADER: &str = "x-stainless-retry-count";
 )]
 pub(crate) async fn create_completion(
     State(state): State<ServerState>,
-    caller: Caller,
+    caller: ApiCaller,
     headers: HeaderMap,
     JsonBody(request): JsonBody<ChatRequest>,
 ) -> Result<Response, Problem> {
@@ -125,7 +125,7 @@ pub(crate) async fn speak(
             let store = state.sessions.store().as_ref();
             let mut row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
             if row.status == SessionStatus::Running.name() {
-                state.sessions.send(id, None, |ended| Command::Rest { ended }).await?;
+                state.sessions.send(id, None, |ended| SessionCommand::Rest { ended }).await?;
                 row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
             }
             let after = row.last_seq;

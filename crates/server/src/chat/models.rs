@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::access::Caller;
+use crate::access::ApiCaller;
 use crate::api::catalog::ScriptEntry;
 use crate::chat::error::ChatErrorBody;
 use crate::problem::Problem;
@@ -54,7 +54,7 @@ pub(crate) struct ChatModelList {
 )]
 pub(crate) async fn list_models(
     State(state): State<ServerState>,
-    _caller: Caller,
+    _caller: ApiCaller,
 ) -> Result<Json<ChatModelList>, Problem> {
     let scripts = state.catalog.list().await?;
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
@@ -83,7 +83,7 @@ pub(crate) async fn list_models(
 pub(crate) async fn get_model(
     State(state): State<ServerState>,
     Path(name): Path<String>,
-    _caller: Caller,
+    _caller: ApiCaller,
 ) -> Result<Json<ChatModel>, Problem> {
     Ok(Json(state.catalog.find(&name).await?.into()))
 }

@@ -29,7 +29,7 @@ pub(crate) struct ChatRequest {
     /// The script: its `session_id`, or its path in the project.
     pub(crate) model: String,
     /// The conversation so far. The last message is that of the person. Messages of the system have no effect.
-    pub(crate) messages: Vec<ChatMessage>,
+    pub(crate) messages: Vec<HistoryMessage>,
     /// Whether the reply is streamed.
     pub(crate) stream: Option<bool>,
     pub(crate) stream_options: Option<StreamOptions>,
@@ -49,7 +49,7 @@ pub(crate) struct StreamOptions {
 
 /// A message of the history.
 #[derive(Debug, Deserialize, ToSchema)]
-pub(crate) struct ChatMessage {
+pub(crate) struct HistoryMessage {
     /// `user` and `assistant` count.
     pub(crate) role: String,
     /// A text, or a list of parts of the type `text`.

@@ -40,7 +40,7 @@ struct SpokenText {
 
 impl SpokenText {
     /// Begins a message. Returns what separates it from the one before.
-    fn begin(&mut self, message: &str) -> String {
+    fn open(&mut self, message: &str) -> String {
         let between = if self.sent.is_empty() { "" } else { BETWEEN };
         self.sent.push_str(between);
         self.current = Some((message.to_owned(), self.sent.len()));
@@ -51,7 +51,7 @@ impl SpokenText {
     fn piece(&mut self, message: &str, text: &str) -> String {
         let mut out = match &self.current {
             Some((current, _)) if current == message => String::new(),
-            _ => self.begin(message),
+            _ => self.open(message),
         };
         out.push_str(text);
         self.sent.push_str(text);
@@ -77,7 +77,7 @@ impl SpokenText {
         };
         let out = match so_far.and_then(|so_far| text.strip_prefix(so_far)) {
             Some(rest) => rest.to_owned(),
-            None => self.begin(message) + text,
+            None => self.open(message) + text,
         };
         // The separator is in `sent` already, if there is one.
         let new = out.strip_prefix(BETWEEN).filter(|_| self.sent.ends_with(BETWEEN)).unwrap_or(&out);
@@ -184,7 +184,7 @@ impl Speaker {
                 Ok(FeedItem::Committed { seq, .. }) if seq <= after => {}
                 Ok(FeedItem::Committed { kind, line, .. }) => {
                     has_begun = true;
-                    self.begin();
+                    self.start_response();
                     self.committed(kind, &line).await;
                 }
                 Ok(FeedItem::Live { kind: "message_delta", line }) if has_begun => self.delta(&line).await,
@@ -195,7 +195,7 @@ impl Speaker {
         }
     }
 
-    fn begin(&mut self) {
+    fn start_response(&mut self) {
         if let Some(begun) = self.begun.take() {
             // Nobody waits for it if the client has left.
             let _ = begun.send(Ok(()));
@@ -243,7 +243,7 @@ impl Speaker {
                 return;
             }
         };
-        self.begin();
+        self.start_response();
         let missing = self.text.end(&content_of(&reply.reply, self.language));
         self.content(missing).await;
         self.send(&self.head.chunk(ChunkDelta::default(), Some("stop"))).await;

@@ -16,7 +16,7 @@ use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::Store;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::live::command::{Answer, AnsweredTurn, Command, EndedTurn};
+use crate::live::command::{Answer, AnsweredTurn, EndedTurn, SessionCommand};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
@@ -63,7 +63,7 @@ enum Happened {
     /// The server ends.
     Ending,
     /// None if no command can arrive any more.
-    Command(Option<Box<Command>>),
+    Command(Option<Box<SessionCommand>>),
     /// Its time has come.
     Due,
     /// A monitor has a result.
@@ -83,7 +83,7 @@ enum Next {
 
 pub(crate) struct Actor {
     session: Session,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<SessionCommand>,
     context: ActorContext,
     waiters: Vec<Waiter>,
     /// Why the last turn could not end.
@@ -91,7 +91,7 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    pub(crate) fn new(session: Session, commands: mpsc::Receiver<Command>, context: ActorContext) -> Self {
+    pub(crate) fn new(session: Session, commands: mpsc::Receiver<SessionCommand>, context: ActorContext) -> Self {
         Self { session, commands, context, waiters: vec![], failure: None }
     }
 
@@ -107,7 +107,7 @@ impl Actor {
         }
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Rest { ended } if self.failure.is_none() => {
+                SessionCommand::Rest { ended } if self.failure.is_none() => {
                     Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);
                 }
                 command => command.fail(self.ended().unwrap_or_else(|| gone().retry_after(1))),
@@ -214,10 +214,10 @@ impl Actor {
         }
     }
 
-    async fn carry_out(&mut self, command: Command) -> Next {
+    async fn carry_out(&mut self, command: SessionCommand) -> Next {
         match command {
-            Command::Answer(answer) => self.answer(answer).await,
-            Command::Decide { decision, ended } => {
+            SessionCommand::Answer(answer) => self.answer(answer).await,
+            SessionCommand::Decide { decision, ended } => {
                 let after = self.session.last_seq();
                 match self.session.decide(*decision).await {
                     Ok(()) => self.go_on(after, ended),
@@ -230,25 +230,25 @@ impl Actor {
                     Err(DecisionError::Run(error)) => broken(error, |problem| drop(ended.send(Err(problem)))),
                 }
             }
-            Command::Cancel { reason, compensate, ended } => {
+            SessionCommand::Cancel { reason, compensate, ended } => {
                 let after = self.session.last_seq();
                 match self.session.cancel(reason, compensate).await {
                     Ok(()) => self.go_on(after, ended),
                     Err(error) => broken(error, |problem| drop(ended.send(Err(problem)))),
                 }
             }
-            Command::TakeBack { done } => match self.session.take_back().await {
+            SessionCommand::TakeBack { done } => match self.session.take_back().await {
                 Ok(taken) => {
                     let _ = done.send(Ok(taken));
                     Next::Rest
                 }
                 Err(error) => broken(error, |problem| drop(done.send(Err(problem)))),
             },
-            Command::Close { closed } => {
+            SessionCommand::Close { closed } => {
                 let _ = closed.send(());
                 Next::Broken
             }
-            Command::Rest { ended } => {
+            SessionCommand::Rest { ended } => {
                 Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);
                 Next::Rest
             }

@@ -45,7 +45,7 @@ pub(crate) struct Answer {
     pub(crate) ended: oneshot::Sender<Result<AnsweredTurn, Problem>>,
 }
 
-pub(crate) enum Command {
+pub(crate) enum SessionCommand {
     Answer(Answer),
     Decide {
         decision: Box<ApprovalDecision>,
@@ -69,7 +69,7 @@ pub(crate) enum Command {
     },
 }
 
-impl Command {
+impl SessionCommand {
     /// Answers that the command was not carried out.
     pub(crate) fn fail(self, problem: Problem) {
         // Nobody waits for it any more if a send fails.

@@ -4,3 +4,6 @@ pub(crate) mod actor;
 pub(crate) mod command;
 pub mod feed;
 pub mod sessions;
+
+#[cfg(test)]
+mod sessions_tests;

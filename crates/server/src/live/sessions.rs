@@ -15,7 +15,7 @@ use bcc_store::contract::Store;
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
 
 use crate::live::actor::{Actor, ActorContext};
-use crate::live::command::{Command, EndedTurn};
+use crate::live::command::{EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
@@ -32,7 +32,7 @@ const MAX_ATTEMPTS: usize = 8;
 /// A session in memory.
 #[derive(Clone)]
 struct LiveSession {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<SessionCommand>,
     /// Closed when the task has ended and the session can be opened again.
     ended: watch::Receiver<()>,
     /// Whether a turn runs.
@@ -73,6 +73,11 @@ impl LiveSessions {
         self.engine.store()
     }
 
+    /// How many sessions are in memory.
+    pub fn count(&self) -> usize {
+        self.slots().len()
+    }
+
     /// The events of a session, which need not be in memory.
     pub fn feed(&self, id: &str) -> Arc<EventFeed> {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +111,7 @@ impl LiveSessions {
         if let Some(live) = place.take() {
             let (closed, result) = oneshot::channel();
             // Without a task there is nothing to close.
-            if live.commands.send(Command::Close { closed }).await.is_ok() {
+            if live.commands.send(SessionCommand::Close { closed }).await.is_ok() {
                 let _ = result.await;
             }
             let mut ended = live.ended.clone();
@@ -135,13 +140,13 @@ impl LiveSessions {
             self.forget(id, &slot);
             self.problem_of(error)
         })?;
-        let live = self.begin(id, opened, feed);
+        let live = self.spawn(id, opened, feed);
         let commands = live.commands.clone();
         *place = Some(live);
         drop(place);
         let (ended, end) = oneshot::channel();
         // The session has just begun, so the command is the first in the queue: it is answered after the first turn.
-        let _ = commands.send(Command::Rest { ended }).await;
+        let _ = commands.send(SessionCommand::Rest { ended }).await;
         let end = end.await.unwrap_or_else(|_| Err(gone(id)))?;
         Ok(EndedTurn { after: 0, ..end })
     }
@@ -172,7 +177,7 @@ impl LiveSessions {
         self: &Arc<Self>,
         id: &str,
         model: Option<&str>,
-        mut command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> Command,
+        mut command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> SessionCommand,
     ) -> Result<T, Problem> {
         for _ in 0..MAX_ATTEMPTS {
             let live = self.open(id, model).await?;
@@ -207,7 +212,7 @@ impl LiveSessions {
         let request = ResumeRequest { model: model.map(str::to_owned), ..ResumeRequest::default() };
         match self.engine.resume_as(id, &request, Arc::clone(&feed) as Arc<dyn Observer>).await {
             Ok(opened) => {
-                let live = self.begin(id, opened, feed);
+                let live = self.spawn(id, opened, feed);
                 *place = Some(live.clone());
                 Ok(live)
             }
@@ -220,7 +225,7 @@ impl LiveSessions {
     }
 
     /// Runs an opened session in a task of its own.
-    fn begin(self: &Arc<Self>, id: &str, opened: OpenedSession, feed: Arc<EventFeed>) -> LiveSession {
+    fn spawn(self: &Arc<Self>, id: &str, opened: OpenedSession, feed: Arc<EventFeed>) -> LiveSession {
         let (commands, mailbox) = mpsc::channel(MAX_QUEUED);
         let (end, ended) = watch::channel(());
         let context = ActorContext {

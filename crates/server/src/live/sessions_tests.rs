@@ -1,0 +1,129 @@
+//! Sessions in memory: what many callers do at the same time, while sessions leave memory as soon as they rest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bcc_engine::engine::{Engine, RunRequest};
+use bcc_engine::environment::Environment;
+use bcc_engine::project::Project;
+use bcc_store::memory::MemoryStore;
+
+use crate::live::command::{Answer, AnsweredTurn, SessionCommand, stored_key};
+use crate::live::sessions::LiveSessions;
+use crate::metrics::Metrics;
+use crate::problem::{Problem, ProblemKind};
+
+/// A conversation that asks the same question again and again.
+const SCRIPT: &str = "
+session:
+  session_id: echo
+  declare: [{ var: heard, type: string }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: ai_ask
+              action_id: listen
+              config: { content: What?, output: [{ get: heard }] }
+              on_exit: { exit_criteria_met: { goto: listen } }
+";
+
+/// The sessions of a project, each of which leaves memory after this time.
+fn sessions(idle_time: Duration) -> (tempfile::TempDir, Arc<LiveSessions>, RunRequest) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("echo.yaml");
+    std::fs::write(&file, SCRIPT).unwrap();
+    std::fs::create_dir(folder.path().join(".bcc")).unwrap();
+    let environment = Environment::default();
+    let project = Project::of(folder.path(), None, false, &environment).unwrap();
+    let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
+    let sessions = LiveSessions::new(engine, Arc::new(Metrics::default()), idle_time);
+    (folder, sessions, RunRequest { file, ..RunRequest::default() })
+}
+
+async fn say(sessions: &Arc<LiveSessions>, id: &str, text: &str, key: &str) -> Result<AnsweredTurn, Problem> {
+    let command = |ended| {
+        SessionCommand::Answer(Answer {
+            text: text.to_owned(),
+            key: Some(stored_key(key)),
+            answer_id: None,
+            accepted: None,
+            ended,
+        })
+    };
+    sessions.send(id, None, command).await
+}
+
+async fn said(sessions: &LiveSessions, id: &str) -> Vec<String> {
+    let messages = sessions.store().messages(id, 0, 10_000).await.unwrap();
+    messages.into_iter().filter(|message| message.role == "user").map(|message| message.text).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sessions_that_leave_memory_at_once_lose_and_repeat_nothing() {
+    let (_folder, sessions, request) = sessions(Duration::ZERO);
+    sessions.start(request, "s").await.unwrap();
+    let callers = (0..8).map(|caller| {
+        let sessions = Arc::clone(&sessions);
+        tokio::spawn(async move {
+            for number in 0..25 {
+                let (text, key) = (format!("{caller}-{number}"), format!("k{caller}-{number}"));
+                // Twice each, as a client does that got no response.
+                for _ in 0..2 {
+                    loop {
+                        match say(&sessions, "s", &text, &key).await {
+                            Ok(_) => break,
+                            Err(problem) => {
+                                assert_eq!(problem.kind(), ProblemKind::Unavailable, "{}", problem.detail())
+                            }
+                        }
+                    }
+                }
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+    let said = said(&sessions, "s").await;
+    let mut expected: Vec<String> =
+        (0..8).flat_map(|caller| (0..25).map(move |number| format!("{caller}-{number}"))).collect();
+    let mut sorted = said.clone();
+    sorted.sort();
+    expected.sort();
+    assert_eq!(sorted, expected);
+    // Each caller's messages are in its order.
+    for caller in 0..8 {
+        let own: Vec<&String> = said.iter().filter(|text| text.starts_with(&format!("{caller}-"))).collect();
+        assert_eq!(own.len(), 25);
+        assert!(own.iter().enumerate().all(|(number, text)| **text == format!("{caller}-{number}")), "{own:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_rests_leaves_memory() {
+    let (_folder, sessions, request) = sessions(Duration::ZERO);
+    for number in 0..50 {
+        sessions.start(request.clone(), &format!("s{number}")).await.unwrap();
+    }
+    while sessions.count() > 0 {
+        tokio::task::yield_now().await;
+    }
+    // It is opened again when somebody needs it.
+    say(&sessions, "s7", "here", "k").await.unwrap();
+    assert_eq!(said(&sessions, "s7").await, ["here"]);
+}
+
+#[tokio::test]
+async fn at_the_end_all_sessions_leave_memory_and_no_other_is_opened() {
+    let (_folder, sessions, request) = sessions(Duration::from_secs(3600));
+    sessions.start(request.clone(), "s").await.unwrap();
+    assert_eq!(sessions.count(), 1);
+    assert!(sessions.end(Duration::from_secs(60)).await);
+    assert_eq!(sessions.count(), 0);
+    let late = say(&sessions, "s", "late", "k").await.unwrap_err();
+    assert_eq!(late.kind(), ProblemKind::Unavailable);
+    assert_eq!(sessions.start(request, "t").await.unwrap_err().kind(), ProblemKind::Unavailable);
+    assert!(said(&sessions, "s").await.is_empty());
+}
