@@ -20,6 +20,10 @@ use bcc_engine::state_file::open::run_state_file;
 use bcc_runtime::program::event::{Committed, Event, Observer};
 use serde_json::{Value, json};
 
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The number of steps that are measured in each place.
 const MEASURED: usize = 100;
 

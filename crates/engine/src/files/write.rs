@@ -1,7 +1,7 @@
 //! Replaces files atomically, with their permissions. All files that replace others are written here.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -135,6 +135,11 @@ impl Write for FileReplacement {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.is_synced = false;
         self.file().write(bytes)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.is_synced = false;
+        self.file().write_vectored(pieces)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! A state file on disk: what tells whether somebody else changed it, and how it is read and replaced.
 
 use std::fs;
-use std::io::{self, BufWriter, IntoInnerError};
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use serde_json::Value;
 use crate::files::script;
 use crate::files::write::FileReplacement;
 
-/// How much of a file is collected before it is written.
-const WRITE_BUFFER_BYTES: usize = 256 * 1024;
+/// How many pieces a system call takes: `IOV_MAX` of Linux and macOS.
+const MAX_PIECES: usize = 1024;
 
 /// What changes whenever a file is replaced or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,15 +73,32 @@ pub(crate) fn read(path: &Path) -> Result<ReadStateFile, Message> {
     Ok(ReadStateFile { text, value, source })
 }
 
+/// Writes all pieces, many of them at a time.
+fn write_all(out: &mut impl Write, mut pieces: Vec<IoSlice<'_>>) -> io::Result<()> {
+    let mut left = pieces.as_mut_slice();
+    // A file takes no empty pieces for progress.
+    IoSlice::advance_slices(&mut left, 0);
+    while !left.is_empty() {
+        let at_once = left.get(..left.len().min(MAX_PIECES)).unwrap_or_default();
+        match out.write_vectored(at_once) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut left, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Replaces the file, all or nothing. `known` is the file that may be replaced.
 ///
 /// # Errors
 /// Those of the operating system, and if somebody else changed the file in the meantime; it is then left as it is.
 pub(crate) fn write(path: &Path, text: &StateText, known: Option<FileStamp>) -> io::Result<FileStamp> {
-    // In pieces: a text of many megabytes in memory that is new for each step takes as long as writing it.
-    let mut buffer = BufWriter::with_capacity(WRITE_BUFFER_BYTES, FileReplacement::start(path)?);
-    text.write_to(&mut buffer)?;
-    let mut replacement = buffer.into_inner().map_err(IntoInnerError::into_error)?;
+    let mut replacement = FileReplacement::start(path)?;
+    // As they are: to copy a text of many megabytes for each step takes as long as writing it.
+    let pieces: Vec<IoSlice<'_>> = text.pieces().map(|piece| IoSlice::new(piece.as_bytes())).collect();
+    write_all(&mut replacement, pieces)?;
     replacement.sync()?;
     if known.is_some() && known != Some(FileStamp::of(path)?) {
         return Err(io::Error::other("somebody else changed it at the same time; run it again"));
