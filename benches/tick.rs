@@ -85,6 +85,17 @@ impl Bench {
         assert_eq!(pause, SessionPause::Waiting);
     }
 
+    /// Checks that the last copy is a session with as many events as the original.
+    fn check_copy(&self, store: &dyn Store, count: usize) {
+        let events = |id: &str| {
+            let rows = self.runtime.block_on(store.journal(id, 0, usize::MAX)).expect("the journal is read");
+            assert!(rows.iter().all(|row| row.body.contains(id)), "{rows:?}");
+            rows.len()
+        };
+        let copies = format!("waits-for-its-time-{:08}", count + 1);
+        assert!(events(ORIGINAL) > 0 && events(ORIGINAL) == events(&copies));
+    }
+
     /// The number of sessions that are due.
     fn due(&self, store: &dyn Store) -> usize {
         self.runtime.block_on(store.open_requests(Some(&stamp(now())))).expect("the store is read").len()
@@ -102,11 +113,11 @@ impl Bench {
     }
 
     /// The time of `tick` in milliseconds; it must continue this number of sessions, and nothing may fail.
-    fn tick(&self, path: &Path, sessions: usize) -> f64 {
+    fn tick(&self, path: &Path, options: &[&str], sessions: usize) -> f64 {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
         // The environment of the user must not choose a store.
         command.env_clear().env("HOME", &self.directory).current_dir(&self.directory);
-        command.args(["tick", "--store"]).arg(path);
+        command.args(["tick", "--project"]).arg(&self.directory).arg("--store").arg(path).args(options);
         let began = Instant::now();
         let output = command.output().expect("the program starts");
         let took = began.elapsed().as_secs_f64() * 1e3;
@@ -120,6 +131,9 @@ impl Bench {
 /// Copies the rows of the session `count` times, with other ids and with times that are spread over ten days. The rows of its journal and of
 /// its messages have keys that contain the key of the session, in the bits above 36 (`crates/store/src/sqlite/schema.rs`).
 fn copy(path: &Path, count: usize) -> rusqlite::Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
     let mut connection = Connection::open(path)?;
     let transaction = connection.transaction()?;
     let original: i64 = transaction.query_row("SELECT key FROM session WHERE id = ?", [ORIGINAL], |row| row.get(0))?;
@@ -198,25 +212,32 @@ fn main() {
     let bench = Bench { runtime, directory: folder.path().to_path_buf() };
     std::fs::write(folder.path().join("waiting.yaml"), script("waiting", "12h")).expect("the script is written");
     std::fs::write(folder.path().join("due.yaml"), script("due", "1s")).expect("the script is written");
-    for sessions in [DUE, count] {
+    for sessions in [DUE + 1, count.max(DUE + 1)] {
         let path = folder.path().join(format!("{sessions}.db"));
         let store: Arc<dyn Store> = Arc::new(open(&path).expect("a store"));
         bench.session(&store, "waiting.yaml", ORIGINAL);
         drop(store);
-        copy(&path, sessions.saturating_sub(DUE + 1)).expect("the rows are copied");
+        copy(&path, sessions - DUE - 1).expect("the rows are copied");
         bench.add_due(&path, 0);
-        let waiting = bench.runtime.block_on(open(&path).expect("the store").open_requests(None)).expect("requests");
+        let store = open(&path).expect("the store");
+        let waiting = bench.runtime.block_on(store.open_requests(None)).expect("requests");
+        if sessions > DUE + 1 {
+            bench.check_copy(&store, sessions - DUE - 1);
+        }
+        drop(store);
         println!("{} waiting sessions, {DUE} of them due; {} MB", waiting.len(), size(&path) / 1_000_000);
         let (mut first, mut next) = search(&bench, &path);
         print_row("finding them in a store that was just opened", &mut first);
         print_row("finding them in an open store (less than 50 ms)", &mut next);
-        let mut commands = vec![bench.tick(&path, DUE)];
+        let mut commands = vec![bench.tick(&path, &[], DUE)];
         for round in 1..COMMANDS {
             bench.add_due(&path, round);
-            commands.push(bench.tick(&path, DUE));
+            commands.push(bench.tick(&path, &[], DUE));
         }
         print_row(&format!("`tick` that continues {DUE} sessions to their end"), &mut commands);
-        let mut idle: Vec<f64> = (0..COMMANDS).map(|_| bench.tick(&path, 0)).collect();
+        let mut idle: Vec<f64> = (0..COMMANDS).map(|_| bench.tick(&path, &[], 0)).collect();
         print_row("`tick` when nothing is due", &mut idle);
+        let mut all: Vec<f64> = (0..COMMANDS).map(|_| bench.tick(&path, &["--unfinished"], 0)).collect();
+        print_row("`tick --unfinished`, which reads the list of all sessions", &mut all);
     }
 }
