@@ -42,6 +42,8 @@ mod plans_tests;
 #[cfg(test)]
 mod presence_tests;
 #[cfg(test)]
+mod requests_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod unfinished_tests;
