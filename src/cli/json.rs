@@ -9,6 +9,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::source::render::visible::visible_json;
 use bcc_runtime::program::event::{Committed, Delta, Observer};
 use bcc_runtime::program::output_piece::OutputPiece;
+use bcc_runtime::program::tool_progress::ToolProgressPiece;
 
 /// Writes events for programs.
 #[derive(Debug, Default)]
@@ -33,6 +34,10 @@ impl Observer for JsonLines {
 
     fn output(&self, output: &OutputPiece<'_>) {
         write(&json!(output).to_string());
+    }
+
+    fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
+        write(&json!(progress).to_string());
     }
 }
 
@@ -86,6 +91,10 @@ impl Observer for CatchUp {
 
     fn output(&self, output: &OutputPiece<'_>) {
         self.line(&json!(output).to_string());
+    }
+
+    fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
+        self.line(&json!(progress).to_string());
     }
 }
 

@@ -1,6 +1,7 @@
 //! `--notebook FILE`: rewrites the file when cells were committed: immediately when the session waits or ends, and at intervals while
 //! it runs.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use bcc_engine::error::EngineError;
 use bcc_engine::notebook_file::ownership::{check_target, form_of};
 use bcc_engine::notebook_file::write::{NotebookFileRequest, write_file};
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
+use bcc_runtime::program::output_piece::OutputPiece;
+use bcc_runtime::program::tool_progress::ToolProgressPiece;
 use bcc_store::contract::Store;
 
 /// The minimum time between two writes while the session runs.
@@ -65,6 +68,18 @@ impl Observer for ChangeCounter {
 
     fn delta(&self, delta: &Delta<'_>) {
         self.inner.delta(delta);
+    }
+
+    fn output(&self, output: &OutputPiece<'_>) {
+        self.inner.output(output);
+    }
+
+    fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
+        self.inner.tool_progress(progress);
+    }
+
+    fn commit_ended(&self) -> Result<(), Message> {
+        self.inner.commit_ended()
     }
 }
 

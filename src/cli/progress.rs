@@ -16,6 +16,7 @@ use bcc_lang::source::render::visible::visible_line;
 use bcc_runtime::program::event::Event;
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::outcome::ExitReason;
+use bcc_runtime::program::tool_progress::ToolProgressPiece;
 
 /// The types of actions that are shown as steps. The others speak for themselves, or take no time.
 const STEP_KINDS: [&str; 7] = ["approval", "command", "parallel", "read_file", "tool", "wait", "write_file"];
@@ -30,6 +31,9 @@ const RESERVED_COLUMNS: usize = 3;
 
 const TICK: Duration = Duration::from_millis(100);
 const DRAWS_PER_SECOND: u8 = 20;
+
+/// The maximum number of calls of tools with progress in one action.
+const MAX_CALLS: usize = 16;
 
 /// The progress of the session of this process. There is one terminal.
 static PROGRESS: OnceLock<Progress> = OnceLock::new();
@@ -59,6 +63,8 @@ struct RunningStep {
     started: Instant,
     /// Until when it waits, if it waits for a time.
     until: Option<String>,
+    /// How far the call of its tool is, if the tool says so.
+    reported: Option<String>,
 }
 
 /// How a line of a step looks.
@@ -121,7 +127,21 @@ pub fn committed(event: &Event, place: &EventLocation) -> Option<StepLine> {
     let progress = PROGRESS.get()?;
     let mut state = lock(&progress.state);
     let line = state.committed(event, place, Instant::now());
-    let Some(lines) = &progress.lines else { return line };
+    show(progress, &mut state);
+    line
+}
+
+/// Takes the progress of a call of a tool into account.
+pub fn tool_progressed(piece: &ToolProgressPiece<'_>) {
+    let Some(progress) = PROGRESS.get() else { return };
+    let mut state = lock(&progress.state);
+    state.tool_progressed(piece, Instant::now());
+    show(progress, &mut state);
+}
+
+/// Shows the steps that run now.
+fn show(progress: &Progress, state: &mut State) {
+    let Some(lines) = &progress.lines else { return };
     if state.is_shown {
         state.draw(lines);
     }
@@ -130,7 +150,6 @@ pub fn committed(event: &Event, place: &EventLocation) -> Option<StepLine> {
         // Without a further thread, the lines change only with events.
         state.is_ticking = start_thread("progress", move || tick(&shared, &lines)).is_ok();
     }
-    line
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -180,6 +199,14 @@ impl State {
                 // It goes on running when somebody has decided.
                 Some((StepStyle::Waiting, format!("… {}  {}", name(), translated("waits for a decision"))))
             }
+            Event::ToolCalled(call) => {
+                let path = path_of_call(place, &call.tool);
+                self.running.retain(|step| step.path != path);
+                if let Some(step) = self.step(place) {
+                    step.reported = None;
+                }
+                None
+            }
             Event::Outcome { action_type, outcome, .. } if outcome.completed => {
                 let step = self.end(place);
                 if step.is_none() && !STEP_KINDS.contains(action_type) {
@@ -219,7 +246,24 @@ impl State {
 
     fn add_step(&mut self, place: &EventLocation, name: String, now: Instant) {
         if self.step(place).is_none() {
-            self.running.push(RunningStep { path: place.path.clone(), name, started: now, until: None });
+            let path = place.path.clone();
+            self.running.push(RunningStep { path, name, started: now, until: None, reported: None });
+        }
+    }
+
+    /// An action that calls one tool shows the progress in its own line; one that calls several, in a line for each of them.
+    fn tool_progressed(&mut self, piece: &ToolProgressPiece<'_>, now: Instant) {
+        let reported = Some(reported(piece.done, piece.total));
+        if let Some(step) = self.step(piece.location) {
+            step.reported = reported;
+            return;
+        }
+        let path = path_of_call(piece.location, piece.tool);
+        if let Some(step) = self.running.iter_mut().find(|step| step.path == path) {
+            step.reported = reported;
+        } else if self.running.len() < MAX_CALLS {
+            let name = visible_line(piece.tool);
+            self.running.push(RunningStep { path, name, started: now, until: None, reported });
         }
     }
 
@@ -243,7 +287,8 @@ impl State {
                 Some(until) => format!("  {}", filled("waits until {time}", &[("time", until)])),
                 None => String::new(),
             };
-            format!("{indent}{}{until}  {time}", step.name)
+            let reported = step.reported.as_ref().map(|reported| format!("  {reported}")).unwrap_or_default();
+            format!("{indent}{}{until}{reported}  {time}", step.name)
         };
         let mut lines: Vec<String> = self.running.iter().take(MAX_LINES).map(line).collect();
         let more = self.running.len() - lines.len();
@@ -331,6 +376,19 @@ fn max_columns() -> usize {
     usize::from(size.map_or(0, |size| size.ws_col)).clamp(MIN_COLUMNS, MAX_COLUMNS) - RESERVED_COLUMNS
 }
 
+/// The path of the line of a call, inside of the action that makes it.
+fn path_of_call(place: &EventLocation, tool: &str) -> String {
+    format!("{}/{tool}", place.path)
+}
+
+/// How far a call is: a part of the whole, or if the tool does not say how much there is, its own number.
+fn reported(done: f64, total: Option<f64>) -> String {
+    match total {
+        Some(total) => format!("{:.0}%", (done / total).clamp(0.0, 1.0) * 100.0),
+        None => format!("{done}").chars().take(12).collect(),
+    }
+}
+
 /// A duration for people: `0.4s`, `12s`, `3m 05s`, `2h 10m`.
 fn shown_time(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -345,6 +403,7 @@ fn shown_time(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use bcc_runtime::program::outcome::Outcome;
+    use bcc_runtime::program::tool_called::ToolCalled;
 
     use super::*;
 
@@ -382,6 +441,31 @@ mod tests {
             state.committed(&ended(ExitReason::Failed, false), &place("t/old"), start).unwrap().1,
             "✗ old  failed"
         );
+    }
+
+    #[test]
+    fn the_progress_of_a_tool_is_in_the_line_of_its_action_or_in_one_of_its_own() {
+        let (mut state, now) = (State::default(), Instant::now());
+        let report = |state: &mut State, path: &str, done, total| {
+            let location = place(path);
+            let (at, session_id, r#type, effect_id) = ("", "s", "tool_progress", None);
+            let tool = "mcp.s.copy";
+            state.tool_progressed(
+                &ToolProgressPiece { at, session_id, r#type, tool, effect_id, done, total, location: &location },
+                now,
+            );
+        };
+        state.committed(&started("tool"), &place("t/copy"), now);
+        report(&mut state, "t/copy", 1.0, Some(3.0));
+        report(&mut state, "t/act", 7.0, None);
+        assert_eq!(state.lines(now), ["copy  33%  0.0s", "mcp.s.copy  7  0.0s"]);
+        report(&mut state, "t/act", 8.0, Some(4.0));
+        assert_eq!(state.lines(now)[1], "mcp.s.copy  100%  0.0s");
+        let called = ToolCalled { tool: "mcp.s.copy".into(), ..ToolCalled::default() };
+        for path in ["t/copy", "t/act"] {
+            state.committed(&Event::ToolCalled(Box::new(called.clone())), &place(path), now);
+        }
+        assert_eq!(state.lines(now), ["copy  0.0s"]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use bcc_lang::source::render::visible::{VisibleStream, visible, visible_line};
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::output_piece::OutputPiece;
+use bcc_runtime::program::tool_progress::ToolProgressPiece;
 
 /// Shows a conversation.
 #[derive(Debug, Default)]
@@ -88,6 +89,10 @@ impl Observer for Terminal {
         shown.end_line();
         shown.header();
         shown.commands.lines(output, chosen()).iter().for_each(|line| quiet(line));
+    }
+
+    fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
+        progress::tool_progressed(progress);
     }
 }
 

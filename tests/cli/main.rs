@@ -49,6 +49,8 @@ mod structured_actions;
 mod templates;
 mod terminal;
 mod test_runner;
+mod tool_calls;
+mod tool_server;
 mod tools;
 mod trust;
 mod validate;

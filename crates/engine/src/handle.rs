@@ -13,6 +13,7 @@ use crate::error::EngineError;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::output_piece::OutputPiece;
+use bcc_runtime::program::tool_progress::ToolProgressPiece;
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_runtime::run::take_back::TakenBack;
@@ -53,6 +54,15 @@ pub enum SessionEvent {
         text: String,
         /// The number of bytes before it that are not shown.
         left_out: u64,
+    },
+    /// How far a call of a tool is. It is not stored.
+    ToolProgress {
+        /// The name of the tool.
+        tool: String,
+        /// How much is done, in the unit of the tool.
+        done: f64,
+        /// Of how much, if the tool says so.
+        total: Option<f64>,
     },
 }
 
@@ -95,6 +105,11 @@ impl Observer for Sender {
         let (effect_id, text) = (output.effect_id.to_owned(), output.text.to_owned());
         let (stream, left_out) = (output.stream, output.left_out);
         let _ = self.0.send(SessionEvent::Output { effect_id, stream, text, left_out });
+    }
+
+    fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
+        let ToolProgressPiece { tool, done, total, .. } = *progress;
+        let _ = self.0.send(SessionEvent::ToolProgress { tool: tool.to_owned(), done, total });
     }
 }
 

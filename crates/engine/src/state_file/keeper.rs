@@ -16,6 +16,7 @@ use bcc_lang::workflow::state_text::StateText;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::output_piece::OutputPiece;
+use bcc_runtime::program::tool_progress::ToolProgressPiece;
 use serde_json::Value;
 
 use crate::state_file::disk::{FileStamp, read, write};
@@ -211,6 +212,11 @@ impl Observer for StateFileKeeper {
     fn output(&self, output: &OutputPiece<'_>) {
         self.finish_writing();
         self.shared.inner.output(output);
+    }
+
+    fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
+        self.finish_writing();
+        self.shared.inner.tool_progress(progress);
     }
 
     fn commit_ended(&self) -> Result<(), Message> {

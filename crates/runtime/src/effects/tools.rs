@@ -97,7 +97,7 @@ pub trait ToolProgress: Send + Sync {
     fn progress(&self, done: f64, total: Option<f64>);
 }
 
-/// Ignores all progress.
+/// Ignores all progress, where nobody sees it.
 pub struct NoToolProgress;
 
 impl ToolProgress for NoToolProgress {

@@ -14,6 +14,7 @@ use crate::program::output_piece::OutputPiece;
 use crate::program::recorder::RecordedExchange;
 use crate::program::shown_cell::ShownCell;
 use crate::program::tool_called::ToolCalled;
+use crate::program::tool_progress::ToolProgressPiece;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_llm::model::reply::SkippedModel;
 
@@ -469,6 +470,11 @@ pub trait Observer: Send + Sync {
     /// A running command printed something.
     fn output(&self, output: &OutputPiece<'_>) {
         let _ = output;
+    }
+
+    /// A tool that is being called reported its progress.
+    fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
+        let _ = progress;
     }
 }
 

@@ -44,6 +44,7 @@ pub mod services;
 pub mod shown_cell;
 pub mod stored_event;
 pub mod tool_called;
+pub mod tool_progress;
 pub mod tool_rule;
 pub mod transcript;
 pub mod turn;

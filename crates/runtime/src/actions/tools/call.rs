@@ -13,11 +13,12 @@ use crate::actions::tools::report::report;
 use crate::actions::tools::requests::{approval_request, input_request};
 use crate::actions::tools::result::{ToolResult, ToolStatus};
 use crate::effects::tools::{
-    NoToolProgress, ToolCall, ToolDescription, ToolError, ToolInputRequest, ToolLimits, ToolOutput, within_time,
+    ToolCall, ToolDescription, ToolError, ToolInputRequest, ToolLimits, ToolOutput, within_time,
 };
 use crate::program::decision::{DecisionKind, GivenDecision};
 use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
 use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
+use crate::program::tool_progress::TurnToolProgress;
 use crate::program::tool_rule::ToolRule;
 use crate::program::turn::Turn;
 
@@ -233,11 +234,12 @@ async fn make(
     let action = turn.place.action_id.as_deref().unwrap_or_default();
     let call = ToolCall { tool, arguments, action, limits };
     let tools = turn.services.host.tools.as_ref();
+    let progress = TurnToolProgress::new(turn, tool);
     match input {
-        None => within_time(&call, tools.call(&call, &NoToolProgress)).await,
+        None => within_time(&call, tools.call(&call, &progress)).await,
         Some(StoredInput { prompt, schema, token, values }) => {
             let request = ToolInputRequest { prompt: prompt.clone(), schema: schema.clone(), token: token.clone() };
-            within_time(&call, tools.call_with_input(&call, &request, values.as_ref(), &NoToolProgress)).await
+            within_time(&call, tools.call_with_input(&call, &request, values.as_ref(), &progress)).await
         }
     }
 }
