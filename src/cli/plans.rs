@@ -146,7 +146,7 @@ pub async fn plans(command: PlansCommand, environment: Environment) -> Result<Ex
         PlansCommand::List { json, of } => list(json, &of, &environment).await,
         PlansCommand::Show { id, of } => {
             let access = of.open(&environment, Access::Read)?;
-            let text = access.with_tree(id, shown).await.map_err(failed)?;
+            let text = access.with_released_tree(id, shown).await.map_err(failed)?;
             print(text.trim_end_matches('\n'))?;
             Ok(Exit::Done)
         }
@@ -265,7 +265,7 @@ async fn export(
     };
     output.map_or(Ok(()), |path| check_output(path, written, force))?;
     let text = access
-        .with_tree(id, |tree| match format {
+        .with_released_tree(id, |tree| match format {
             PlanFormat::Json => serde_json::to_string_pretty(&PlanDocument::of(tree)),
             PlanFormat::Md => Ok(markdown_list(tree)),
             PlanFormat::Mermaid => Ok(mermaid_chart(tree)),

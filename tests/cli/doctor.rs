@@ -175,7 +175,9 @@ fn a_broken_configuration_is_reported_and_everything_else_is_checked() {
 #[test]
 fn keys_trust_and_permissions_of_key_files_are_reported_and_no_key_is_shown() {
     let toml = "[models.a]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"q\"\napi_key_file = \"key.txt\"\n\
-        [models.b]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"q\"\napi_key_env = \"B_KEY\"\n";
+        [models.b]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"q\"\napi_key_env = \"B_KEY\"\n\
+        [tools.web_search]\nprovider = \"brave\"\napi_key_file = \"key.txt\"\n\
+        [mcp_servers.files]\nurl = \"http://127.0.0.1:9/mcp\"\napi_key_file = \"key.txt\"\n";
     let home = Home::with(&[("bcc-script.toml", toml), ("key.txt", "geheim-0123456789")]);
     let key = home.project().join("key.txt");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -184,6 +186,8 @@ fn keys_trust_and_permissions_of_key_files_are_reported_and_no_key_is_shown() {
         "configuration",
         &["problem: other users of this machine can read the key of model `a` in key.txt", "chmod 600"],
     );
+    report.has("configuration", &["can read the key of the search provider `brave` in key.txt"]);
+    report.has("configuration", &["can read the key of the server `files` in key.txt"]);
     report
         .has("trust", &["problem: bcc-script.toml is not trusted", "`a` at http://127.0.0.1:9", "`bcc-script trust "]);
     report.has(

@@ -98,10 +98,17 @@ fn call(id: &Value, params: &Value) {
     writeln!(calls, "{name} {}", params["arguments"]).unwrap();
     match name {
         "slow_write" | "slow_read" => {
+            let is_write = name == "slow_write";
             let progress =
                 json!({ "progressToken": params["_meta"]["progressToken"], "progress": 1, "total": 4, "message": "x" });
             send(json!({ "method": "notifications/progress", "params": progress }));
-            wait_for("go");
+            // Others can be called in the meantime.
+            let id = id.clone();
+            std::thread::spawn(move || {
+                wait_for("go");
+                reply(&id, &done(if is_write { "slow_write" } else { "slow_read" }));
+            });
+            return;
         }
         "change" => {
             std::fs::write("changed", "").unwrap();
@@ -109,7 +116,11 @@ fn call(id: &Value, params: &Value) {
         }
         _ => {}
     }
-    reply(id, &json!({ "content": [{ "type": "text", "text": format!("{name} is done") }] }));
+    reply(id, &done(name));
+}
+
+fn done(name: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": format!("{name} is done") }] })
 }
 
 /// Waits for a file that the test writes.

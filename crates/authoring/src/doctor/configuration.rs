@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::doctor::finding::DoctorFinding;
 use bcc_engine::config::kinds::kinds;
+use bcc_engine::config::tool_tables::WebSearchTable;
 use bcc_engine::environment::Environment;
 use bcc_engine::host_services::permissions;
 use bcc_engine::models::list::{KeyState, ListedModel, list};
@@ -34,17 +35,32 @@ pub fn configuration(project: &Project, environment: &Environment) -> Vec<Doctor
         let note = DoctorFinding::note("configuration", msg!("other users of this machine can write to {CONFIG_FILE}"));
         found.push(note.with_help(msg!("`chmod go-w {}`", quoted(&path))));
     }
-    for (name, table) in &project.config.models {
-        let Some(file) = &table.api_key_file else { continue };
-        let path = project.directory.join(file);
-        if mode(&path).is_some_and(|mode| mode & OTHERS != 0) {
-            let message = msg!("other users of this machine can read the key of model `{name}` in {file}");
-            found.push(
-                DoctorFinding::problem("configuration", message).with_help(msg!("`chmod 600 {}`", quoted(&path))),
-            );
-        }
-    }
+    found.extend(readable_keys(project));
     found
+}
+
+/// Reports the files with keys of models, search providers and servers of tools that other users can read.
+fn readable_keys(project: &Project) -> Vec<DoctorFinding> {
+    let config = &project.config;
+    let models = config.models.iter().filter_map(|(name, table)| {
+        let file = table.api_key_file.clone()?;
+        Some((msg!("other users of this machine can read the key of model `{name}` in {file}"), file))
+    });
+    let searches = config.tools.web_search.iter().flat_map(WebSearchTable::servers).filter_map(|table| {
+        let (provider, file) = (table.provider.name(), table.api_key_file?);
+        Some((msg!("other users of this machine can read the key of the search provider `{provider}` in {file}"), file))
+    });
+    let servers = config.mcp_servers.iter().filter_map(|(name, table)| {
+        let file = table.api_key_file.clone()?;
+        Some((msg!("other users of this machine can read the key of the server `{name}` in {file}"), file))
+    });
+    let readable = models.chain(searches).chain(servers).filter_map(|(message, file)| {
+        let path = project.directory.join(file);
+        let is_readable = mode(&path).is_some_and(|mode| mode & OTHERS != 0);
+        let problem = || DoctorFinding::problem("configuration", message);
+        is_readable.then(|| problem().with_help(msg!("`chmod 600 {}`", quoted(&path))))
+    });
+    readable.collect()
 }
 
 /// Reports the action types that the project defines, and whether those that run commands are allowed.

@@ -101,6 +101,11 @@ pub struct PlanListing {
 }
 
 impl PlanListing {
+    fn of(tree: &PlanTree) -> Self {
+        let (head, tasks_by_status) = (tree.head().clone(), tree.counts().all().collect());
+        Self { id: tree.id(), revision: tree.revision(), head, tasks_by_status }
+    }
+
     /// The number of its tasks.
     pub fn tasks(&self) -> usize {
         self.tasks_by_status.values().sum()
@@ -188,11 +193,23 @@ impl PlanAccess {
     /// The plans of the user, by id.
     pub async fn list(&self) -> Result<Vec<PlanListing>, PlanAccessError> {
         let rows = self.store().plans(self.user()).await?;
-        let listing = |row| {
+        let mut listed = Vec::with_capacity(rows.len());
+        for row in rows {
             let PlanBody { head, tasks_by_status } = body_of(&row).map_err(|error| unreadable(row.id, error))?;
-            Ok(PlanListing { id: row.id, revision: row.revision, head, tasks_by_status })
-        };
-        rows.into_iter().map(listing).collect()
+            let listing = PlanListing { id: row.id, revision: row.revision, head, tasks_by_status };
+            let running = listing.tasks_by_status.get(&TaskStatus::Running).is_some_and(|count| *count > 0);
+            listed.push(match running || listing.head.status == TaskStatus::Running {
+                // What is running only by its status is not shown as running.
+                true => match self.with_released_tree(listing.id, PlanListing::of).await {
+                    Ok(listing) => listing,
+                    // It was deleted in between.
+                    Err(PlanAccessError::NoPlan { .. }) => continue,
+                    Err(error) => return Err(error),
+                },
+                false => listing,
+            });
+        }
+        Ok(listed)
     }
 
     /// What `read` gives for a plan as it is now.

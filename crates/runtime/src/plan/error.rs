@@ -54,6 +54,8 @@ pub enum OperationError {
     TooLarge { parameter: String, max: usize },
     #[error("task {task} is running; wait until it has ended")]
     Running { task: TaskId },
+    #[error("task {task} is {status} already")]
+    Over { task: TaskId, status: &'static str },
     /// The ids that were reserved for new tasks are used up; the caller reserves more and tries again.
     #[error("no ids for new tasks are reserved")]
     NoIds,
@@ -84,6 +86,7 @@ impl OperationError {
             Self::TooManyLevels => "too-many-levels",
             Self::TooLong { .. } | Self::TooLarge { .. } => "too-long",
             Self::Running { .. } => "task-running",
+            Self::Over { .. } => "task-over",
             Self::NoIds => "no-ids",
             Self::Unreadable { .. } => "plan-unreadable",
         }

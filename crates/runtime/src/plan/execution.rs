@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::plan::error::OperationError;
 use crate::plan::limits::{MAX_ERROR_CHARS, MAX_RESULT_BYTES, check_bytes};
-use crate::plan::task::{PlanTask, TaskId, TaskStatus};
+use crate::plan::task::{PlanTask, TASK_BLOCK, TaskId, TaskStatus};
 use crate::plan::tree::PlanTree;
 
 /// The maximum number of tasks that a summary names.
@@ -18,12 +18,24 @@ pub struct TaskProgress {
     pub result: Value,
     /// Why it failed or was skipped.
     pub error: Option<String>,
+    /// The session that runs it.
+    pub runs_in: Option<String>,
 }
 
 impl TaskProgress {
     pub fn of(status: TaskStatus) -> Self {
         Self { status, ..Self::default() }
     }
+
+    /// A session runs it.
+    pub fn running(session: &str) -> Self {
+        Self { runs_in: Some(session.to_owned()), ..Self::of(TaskStatus::Running) }
+    }
+}
+
+/// The id of the branch that runs a task, and the name of its block.
+pub(crate) fn branch_of(task: TaskId) -> String {
+    format!("{TASK_BLOCK}{task}")
 }
 
 impl PlanTree {
@@ -32,15 +44,35 @@ impl PlanTree {
     pub fn set_progress(&mut self, id: TaskId, progress: &TaskProgress) -> Result<(), OperationError> {
         self.existing(id)?;
         check_bytes("result", &progress.result, MAX_RESULT_BYTES)?;
-        let TaskProgress { status, result, error } = progress.clone();
+        let TaskProgress { status, result, error, runs_in } = progress.clone();
         let error = error.map(|error| error.chars().take(MAX_ERROR_CHARS).collect());
-        self.change(id, |task| *task = PlanTask { status, result, error, ..std::mem::take(task) });
+        self.change(id, |task| *task = PlanTask { status, result, error, runs_in, ..std::mem::take(task) });
         Ok(())
     }
 
+    /// Starts a task in a session.
+    /// Errors: [`OperationError::UnknownTask`], [`OperationError::Running`], [`OperationError::Over`]: it has been run already. The tree
+    /// is unchanged.
+    pub fn claim(&mut self, task: TaskId, session: &str) -> Result<(), OperationError> {
+        match self.existing(task)?.status {
+            TaskStatus::Pending => self.set_progress(task, &TaskProgress::running(session)),
+            TaskStatus::Running => Err(OperationError::Running { task }),
+            status => Err(OperationError::Over { task, status: status.name() }),
+        }
+    }
+
     pub fn set_plan_status(&mut self, status: TaskStatus) {
-        if self.head().status != status {
-            self.change_head(|head| head.status = status);
+        self.set_plan_progress(status, None);
+    }
+
+    /// A session executes the plan.
+    pub fn set_plan_running(&mut self, session: &str) {
+        self.set_plan_progress(TaskStatus::Running, Some(session.to_owned()));
+    }
+
+    fn set_plan_progress(&mut self, status: TaskStatus, runs_in: Option<String>) {
+        if self.head().status != status || self.head().runs_in != runs_in {
+            self.change_head(|head| (head.status, head.runs_in) = (status, runs_in));
         }
     }
 

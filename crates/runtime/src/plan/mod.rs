@@ -4,6 +4,7 @@
 //! applies them, [`error`] says why one is rejected. [`access`] reads and edits the plans of a user in the store; [`document`], [`export`] and [`import`]
 //! have the forms outside of it.
 
+pub(crate) mod abandoned;
 pub mod access;
 pub mod apply;
 pub(crate) mod changes;

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The beginning of the names of blocks that run tasks of plans.
+pub(crate) const TASK_BLOCK: &str = "task_";
+
 /// The number of a plan, unique in a store.
 pub type PlanId = u64;
 
@@ -60,6 +63,9 @@ pub struct PlanHead {
     pub sections: Option<Value>,
     #[serde(default)]
     pub status: TaskStatus,
+    /// The session that executes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_in: Option<String>,
     /// The session that made it.
     #[serde(default)]
     pub session_id: String,
@@ -91,6 +97,9 @@ pub struct PlanTask {
     pub dependencies: Vec<TaskId>,
     #[serde(default)]
     pub status: TaskStatus,
+    /// The session that runs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_in: Option<String>,
     /// What its execution gave; null before.
     #[serde(default)]
     pub result: Value,
@@ -101,4 +110,10 @@ pub struct PlanTask {
     pub created_at: String,
     #[serde(default)]
     pub updated_at: String,
+}
+
+impl PlanTask {
+    pub fn is_running(&self) -> bool {
+        self.status == TaskStatus::Running
+    }
 }

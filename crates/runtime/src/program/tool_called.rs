@@ -26,6 +26,9 @@ pub struct ToolCalled {
     /// Whether the tool gave more than the result contains.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// Whether an earlier result was used, and the tool was not called again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Message>,
     /// Who decided about the call.

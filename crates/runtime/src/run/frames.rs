@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::plan::task::TASK_BLOCK;
 use crate::program::analysis::UsedAdvice;
 use crate::program::decision::GivenDecision;
 use crate::program::flow::{BranchBlock, OpenEffect};
@@ -24,10 +25,7 @@ use bcc_store::rows::FrameRow;
 pub const ROOT: &str = "";
 
 /// Marks the block of an action in a key; ids cannot contain it.
-const BLOCK: char = '=';
-
-/// The beginning of the names of blocks that run tasks of plans.
-pub(crate) const TASK_BLOCK: &str = "task_";
+pub(crate) const BLOCK: char = '=';
 
 /// Marks an insertion in a key; ids cannot contain it.
 const INSERTED: char = '+';

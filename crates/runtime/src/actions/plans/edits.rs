@@ -153,6 +153,12 @@ async fn task_operation(
         Err(error) => return Ok(Err(RejectedOperation::new(error.to_message()))),
     };
     let at = turn.services.clock.at(turn.last_seq + 1);
+    if let Ok(plan) = turn.plans.plan_of(&operation, bound).await
+        && let Err(error) = release_abandoned(turn, plan).await
+        && !error.is_rejection()
+    {
+        return Ok(Err(rejection(&error)));
+    }
     let result = match turn.plans.run(&operation, bound, key, &at).await {
         Ok(result) => result,
         Err(error) => return Ok(Err(rejection(&error))),
@@ -209,6 +215,44 @@ async fn delete_plan(
     announce(turn, plan, "delete_plan", None, None);
     unbind(turn, plan)?;
     Ok(Ok(result))
+}
+
+/// Ends what no session runs any more in a plan ([`PlanAccess::release_abandoned`]), and reports it.
+///
+/// [`PlanAccess::release_abandoned`]: crate::plan::access::PlanAccess::release_abandoned
+pub(crate) async fn release_abandoned(turn: &Turn<'_>, plan: PlanId) -> Result<(), PlanAccessError> {
+    let at = turn.services.clock.at(turn.last_seq + 1);
+    let action = turn.place.path.as_str();
+    let key = format!("{}@{}/{action}/release_{plan}", turn.session_id, turn.last_seq);
+    for (task, status) in turn.plans.release_abandoned(plan, &key, &at).await? {
+        announce(turn, plan, "set_status", Some(task), Some(status));
+    }
+    Ok(())
+}
+
+/// Starts a task in this session. The inner error says why it must not be run.
+///
+/// # Errors
+/// The store cannot be used.
+pub(crate) async fn claim_task(
+    turn: &Turn<'_>,
+    (plan, task): (PlanId, TaskId),
+    key: &str,
+) -> Result<Result<(), Message>, ActionError> {
+    let at = turn.services.clock.at(turn.last_seq + 1);
+    let edit = turn.plans.edit(plan, key, &at, |tree, _| {
+        tree.claim(task, turn.session_id)?;
+        Ok(json!(tree.task(task).map(|task| &task.name)))
+    });
+    match edit.await {
+        Ok(name) => {
+            let name = name.as_str().map(str::to_owned);
+            announce_named(turn, (plan, "set_status"), name, Some(task), Some(TaskStatus::Running));
+            Ok(Ok(()))
+        }
+        Err(error) if error.is_rejection() => Ok(Err(error.to_message())),
+        Err(error) => Err(plan_failed(&error)),
+    }
 }
 
 /// Sets what a task is after a step of its execution.

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::plans::bound::bind;
-use crate::actions::plans::edits::{OperationOutcome, PlanParameters, RejectedOperation, announce, rejection};
-use crate::actions::plans::task::branch_of;
+use crate::actions::plans::edits::{
+    OperationOutcome, PlanParameters, RejectedOperation, announce, rejection, release_abandoned,
+};
 use crate::plan::error::OperationError;
-use crate::plan::execution::TaskProgress;
+use crate::plan::execution::{TaskProgress, branch_of};
 use crate::plan::task::{PlanId, TaskId, TaskStatus};
 use crate::plan::tree::PlanTree;
 use crate::program::flow::{ActionError, BranchBlock, BranchLimits, Flow};
@@ -97,10 +98,11 @@ impl PlanRun {
         let known = PlanParameters::new("execute_plan", parameters, &["plan_id", "max_parallel"])?;
         let at_once = known.number("max_parallel", 1, 16)?.and_then(|number| usize::try_from(number).ok());
         let plan = known.plan(bound)?;
+        release_abandoned(turn, plan).await.map_err(|error| rejection(&error))?;
         let at = turn.services.clock.at(turn.last_seq + 1);
         let key = format!("{key}#start");
         let edit = turn.plans.edit(plan, &key, &at, |tree, _| {
-            tree.set_plan_status(TaskStatus::Running);
+            tree.set_plan_running(turn.session_id);
             Ok(Value::Null)
         });
         edit.await.map_err(|error| rejection(&error))?;
@@ -119,6 +121,7 @@ impl PlanRun {
         let operation = operation.map_err(|error| rejection(&error.into()))?;
         let at = turn.services.clock.at(turn.last_seq + 1);
         let plan = turn.plans.plan_of(&operation, bound).await.map_err(|error| rejection(&error))?;
+        release_abandoned(turn, plan).await.map_err(|error| rejection(&error))?;
         let key = format!("{key}#reset");
         let result = turn.plans.run(&operation, Some(plan), &key, &at).await.map_err(|error| rejection(&error))?;
         announce(turn, plan, "rerun_task", result.get("task_id").and_then(Value::as_u64), Some(TaskStatus::Pending));

@@ -15,6 +15,7 @@ use crate::actions::plans::edits::{OperationOutcome, run_plan_operation};
 use crate::actions::plans::execution::{PlanRun, PlanRunStep};
 use crate::actions::plans::generation::{Generation, GenerationStep, create_plan};
 use crate::actions::plans::prompts::{PLAN_PROMPTS, PlanPrompts};
+use crate::plan::task::TASK_BLOCK;
 use crate::program::action::Action;
 use crate::program::assigned::Assigned;
 use crate::program::assignments::{evaluate, read_value};
@@ -24,7 +25,6 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::ProgramSteps;
 use crate::program::prompt::PromptNames;
 use crate::program::turn::Turn;
-use crate::run::frames::TASK_BLOCK;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::yaml::YamlNode;
 

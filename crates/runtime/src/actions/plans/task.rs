@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::failure::failed_flow;
-use crate::actions::plans::edits::{plan_failed, set_task};
+use crate::actions::plans::edits::{claim_task, plan_failed, set_task};
 use crate::actions::plans::prompts::{PlanPrompts, TASK};
 use crate::actions::tools::call::{CallStep, RequestedCall, ToolCallState, proceed};
 use crate::plan::execution::TaskProgress;
+use crate::plan::task::TASK_BLOCK;
 use crate::plan::task::{PlanId, PlanTask, TaskId, TaskStatus};
 use crate::program::action::Action;
 use crate::program::decision::{DecisionKind, DecisionRequest, RequestKind};
@@ -19,7 +20,6 @@ use crate::program::flow::{ActionError, Flow};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
-use crate::run::frames::TASK_BLOCK;
 
 /// The maximum number of results of other tasks in a prompt, and of characters of each.
 const MAX_INPUTS: usize = 50;
@@ -27,11 +27,6 @@ const MAX_INPUT_CHARS: usize = 8_000;
 
 /// The maximum number of characters of all of them.
 const MAX_INPUTS_CHARS: usize = 60_000;
-
-/// The id of the branch that runs a task, and the name of its block.
-pub(crate) fn branch_of(task: TaskId) -> String {
-    format!("{TASK_BLOCK}{task}")
-}
 
 /// The task that the branch of this turn runs: 7 for the path `topic/plan_it/task_7/run`.
 fn task_of(turn: &Turn<'_>) -> Option<TaskId> {
@@ -94,9 +89,7 @@ impl Action for PlanTaskAction {
                 if frame.at == TaskPoint::Approval {
                     return Ok(Flow::Request(Box::new(approval(&input.task))));
                 }
-                let key = key(turn, id, &frame, "start");
-                set_task(turn, (plan, id), &key, TaskProgress::of(TaskStatus::Running)).await?;
-                Ok(Flow::Onward)
+                start(turn, (plan, id), &frame).await
             }
             TaskPoint::Approval => {
                 let decision = turn.decision.and_then(|given| given.decision);
@@ -104,9 +97,7 @@ impl Action for PlanTaskAction {
                     Some(DecisionKind::Approve) => {
                         frame.at = TaskPoint::Run;
                         turn.store_state(&frame)?;
-                        let key = key(turn, id, &frame, "start");
-                        set_task(turn, (plan, id), &key, TaskProgress::of(TaskStatus::Running)).await?;
-                        Ok(Flow::Onward)
+                        start(turn, (plan, id), &frame).await
                     }
                     Some(_) => {
                         let by = turn.decision.and_then(|given| given.by.as_deref());
@@ -196,6 +187,14 @@ impl PlanTaskAction {
         let progress = TaskProgress { error: Some(why.to_string()), ..TaskProgress::of(TaskStatus::Failed) };
         set_task(turn, place, &key, progress).await?;
         Ok(failed_flow(turn, &msg!("task {task} failed: {why}", task = place.1, why = why)))
+    }
+}
+
+/// Claims the task, so that no other session runs it as well. One that has been run in the meantime, or is being run elsewhere, is left.
+async fn start(turn: &Turn<'_>, (plan, id): (PlanId, TaskId), frame: &TaskFrame) -> Result<Flow, ActionError> {
+    match claim_task(turn, (plan, id), &key(turn, id, frame, "start")).await? {
+        Ok(()) => Ok(Flow::Onward),
+        Err(why) => Ok(failed_flow(turn, &why)),
     }
 }
 

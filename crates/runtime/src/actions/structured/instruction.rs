@@ -39,6 +39,9 @@ pub(crate) struct Instruction {
     pub backoff_ms: u64,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// Whether it was found to need a turn of its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_left: bool,
 }
 
 impl Instruction {
@@ -150,7 +153,9 @@ fn instruction(item: &Value, number: usize, permitted: &dyn PermittedOperations)
         Some(_) => return Err(Message::word("`blocking` must be true or false")),
     };
     let (parameters, metadata) = (object("parameters")?, object("metadata")?);
-    Ok(Instruction { number, order, name: name.to_owned(), parameters, blocking, max_retries, backoff_ms, metadata })
+    let name = name.to_owned();
+    let is_left = false;
+    Ok(Instruction { number, order, name, parameters, blocking, max_retries, backoff_ms, metadata, is_left })
 }
 
 /// Checks that the operation exists, is permitted, and has its own group.

@@ -22,7 +22,9 @@ use crate::actions::structured::frame::{ActFrame, OperationProgress, RunningOper
 use crate::actions::structured::instruction::{Instruction, PermittedOperations};
 use crate::actions::structured::operations::OperationInfo;
 use crate::actions::structured::results::{bounded, remember_tool_result};
-use crate::actions::tools::call::{CallStep, RequestedCall, ToolCallState, proceed};
+use crate::actions::tools::call::{
+    CallOptions, CallStep, RequestedCall, ToolCallState, is_made_now, proceed, proceed_with,
+};
 use crate::actions::tools::result::{ToolResult, ToolStatus};
 use crate::effects::tools::ToolDescription;
 use crate::program::flow::{ActionError, Flow};
@@ -78,7 +80,13 @@ impl ActConfig {
         let Some(mut running) = self.next_operation(turn, &mut frame).await? else {
             return self.performed(turn, frame).await;
         };
-        match self.step(turn, &frame, &mut running).await? {
+        let calls = match takes_time(turn, &running).await {
+            true => self.background_calls(turn, &mut frame)?,
+            false => vec![],
+        };
+        let (step, called) = both(self.step(turn, &frame, &mut running), call_all(turn, calls)).await;
+        self.note_called(turn, &mut frame, called)?;
+        match step? {
             Step::Flow(flow) => {
                 frame.running = Some(running);
                 turn.store_state(&frame)?;
@@ -105,7 +113,7 @@ impl ActConfig {
         }
     }
 
-    /// The operation that this turn works on; none if all are done. Calls of tools that hold up nothing are made at the same time.
+    /// The operation that this turn works on; none if all are done.
     async fn next_operation(
         &self,
         turn: &Turn<'_>,
@@ -123,44 +131,45 @@ impl ActConfig {
             }
             frame.joined.push_back(next);
         }
-        self.call_together(turn, frame).await?;
+        // Alone, a call is made as any other.
+        if frame.joined.len() > 1 {
+            let calls = self.background_calls(turn, frame)?;
+            let called = call_all(turn, calls).await;
+            self.note_called(turn, frame, called)?;
+        }
         Ok(frame.joined.pop_front().map(started))
     }
 
-    /// Calls all tools among the operations that hold up nothing at the same time. What needs a decision or an announcement is left for
-    /// turns of its own.
-    async fn call_together(&self, turn: &Turn<'_>, frame: &mut ActFrame) -> Result<(), ActionError> {
-        let (calls, others): (Vec<Instruction>, Vec<Instruction>) =
-            std::mem::take(&mut frame.joined).into_iter().partition(|next| next.is_tool() && next.max_retries == 0);
-        if calls.len() < 2 || frame.tool_results.len() + calls.len() > MAX_TOOL_CALLS {
-            frame.joined = calls.into_iter().chain(others).collect();
-            return Ok(());
-        }
+    /// Takes the calls of tools among the operations that hold up nothing, to make them at the same time and while another operation
+    /// runs. They are made in one turn, and again if it is interrupted: only tools that change nothing are called. What
+    /// needs a decision or an announcement is left for turns of its own.
+    fn background_calls(&self, turn: &Turn<'_>, frame: &mut ActFrame) -> Result<Vec<Instruction>, ActionError> {
+        let mut calls: Vec<Instruction> = Vec::new();
         let mut left: VecDeque<Instruction> = VecDeque::new();
-        let mut new: Vec<Instruction> = Vec::with_capacity(calls.len());
-        for next in calls {
-            match repeated(frame, &next) {
-                Some(rejection) => self.note(turn, frame, &next, rejection)?,
-                // The same call twice: the second one finds the result of the first.
-                None if new.iter().any(|other| other.name == next.name && other.parameters == next.parameters) => {
-                    left.push_back(next);
-                }
-                None => new.push(next),
+        for next in std::mem::take(&mut frame.joined) {
+            let is_over = frame.tool_results.len() + calls.len() >= MAX_TOOL_CALLS;
+            // The same call twice: the second one finds the result of the first.
+            let is_twice = calls.iter().any(|other| other.name == next.name && other.parameters == next.parameters);
+            if !next.is_tool() || next.max_retries > 0 || next.is_left || is_over || is_twice {
+                left.push_back(next);
+            } else if let Some(rejection) = repeated(frame, &next) {
+                self.note(turn, frame, &next, rejection)?;
+            } else {
+                calls.push(next);
             }
         }
-        let call = |instruction: Instruction| async move {
-            let requested = requested(&instruction);
-            let step = proceed(turn, &requested, &mut ToolCallState::default()).await;
-            (instruction, step)
-        };
-        for (instruction, step) in all(new.into_iter().map(call).collect()).await {
+        frame.joined = left;
+        Ok(calls)
+    }
+
+    /// Adds what calls gave; those that need a turn of their own are left.
+    fn note_called(&self, turn: &Turn<'_>, frame: &mut ActFrame, called: Vec<Called>) -> Result<(), ActionError> {
+        for (instruction, step) in called.into_iter().rev() {
             match step? {
                 CallStep::Ended(result) => self.note(turn, frame, &instruction, Ended::of_tool(result))?,
-                CallStep::Flow(_) => left.push_back(instruction),
+                CallStep::Flow(_) => frame.joined.push_front(Instruction { is_left: true, ..instruction }),
             }
         }
-        left.extend(others);
-        frame.joined = left;
         Ok(())
     }
 
@@ -324,6 +333,37 @@ fn too_many_calls(frame: &ActFrame) -> Option<Ended> {
     let why = msg!("at most {MAX_TOOL_CALLS} calls of tools are made in one round");
     let is_over = frame.tool_results.len() >= MAX_TOOL_CALLS;
     is_over.then(|| Ended { status: "refused", result: Err(why), may_retry: false, tool: None })
+}
+
+/// An operation that calls a tool, and how far the call is.
+type Called = (Instruction, Result<CallStep, ActionError>);
+
+/// Whether this turn of the operation may take long, so that others can run while it does: one that only changes a plan, announces a
+/// call or asks somebody would be held up by them.
+async fn takes_time(turn: &Turn<'_>, running: &RunningOperation) -> bool {
+    let RunningOperation { instruction, progress, .. } = running;
+    match progress {
+        _ if ["create_plan", "decompose_task"].contains(&instruction.name.as_str()) => true,
+        _ if !instruction.is_tool() => false,
+        OperationProgress::Tool(state) => is_made_now(turn, &requested(instruction), state).await,
+        _ => is_made_now(turn, &requested(instruction), &ToolCallState::default()).await,
+    }
+}
+
+/// Makes calls at the same time.
+async fn call_all(turn: &Turn<'_>, calls: Vec<Instruction>) -> Vec<Called> {
+    let options = CallOptions { in_background: true, ..CallOptions::default() };
+    let call = |instruction: Instruction| async move {
+        let requested = requested(&instruction);
+        let step = proceed_with(turn, &requested, &mut ToolCallState::default(), options).await;
+        (instruction, step)
+    };
+    all(calls.into_iter().map(call).collect()).await
+}
+
+/// Runs two futures at the same time.
+async fn both<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
+    tokio::join!(first, second)
 }
 
 /// Runs futures at the same time, and returns their results in order.

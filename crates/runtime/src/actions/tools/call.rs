@@ -6,9 +6,10 @@ use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::actions::tools::checks::{argument_error, described, rule_for, unmet_rule, wants_approval};
+use crate::actions::tools::progress::TurnToolProgress;
 use crate::actions::tools::report::report;
 use crate::actions::tools::requests::{approval_request, input_request};
 use crate::actions::tools::result::{ToolResult, ToolStatus};
@@ -18,9 +19,9 @@ use crate::effects::tools::{
 use crate::program::decision::{DecisionKind, GivenDecision};
 use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
 use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
-use crate::program::tool_progress::TurnToolProgress;
-use crate::program::tool_rule::ToolRule;
+use crate::program::tool_rule::{ToolApproval, ToolRule};
 use crate::program::turn::Turn;
+use bcc_store::rows::TextRow;
 
 /// The names of the arguments and of the tool in the expressions of rules, and of the values of decisions.
 pub const ARGUMENTS: &str = "arguments";
@@ -57,6 +58,9 @@ pub struct ToolCallState {
     /// How often the tool asked.
     #[serde(default)]
     inputs: u32,
+    /// What the tool was when somebody was asked to decide about the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decided_about: Option<String>,
 }
 
 impl ToolCallState {
@@ -102,6 +106,9 @@ pub(crate) struct CallOptions {
     pub timeout: Option<Duration>,
     /// Whether the result must not be stored in the journal, because a variable that takes it is sensitive.
     pub hides_result: bool,
+    /// Whether the call is made while its action does something else in the same turn, whose decision and effect are not those of the
+    /// call. What needs one of its own is left.
+    pub in_background: bool,
 }
 
 /// What the action must do after a step of a call.
@@ -169,10 +176,15 @@ async fn next_step(
         (Stage::Input, Some(given)) => answer_input(state, given),
     }
     let arguments = state.edited.clone().unwrap_or_else(|| call.arguments.clone());
+    let close_effect = |how: &'static str| {
+        if !options.in_background {
+            turn.close_effect(how);
+        }
+    };
     // What was decided or announced before may have changed since: the tool, or a variable.
     let refused = argument_error(&description, &arguments).or_else(|| unmet_rule(turn, rule, tool, &arguments));
     if let Some(refused) = refused {
-        turn.close_effect(match turn.effect_is_due {
+        close_effect(match turn.effect_is_due {
             true => "no longer permitted; it was not called",
             false => "interrupted; it is not called again",
         });
@@ -181,9 +193,18 @@ async fn next_step(
     if state.stage == Stage::New && wants_approval(turn, rule, tool, &arguments) {
         return request_approval(turn, call, state, rule, &description);
     }
+    // A decision is about the tool as it was. How to go on after an interruption is decided first.
+    let is_undecided = |asked: &String| *asked != fingerprint(&description);
+    if (turn.effect.is_none() || turn.effect_is_due) && state.decided_about.as_ref().is_some_and(is_undecided) {
+        close_effect("the tool has changed; it was not called");
+        return request_approval(turn, call, state, rule, &description);
+    }
     state.stage = Stage::Ready;
+    if options.in_background && !description.is_read_only {
+        return Ok(CallStep::Flow(Flow::Onward));
+    }
     // A call that changes nothing is simply made again after an interruption.
-    if !description.is_read_only || turn.effect.is_some() {
+    if !options.in_background && (!description.is_read_only || turn.effect.is_some()) {
         match decide(turn, || announcement(turn, tool)) {
             Decision::First(flow) => return Ok(CallStep::Flow(flow)),
             Decision::Run => {}
@@ -195,13 +216,13 @@ async fn next_step(
         }
     }
     match make(turn, tool, &arguments, limits(rule, options), state.input.as_ref()).await {
-        Ok(ToolOutput { value, is_truncated, .. }) => {
-            turn.close_effect("it is done");
+        Ok(ToolOutput { value, is_truncated, is_cached }) => {
+            close_effect("it is done");
             let result = result(turn, call, state, ToolStatus::Success, None);
-            Ok(CallStep::Ended(ToolResult { value, is_truncated, ..result }))
+            Ok(CallStep::Ended(ToolResult { value, is_truncated, is_cached, ..result }))
         }
         Err(ToolError::NeedsInput { request, .. }) if state.inputs < MAX_INPUTS => {
-            turn.close_effect("it asks for values");
+            close_effect("it asks for values");
             let ToolInputRequest { prompt, schema, token } = *request;
             state.input = Some(StoredInput { prompt, schema, token, values: None });
             state.inputs += 1;
@@ -209,7 +230,7 @@ async fn next_step(
             request_input(turn, call, state)
         }
         Err(error) => {
-            turn.close_effect(match error {
+            close_effect(match error {
                 ToolError::TimedOut { .. } => "it took too long and was stopped",
                 _ => "it failed",
             });
@@ -261,8 +282,13 @@ fn request_approval(
     rule: &ToolRule,
     description: &ToolDescription,
 ) -> Result<CallStep, ActionError> {
+    let asked = fingerprint(description);
+    let has_changed = state.decided_about.as_ref().is_some_and(|before| *before != asked);
+    let arguments = state.edited.as_ref().unwrap_or(&call.arguments);
+    let request = approval_request(turn, (&call.tool, arguments), rule, description, has_changed)?;
     state.stage = Stage::Approval;
-    Ok(CallStep::Flow(Flow::Request(Box::new(approval_request(turn, call, rule, description)?))))
+    state.decided_about = Some(asked);
+    Ok(CallStep::Flow(Flow::Request(Box::new(request))))
 }
 
 fn request_input(turn: &Turn<'_>, call: &RequestedCall, state: &ToolCallState) -> Result<CallStep, ActionError> {
@@ -270,6 +296,26 @@ fn request_input(turn: &Turn<'_>, call: &RequestedCall, state: &ToolCallState) -
         return Err(ActionError::failed("frame-unreadable", Message::word("the question of the tool is not stored")));
     };
     Ok(CallStep::Flow(Flow::Request(Box::new(input_request(turn, &call.tool, prompt, schema)))))
+}
+
+/// What those who decide about a call know of its tool: another description or schema makes it another tool.
+fn fingerprint(description: &ToolDescription) -> String {
+    let ToolDescription { name, description, parameters, is_read_only } = description;
+    TextRow::new(json!([name, description, parameters, is_read_only]).to_string()).sha256
+}
+
+/// Whether the next turn of this call makes it, rather than announcing it or asking somebody.
+pub(crate) async fn is_made_now(turn: &Turn<'_>, call: &RequestedCall, state: &ToolCallState) -> bool {
+    if turn.effect.is_some() {
+        return turn.effect_is_due;
+    }
+    let Some(rule) = ToolRule::of(&turn.program.tools, &call.tool) else { return false };
+    let is_decided = match state.stage {
+        Stage::New => matches!(rule.approve, ToolApproval::Never),
+        Stage::Ready => true,
+        Stage::Approval | Stage::Input => turn.decision.is_some(),
+    };
+    is_decided && described(turn, &call.tool).await.is_ok_and(|description| description.is_read_only)
 }
 
 /// Takes what was decided about the call. Returns how it ended, if it is not made.

@@ -1,8 +1,8 @@
 //! What a call asks people for: a decision about the call, and the values that a tool needs.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::actions::tools::call::{ANSWER, ARGUMENTS, RequestedCall};
+use crate::actions::tools::call::{ANSWER, ARGUMENTS};
 use crate::effects::tools::ToolDescription;
 use crate::program::decision::{DecisionKind, DecisionRequest, RequestKind};
 use crate::program::flow::ActionError;
@@ -25,12 +25,13 @@ const MAX_QUESTION_CHARS: usize = 4_000;
 const DECISIONS: [DecisionKind; 4] =
     [DecisionKind::Approve, DecisionKind::Reject, DecisionKind::Edit, DecisionKind::Answer];
 
-/// The request for a decision about a call.
+/// The request for a decision about a call with these arguments. `has_changed`: it was decided about, but the tool has changed since.
 pub(crate) fn approval_request(
     turn: &Turn<'_>,
-    call: &RequestedCall,
+    (tool, arguments): (&str, &Map<String, Value>),
     rule: &ToolRule,
     description: &ToolDescription,
+    has_changed: bool,
 ) -> Result<DecisionRequest, ActionError> {
     let names = turn.names(1);
     let mut approvers = Vec::new();
@@ -42,12 +43,15 @@ pub(crate) fn approval_request(
         }
         approvers.push(name);
     }
-    let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_else(|_| json!(call.arguments).to_string());
+    let arguments = serde_json::to_string_pretty(arguments).unwrap_or_else(|_| json!(arguments).to_string());
     let arguments = cut_in_the_middle(&arguments, MAX_ARGUMENT_CHARS);
-    let tool = &call.tool;
-    let prompt = match is_in_chinese(turn.program, turn.recent) {
-        true => format!("是否用以下参数调用工具 {tool}？\n{arguments}"),
-        false => format!("Call the tool {tool} with these arguments?\n{arguments}"),
+    let prompt = match (is_in_chinese(turn.program, turn.recent), has_changed) {
+        (true, false) => format!("是否用以下参数调用工具 {tool}？\n{arguments}"),
+        (true, true) => format!("工具 {tool} 在上次询问之后发生了变化。是否仍用以下参数调用？\n{arguments}"),
+        (false, false) => format!("Call the tool {tool} with these arguments?\n{arguments}"),
+        (false, true) => {
+            format!("The tool {tool} has changed since the last question. Call it with these arguments?\n{arguments}")
+        }
     };
     let parameters = match description.parameters.to_string().len() {
         0..=MAX_SCHEMA_BYTES => description.parameters.clone(),

@@ -63,6 +63,9 @@ pub struct ToolResult {
     /// Whether the value is only a part of the result.
     #[serde(default)]
     pub is_truncated: bool,
+    /// Whether it is the result of an earlier call.
+    #[serde(default)]
+    pub is_cached: bool,
 }
 
 impl ToolResult {
