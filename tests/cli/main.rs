@@ -25,6 +25,7 @@ mod graph;
 mod help;
 #[cfg(feature = "jupyter")]
 mod kernel;
+mod many_processes;
 mod model_commands;
 mod models;
 mod notebook_export;

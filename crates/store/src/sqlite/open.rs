@@ -3,6 +3,7 @@
 use bcc_lang::message::message::Message;
 use std::fmt::Write;
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,8 +24,12 @@ use crate::sqlite::store::SqliteStore;
 /// The version of the table layout that this release writes. It grows with every change of the tables.
 pub const LAYOUT: usize = MIGRATIONS.len();
 
-/// The time that a call waits for another process that has the store locked.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a call looks whether another process still has the store locked: for about fifteen seconds.
+const BUSY_ATTEMPTS: i32 = 640;
+
+/// The longest pause between two looks, in milliseconds. SQLite's own pauses are always the same, so that the same processes come first
+/// again and again; here they are random, and grow, so that hundreds of processes do not take the time of the one that writes.
+const MAX_BUSY_PAUSE_MS: u64 = 48;
 
 /// The number of attempts to switch to a write-ahead log, for which SQLite itself does not wait, and the pause between them.
 const WAL_ATTEMPTS: u32 = 250;
@@ -315,8 +320,8 @@ pub(crate) fn has_journal(file: &Path) -> bool {
 /// Opens an existing file. It may come from an untrusted source: its triggers and views do not run.
 pub(crate) fn connect(file: &Path, access: OpenFlags, query: &str) -> Result<Connection, Failure> {
     let flags = access | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(uri(file, query), flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let mut connection = Connection::open_with_flags(uri(file, query), flags)?;
+    connection.busy_handler(Some(wait_for_others))?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_CAPACITY);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
@@ -324,6 +329,15 @@ pub(crate) fn connect(file: &Path, access: OpenFlags, query: &str) -> Result<Con
     // Query plans do not depend on bound values. Otherwise a lookup by a unique text is planned again for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
+}
+
+/// Waits for another process that has the store locked. Returns whether to try again.
+fn wait_for_others(attempt: i32) -> bool {
+    // Each state has other keys, so that its hash is as good as a random number.
+    let random = RandomState::new().build_hasher().finish();
+    let longest = u64::try_from(attempt).unwrap_or_default().saturating_add(2).min(MAX_BUSY_PAUSE_MS);
+    std::thread::sleep(Duration::from_millis(1 + random % longest));
+    attempt < BUSY_ATTEMPTS
 }
 
 /// The path as a URI, with all special characters escaped.
