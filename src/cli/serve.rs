@@ -76,8 +76,8 @@ pub async fn serve(options: ServeArgs, environment: Environment) -> Result<Exit,
     let project = Project::of(Path::new("."), options.project.as_deref(), options.trust, &environment)?;
     let settings = settings(&options, &project)?;
     let directory = project.directory.display().to_string();
-    let engine =
-        Engine::with_store(project, environment, options.store.as_deref())?.with_tools(Arc::new(ConfiguredTools));
+    let engine = Engine::with_shared_store(project, environment, options.store.as_deref())?
+        .with_tools(Arc::new(ConfiguredTools));
     let mut signals = Signals::new(Message::word("\ninterrupted; nothing is lost"))?;
     signals.set_grace(settings.limits.end_time + ServerLimits::END_MARGIN);
     let address = settings.address;

@@ -152,6 +152,21 @@ impl Engine {
         Ok(Self::new(project, environment, Arc::new(store)))
     }
 
+    /// [`Engine::with_store`] for many sessions at a time, whose commits are grouped.
+    ///
+    /// # Errors
+    /// As [`Engine::with_store`].
+    pub fn with_shared_store(
+        project: Project,
+        environment: Environment,
+        store: Option<&Path>,
+    ) -> Result<Self, EngineError> {
+        let path = store_path(&project, &environment, store);
+        check_store(&path, &project, is_named(store, &environment))?;
+        let store = open(&path)?.with_group_commits()?;
+        Ok(Self::new(project, environment, Arc::new(store)))
+    }
+
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }

@@ -10,6 +10,7 @@ pub mod store;
 pub(crate) mod blobs;
 pub(crate) mod damage;
 pub(crate) mod error;
+pub(crate) mod group;
 pub(crate) mod image;
 pub(crate) mod in_use;
 pub(crate) mod lock;
@@ -35,6 +36,8 @@ mod blobs_tests;
 mod cells_tests;
 #[cfg(test)]
 mod damage_tests;
+#[cfg(test)]
+mod group_tests;
 #[cfg(test)]
 mod migration_tests;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! [`SqliteStore`]: implements [`Store`] on one SQLite connection.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use rusqlite::config::DbConfig;
@@ -15,6 +15,7 @@ use crate::rows::{
 };
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
+use crate::sqlite::group::{Change, GroupWriter};
 use crate::sqlite::in_use::InUse;
 use crate::sqlite::lock::{self, FileLock};
 use crate::sqlite::presence::Presence;
@@ -34,31 +35,47 @@ const DELETION_HOLDER: &str = "a deletion";
 /// A store in one SQLite file, opened by [`crate::sqlite::open::open`].
 ///
 /// Its calls do their work on the thread that polls them: a durable commit takes about 200 µs, and switching to another
-/// thread and back would add a considerable part of that. So a call that has started always runs to completion.
+/// thread and back would add a considerable part of that. So a call that has started always runs to completion. Commits of a process with
+/// many sessions are grouped instead ([`SqliteStore::with_group_commits`]).
 pub struct SqliteStore {
     connection: Mutex<Connection>,
     store: String,
+    file: PathBuf,
     locks: PathBuf,
     /// None for reading only.
-    open_files: Option<OpenFiles>,
+    open_files: Option<Arc<OpenFiles>>,
+    /// Writes commits, if they are grouped.
+    pub(crate) group: Option<GroupWriter>,
 }
 
 /// The files of a store that is open for writing.
-struct OpenFiles {
-    presence: Presence,
+pub(crate) struct OpenFiles {
+    pub(crate) presence: Presence,
     _in_use: InUse,
 }
 
 impl SqliteStore {
     /// A store for reading on this connection. `store` is the path of `file` as the user wrote it.
     pub(crate) fn new(connection: Connection, store: String, file: &Path) -> Self {
-        Self { connection: Mutex::new(connection), store, locks: lock::directory(file), open_files: None }
+        let locks = lock::directory(file);
+        Self { connection: Mutex::new(connection), store, file: file.to_owned(), locks, open_files: None, group: None }
     }
 
     /// The same store for writing.
     pub(crate) fn for_writing(mut self, presence: Presence, in_use: InUse) -> Self {
-        self.open_files = Some(OpenFiles { presence, _in_use: in_use });
+        self.open_files = Some(Arc::new(OpenFiles { presence, _in_use: in_use }));
         self
+    }
+
+    /// The same store, which writes the commits of many sessions together, in a thread of its own. For a process with many sessions: the
+    /// way to another thread and back takes longer than it saves for a single one.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`]; the file cannot be opened once more; the system gives no thread.
+    pub fn with_group_commits(mut self) -> Result<Self, StoreError> {
+        let files = self.open_files.as_ref().ok_or_else(|| StoreError::ReadOnly { store: self.store.clone() })?;
+        self.group = Some(GroupWriter::start(&self.file, &self.store, Arc::clone(files))?);
+        Ok(self)
     }
 
     /// The path of the store as the user wrote it.
@@ -180,7 +197,7 @@ impl SqliteStore {
 
 /// Keeps the log when the connection is closed: a damaged file must not get its content, and the path of the log may lead to
 /// the log of another store.
-fn keep_log(connection: &Connection) {
+pub(crate) fn keep_log(connection: &Connection) {
     if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
         tracing::warn!(%error, "the log of the store may be folded in when it is closed");
     }
@@ -202,11 +219,20 @@ impl Store for SqliteStore {
         documents: &[DocumentRow],
         first: &Commit,
     ) -> Result<(), StoreError> {
-        self.write(|transaction| write::create(transaction, &self.store, session, documents, first))
+        match &self.group {
+            None => self.write(|transaction| write::create(transaction, &self.store, session, documents, first)),
+            Some(group) => {
+                let (session, documents, first) = (session.clone(), documents.to_vec(), first.clone());
+                group.write(Change::Create { session, documents, first }).await
+            }
+        }
     }
 
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {
-        self.write(|transaction| write::commit(transaction, &self.store, id, commit))
+        match &self.group {
+            None => self.write(|transaction| write::commit(transaction, &self.store, id, commit)),
+            Some(group) => group.write(Change::Commit { id: id.to_owned(), commit: commit.clone() }).await,
+        }
     }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {

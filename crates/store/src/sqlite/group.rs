@@ -1,0 +1,176 @@
+//! Group commits: a thread that writes the commits of many sessions in one transaction, so that they wait for the disk together.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+use crate::error::StoreError;
+use crate::rows::{Commit, DocumentRow, NewSessionRow};
+use crate::sqlite::error::{self, Failure};
+use crate::sqlite::open::writer;
+use crate::sqlite::schema::MIGRATIONS;
+use crate::sqlite::store::{OpenFiles, keep_log};
+use crate::sqlite::write;
+
+/// The maximum number of commits in one transaction. Each waits for all of them.
+const MAX_GROUP: usize = 256;
+
+/// What is written.
+pub(crate) enum Change {
+    Create {
+        session: NewSessionRow,
+        documents: Vec<DocumentRow>,
+        first: Commit,
+    },
+    Commit {
+        id: String,
+        commit: Commit,
+    },
+    /// A setting of the connection.
+    #[cfg(test)]
+    Setting(String),
+}
+
+struct Job {
+    change: Change,
+    /// Nobody waits for it if the caller is gone; the change is written all the same.
+    done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// Sends changes to the thread that writes them.
+pub(crate) struct GroupWriter {
+    /// None when the store is closed.
+    jobs: Option<UnboundedSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    store: String,
+}
+
+impl GroupWriter {
+    /// Starts the thread, with a connection of its own to the file.
+    pub(crate) fn start(file: &Path, store: &str, files: Arc<OpenFiles>) -> Result<Self, StoreError> {
+        let connection = writer(file, store, MIGRATIONS, false).map_err(|failure| failure.into_store_error(store))?;
+        let (jobs, received) = unbounded_channel();
+        let writing = WritingThread { connection, store: store.to_owned(), files };
+        let thread = Builder::new().name("store".to_owned()).spawn(move || writing.run(received));
+        let thread = thread.map_err(|why| error::io(store, &why))?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), store: store.to_owned() })
+    }
+
+    /// Writes a change, together with those of others. Returns when it is durable. A change whose caller is gone is written as well.
+    pub(crate) async fn write(&self, change: Change) -> Result<(), StoreError> {
+        let (done, result) = oneshot::channel();
+        let ended =
+            || StoreError::Io { store: self.store.clone(), reason: "the thread that writes it has ended".into() };
+        let jobs = self.jobs.as_ref().ok_or_else(ended)?;
+        jobs.send(Job { change, done }).map_err(|_| ended())?;
+        result.await.map_err(|_| ended())?
+    }
+}
+
+impl Drop for GroupWriter {
+    fn drop(&mut self) {
+        // The thread ends when it has written everything.
+        self.jobs = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that writes the store has panicked");
+        }
+    }
+}
+
+/// The thread that writes.
+struct WritingThread {
+    connection: Connection,
+    store: String,
+    files: Arc<OpenFiles>,
+}
+
+impl WritingThread {
+    fn run(mut self, mut received: UnboundedReceiver<Job>) {
+        let mut jobs = Vec::new();
+        // While a group is written, the next one gathers.
+        while received.blocking_recv_many(&mut jobs, MAX_GROUP) > 0 {
+            let group = std::mem::take(&mut jobs);
+            match self.write_group(&group) {
+                Some(results) => group.into_iter().zip(results).for_each(|(job, result)| drop(job.done.send(result))),
+                // Not all of them can be written: each is written alone, so that each has its own result.
+                None => {
+                    for job in group {
+                        let result = self.write_alone(&job.change);
+                        let _ = job.done.send(result);
+                    }
+                }
+            }
+        }
+        if self.files.presence.check().is_err() {
+            keep_log(&self.connection);
+        }
+    }
+
+    /// Writes all changes in one transaction. Returns the result of each; none if nothing was written, for a reason that concerns all
+    /// of them.
+    fn write_group(&mut self, group: &[Job]) -> Option<Vec<Result<(), StoreError>>> {
+        if group.len() < 2 {
+            return None;
+        }
+        let store = self.store.as_str();
+        let run = |connection: &mut Connection| -> Result<Vec<Result<(), StoreError>>, Failure> {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut results = Vec::with_capacity(group.len());
+            for job in group {
+                transaction.prepare_cached("SAVEPOINT one")?.execute([])?;
+                let result = apply(&transaction, store, &job.change);
+                // SQLite itself takes everything back when the disk is full.
+                if result.is_err() && !transaction.is_autocommit() {
+                    transaction.prepare_cached("ROLLBACK TO one")?.execute([])?;
+                }
+                transaction.prepare_cached("RELEASE one")?.execute([])?;
+                results.push(result.map_err(|failure| failure.into_store_error(store)));
+            }
+            self.files.presence.check()?;
+            transaction.commit()?;
+            self.files.presence.check()?;
+            Ok(results)
+        };
+        match run(&mut self.connection) {
+            Ok(results) => Some(results),
+            Err(failure) => {
+                let why = failure.into_store_error(&self.store);
+                tracing::debug!(%why, changes = group.len(), "a group was not written");
+                None
+            }
+        }
+    }
+
+    fn write_alone(&mut self, change: &Change) -> Result<(), StoreError> {
+        let run = |connection: &mut Connection| -> Result<(), Failure> {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            apply(&transaction, &self.store, change)?;
+            self.files.presence.check()?;
+            transaction.commit()?;
+            self.files.presence.check()?;
+            Ok(())
+        };
+        run(&mut self.connection).map_err(|failure| {
+            let error = failure.into_store_error(&self.store);
+            if matches!(error, StoreError::Corrupt { .. } | StoreError::Gone { .. }) {
+                keep_log(&self.connection);
+            }
+            error
+        })
+    }
+}
+
+fn apply(transaction: &Transaction<'_>, store: &str, change: &Change) -> Result<(), Failure> {
+    match change {
+        Change::Create { session, documents, first } => write::create(transaction, store, session, documents, first),
+        Change::Commit { id, commit } => write::commit(transaction, store, id, commit),
+        #[cfg(test)]
+        Change::Setting(sql) => Ok(transaction.query_row(sql, [], |_| Ok(()))?),
+    }
+}

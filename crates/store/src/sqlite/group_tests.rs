@@ -1,0 +1,147 @@
+//! Commits that are grouped: each has its own result, and all are there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use crate::conformance::{commit_at, conformance, event, message, new_session, start};
+use crate::conformance_cells::cells_conformance;
+use crate::conformance_requests::requests_conformance;
+use crate::conformance_restoring::restoring_conformance;
+use crate::contract::Store;
+use crate::error::StoreError;
+use crate::rows::Commit;
+use crate::sqlite::group::Change;
+use crate::sqlite::open::open;
+use crate::sqlite::store::SqliteStore;
+
+fn new_store() -> (TempDir, SqliteStore) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("sessions.db")).unwrap().with_group_commits().unwrap();
+    (directory, store)
+}
+
+conformance!(new_store());
+cells_conformance!(new_store());
+requests_conformance!(new_store());
+restoring_conformance!(new_store());
+
+/// Limits the size of the file for the thread that writes.
+async fn limit_pages(store: &SqliteStore, pages: u32) {
+    let group = store.group.as_ref().unwrap();
+    group.write(Change::Setting(format!("PRAGMA max_page_count = {pages}"))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_sessions_commit_at_the_same_time_and_each_commit_is_there() {
+    const SESSIONS: usize = 64;
+    const COMMITS: u64 = 20;
+    let (directory, store) = new_store();
+    let store = Arc::new(store);
+    let sessions = (0..SESSIONS).map(|number| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let id = format!("s{number}");
+            store.create(&new_session(&id), &[], &commit_at(0)).await.unwrap();
+            for revision in 1..=COMMITS {
+                let commit = Commit { journal: vec![event(revision, "k")], ..commit_at(revision) };
+                store.commit(&id, &commit).await.unwrap();
+                // What was acknowledged can be read.
+                assert_eq!(store.session(&id).await.unwrap().unwrap().revision, revision + 1);
+            }
+        })
+    });
+    for session in sessions.collect::<Vec<_>>() {
+        session.await.unwrap();
+    }
+    drop(store);
+    let store = open(&directory.path().join("sessions.db")).unwrap();
+    for number in 0..SESSIONS {
+        assert_eq!(store.journal(&format!("s{number}"), 0, 100).await.unwrap().len(), 20);
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_is_refused_changes_nothing_for_the_others_of_its_group() {
+    let (_directory, store) = new_store();
+    for id in ["a", "b", "c", "d"] {
+        start(&store, id).await;
+    }
+    let good = Commit { messages: vec![message(1, "kept")], answer_ids: vec!["k".into()], ..commit_at(1) };
+    let stale = Commit { messages: vec![message(1, "lost")], ..commit_at(7) };
+    let gap = Commit { journal: vec![event(9, "k")], ..commit_at(1) };
+    let taken = new_session("d");
+    // All are sent before the thread has written the first one, or at least in an order that mixes them.
+    let first = commit_at(0);
+    let (a, b, c, missing, exists) = tokio::join!(
+        store.commit("a", &good),
+        store.commit("b", &stale),
+        store.commit("c", &gap),
+        store.commit("none", &good),
+        store.create(&taken, &[], &first)
+    );
+    a.unwrap();
+    assert!(matches!(b, Err(StoreError::Conflict { .. })), "{b:?}");
+    assert!(matches!(c, Err(StoreError::Gap { .. })), "{c:?}");
+    assert!(matches!(missing, Err(StoreError::NotFound { .. })), "{missing:?}");
+    assert!(matches!(exists, Err(StoreError::Exists { .. })), "{exists:?}");
+    assert_eq!(store.messages("a", 0, 9).await.unwrap().len(), 1);
+    assert!(store.messages("b", 0, 9).await.unwrap().is_empty());
+    for id in ["b", "c", "d"] {
+        assert_eq!(store.session(id).await.unwrap().unwrap().revision, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_commit_whose_caller_is_gone_is_written() {
+    let (directory, store) = new_store();
+    start(&store, "s").await;
+    let commit = Commit { messages: vec![message(1, "kept")], ..commit_at(1) };
+    {
+        let mut write = std::pin::pin!(store.commit("s", &commit));
+        // It is sent, and nobody waits for it any more.
+        let _ = std::future::poll_fn(|context| std::task::Poll::Ready(write.as_mut().poll(context))).await;
+    }
+    drop(store);
+    let store = open(&directory.path().join("sessions.db")).unwrap();
+    assert_eq!(store.messages("s", 0, 9).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_group_that_does_not_fit_on_the_disk_is_written_as_far_as_it_does() {
+    let (_directory, store) = new_store();
+    let ids: Vec<String> = (0..16).map(|number| format!("s{number}")).collect();
+    for id in &ids {
+        start(&store, id).await;
+    }
+    let large = "x".repeat(200_000);
+    let store = Arc::new(store);
+    limit_pages(&store, 40).await;
+    let writes = ids.iter().map(|id| {
+        let (store, id, large) = (Arc::clone(&store), id.clone(), large.clone());
+        tokio::spawn(async move {
+            let commit = Commit { messages: vec![message(1, &large)], ..commit_at(1) };
+            (id.clone(), store.commit(&id, &commit).await)
+        })
+    });
+    let mut full = BTreeSet::new();
+    for write in writes.collect::<Vec<_>>() {
+        let (id, result) = write.await.unwrap();
+        match result {
+            Ok(()) => assert_eq!(store.messages(&id, 0, 9).await.unwrap().len(), 1),
+            Err(StoreError::Full { .. }) => {
+                assert!(store.messages(&id, 0, 9).await.unwrap().is_empty());
+                full.insert(id);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(!full.is_empty());
+    // When there is space again, the same commits are made.
+    limit_pages(&store, 1_000_000).await;
+    for id in &full {
+        let commit = Commit { messages: vec![message(1, &large)], ..commit_at(1) };
+        store.commit(id, &commit).await.unwrap();
+    }
+}
