@@ -101,14 +101,15 @@ impl PlanAccess {
         });
         let (head, tasks): (_, Vec<PlanTask>) = running.await?;
         let mut sessions: BTreeMap<String, Option<RunningSession>> = BTreeMap::new();
-        for id in head.iter().flatten().chain(tasks.iter().filter_map(|task| task.runs_in.as_ref())) {
+        for id in head.iter().flatten().chain(tasks.iter().filter_map(|task| Some(&task.run_by.as_ref()?.session))) {
             if !sessions.contains_key(id) {
                 sessions.insert(id.clone(), RunningSession::find(self.store(), id).await?);
             }
         }
-        let session = |id: &Option<String>| sessions.get(id.as_deref()?)?.as_ref();
-        let plan = head.is_some_and(|head| session(&head).is_none());
-        let is_left = |task: &PlanTask| !session(&task.runs_in).is_some_and(|session| session.runs(task.id));
+        let session = |id: Option<&str>| sessions.get(id?)?.as_ref();
+        let plan = head.is_some_and(|head| session(head.as_deref()).is_none());
+        let runner = |task: &PlanTask| session(task.run_by.as_ref().map(|by| by.session.as_str()));
+        let is_left = |task: &PlanTask| !runner(task).is_some_and(|session| session.runs(task.id));
         Ok(Abandoned { tasks: tasks.into_iter().filter(is_left).collect(), plan })
     }
 }
@@ -123,7 +124,7 @@ impl PlanTree {
             }
             let progress = match found.metadata.contains_key("tool") {
                 true => {
-                    let session = found.runs_in.as_deref().unwrap_or("?");
+                    let session = found.run_by.as_ref().map_or("?", |by| by.session.as_str());
                     let why = msg!("session {session} ended during this task; it is not known how far its tool got");
                     TaskProgress { error: Some(why.to_string()), ..TaskProgress::of(TaskStatus::Failed) }
                 }

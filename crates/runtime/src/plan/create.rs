@@ -44,7 +44,7 @@ pub(crate) fn create(
         metadata: new.metadata.clone(),
         dependencies,
         status: TaskStatus::Pending,
-        runs_in: None,
+        run_by: None,
         result: Value::Null,
         error: None,
         created_at: tree.now.clone(),

@@ -104,7 +104,7 @@ fn check_fields(place: Message, object: &Map<String, Value>, known: &[&str]) -> 
 impl PlanDocument {
     pub fn of(tree: &PlanTree) -> Self {
         // The session that runs something means nothing elsewhere.
-        let task = |task: &PlanTask| PlanTask { runs_in: None, ..task.clone() };
+        let task = |task: &PlanTask| PlanTask { run_by: None, ..task.clone() };
         let tasks = tree.all().filter_map(|id| tree.task(id)).map(task).collect();
         let head = PlanHead { runs_in: None, ..tree.head().clone() };
         Self { bcc_plan: DOCUMENT_VERSION, plan_id: tree.id(), head, tasks }

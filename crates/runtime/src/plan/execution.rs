@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::plan::error::OperationError;
 use crate::plan::limits::{MAX_ERROR_CHARS, MAX_RESULT_BYTES, check_bytes};
-use crate::plan::task::{PlanTask, TASK_BLOCK, TaskId, TaskStatus};
+use crate::plan::task::{PlanTask, TASK_BLOCK, TaskId, TaskRunner, TaskStatus};
 use crate::plan::tree::PlanTree;
 
 /// The maximum number of tasks that a summary names.
@@ -18,8 +18,8 @@ pub struct TaskProgress {
     pub result: Value,
     /// Why it failed or was skipped.
     pub error: Option<String>,
-    /// The session that runs it.
-    pub runs_in: Option<String>,
+    /// What runs it.
+    pub run_by: Option<TaskRunner>,
 }
 
 impl TaskProgress {
@@ -27,9 +27,8 @@ impl TaskProgress {
         Self { status, ..Self::default() }
     }
 
-    /// A session runs it.
-    pub fn running(session: &str) -> Self {
-        Self { runs_in: Some(session.to_owned()), ..Self::of(TaskStatus::Running) }
+    pub fn running(by: TaskRunner) -> Self {
+        Self { run_by: Some(by), ..Self::of(TaskStatus::Running) }
     }
 }
 
@@ -44,18 +43,20 @@ impl PlanTree {
     pub fn set_progress(&mut self, id: TaskId, progress: &TaskProgress) -> Result<(), OperationError> {
         self.existing(id)?;
         check_bytes("result", &progress.result, MAX_RESULT_BYTES)?;
-        let TaskProgress { status, result, error, runs_in } = progress.clone();
+        let TaskProgress { status, result, error, run_by } = progress.clone();
         let error = error.map(|error| error.chars().take(MAX_ERROR_CHARS).collect());
-        self.change(id, |task| *task = PlanTask { status, result, error, runs_in, ..std::mem::take(task) });
+        self.change(id, |task| *task = PlanTask { status, result, error, run_by, ..std::mem::take(task) });
         Ok(())
     }
 
-    /// Starts a task in a session.
+    /// Starts a task. The place that runs it already may start it again: it was killed before it could note that it had started it.
     /// Errors: [`OperationError::UnknownTask`], [`OperationError::Running`], [`OperationError::Over`]: it has been run already. The tree
     /// is unchanged.
-    pub fn claim(&mut self, task: TaskId, session: &str) -> Result<(), OperationError> {
-        match self.existing(task)?.status {
-            TaskStatus::Pending => self.set_progress(task, &TaskProgress::running(session)),
+    pub fn claim(&mut self, task: TaskId, by: TaskRunner) -> Result<(), OperationError> {
+        let found = self.existing(task)?;
+        match found.status {
+            TaskStatus::Pending => self.set_progress(task, &TaskProgress::running(by)),
+            TaskStatus::Running if found.run_by.as_ref() == Some(&by) => Ok(()),
             TaskStatus::Running => Err(OperationError::Running { task }),
             status => Err(OperationError::Over { task, status: status.name() }),
         }

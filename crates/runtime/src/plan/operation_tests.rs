@@ -6,7 +6,7 @@ use crate::plan::apply::apply;
 use crate::plan::error::OperationError;
 use crate::plan::execution::TaskProgress;
 use crate::plan::operation::TaskOperation;
-use crate::plan::task::{PlanHead, TaskId, TaskStatus};
+use crate::plan::task::{PlanHead, TaskId, TaskRunner, TaskStatus};
 use crate::plan::tree::{IdsFrom, PlanTree, TaskIds};
 
 /// A plan in a test: `1 One (11 A, 12 B, 13 C), 2 Two (21 Data), 3 Data`.
@@ -247,6 +247,26 @@ fn rerun_task_resets_a_task_alone_or_with_what_needs_it() {
     plan.set(21, TaskStatus::Running);
     let (code, text) = plan.rejected_later("rerun_task", json!({ "task_id": 11, "with_dependents": true }));
     assert_eq!((code, text.as_str()), ("task-running", "task 21 is running; wait until it has ended"));
+}
+
+#[test]
+fn only_the_place_that_runs_a_task_may_start_it_again() {
+    let mut plan = Plan::new();
+    let at = |session: &str, action: &str| TaskRunner { session: session.to_owned(), action: action.to_owned() };
+    let place = at("anna-1", "topic/report/task_11/run");
+    plan.tree.claim(11, place.clone()).unwrap();
+    plan.tree.accept(2);
+    // It was killed before it stored that it had started the task.
+    plan.tree.claim(11, place.clone()).unwrap();
+    assert!(!plan.tree.is_changed());
+    for other in [at("anna-2", "topic/report/task_11/run"), at("anna-1", "topic/again/task_11/run")] {
+        let error = plan.tree.claim(11, other).unwrap_err();
+        assert!(matches!(error, OperationError::Running { task: 11 }), "{error}");
+    }
+    plan.set(11, TaskStatus::Completed);
+    let error = plan.tree.claim(11, place).unwrap_err();
+    assert!(matches!(error, OperationError::Over { task: 11, .. }), "{error}");
+    assert_eq!(plan.tree.task(11).unwrap().run_by, None);
 }
 
 #[test]

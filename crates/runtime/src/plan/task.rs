@@ -78,6 +78,14 @@ pub struct PlanHead {
     pub updated_at: String,
 }
 
+/// The place that runs a task: an action of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRunner {
+    pub session: String,
+    /// The path of the action, with its blocks and branches.
+    pub action: String,
+}
+
 /// A task of a plan. Its position among its siblings is kept by the plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanTask {
@@ -97,9 +105,9 @@ pub struct PlanTask {
     pub dependencies: Vec<TaskId>,
     #[serde(default)]
     pub status: TaskStatus,
-    /// The session that runs it.
+    /// What runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runs_in: Option<String>,
+    pub run_by: Option<TaskRunner>,
     /// What its execution gave; null before.
     #[serde(default)]
     pub result: Value,

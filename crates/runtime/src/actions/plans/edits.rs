@@ -11,7 +11,7 @@ use crate::actions::structured::instruction::whole_number;
 use crate::plan::access::PlanAccessError;
 use crate::plan::execution::TaskProgress;
 use crate::plan::operation::TaskOperation;
-use crate::plan::task::{PlanId, TaskId, TaskStatus};
+use crate::plan::task::{PlanId, TaskId, TaskRunner, TaskStatus};
 use crate::program::event::Event;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
@@ -241,7 +241,8 @@ pub(crate) async fn claim_task(
 ) -> Result<Result<(), Message>, ActionError> {
     let at = turn.services.clock.at(turn.last_seq + 1);
     let edit = turn.plans.edit(plan, key, &at, |tree, _| {
-        tree.claim(task, turn.session_id)?;
+        let action = turn.place.path.to_string();
+        tree.claim(task, TaskRunner { session: turn.session_id.to_owned(), action })?;
         Ok(json!(tree.task(task).map(|task| &task.name)))
     });
     match edit.await {
