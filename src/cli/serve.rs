@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bcc_engine::config::serve_table::ServeTable;
+use bcc_engine::config::serve_table::{DEFAULT_ADDRESS, ServeTable};
 use bcc_engine::engine::Engine;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -14,7 +14,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_server::access::{AccessRole, AccessRules, AccessToken, hash_of_hex, hex, new_token, token_hash};
 use bcc_server::serve::Server;
-use bcc_server::settings::{ChatSettings, DEFAULT_ADDRESS, ServeSettings, ServerLimits};
+use bcc_server::settings::{ChatSettings, ServeSettings, ServerLimits};
 use bcc_tools::project_tools::ConfiguredTools;
 use clap::{Args, ValueEnum};
 

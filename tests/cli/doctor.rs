@@ -209,6 +209,25 @@ fn keys_trust_and_permissions_of_key_files_are_reported_and_no_key_is_shown() {
 }
 
 #[test]
+fn whom_the_server_lets_in_is_reported() {
+    let token = format!("[serve.tokens.front]\nrole = \"talk\"\nsha256 = \"{}\"\n", "0".repeat(64));
+    let public = "[serve]\naddress = \"0.0.0.0:8711\"\n";
+    for (toml, found) in [
+        (
+            "[serve]\nrequests_per_minute = 60\n".to_owned(),
+            "ok: `serve` listens at 127.0.0.1:8711; everybody on this machine",
+        ),
+        (
+            public.to_owned(),
+            "problem: `serve` does not start: other machines can reach 0.0.0.0:8711, and there are no tokens",
+        ),
+        (public.to_owned() + &token, "ok: `serve` listens at 0.0.0.0:8711, for the owners of 1 tokens"),
+    ] {
+        Home::with(&[("bcc-script.toml", &toml)]).doctor(&[]).has("configuration", &[found]);
+    }
+}
+
+#[test]
 fn templates_that_do_not_render_and_missing_schemes_are_reported() {
     let home = Home::with(&[
         ("bcc-script.toml", "[project]\nscheme = \"nowhere\"\n"),

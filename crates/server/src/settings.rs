@@ -6,9 +6,6 @@ use std::time::Duration;
 
 use crate::access::AccessRules;
 
-/// The address if none is given: only this machine.
-pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8711";
-
 /// The maximum size of the body of a request, in bytes.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 

@@ -3,11 +3,13 @@
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::doctor::finding::DoctorFinding;
 use bcc_engine::config::kinds::kinds;
+use bcc_engine::config::serve_table::{DEFAULT_ADDRESS, ServeTable};
 use bcc_engine::config::tool_tables::WebSearchTable;
 use bcc_engine::environment::Environment;
 use bcc_engine::host_services::permissions;
@@ -36,7 +38,33 @@ pub fn configuration(project: &Project, environment: &Environment) -> Vec<Doctor
         found.push(note.with_help(msg!("`chmod go-w {}`", quoted(&path))));
     }
     found.extend(readable_keys(project));
+    found.extend(server(project));
     found
+}
+
+/// Reports whom `serve` lets in, if the project configures it.
+fn server(project: &Project) -> Option<DoctorFinding> {
+    let table = &project.config.serve;
+    if *table == ServeTable::default() {
+        return None;
+    }
+    let address = table.address.as_deref().unwrap_or(DEFAULT_ADDRESS);
+    // The configuration was read, so it is one.
+    let is_local = address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
+    Some(match table.tokens.len() {
+        0 if is_local => DoctorFinding::ok(
+            "configuration",
+            msg!("`serve` listens at {address}; everybody on this machine may do everything"),
+        ),
+        0 => {
+            let message = msg!("`serve` does not start: other machines can reach {address}, and there are no tokens");
+            DoctorFinding::problem("configuration", message)
+                .with_help("`bcc-script serve --new-token admin` prints a token and what to write in bcc-script.toml")
+        }
+        count => {
+            DoctorFinding::ok("configuration", msg!("`serve` listens at {address}, for the owners of {count} tokens"))
+        }
+    })
 }
 
 /// Reports the files with keys of models, search providers and servers of tools that other users can read.

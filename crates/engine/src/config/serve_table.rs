@@ -9,6 +9,9 @@ use serde::Deserialize;
 
 use crate::config::places::ConfigError;
 
+/// The address of the server if none is configured: only this machine.
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8711";
+
 /// The roles of tokens, from the one that permits least.
 pub const ROLES: [&str; 4] = ["talk", "decide", "author", "admin"];
 

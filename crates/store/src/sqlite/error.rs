@@ -70,6 +70,11 @@ pub(crate) fn sqlite(store: &str, error: &Error) -> StoreError {
     }
 }
 
+/// The error when the thread that writes a store does not exist any more.
+pub(crate) fn writer_ended(store: &str) -> StoreError {
+    StoreError::Io { store: store.to_owned(), reason: Message::word("the thread that writes it has ended") }
+}
+
 pub(crate) fn io(store: &str, error: &io::Error) -> StoreError {
     let store = store.to_owned();
     match error.kind() {

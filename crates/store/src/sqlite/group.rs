@@ -63,8 +63,7 @@ impl GroupWriter {
     /// Writes a change, together with those of others. Returns when it is durable. A change whose caller is gone is written as well.
     pub(crate) async fn write(&self, change: Change) -> Result<(), StoreError> {
         let (done, result) = oneshot::channel();
-        let ended =
-            || StoreError::Io { store: self.store.clone(), reason: "the thread that writes it has ended".into() };
+        let ended = || error::writer_ended(&self.store);
         let jobs = self.jobs.as_ref().ok_or_else(ended)?;
         jobs.send(Job { change, done }).map_err(|_| ended())?;
         result.await.map_err(|_| ended())?

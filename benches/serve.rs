@@ -1,0 +1,244 @@
+//! Measures turns over HTTP with many live sessions, beside the same HTTP server that makes one bare durable commit of the same bytes for
+//! each request (target: at least 1.5 times as many turns a second; the slowest hundredth of the turns takes at most five times the
+//! median).
+//!
+//! `BCC_BENCH_SESSIONS` sets the number of sessions (1,000), `BCC_BENCH_TURNS` the number of turns of each (10), `BCC_BENCH_CLIENTS` how
+//! many requests are under way at a time (128).
+
+#![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench may fail where it stands, and prints its table")]
+
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::routing::post;
+use bcc_engine::engine::Engine;
+use bcc_engine::environment::Environment;
+use bcc_engine::project::Project;
+use bcc_server::access::AccessRules;
+use bcc_server::serve::Server;
+use bcc_server::settings::{ChatSettings, ServeSettings, ServerLimits};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A conversation without an end: the offline responder leads it.
+const SCRIPT: &str = "
+session:
+  session_id: echo
+  declare: [{ var: heard, type: string }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: ai_ask
+              action_id: listen
+              config: { content: \"You said {{ heard or 'nothing' }}. What else?\", output: [{ get: heard }] }
+              on_exit: { exit_criteria_met: { goto: listen } }
+";
+
+fn setting(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// A connection that is kept.
+struct HttpClient {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl HttpClient {
+    async fn connect(address: &str) -> Self {
+        let stream = TcpStream::connect(address).await.expect("the server listens");
+        stream.set_nodelay(true).expect("it is TCP");
+        Self { stream, read: vec![0; 64 * 1024] }
+    }
+
+    /// Posts a body, and returns that of the response.
+    async fn post(&mut self, path: &str, body: &str) -> Vec<u8> {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.stream.write_all(request.as_bytes()).await.expect("the server reads");
+        let mut filled = 0;
+        loop {
+            let rest = self.read.get_mut(filled..).expect("the response fits");
+            let count = self.stream.read(rest).await.expect("the server answers");
+            assert!(count > 0, "the server closed the connection");
+            filled += count;
+            let text = self.read.get(..filled).expect("it was read");
+            let Some(end) = text.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+            let head = String::from_utf8_lossy(text.get(..end).expect("it was read")).to_lowercase();
+            assert!(head.starts_with("http/1.1 20"), "{head}");
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            let length: usize = length.expect("it has a length");
+            if filled >= end + 4 + length {
+                return text.get(end + 4..end + 4 + length).expect("it was read").to_vec();
+            }
+        }
+    }
+}
+
+/// How many requests were answered in a second, and the times of each in milliseconds, sorted.
+struct Measured {
+    per_second: f64,
+    times: Vec<f64>,
+}
+
+impl Measured {
+    fn at(&self, part: f64) -> f64 {
+        let index = (self.times.len() as f64 * part) as usize;
+        self.times.get(index.min(self.times.len().saturating_sub(1))).copied().unwrap_or_default()
+    }
+}
+
+/// Sends all requests, many of them at a time; `request` makes the path and the body of the n-th one.
+async fn load(
+    address: &str,
+    clients: usize,
+    count: usize,
+    request: impl Fn(usize) -> (String, String) + Send + Sync + 'static,
+) -> Measured {
+    let (next, request) = (Arc::new(AtomicUsize::new(0)), Arc::new(request));
+    let began = Instant::now();
+    let tasks = (0..clients).map(|_| {
+        let (next, request, address) = (Arc::clone(&next), Arc::clone(&request), address.to_owned());
+        tokio::spawn(async move {
+            let mut client = HttpClient::connect(&address).await;
+            let mut times = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return times;
+                }
+                let (path, body) = request(number);
+                let began = Instant::now();
+                client.post(&path, &body).await;
+                times.push(began.elapsed().as_secs_f64() * 1e3);
+            }
+        })
+    });
+    let mut times = Vec::new();
+    for task in tasks.collect::<Vec<_>>() {
+        times.extend(task.await.expect("it does not panic"));
+    }
+    let per_second = count as f64 / began.elapsed().as_secs_f64();
+    times.sort_by(f64::total_cmp);
+    Measured { per_second, times }
+}
+
+/// The size of a store with its log, in bytes.
+fn size(file: &Path) -> u64 {
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    length(file)
+}
+
+/// Turns of many sessions.
+async fn turns(directory: &Path, sessions: usize, turns: usize, clients: usize) -> (Measured, usize) {
+    std::fs::create_dir_all(directory.join("scripts")).expect("the folder is new");
+    std::fs::create_dir_all(directory.join(".bcc")).expect("the folder is new");
+    std::fs::write(directory.join("scripts/echo.yaml"), SCRIPT).expect("the folder exists");
+    let environment = Environment::default();
+    let project = Project::in_directory(directory.to_path_buf(), true, &environment).expect("it has no configuration");
+    let engine = Engine::with_shared_store(project, environment, None).expect("the store is new");
+    let limits = ServerLimits {
+        requests_per_minute: NonZeroU32::MAX,
+        idle_time: Duration::from_secs(3600),
+        ..ServerLimits::default()
+    };
+    let settings = ServeSettings {
+        address: "127.0.0.1:0".parse().expect("an address"),
+        access: AccessRules::default(),
+        limits,
+        chat: ChatSettings::default(),
+        model: Some("offline".to_owned()),
+    };
+    let server = Server::bind(engine, settings).await.expect("the port is free");
+    let address = server.address().expect("it listens").to_string();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(server.run(async move {
+        let _ = stopped.await;
+    }));
+    let mut client = HttpClient::connect(&address).await;
+    let mut ids = Vec::with_capacity(sessions);
+    for _ in 0..sessions {
+        let created = client.post("/v1/sessions", &json!({ "script": "echo" }).to_string()).await;
+        let created: Value = serde_json::from_slice(&created).expect("it is JSON");
+        ids.push(created.get("id").and_then(Value::as_str).expect("it has an id").to_owned());
+    }
+    drop(client);
+    let file = directory.join(".bcc/sessions.db");
+    let before = size(&file);
+    // One turn of each session after the other, so that all of them are live and none has two messages at a time.
+    let measured = load(&address, clients, sessions * turns, move |number| {
+        let id = ids.get(number % sessions).map_or("", String::as_str);
+        let body = json!({ "text": format!("something that was said in turn {number}") }).to_string();
+        (format!("/v1/sessions/{id}/messages"), body)
+    })
+    .await;
+    let bytes = size(&file).saturating_sub(before) as usize / (sessions * turns);
+    let _ = stop.send(());
+    assert!(running.await.expect("it does not panic"), "all turns have ended");
+    (measured, bytes)
+}
+
+/// The bare commit of each request.
+type BareStore = Arc<(Mutex<Connection>, usize)>;
+
+async fn commit(State(store): State<BareStore>, body: Bytes) -> String {
+    let (connection, bytes) = &*store;
+    let text = "x".repeat(*bytes);
+    let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut insert = connection.prepare_cached("INSERT INTO turn (text) VALUES (?)").expect("the table is there");
+    insert.execute([text]).expect("it is written");
+    format!("{{\"bytes\": {}}}", body.len())
+}
+
+/// The same server, with one durable commit for each request.
+async fn bare(directory: &Path, count: usize, clients: usize, bytes: usize) -> Measured {
+    let connection = Connection::open(directory.join("bare.db")).expect("the folder exists");
+    connection
+        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE turn (text TEXT);")
+        .expect("the file is new");
+    let store: BareStore = Arc::new((Mutex::new(connection), bytes));
+    let app = Router::new().route("/v1/sessions/{id}/messages", post(commit)).with_state(store);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let address = listener.local_addr().expect("it listens").to_string();
+    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+    let measured = load(&address, clients, count, |number| {
+        let body = json!({ "text": format!("something that was said in turn {number}") }).to_string();
+        (format!("/v1/sessions/s{}/messages", number % 1000), body)
+    })
+    .await;
+    server.abort();
+    measured
+}
+
+fn main() {
+    let (sessions, each) = (setting("BCC_BENCH_SESSIONS", 1_000), setting("BCC_BENCH_TURNS", 10));
+    let clients = setting("BCC_BENCH_CLIENTS", 128);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let directory = tempfile::tempdir().expect("a temporary folder");
+        let (ours, bytes) = turns(directory.path(), sessions, each, clients).await;
+        let bare = bare(directory.path(), sessions * each, clients, bytes).await;
+        println!("{sessions} live sessions, {each} turns of each, {clients} requests at a time; {bytes} bytes a turn in the store");
+        for (name, measured) in [("turns", &ours), ("bare commits", &bare)] {
+            let (p50, p99) = (measured.at(0.5), measured.at(0.99));
+            let per_second = measured.per_second;
+            println!("  {name:14} {per_second:8.0} a second   p50 {p50:7.2} ms   p99 {p99:7.2} ms   {:4.1} ×", p99 / p50);
+        }
+        println!("  turns / bare commits: {:.2}", ours.per_second / bare.per_second);
+    });
+}
