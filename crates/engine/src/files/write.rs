@@ -4,7 +4,9 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat, fcntl_getfl, fcntl_setfl};
 
@@ -13,6 +15,12 @@ use crate::files::temporary::TemporaryFile;
 
 /// The write bits: of the owner, the group and others.
 const WRITABLE: u32 = 0o222;
+
+/// From this size on, in bytes, the two halves of a file are written and made durable at the same time.
+const LARGE: usize = 2 * 1024 * 1024;
+
+/// How many pieces a system call takes: `IOV_MAX` of Linux and macOS.
+const MAX_PIECES: usize = 1024;
 
 /// The limit on chained links, as in operating systems.
 const MAX_LINKS: usize = 40;
@@ -96,6 +104,30 @@ impl FileReplacement {
         Ok(Self { target, is_synced: false })
     }
 
+    /// Writes all pieces. Of many megabytes, the first half is on its way to the disk while the second half is written.
+    pub(crate) fn write_pieces(&mut self, mut pieces: Vec<IoSlice<'_>>) -> io::Result<()> {
+        self.is_synced = false;
+        let is_large = pieces.iter().map(|piece| piece.len()).sum::<usize>() >= LARGE;
+        let file = match &self.target {
+            Target::Replacement { temporary, .. } if is_large => temporary.file(),
+            _ => return write_all(self.file(), &mut pieces),
+        };
+        let half = pieces.len() / 2;
+        let (first, second) = pieces.split_at_mut(half);
+        write_all(file, first)?;
+        thread::scope(|scope| {
+            let early = thread::Builder::new().spawn_scoped(scope, || file.sync_data());
+            let written = write_all(file, second);
+            match early.map(|thread| thread.join()) {
+                // A failure is reported to one call only, so it counts here.
+                Ok(Ok(synced)) => written.and(synced),
+                Ok(Err(panic)) => resume_unwind(panic),
+                // No thread can be started. Everything is synced at the end anyway.
+                Err(_) => written,
+            }
+        })
+    }
+
     /// Makes what was written durable, so that [`FileReplacement::finish`] takes little time.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.flush()?;
@@ -123,7 +155,7 @@ impl FileReplacement {
         }
     }
 
-    fn file(&mut self) -> &File {
+    fn file(&self) -> &File {
         match &self.target {
             Target::Direct(file) => file,
             Target::Replacement { temporary, .. } => temporary.file(),
@@ -137,14 +169,26 @@ impl Write for FileReplacement {
         self.file().write(bytes)
     }
 
-    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.is_synced = false;
-        self.file().write_vectored(pieces)
-    }
-
     fn flush(&mut self) -> io::Result<()> {
         self.file().flush()
     }
+}
+
+/// Writes all pieces, many of them at a time.
+fn write_all(mut file: &File, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+    let mut left = pieces;
+    // Removes empty pieces: that none of their bytes is written is no error.
+    IoSlice::advance_slices(&mut left, 0);
+    while !left.is_empty() {
+        let at_once = left.get(..left.len().min(MAX_PIECES)).unwrap_or_default();
+        match file.write_vectored(at_once) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut left, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Whether both paths refer to the same file.
@@ -211,6 +255,21 @@ mod tests {
 
     fn count(folder: &Path) -> usize {
         fs::read_dir(folder).unwrap().count()
+    }
+
+    #[test]
+    fn pieces_are_written_in_order_whatever_their_number_and_size() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        for (count, size) in [(0, 0), (1, 5), (3000, 7), (2000, 3000), (1, 3_000_000)] {
+            let texts: Vec<String> = (0..count).map(|number| format!("{number}{}|", " ".repeat(size))).collect();
+            // Empty ones among them.
+            let pieces = texts.iter().flat_map(|text| [text.as_str(), ""]);
+            let mut replacement = FileReplacement::start(&file).unwrap();
+            replacement.write_pieces(pieces.map(|piece| IoSlice::new(piece.as_bytes())).collect()).unwrap();
+            replacement.finish().unwrap();
+            assert!(fs::read_to_string(&file).unwrap() == texts.concat(), "{count} of {size}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A state file on disk: what tells whether somebody else changed it, and how it is read and replaced.
 
 use std::fs;
-use std::io::{self, IoSlice, Write};
+use std::io::{self, IoSlice};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,9 +18,6 @@ use serde_json::Value;
 
 use crate::files::script;
 use crate::files::write::FileReplacement;
-
-/// How many pieces a system call takes: `IOV_MAX` of Linux and macOS.
-const MAX_PIECES: usize = 1024;
 
 /// What changes whenever a file is replaced or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,23 +70,6 @@ pub(crate) fn read(path: &Path) -> Result<ReadStateFile, Message> {
     Ok(ReadStateFile { text, value, source })
 }
 
-/// Writes all pieces, many of them at a time.
-fn write_all(out: &mut impl Write, mut pieces: Vec<IoSlice<'_>>) -> io::Result<()> {
-    let mut left = pieces.as_mut_slice();
-    // A file takes no empty pieces for progress.
-    IoSlice::advance_slices(&mut left, 0);
-    while !left.is_empty() {
-        let at_once = left.get(..left.len().min(MAX_PIECES)).unwrap_or_default();
-        match out.write_vectored(at_once) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => IoSlice::advance_slices(&mut left, written),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
 /// Replaces the file, all or nothing. `known` is the file that may be replaced.
 ///
 /// # Errors
@@ -98,7 +78,7 @@ pub(crate) fn write(path: &Path, text: &StateText, known: Option<FileStamp>) -> 
     let mut replacement = FileReplacement::start(path)?;
     // As they are: to copy a text of many megabytes for each step takes as long as writing it.
     let pieces: Vec<IoSlice<'_>> = text.pieces().map(|piece| IoSlice::new(piece.as_bytes())).collect();
-    write_all(&mut replacement, pieces)?;
+    replacement.write_pieces(pieces)?;
     replacement.sync()?;
     if known.is_some() && known != Some(FileStamp::of(path)?) {
         return Err(io::Error::other("somebody else changed it at the same time; run it again"));
