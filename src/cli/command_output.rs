@@ -8,7 +8,7 @@ use clap::Args;
 use crate::cli::exit::Exit;
 use crate::cli::print::{print, save};
 use crate::cli::report;
-use crate::cli::sessions::StoreArgs;
+use crate::cli::store_args::ProjectStoreArgs;
 use bcc_engine::command_output::{StoredOutput, command_output};
 use bcc_engine::error::EngineError;
 use bcc_runtime::effects::output::OutputStream;
@@ -27,7 +27,7 @@ pub struct OutputOfCommandArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub store: StoreArgs,
+    pub store: ProjectStoreArgs,
 }
 
 /// Prints what is stored of the output of a command, or writes it to `file`.

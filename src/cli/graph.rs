@@ -10,10 +10,10 @@ use crate::cli::exit::Exit;
 use crate::cli::output_form::{OutputForm, check_output};
 use crate::cli::print::{print, save};
 use crate::cli::report;
-use crate::cli::sessions::{Access, StoreArgs, open_existing};
+use crate::cli::sessions::{Access, open_existing};
+use crate::cli::store_args::ProjectStoreArgs;
 use bcc_authoring::graph::fold::Depth;
 use bcc_authoring::graph::request::{GraphFormat, GraphRequest, SessionSteps, graph as draw};
-use bcc_engine::engine::store_path;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::stored_session;
@@ -21,6 +21,7 @@ use bcc_engine::files::write::is_same_file;
 use bcc_engine::find_session::find_session;
 use bcc_engine::project::Project;
 use bcc_engine::report::collect::step_statuses;
+use bcc_engine::store_access::store_path;
 use bcc_engine::store_access::{check_store, is_named};
 
 #[derive(Debug, Args)]
@@ -112,7 +113,7 @@ async fn session_steps(options: &GraphArgs, id: &str, environment: &Environment)
             path
         }
     };
-    let store = open_existing(&StoreArgs { store: Some(path) }, environment, Access::Read)?;
+    let store = open_existing(&ProjectStoreArgs::at(path), environment, Access::Read)?;
     let id = find_session(store.as_ref(), id).await?;
     let row = stored_session(store.as_ref(), &id).await?;
     let steps = step_statuses(store.as_ref(), &id).await?;

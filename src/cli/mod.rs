@@ -49,11 +49,13 @@ pub mod schema;
 pub mod script_report;
 #[cfg(feature = "server")]
 pub mod serve;
+pub mod session_list;
 pub mod session_report;
 pub mod sessions;
 pub mod signals;
 pub mod state_file;
 pub mod store;
+pub mod store_args;
 pub mod stored_session;
 pub mod table;
 pub mod templates;

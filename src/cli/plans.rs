@@ -13,14 +13,13 @@ use crate::cli::language::filled;
 use crate::cli::output_form::{OutputForm, check_output, check_target};
 use crate::cli::print::{print, print_json, print_json_text, save};
 use crate::cli::report;
-use crate::cli::sessions::{Access, StoreArgs, no_store, open_existing};
+use crate::cli::sessions::{Access, no_store, open_existing};
+use crate::cli::store_args::ProjectStoreArgs;
 use bcc_engine::clock::{now, stamp};
-use bcc_engine::engine::{DEFAULT_USER, store_path};
+use bcc_engine::engine::DEFAULT_USER;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::files::read_bounded;
-use bcc_engine::project::{Project, absolute};
-use bcc_engine::store_access::{check_store, is_named};
 use bcc_lang::source::render::visible::visible_line;
 use bcc_runtime::plan::access::{PlanAccess, PlanAccessError, PlanListing};
 use bcc_runtime::plan::document::PlanDocument;
@@ -103,11 +102,8 @@ pub struct PlanStoreArgs {
     /// User to whom the plans belong [default: default]
     #[arg(long, value_name = "ID")]
     pub user: Option<String>,
-    /// Project in whose store the plans are [default: BCC_PROJECT, otherwise the current project]
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
     #[command(flatten)]
-    pub store: StoreArgs,
+    pub store: ProjectStoreArgs,
 }
 
 impl PlanStoreArgs {
@@ -115,28 +111,9 @@ impl PlanStoreArgs {
         self.user.as_deref().unwrap_or(DEFAULT_USER)
     }
 
-    /// The arguments with the path of the store of the project, if it was named.
-    fn store(&self, environment: &Environment) -> Result<StoreArgs, EngineError> {
-        match &self.project {
-            Some(_) if self.store.store.is_none() => Ok(StoreArgs { store: Some(self.path(environment)?) }),
-            _ => Ok(self.store.clone()),
-        }
-    }
-
-    /// The path of the store.
-    fn path(&self, environment: &Environment) -> Result<PathBuf, EngineError> {
-        if let Some(path) = &self.store.store {
-            return Ok(absolute(path));
-        }
-        let project = Project::of(Path::new("."), self.project.as_deref(), false, environment)?;
-        let path = store_path(&project, environment, None);
-        check_store(&path, &project, is_named(None, environment))?;
-        Ok(path)
-    }
-
     /// The plans in the store, which must exist.
     fn open(&self, environment: &Environment, access: Access) -> Result<PlanAccess, EngineError> {
-        let store = open_existing(&self.store(environment)?, environment, access)?;
+        let store = open_existing(&self.store, environment, access)?;
         Ok(PlanAccess::new(store, self.user()))
     }
 }
@@ -184,10 +161,10 @@ fn failed(error: PlanAccessError) -> EngineError {
 }
 
 async fn list(as_json: bool, of: &PlanStoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let path = of.path(environment)?;
+    let path = of.store.path(environment)?;
     let found = match path.exists() {
         true => of.open(environment, Access::Read)?.list().await.map_err(failed)?,
-        false if of.store.store.is_some() => return Err(no_store(&path)),
+        false if of.store.is_named() => return Err(no_store(&path)),
         false => vec![],
     };
     if as_json {
@@ -296,7 +273,7 @@ async fn import(
     }
     let not_plan = |why| EngineError::usage(msg!("{shown} is not a plan: {why}"));
     let document = PlanDocument::read(&bytes).map_err(|error| not_plan(error.to_message()))?;
-    let store: Arc<dyn Store> = Arc::new(open(&of.path(environment)?)?);
+    let store: Arc<dyn Store> = Arc::new(open(&of.store.path(environment)?)?);
     let access = PlanAccess::new(store, of.user());
     let imported = access.import(document, new_ids, &new_key("import"), &stamp(now())).await;
     let (plan, tasks) = imported.map_err(|error| match error {

@@ -12,7 +12,8 @@ use crate::cli::exit::Exit;
 use crate::cli::language::translated;
 use crate::cli::print::print;
 use crate::cli::report;
-use crate::cli::sessions::{Access, StoreArgs, open_existing, path_of_store};
+use crate::cli::sessions::{Access, open_existing};
+use crate::cli::store_args::ProjectStoreArgs;
 use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
 use crate::cli::table::table;
 use bcc_engine::environment::Environment;
@@ -46,7 +47,7 @@ pub struct RequestListArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub store: StoreArgs,
+    pub store: ProjectStoreArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -96,7 +97,7 @@ pub async fn requests(command: RequestsCommand, environment: Environment) -> Res
 }
 
 async fn list(options: &RequestListArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let has_store = options.store.store.is_some() || path_of_store(&options.store, environment)?.exists();
+    let has_store = options.store.is_named() || options.store.path(environment)?.exists();
     let mut found = Vec::new();
     if has_store {
         let store = open_existing(&options.store, environment, Access::Read)?;

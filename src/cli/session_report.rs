@@ -11,7 +11,8 @@ use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
 use crate::cli::output_form::{OutputForm, check_output, check_target};
 use crate::cli::print::{print, print_json_text, save};
-use crate::cli::sessions::{Access, StoreArgs, open_existing};
+use crate::cli::sessions::{Access, open_existing};
+use crate::cli::store_args::ProjectStoreArgs;
 use crate::cli::stored_session::{StoredSessionArgs, StoredSessions};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -34,7 +35,7 @@ pub struct ReportArgs {
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
-    pub store: StoreArgs,
+    pub store: ProjectStoreArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -82,10 +83,10 @@ pub async fn session_report(options: ReportArgs, environment: Environment) -> Re
 /// The store of the project of a state file, and the newest session that carries the file.
 async fn of_state_file(
     file: &Path,
-    store: &StoreArgs,
+    store: &ProjectStoreArgs,
     environment: &Environment,
 ) -> Result<(Arc<dyn Store>, String), EngineError> {
-    let stored = StoredSessionArgs { project: None, trust: false, store: store.clone() };
+    let stored = StoredSessionArgs { project: store.project.clone(), trust: false, store: store.store.clone() };
     let sessions = StoredSessions::open_for(file, &stored, environment)?;
     let shown = file.display();
     match newest_session_of_file(&sessions.engine, file).await? {

@@ -1,48 +1,42 @@
-//! `sessions`: lists, shows, exports, deletes and prunes stored sessions; `resume.rs` resumes them.
+//! `sessions`: shows, exports, deletes and prunes stored sessions; `resume.rs` resumes them.
 
-use bcc_lang::message::library::library;
-use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::json;
-
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use crate::cli::command_output::{OutputOfCommandArgs, print_command_output};
 use crate::cli::exit::Exit;
 use crate::cli::export::{ExportFormat, export_as};
 use crate::cli::front_end::FrontEnd;
-use crate::cli::language::{chosen, filled, translated};
+use crate::cli::language::{chosen, filled};
 use crate::cli::print::print;
 use crate::cli::report;
 use crate::cli::resume::{ResumeArgs, resume};
 use crate::cli::retry::{RetryArgs, retry};
+use crate::cli::session_list::{SessionListArgs, before_now, list_sessions};
+use crate::cli::store_args::ProjectStoreArgs;
 use bcc_engine::calls::table;
-use bcc_engine::clock::{now, stamp};
-use bcc_engine::engine::store_path;
+use bcc_engine::clock::stamp;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::document;
 use bcc_engine::find_session::find_session;
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::notebook_file::outline::outline;
-use bcc_engine::project::{Project, absolute};
 use bcc_engine::retry::related_sessions;
-use bcc_engine::store_access::{check_store, is_named, notice};
-use bcc_engine::usage::{usage_summary, used};
+use bcc_engine::store_access::notice;
 use bcc_lang::source::render::visible::visible_line;
 use bcc_runtime::effects::output::OutputStream;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
-use bcc_store::rows::SessionRow;
 use bcc_store::sqlite::open::{open, open_read_only};
 
 #[derive(Debug, Subcommand)]
 pub enum SessionsCommand {
     /// List sessions, newest first
-    List(StoreArgs),
+    List(SessionListArgs),
     /// Show a session: its state, variables and transcript
     Show {
         /// Session id, or its beginning if that is unique
@@ -51,7 +45,7 @@ pub enum SessionsCommand {
         #[arg(long)]
         calls: bool,
         #[command(flatten)]
-        store: StoreArgs,
+        store: ProjectStoreArgs,
     },
     /// Resume a session
     Resume(ResumeArgs),
@@ -74,7 +68,7 @@ pub enum SessionsCommand {
         #[arg(long)]
         force: bool,
         #[command(flatten)]
-        store: StoreArgs,
+        store: ProjectStoreArgs,
     },
     /// Print what is stored of the output of a command
     Output(OutputOfCommandArgs),
@@ -83,7 +77,7 @@ pub enum SessionsCommand {
         /// Session id, or its beginning if that is unique
         id: String,
         #[command(flatten)]
-        store: StoreArgs,
+        store: ProjectStoreArgs,
     },
     /// Delete all sessions that have not been used for a while, including unfinished ones
     Prune {
@@ -91,21 +85,13 @@ pub enum SessionsCommand {
         #[arg(long, value_name = "TIME")]
         older_than: String,
         #[command(flatten)]
-        store: StoreArgs,
+        store: ProjectStoreArgs,
     },
-}
-
-/// Where sessions are looked for.
-#[derive(Clone, Debug, Default, Args)]
-pub struct StoreArgs {
-    /// Session store [default: BCC_STORE, otherwise .bcc/sessions.db in the current project]
-    #[arg(long, value_name = "PATH")]
-    pub store: Option<PathBuf>,
 }
 
 pub async fn sessions(command: SessionsCommand, environment: Environment) -> Result<Exit, EngineError> {
     match command {
-        SessionsCommand::List(store) => list(&store, &environment).await,
+        SessionsCommand::List(options) => list_sessions(options, &environment).await,
         SessionsCommand::Show { id, calls, store } => {
             let store = open_existing(&store, &environment, Access::Read)?;
             let id = find_session(store.as_ref(), &id).await?;
@@ -162,24 +148,13 @@ pub enum Access {
     Write,
 }
 
-/// The path of the store. If it is set, the project is not read.
-pub fn path_of_store(store: &StoreArgs, environment: &Environment) -> Result<PathBuf, EngineError> {
-    if let Some(path) = &store.store {
-        return Ok(absolute(path));
-    }
-    let project = Project::of(Path::new("."), None, false, environment)?;
-    let path = store_path(&project, environment, None);
-    check_store(&path, &project, is_named(None, environment))?;
-    Ok(path)
-}
-
 /// Opens the store, which must exist, so that reading sessions creates no files.
 pub fn open_existing(
-    store: &StoreArgs,
+    store: &ProjectStoreArgs,
     environment: &Environment,
     access: Access,
 ) -> Result<Arc<dyn Store>, EngineError> {
-    let path = path_of_store(store, environment)?;
+    let path = store.path(environment)?;
     if !path.exists() {
         return Err(no_store(&path));
     }
@@ -192,7 +167,7 @@ pub fn no_store(path: &Path) -> EngineError {
 }
 
 /// Opens the store at `path`; `None` if it was never completed, because the process that created it was killed.
-fn existing_store(path: &Path, access: Access) -> Result<Option<Arc<dyn Store>>, EngineError> {
+pub fn existing_store(path: &Path, access: Access) -> Result<Option<Arc<dyn Store>>, EngineError> {
     if let Some(notice) = notice(path) {
         report::quiet(&msg!("note: {note}", note = notice));
     }
@@ -208,49 +183,8 @@ fn existing_store(path: &Path, access: Access) -> Result<Option<Arc<dyn Store>>,
     Ok(Some(Arc::new(store)))
 }
 
-async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let path = path_of_store(store, environment)?;
-    let found = match path.exists() {
-        true => existing_store(&path, Access::Read)?,
-        false if store.store.is_some() => return Err(no_store(&path)),
-        false => None,
-    };
-    let Some(store) = found else {
-        report::note("no sessions yet: `bcc-script run FILE` starts one");
-        return Ok(Exit::Done);
-    };
-    for row in store.sessions().await? {
-        let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
-        let status = row.status.as_str();
-        let user = filled("user {user}", &[("user", &visible_line(&row.user))]);
-        let answers = match row.answers {
-            1 => translated("1 answer").into_owned(),
-            count => filled("{answers} answers", &[("answers", &count.to_string())]),
-        };
-        print(&format!(
-            "{}\t{status}\t{}\t{user}\t{answers}\t{updated}\t{}",
-            row.id,
-            visible_line(&row.script),
-            translated(&usage(&row))
-        ))?;
-    }
-    Ok(Exit::Done)
-}
-
-/// The usage and the budget of a session.
-fn usage(row: &SessionRow) -> Message {
-    let (used, budget) = used(row);
-    usage_summary(&json!({ "used": used, "budget": budget }))
-}
-
-async fn prune(older_than: &str, store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let age = humantime::parse_duration(older_than).map_err(|error| {
-        EngineError::usage(msg!("`{older_than}` is not a duration: {error}", error = library(&error.to_string())))
-            .with_help("write, for example, 30d or 12h")
-    })?;
-    let age = jiff::SignedDuration::try_from(age)
-        .map_err(|_| EngineError::usage(msg!("`{older_than}` is longer than the longest supported duration")))?;
-    let before = now().checked_sub(age).map_err(|_| EngineError::usage(msg!("`{older_than}` goes back too far")))?;
+async fn prune(older_than: &str, store: &ProjectStoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
+    let before = before_now(older_than)?;
     let store = open_existing(store, environment, Access::Write)?;
     let deleted = store.prune(&stamp(before)).await?;
     for id in &deleted {

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use crate::cli::exit::{Exit, STORE_CODES};
 use crate::cli::language::translated;
 use crate::cli::print::{print, print_json, print_translated};
-use crate::cli::sessions::{StoreArgs, no_store, path_of_store};
+use crate::cli::sessions::no_store;
 use crate::cli::signals::temporary_directory;
+use crate::cli::store_args::ProjectStoreArgs;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
@@ -28,7 +29,7 @@ pub enum StoreCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        store: StoreArgs,
+        store: ProjectStoreArgs,
     },
     /// Save what can be read of a damaged store in a new one next to it; the damaged one stays as it is
     #[command(after_help = STORE_CODES)]
@@ -37,14 +38,14 @@ pub enum StoreCommand {
         #[arg(long)]
         replace: bool,
         #[command(flatten)]
-        store: StoreArgs,
+        store: ProjectStoreArgs,
     },
 }
 
 pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, EngineError> {
     match command {
         StoreCommand::Check { json, store } => {
-            let path = path_of_store(store, environment)?;
+            let path = store.path(environment)?;
             let report = check(&path, temporary_directory).map_err(|error| failed(error, &path))?;
             if *json {
                 print_json(&document(&report, &path))?;
@@ -63,7 +64,7 @@ pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, 
             Ok(Exit::Failed)
         }
         StoreCommand::Recover { replace, store } => {
-            let path = path_of_store(store, environment)?;
+            let path = store.path(environment)?;
             let Recovery { report, store, moved_to } =
                 recover(&path, *replace, temporary_directory).map_err(|error| failed(error, &path))?;
             print_report(&report)?;

@@ -8,11 +8,12 @@ use clap::Args;
 
 use crate::cli::drive::ResumeHint;
 use crate::cli::run::hint_of;
-use crate::cli::sessions::StoreArgs;
-use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, store_path};
+use crate::cli::store_args::StoreArgs;
+use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{Project, given_directory};
+use bcc_engine::store_access::store_path;
 use bcc_runtime::program::event::Observer;
 use bcc_tools::project_tools::ConfiguredTools;
 

@@ -43,6 +43,7 @@ mod render;
 mod requests;
 mod retries;
 mod scaffold;
+mod session_list;
 mod session_reports;
 mod shown;
 mod stores;

@@ -10,7 +10,7 @@ use bcc_store::plan_contract::PlanStore;
 use bcc_store::plan_rows::{PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow, StoredPlan};
 use bcc_store::rows::{
     CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
-    OpenRequest, RequestRow, SessionRow, VariableRow,
+    OpenRequest, RequestRow, SessionCursor, SessionFilter, SessionRow, VariableRow,
 };
 
 /// A new session and its documents.
@@ -103,6 +103,15 @@ impl<H: Hook> Store for HookedStore<H> {
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         self.inner.sessions().await
+    }
+
+    async fn sessions_page(
+        &self,
+        filter: &SessionFilter,
+        after: Option<&SessionCursor>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, StoreError> {
+        self.inner.sessions_page(filter, after, limit).await
     }
 
     async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, StoreError> {

@@ -23,7 +23,7 @@ use crate::session_ids::{MAX_ID_ATTEMPTS, new_id, valid_session_id};
 use crate::settings::{RunSettings, SessionPlace};
 use crate::state_file::keeper::{StateFileKeeper, observed};
 use crate::state_file::open::{StateFileAccess, keeper_of, new_keeper, stored_path};
-use crate::store_access::{check_store, is_named};
+use crate::store_access::open_store;
 use crate::tool_source::{ToolChoice, ToolSource};
 use crate::trust::own_sessions::{is_own, origin};
 use crate::variables::variable_values;
@@ -46,7 +46,6 @@ use bcc_runtime::run::start::{NewSession, SessionParts};
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
-use bcc_store::sqlite::open::open;
 
 /// The user of sessions that are started without `--user`.
 pub const DEFAULT_USER: &str = "default";
@@ -146,24 +145,17 @@ impl Engine {
 
     /// An engine over the SQLite store at `store`, or at the default path of the project.
     pub fn with_store(project: Project, environment: Environment, store: Option<&Path>) -> Result<Self, EngineError> {
-        let path = store_path(&project, &environment, store);
-        check_store(&path, &project, is_named(store, &environment))?;
-        let store = open(&path)?;
+        let store = open_store(&project, &environment, store)?;
         Ok(Self::new(project, environment, Arc::new(store)))
     }
 
     /// [`Engine::with_store`] for many sessions at a time, whose commits are grouped.
-    ///
-    /// # Errors
-    /// As [`Engine::with_store`].
     pub fn with_shared_store(
         project: Project,
         environment: Environment,
         store: Option<&Path>,
     ) -> Result<Self, EngineError> {
-        let path = store_path(&project, &environment, store);
-        check_store(&path, &project, is_named(store, &environment))?;
-        let store = open(&path)?.with_group_commits()?;
+        let store = open_store(&project, &environment, store)?.with_group_commits()?;
         Ok(Self::new(project, environment, Arc::new(store)))
     }
 
@@ -475,12 +467,6 @@ impl Engine {
         }
         Ok(opened)
     }
-}
-
-/// The store of a project: `--store`, then `BCC_STORE`, then the default path in the project.
-pub fn store_path(project: &Project, environment: &Environment, store: Option<&Path>) -> PathBuf {
-    let requested = store.map(Path::to_path_buf).or_else(|| environment.get("BCC_STORE").map(PathBuf::from));
-    requested.map_or_else(|| project.store(), |path| absolute(&path))
 }
 
 /// The services of a session of the script in `pinned`.

@@ -8,7 +8,8 @@ use crate::error::EngineError;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
-use bcc_store::rows::SessionRow;
+use bcc_store::rows::{SessionFilter, SessionRow};
+use bcc_store::session_pages::SessionPages;
 
 /// The maximum number of ids in the error for an ambiguous prefix.
 const MAX_LISTED: usize = 10;
@@ -21,8 +22,19 @@ pub async fn find_session(store: &dyn Store, given: &str) -> Result<String, Engi
     if store.session(given).await?.is_some() {
         return Ok(given.to_owned());
     }
-    let rows = if given.is_empty() { vec![] } else { store.sessions().await? };
-    let found: Vec<&str> = rows.iter().map(|row| row.id.as_str()).filter(|id| id.starts_with(given)).collect();
+    let mut rows = Vec::new();
+    if !given.is_empty() {
+        let filter = SessionFilter { id: Some(given.to_owned()), ..SessionFilter::default() };
+        let mut pages = SessionPages::new(store, filter);
+        loop {
+            let page = pages.next().await?;
+            if page.is_empty() {
+                break;
+            }
+            rows.extend(page.into_iter().map(|row| row.id));
+        }
+    }
+    let found: Vec<&str> = rows.iter().map(String::as_str).collect();
     match found.as_slice() {
         [] => Err(EngineError::usage(msg!("there is no session `{id}` in this store", id = given))
             .with_help("run `bcc-script sessions list` to list the sessions")),
@@ -45,8 +57,7 @@ pub async fn find_session(store: &dyn Store, given: &str) -> Result<String, Engi
 /// # Errors
 /// `Usage` if there is none.
 pub async fn newest_unfinished(store: &dyn Store) -> Result<String, EngineError> {
-    let rows = store.sessions().await?;
-    let newest = rows.into_iter().find(is_unfinished);
+    let newest = SessionPages::new(store, SessionFilter::default()).find(is_unfinished).await?;
     newest.map(|row| row.id).ok_or_else(|| {
         EngineError::usage("there is no unfinished session in this store")
             .with_help("run `bcc-script sessions list` to list the sessions")
@@ -55,17 +66,22 @@ pub async fn newest_unfinished(store: &dyn Store) -> Result<String, EngineError>
 
 /// The session of this script and user that was used last, has not ended, and is run by no process.
 pub async fn left_unfinished(store: &dyn Store, script: &str, user: &str) -> Result<Option<SessionRow>, EngineError> {
-    for row in store.sessions().await? {
-        if row.script != script || row.user != user || !is_unfinished(&row) {
-            continue;
+    let filter =
+        SessionFilter { script: Some(script.to_owned()), user: Some(user.to_owned()), ..SessionFilter::default() };
+    let mut pages = SessionPages::new(store, filter);
+    loop {
+        let page = pages.next().await?;
+        if page.is_empty() {
+            return Ok(None);
         }
-        match store.lock(&row.id, &holder()).await {
-            Ok(_) => return Ok(Some(row)),
-            Err(StoreError::Held { .. }) => {}
-            Err(error) => return Err(error.into()),
+        for row in page.into_iter().filter(is_unfinished) {
+            match store.lock(&row.id, &holder()).await {
+                Ok(_) => return Ok(Some(row)),
+                Err(StoreError::Held { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
-    Ok(None)
 }
 
 /// Whether a session can be resumed. A status of a later release counts as one that can.

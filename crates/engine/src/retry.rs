@@ -32,7 +32,8 @@ use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::retry::{CopyTarget, copy_of, state_at};
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
-use bcc_store::rows::{EarlierState, NewSessionRow, SessionRow};
+use bcc_store::rows::{EarlierState, NewSessionRow, SessionFilter, SessionRow};
+use bcc_store::session_pages::SessionPages;
 
 /// The options of `sessions retry`.
 #[derive(Clone, Debug, Default)]
@@ -268,9 +269,15 @@ pub async fn related_sessions(store: &dyn Store, id: &str) -> Result<(Option<Str
         settings.and_then(|settings| settings.retry_of)
     };
     let own = of(&stored_session(store, id).await?);
-    let all = store.sessions().await?;
-    let repeating = all.iter().filter(|row| of(row).as_deref() == Some(id)).map(|row| row.id.clone());
-    Ok((own, repeating.collect()))
+    let mut pages = SessionPages::new(store, SessionFilter::default());
+    let mut repeating = Vec::new();
+    loop {
+        let page = pages.next().await?;
+        if page.is_empty() {
+            return Ok((own, repeating));
+        }
+        repeating.extend(page.iter().filter(|row| of(row).as_deref() == Some(id)).map(|row| row.id.clone()));
+    }
 }
 
 fn no_failed_step(id: &str) -> EngineError {

@@ -4,9 +4,12 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
+
+use bcc_store::sqlite::open::open;
+use bcc_store::sqlite::store::SqliteStore;
 
 use crate::environment::Environment;
 use crate::error::EngineError;
@@ -46,6 +49,23 @@ pub fn check_store(path: &Path, project: &Project, is_named: bool) -> Result<(),
         return Err(EngineError::usage(describe(part, &metadata)).with_help(help));
     }
     Ok(())
+}
+
+/// The store of a project: `--store`, then `BCC_STORE`, then the default path in the project.
+pub fn store_path(project: &Project, environment: &Environment, store: Option<&Path>) -> PathBuf {
+    let requested = store.map(Path::to_path_buf).or_else(|| environment.get("BCC_STORE").map(PathBuf::from));
+    requested.map_or_else(|| project.store(), |path| absolute(&path))
+}
+
+/// Opens the SQLite store at `store`, or at the default path of the project, after [`check_store`].
+pub(crate) fn open_store(
+    project: &Project,
+    environment: &Environment,
+    store: Option<&Path>,
+) -> Result<SqliteStore, EngineError> {
+    let path = store_path(project, environment, store);
+    check_store(&path, project, is_named(store, environment))?;
+    Ok(open(&path)?)
 }
 
 /// Whether a person named the store, with `--store` (`given`) or `BCC_STORE`.

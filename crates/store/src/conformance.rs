@@ -1,6 +1,7 @@
 //! The conformance tests of stores: cases that run against each implementation.
 
 use crate::conformance_cells::cell;
+pub(crate) use crate::conformance_pages::sessions_are_listed_by_page_script_status_user_time_and_id;
 use crate::contract::Store;
 use crate::error::StoreError;
 use crate::rows::{
@@ -25,6 +26,7 @@ macro_rules! conformance {
             variables_of_a_user_are_shared_by_sessions_and_outlive_them
             any_text_is_stored_unchanged
             sessions_are_listed_by_their_last_change
+            sessions_are_listed_by_page_script_status_user_time_and_id
             deleting_a_session_deletes_its_rows_and_its_documents
             pruning_deletes_old_sessions_that_are_not_locked
             a_lock_has_one_holder_and_is_released_on_drop

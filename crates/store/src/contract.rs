@@ -6,7 +6,7 @@ use crate::error::StoreError;
 use crate::plan_contract::PlanStore;
 use crate::rows::{
     CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
-    OpenRequest, RequestRow, SessionRow, VariableRow,
+    OpenRequest, RequestRow, SessionCursor, SessionFilter, SessionRow, VariableRow,
 };
 
 /// A store of sessions. A call that returned `Ok` is durable; one that returned an error has changed nothing (but see
@@ -34,6 +34,15 @@ pub trait Store: PlanStore {
 
     /// All sessions, the most recently updated first; sessions with the same time are sorted by id.
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError>;
+
+    /// At most `limit` of these sessions, in the order of [`Store::sessions`], after the cursor. A session that changes while a list is
+    /// read page by page moves to its beginning, so it may be missing in the rest of the list.
+    async fn sessions_page(
+        &self,
+        filter: &SessionFilter,
+        after: Option<&SessionCursor>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, StoreError>;
 
     /// The frames of a session, sorted by key. This and the methods below return nothing for a session that does not exist.
     async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, StoreError>;

@@ -15,6 +15,7 @@ pub mod plan_contract;
 pub mod plan_rows;
 pub(crate) mod replaced;
 pub mod rows;
+pub mod session_pages;
 pub mod sqlite;
 pub(crate) mod tail;
 
@@ -22,6 +23,8 @@ pub(crate) mod tail;
 mod conformance;
 #[cfg(test)]
 mod conformance_cells;
+#[cfg(test)]
+mod conformance_pages;
 #[cfg(test)]
 mod conformance_plans;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::memory_plans::MemoryPlans;
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey, written_keys};
 use crate::rows::{
     CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
-    OpenRequest, RequestRow, SessionRow, VariableKey, VariableRow,
+    OpenRequest, RequestRow, SessionCursor, SessionFilter, SessionRow, VariableKey, VariableRow,
 };
 use crate::tail::{Tail, check_cell_numbers};
 
@@ -303,6 +303,28 @@ impl Store for MemoryStore {
         let mut rows: Vec<_> = lock_mutex(&self.state).sessions.values().map(|session| session.row.clone()).collect();
         // The sort is stable: sessions with the same time stay sorted by id.
         rows.sort_by(|a, b| instant(&b.updated_at).cmp(instant(&a.updated_at)));
+        Ok(rows)
+    }
+
+    async fn sessions_page(
+        &self,
+        filter: &SessionFilter,
+        after: Option<&SessionCursor>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, StoreError> {
+        let mut rows = self.sessions().await?;
+        let is = |wanted: &Option<String>, found: &String| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        rows.retain(|row| {
+            let is_after = after.is_none_or(|cursor| {
+                let order = instant(&row.updated_at).cmp(instant(&cursor.updated_at)).reverse();
+                order.then_with(|| row.id.cmp(&cursor.id)).is_gt()
+            });
+            let is_since = filter.since.as_ref().is_none_or(|since| instant(&row.updated_at) >= instant(since));
+            let is_wanted = is(&filter.script, &row.script) && is(&filter.status, &row.status);
+            let is_named = filter.id.as_ref().is_none_or(|start| row.id.starts_with(start));
+            is_after && is_since && is_wanted && is_named && is(&filter.user, &row.user)
+        });
+        rows.truncate(limit);
         Ok(rows)
     }
 

@@ -5,6 +5,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::content_hash::hash;
 
+/// Which sessions a list has: those that agree with every field that is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// The beginning of their ids.
+    pub id: Option<String>,
+    /// The script's `session_id`.
+    pub script: Option<String>,
+    pub status: Option<String>,
+    pub user: Option<String>,
+    /// The earliest time of the last change.
+    pub since: Option<String>,
+}
+
+/// The place of a session in the list of sessions, after which the next page begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionCursor {
+    pub updated_at: String,
+    pub id: String,
+}
+
+impl SessionCursor {
+    /// The cursor after this session.
+    pub fn after(row: &SessionRow) -> Self {
+        Self { updated_at: row.updated_at.clone(), id: row.id.clone() }
+    }
+}
+
 /// The current state of a session: the part that is written once, and the small part that every commit rewrites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRow {

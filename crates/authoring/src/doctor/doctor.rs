@@ -11,10 +11,10 @@ use crate::doctor::{configuration, editors, kernels, machine, prompts, stores};
 use crate::validate::request::ValidateRequest;
 use crate::validate::validate::validate;
 use bcc_engine::config::kinds::kinds;
-use bcc_engine::engine::store_path;
 use bcc_engine::environment::Environment;
 use bcc_engine::models::check::{ModelCheck, check, model_names};
 use bcc_engine::project::{CONFIG_FILE, Project, absolute, given_directory, is_marked, nearest};
+use bcc_engine::store_access::store_path;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::Severity;
 

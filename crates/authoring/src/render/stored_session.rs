@@ -3,10 +3,10 @@
 use bcc_lang::message::msg;
 use std::path::Path;
 
-use bcc_engine::engine::store_path;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{Project, absolute};
+use bcc_engine::store_access::store_path;
 use bcc_engine::store_access::{check_store, is_named};
 use bcc_store::sqlite::inspect::open_immutable;
 use bcc_store::sqlite::store::SqliteStore;

@@ -12,7 +12,8 @@ use bcc_runtime::program::event::{NoObserver, Observer};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
-use bcc_store::rows::SessionRow;
+use bcc_store::rows::{SessionFilter, SessionRow};
+use bcc_store::session_pages::SessionPages;
 
 use crate::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
 use crate::error::EngineError;
@@ -52,9 +53,9 @@ pub enum StateFileAccess {
 /// If the store fails.
 pub async fn session_of_file(engine: &Engine, file: &Path) -> Result<Option<SessionRow>, EngineError> {
     let wanted = stored_path(engine.project(), file);
-    let rows = engine.store().sessions().await?;
     let is_final = |row: &SessionRow| SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final);
-    Ok(rows.into_iter().find(|row| !is_final(row) && state_file_of(row).as_deref() == Some(wanted.as_str())))
+    let sessions = SessionPages::new(engine.store().as_ref(), SessionFilter::default());
+    Ok(sessions.find(|row| !is_final(row) && state_file_of(row).as_deref() == Some(wanted.as_str())).await?)
 }
 
 /// The newest session of the project that carries this state file, or carried it until it ended.
@@ -63,9 +64,16 @@ pub async fn session_of_file(engine: &Engine, file: &Path) -> Result<Option<Sess
 /// If the store fails.
 pub async fn newest_session_of_file(engine: &Engine, file: &Path) -> Result<Option<SessionRow>, EngineError> {
     let wanted = stored_path(engine.project(), file);
-    let rows = engine.store().sessions().await?;
-    let own = rows.into_iter().filter(|row| state_file_of(row).as_deref() == Some(wanted.as_str()));
-    Ok(own.max_by(|one, other| one.started_at.cmp(&other.started_at)))
+    let mut pages = SessionPages::new(engine.store().as_ref(), SessionFilter::default());
+    let mut newest: Option<SessionRow> = None;
+    loop {
+        let page = pages.next().await?;
+        if page.is_empty() {
+            return Ok(newest);
+        }
+        let own = page.into_iter().filter(|row| state_file_of(row).as_deref() == Some(wanted.as_str()));
+        newest = newest.into_iter().chain(own).max_by(|one, other| one.started_at.cmp(&other.started_at));
+    }
 }
 
 fn state_file_of(row: &SessionRow) -> Option<String> {

@@ -34,6 +34,17 @@ pub enum SessionStatus {
 }
 
 impl SessionStatus {
+    pub const ALL: [Self; 8] = [
+        Self::Running,
+        Self::WaitingInput,
+        Self::WaitingApproval,
+        Self::WaitingTime,
+        Self::Stopped,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
     /// The name in events, exports and the store.
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,9 +60,7 @@ impl SessionStatus {
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        let waiting = [Self::WaitingInput, Self::WaitingApproval, Self::WaitingTime];
-        let others = [Self::Running, Self::Stopped, Self::Completed, Self::Failed, Self::Cancelled];
-        waiting.into_iter().chain(others).find(|status| status.name() == name)
+        Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
     /// Whether the status is final.

@@ -9,8 +9,10 @@ use bcc_engine::retry::RetryRequest;
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
 use bcc_lang::value::exact::ExactValues;
+use bcc_lang::value::instant::instant;
 use bcc_runtime::run::take_back::TakenBack;
-use bcc_store::rows::SessionRow;
+use bcc_store::rows::{SessionCursor, SessionFilter, SessionRow};
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -135,6 +137,8 @@ pub(crate) struct SessionsQuery {
     status: Option<String>,
     /// Only sessions of this user.
     user: Option<String>,
+    /// Only sessions that have changed since: a time (RFC 3339), or a date in UTC.
+    since: Option<String>,
     /// Continues the list after this session: `next` of the page before.
     after: Option<String>,
     /// The number of sessions in a page: 100, at most 1000.
@@ -165,25 +169,31 @@ pub(crate) async fn list_sessions(
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(Problem::invalid(msg!("`limit` must be from 1 to {MAX_PAGE}")));
     }
-    let is_meant = |row: &SessionRow| {
-        query.script.as_ref().is_none_or(|script| *script == row.script)
-            && query.status.as_ref().is_none_or(|status| *status == row.status)
-            && query.user.as_ref().is_none_or(|user| *user == row.user)
+    let after = match &after {
+        Some(after) => {
+            let place = after.split_once('/');
+            let (at, id) = place.ok_or_else(|| Problem::invalid(msg!("`after` is not that of a page")))?;
+            Some(SessionCursor { updated_at: at.to_owned(), id: id.to_owned() })
+        }
+        None => None,
     };
-    let mut rows: Vec<SessionRow> = state.sessions.store().sessions().await?;
-    if let Some(after) = &after {
-        let (at, id) = after.split_once('/').ok_or_else(|| Problem::invalid(msg!("`after` is not that of a page")))?;
-        rows.retain(|row| (row.updated_at.as_str(), id) < (at, row.id.as_str()) || row.updated_at.as_str() < at);
-    }
-    let mut meant: Vec<SessionRow> = rows.into_iter().filter(is_meant).take(limit + 1).collect();
-    let next = match meant.len() > limit {
+    let since = match query.since.filter(|since| !since.is_empty()) {
+        Some(since) => {
+            let time = instant(&since, &TimeZone::UTC);
+            Some(time.ok_or_else(|| Problem::invalid(msg!("`since` is not a time: `{since}`")))?)
+        }
+        None => None,
+    };
+    let filter = SessionFilter { id: None, script: query.script, status: query.status, user: query.user, since };
+    let mut found = state.sessions.store().sessions_page(&filter, after.as_ref(), limit + 1).await?;
+    let next = match found.len() > limit {
         true => {
-            meant.truncate(limit);
-            meant.last().map(|last| format!("{}/{}", last.updated_at, last.id))
+            found.truncate(limit);
+            found.last().map(|last| format!("{}/{}", last.updated_at, last.id))
         }
         false => None,
     };
-    Ok(Json(SessionPage { sessions: meant.into_iter().map(ListedSession::from).collect(), next }))
+    Ok(Json(SessionPage { sessions: found.into_iter().map(ListedSession::from).collect(), next }))
 }
 
 /// Shows where a session is, with everything that was said.

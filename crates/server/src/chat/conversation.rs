@@ -8,7 +8,7 @@ use bcc_lang::message::msg;
 use bcc_runtime::program::event::Speaker;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
-use bcc_store::rows::SessionRow;
+use bcc_store::rows::{SessionFilter, SessionRow};
 use sha2::{Digest, Sha256};
 
 use crate::access::hex;
@@ -178,11 +178,12 @@ impl ChatTurn {
     /// The sessions that may belong to the conversation.
     async fn rows(&self, store: &dyn Store) -> Result<Vec<SessionRow>, Problem> {
         if self.conversation.is_none() {
-            let prefix = format!("{}-", self.id_prefix());
-            let mut rows = store.sessions().await?;
-            rows.retain(|row| row.script == self.script.session_id && row.id.starts_with(&prefix));
-            rows.truncate(MAX_SEARCHED);
-            return Ok(rows);
+            let filter = SessionFilter {
+                id: Some(format!("{}-", self.id_prefix())),
+                script: Some(self.script.session_id.clone()),
+                ..SessionFilter::default()
+            };
+            return Ok(store.sessions_page(&filter, None, MAX_SEARCHED).await?);
         }
         let mut rows = Vec::new();
         for number in 0..MAX_BEGINNINGS {

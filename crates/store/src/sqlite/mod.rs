@@ -14,6 +14,7 @@ pub(crate) mod group;
 pub(crate) mod image;
 pub(crate) mod in_use;
 pub(crate) mod lock;
+pub(crate) mod pages;
 pub(crate) mod plans;
 pub(crate) mod presence;
 pub(crate) mod read;

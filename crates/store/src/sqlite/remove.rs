@@ -38,6 +38,12 @@ pub(crate) fn session(transaction: &Transaction<'_>, id: &str, updated_before: O
     transaction.prepare_cached("DELETE FROM journal WHERE key BETWEEN ? AND ?")?.execute(range)?;
     transaction.prepare_cached("DELETE FROM message WHERE key BETWEEN ? AND ?")?.execute(range)?;
     transaction.prepare_cached("DELETE FROM cell WHERE key BETWEEN ? AND ?")?.execute(range)?;
+    transaction
+        .prepare_cached(
+            "DELETE FROM session_recent WHERE session = ?1
+             AND period = (SELECT substr(updated_at, 1, 15) FROM head WHERE session = ?1)",
+        )?
+        .execute([session])?;
     // The foreign keys delete all other rows of the session.
     transaction.prepare_cached("DELETE FROM session WHERE key = ?")?.execute([session])?;
     for document in documents {

@@ -197,7 +197,7 @@ impl Source {
                 };
             }
         }
-        index_kinds(target, session)?;
+        write_indexes(target, session)?;
         Ok(if is_complete { whole(target, session)? } else { None })
     }
 
@@ -278,7 +278,7 @@ fn earlier(
         }
         target.execute_batch("SAVEPOINT earlier")?;
         if write::restore(target, store, (session, id, user), &state).is_ok() {
-            index_kinds(target, session)?;
+            write_indexes(target, session)?;
             if whole(target, session)?.is_some() {
                 target.execute_batch("RELEASE earlier")?;
                 return Ok(Some(revision));
@@ -316,8 +316,15 @@ fn unbroken(target: &Transaction<'_>, table: &str, session: i64) -> Result<u64, 
     Ok(u64::try_from(end - first).unwrap_or_default())
 }
 
-/// Writes again which blocks of the journal contain which kinds of events.
-fn index_kinds(target: &Transaction<'_>, session: i64) -> Result<(), Failure> {
+/// Writes again which blocks of the journal contain which kinds of events, and when the session was changed.
+fn write_indexes(target: &Transaction<'_>, session: i64) -> Result<(), Failure> {
+    if has_table(target, "session_recent") {
+        target.execute("DELETE FROM session_recent WHERE session = ?", [session])?;
+        target.execute(
+            "INSERT INTO session_recent (period, session) SELECT substr(updated_at, 1, 15), session FROM head WHERE session = ?",
+            [session],
+        )?;
+    }
     target.execute("DELETE FROM journal_kind WHERE session = ?", [session])?;
     let (first, last) = (key(session, 0)?, key(session, u64::MAX)?);
     target.execute(
@@ -412,6 +419,6 @@ fn keep_readable(
          head = CASE WHEN json_valid(head) THEN head ELSE '{}' END",
         params![session, write::Count(journal), write::Count(messages), answers, at.as_deref().unwrap_or(started_at)],
     )?;
-    index_kinds(target, session)?;
+    write_indexes(target, session)?;
     Ok(target.query_row("SELECT revision FROM head WHERE session = ?", [session], |row| count(row, 0))?)
 }

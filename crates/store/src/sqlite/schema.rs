@@ -9,13 +9,16 @@ use crate::sqlite::error::Failure;
 pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
 
 /// Each migration changes the layout (`PRAGMA user_version`) with its index to the next one.
-pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2, LAYOUT_3, LAYOUT_4];
+pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2, LAYOUT_3, LAYOUT_4, LAYOUT_5];
 
 /// The number of low bits of a `journal` or `message` key that number the rows of a session; the other bits are the session.
 pub(crate) const SEQ_BITS: u32 = 36;
 
 /// The number of events that one entry of `journal_kind` covers, as a power of two.
 pub(crate) const BLOCK_BITS: u32 = 6;
+
+/// The number of characters of a time that name its ten minutes: `2026-11-21T20:0`.
+pub(crate) const RECENT_CHARACTERS: usize = 15;
 
 /// * The data that a commit rewrites (`head`) is separate from the data written once (`session`): the manifest may be long.
 /// * `journal` and `message` have one key composed of session and number ([`SEQ_BITS`]), so that the rows of a session are
@@ -228,6 +231,20 @@ CREATE TABLE plan_counter (
     name TEXT PRIMARY KEY,
     last INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Sessions by page.
+///
+/// `session_recent` has the sessions by the ten minutes of their last change ([`RECENT_CHARACTERS`]): an index of the exact time would
+/// be written by every commit. A session is removed from it with its head ([`crate::sqlite::remove`]).
+const LAYOUT_5: &str = "
+CREATE INDEX session_by_user ON session (user);
+CREATE TABLE session_recent (
+    period TEXT NOT NULL,
+    session INTEGER NOT NULL,
+    PRIMARY KEY (period, session)
+) STRICT, WITHOUT ROWID;
+INSERT INTO session_recent (period, session) SELECT substr(updated_at, 1, 15), session FROM head;
 ";
 
 /// The layout of the store; 0 for an empty file.

@@ -11,7 +11,7 @@ use crate::contract::{SessionLock, Store};
 use crate::error::StoreError;
 use crate::rows::{
     CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
-    OpenRequest, RequestRow, SessionRow, VariableRow,
+    OpenRequest, RequestRow, SessionCursor, SessionFilter, SessionRow, VariableRow,
 };
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
@@ -25,7 +25,7 @@ use crate::sqlite::read::{
 };
 use crate::sqlite::schema::BLOCK_BITS;
 use crate::sqlite::write::{Count, count, key};
-use crate::sqlite::{remove, replaced, requests, write};
+use crate::sqlite::{pages, remove, replaced, requests, write};
 
 type RowReader<T> = fn(&Row<'_>) -> rusqlite::Result<T>;
 
@@ -242,6 +242,15 @@ impl Store for SqliteStore {
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         // Without its `Z`, a time sorts correctly as text: `…:00` comes before `…:00.5`.
         self.all(&format!("{SESSION} ORDER BY rtrim(updated_at, 'Z') DESC, id"), [], session_row)
+    }
+
+    async fn sessions_page(
+        &self,
+        filter: &SessionFilter,
+        after: Option<&SessionCursor>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, StoreError> {
+        self.read(|connection| pages::page(connection, filter, after, limit))
     }
 
     async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, StoreError> {

@@ -12,7 +12,7 @@ use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
 use crate::sqlite::read::{LAST_CELL, number_of};
 use crate::sqlite::schema::{BLOCK_BITS, SEQ_BITS};
-use crate::sqlite::{replaced, requests};
+use crate::sqlite::{pages, replaced, requests};
 use crate::tail::{Tail, check_cell_numbers};
 
 /// A count as a signed integer for SQLite, which has no unsigned numbers. A number that does not fit is an error.
@@ -80,6 +80,7 @@ pub(crate) fn create(
         "INSERT INTO head (revision, last_seq, last_message, answers, status, updated_at, location, head, session)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
     head(transaction, sql, key, next, first)?;
+    pages::touch(transaction, key, None, &first.updated_at)?;
     variables(transaction, key, &session.user, first)?;
     rows(transaction, key, first)?;
     cells(transaction, store, key, &session.id, first)?;
@@ -90,7 +91,7 @@ pub(crate) fn create(
 pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commit: &Commit) -> Result<(), Failure> {
     let found = transaction
         .prepare_cached(
-            "SELECT key, user, revision, last_seq, last_message, status, location, head, answers
+            "SELECT key, user, revision, last_seq, last_message, status, location, head, answers, updated_at
              FROM session JOIN head ON session = key WHERE id = ?",
         )?
         .query_row([id], |row| {
@@ -102,10 +103,10 @@ pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commi
                 answers: count(row, 8)?,
                 last_seq: tail.last_seq,
             };
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, tail, before))
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, tail, before, row.get::<_, String>(9)?))
         })
         .optional()?;
-    let Some((key, user, tail, before)) = found else {
+    let Some((key, user, tail, before, updated_at)) = found else {
         return Err(StoreError::NotFound { store: store.to_owned(), id: id.to_owned() }.into());
     };
     let next = tail.after(store, id, commit)?;
@@ -113,6 +114,7 @@ pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commi
     let sql = "UPDATE head SET revision = ?, last_seq = ?, last_message = ?, answers = ?, status = ?, updated_at = ?,
                location = ?, head = ? WHERE session = ?";
     head(transaction, sql, key, next, commit)?;
+    pages::touch(transaction, key, Some(&updated_at), &commit.updated_at)?;
     variables(transaction, key, &user, commit)?;
     rows(transaction, key, commit)?;
     cells(transaction, store, key, id, commit)?;
