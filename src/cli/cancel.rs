@@ -1,5 +1,6 @@
 //! `cancel`: ends a session for good, after what undoes its completed actions.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bcc_lang::message::message::Message;
@@ -16,12 +17,13 @@ use bcc_engine::engine::OpenedSession;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::find_session;
+use bcc_engine::state_file::open::session_of_file;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::run::head::SessionStatus;
 
 #[derive(Debug, Args)]
 pub struct CancelArgs {
-    /// Session id, or its beginning if that is unique
+    /// Session id, or its beginning if that is unique; or a workflow state file, for its unfinished session
     pub id: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -48,8 +50,21 @@ impl Observer for CleanupErrors {
 }
 
 pub async fn cancel(options: CancelArgs, environment: Environment) -> Result<Exit, EngineError> {
-    let sessions = StoredSessions::open(&options.stored, &environment)?;
-    let id = find_session(sessions.engine.store().as_ref(), &options.id).await?;
+    let (sessions, id) = match Path::new(&options.id) {
+        file if file.is_file() => {
+            let sessions = StoredSessions::open_for(file, &options.stored, &environment)?;
+            let found = session_of_file(&sessions.engine, file).await?;
+            let id = found
+                .map(|row| row.id)
+                .ok_or_else(|| EngineError::usage(msg!("no session of {file} is unfinished", file = file.display())))?;
+            (sessions, id)
+        }
+        _ => {
+            let sessions = StoredSessions::open(&options.stored, &environment)?;
+            let id = find_session(sessions.engine.store().as_ref(), &options.id).await?;
+            (sessions, id)
+        }
+    };
     let errors = Arc::new(CleanupErrors::default());
     let opened = sessions.session(&id, Arc::<CleanupErrors>::clone(&errors)).await?;
     let OpenedSession { mut session, state_file, .. } = opened;

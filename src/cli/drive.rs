@@ -90,6 +90,9 @@ pub async fn drive(
             }
             SessionPause::Cancelled => {
                 write_report_of(&session, store, keeper(watched.as_ref())).await;
+                if front == FrontEnd::Terminal {
+                    front.note(&msg!("── session {} is cancelled ──", session.id));
+                }
                 return Ok(Exit::Ended);
             }
             SessionPause::Failed => {

@@ -58,6 +58,7 @@ mod trust;
 mod validate;
 mod validate_folders;
 mod watch;
+mod workflow_cleanup;
 mod workflows;
 
 #[allow(dead_code, reason = "what several test binaries share")]

@@ -1,7 +1,9 @@
 //! The conformance tests of stores: cases that run against each implementation.
 
 use crate::conformance_cells::cell;
-pub(crate) use crate::conformance_pages::sessions_are_listed_by_page_script_status_user_time_and_id;
+pub(crate) use crate::conformance_pages::{
+    sessions_are_listed_by_page_script_status_user_time_and_id, sessions_are_listed_by_their_last_change,
+};
 use crate::contract::Store;
 use crate::error::StoreError;
 use crate::rows::{
@@ -418,17 +420,6 @@ pub(crate) async fn any_text_is_stored_unchanged(store: &dyn Store) {
     }
     assert_eq!(store.sessions().await.unwrap().len(), 6);
     assert!(store.session("a").await.unwrap().is_none());
-}
-
-pub(crate) async fn sessions_are_listed_by_their_last_change(store: &dyn Store) {
-    let times =
-        [("b", "20:00:00Z"), ("a", "20:00:00Z"), ("c", "20:00:00.5Z"), ("d", "20:00:00.25Z"), ("e", "19:59:59Z")];
-    for (id, time) in times {
-        let first = Commit { updated_at: format!("2026-11-21T{time}"), ..commit_at(0) };
-        store.create(&new_session(id), &[], &first).await.unwrap();
-    }
-    let ids: Vec<_> = store.sessions().await.unwrap().into_iter().map(|row| row.id).collect();
-    assert_eq!(ids, ["c", "d", "a", "b", "e"]);
 }
 
 pub(crate) async fn deleting_a_session_deletes_its_rows_and_its_documents(store: &dyn Store) {

@@ -1,8 +1,19 @@
-//! The conformance test of stores for the list of sessions by page, which runs against each implementation.
+//! The conformance tests of stores for the list of sessions, which run against each implementation.
 
 use crate::conformance::{commit_at, new_session};
 use crate::contract::Store;
 use crate::rows::{Commit, NewSessionRow, SessionCursor, SessionFilter, SessionRow};
+
+pub(crate) async fn sessions_are_listed_by_their_last_change(store: &dyn Store) {
+    let times =
+        [("b", "20:00:00Z"), ("a", "20:00:00Z"), ("c", "20:00:00.5Z"), ("d", "20:00:00.25Z"), ("e", "19:59:59Z")];
+    for (id, time) in times {
+        let first = Commit { updated_at: format!("2026-11-21T{time}"), ..commit_at(0) };
+        store.create(&new_session(id), &[], &first).await.unwrap();
+    }
+    let ids: Vec<_> = store.sessions().await.unwrap().into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, ["c", "d", "a", "b", "e"]);
+}
 
 pub(crate) async fn sessions_are_listed_by_page_script_status_user_time_and_id(store: &dyn Store) {
     let mut all = Vec::new();
