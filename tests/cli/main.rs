@@ -31,6 +31,7 @@ mod models;
 mod notebook_export;
 #[cfg(feature = "jupyter")]
 mod notebook_run;
+mod operation_table;
 mod outputs;
 mod parallel;
 mod plans;
