@@ -72,6 +72,26 @@ fn the_model_s_call_has_a_line_of_its_own_while_it_reports_progress() {
     assert_eq!(calls(&home), ["slow_read {}"]);
 }
 
+#[test]
+fn a_result_from_the_cache_is_marked_and_the_server_is_not_called() {
+    let read = |id: &str, n: u32| {
+        let mut action = call("mcp.s.read", json!({ "n": n }), json!({}));
+        action["action_id"] = json!(id);
+        action
+    };
+    let rules = json!([{ "name": "mcp.s.read", "cache": "10m" }]);
+    let home = project(&rules, &json!([read("first", 1), read("again", 1), read("other", 2)]));
+    let ended = home.finish(RUN, "");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let called = events(&home, "tool_called");
+    assert_eq!(called.iter().map(|event| event["cached"] == true).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(called[0]["result"], called[1]["result"]);
+    assert_eq!(calls(&home), ["read {\"n\":1}", "read {\"n\":2}"]);
+    // Another process asks the server again.
+    let again = home.finish(["run", "s.yaml", "--session", "t", "--trust"], "");
+    assert_eq!((again.code, calls(&home).len()), (Some(0), 4), "{again:?}");
+}
+
 /// A session whose process was killed while its server worked on `slow_write`: by a script, or wanted by a model.
 fn killed(action: &Value) -> Home {
     let home = project(&json!(["mcp.s.*"]), &json!([action]));
