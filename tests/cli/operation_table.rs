@@ -31,7 +31,7 @@ fn cases() -> Vec<OperationCase> {
     serde_yaml::from_str(include_str!("operations.yaml")).unwrap()
 }
 
-/// A store with the two plans.
+/// A store with the plans.
 fn seeded() -> Home {
     let home = Home::new();
     let task = |id: u64, parent: Option<u64>, name: &str, more: Value| {
@@ -57,12 +57,15 @@ fn seeded() -> Home {
         json!(
             [task(104, None, "方法", json!({ "instruction": "写。" })), task(215, Some(104), "数据准备", json!({})),]
         );
-    for (id, title, tasks) in [(42, "Report", report), (28, "Other", other)] {
+    let private = json!([task(71, None, "Secret", json!({}))]);
+    for (id, title, tasks, user) in
+        [(42, "Report", report, "default"), (28, "Other", other, "default"), (7, "Private", private, "ben")]
+    {
         home.file(
             "plan.json",
             &json!({ "bcc_plan": 1, "plan_id": id, "title": title, "goal": "g", "tasks": tasks }).to_string(),
         );
-        let imported = home.finish(["plans", "import", "plan.json"], "");
+        let imported = home.finish(["plans", "import", "plan.json", "--user", user], "");
         assert_eq!(imported.code, Some(0), "{imported:?}");
     }
     home
