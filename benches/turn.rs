@@ -12,6 +12,7 @@
     reason = "a bench may fail where it stands, prints its table, and criterion writes functions without docs"
 )]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,13 @@ impl Side {
     fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / self.0.len() as f64
     }
+}
+
+/// The size of a store, with what is still in its log.
+fn file_bytes(path: &Path) -> u64 {
+    let store = Connection::open(path).expect("the store opens");
+    store.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("the log is folded in");
+    std::fs::metadata(path).expect("the store is a file").len()
 }
 
 /// Measures the durable turn, the plain statements and the store alone, turn by turn with the same rows.
@@ -102,7 +110,14 @@ fn pairs() {
     assert!((written - bare.bytes()).abs() < written / 1_000, "{written} and {}", bare.bytes());
 
     let [turn, bare, replayed] = &sides;
-    println!("turn/durable, {} pairs, {} bytes of rows a turn", turn.0.len(), written / total as i64);
+    println!("turn/durable, {} pairs, {} bytes of texts a turn", turn.0.len(), written / total as i64);
+    drop(session);
+    let (stored, unpacked) = (file_bytes(&durable), file_bytes(&bench.path("bare.db")));
+    println!(
+        "  in the file a turn             {} bytes; bare {} bytes",
+        stored / total as u64,
+        unpacked / total as u64
+    );
     for (name, side) in [("durable turn", turn), ("bare commits", bare), ("replayed through the store", replayed)] {
         println!("  {name:30} median {:8.1} µs   mean {:8.1} µs", side.median(), side.mean());
     }

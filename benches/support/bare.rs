@@ -88,12 +88,9 @@ impl Bare {
                 .execute(params![session, row.key, row.state])?;
         }
         for row in &commit.journal {
-            transaction.prepare_cached("INSERT INTO journal VALUES (?, ?, ?, ?)")?.execute(params![
-                key(row.seq),
-                row.at,
-                row.kind,
-                row.body
-            ])?;
+            transaction
+                .prepare_cached("INSERT INTO journal (key, at, kind, body) VALUES (?, ?, ?, ?)")?
+                .execute(params![key(row.seq), row.at, row.kind, row.body])?;
             transaction.prepare_cached("INSERT OR IGNORE INTO journal_kind VALUES (?, ?, ?)")?.execute(params![
                 session,
                 row.kind,
@@ -122,8 +119,9 @@ impl Bare {
     }
 }
 
+/// The length of all texts, whether they are stored as they are or packed: then `body` begins with the length.
 pub(crate) fn bytes(connection: &Connection) -> i64 {
-    let sql = "SELECT (SELECT sum(length(CAST(body AS BLOB))) FROM journal)
+    let sql = "SELECT (SELECT sum(iif(packed IS NULL, length(CAST(body AS BLOB)), CAST(body AS INTEGER))) FROM journal)
                + (SELECT sum(length(CAST(text AS BLOB))) FROM message)";
     connection.query_row(sql, [], |row| row.get(0)).expect("the rows can be counted")
 }

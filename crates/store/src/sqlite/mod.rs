@@ -14,6 +14,7 @@ pub(crate) mod group;
 pub(crate) mod image;
 pub(crate) mod in_use;
 pub(crate) mod lock;
+pub(crate) mod packed;
 pub(crate) mod pages;
 pub(crate) mod plans;
 pub(crate) mod presence;
@@ -41,6 +42,8 @@ mod damage_tests;
 mod group_tests;
 #[cfg(test)]
 mod migration_tests;
+#[cfg(test)]
+mod packed_tests;
 #[cfg(test)]
 mod plans_tests;
 #[cfg(test)]

@@ -2,21 +2,21 @@
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
-use crate::rows::{CellRow, JournalRow, MessageRow, SessionRow, VariableRow};
+use crate::rows::{CellRow, MessageRow, SessionRow, VariableRow};
 use crate::sqlite::schema::SEQ_BITS;
 use crate::sqlite::write::count;
 
 /// The events of one kind, oldest first: the blocks that contain any, then the rows of each block. `CROSS JOIN` forces
 /// SQLite to use this order, in which the rows need no sorting.
 pub(crate) const JOURNAL_OF: &str = "
-SELECT j.key, j.at, j.kind, j.body FROM journal_kind AS k CROSS JOIN journal AS j
+SELECT j.key, j.at, j.kind, j.body, j.packed, j.pattern FROM journal_kind AS k CROSS JOIN journal AS j
     ON j.key BETWEEN ?1 + (k.block << ?2) AND ?1 + (k.block << ?2) + (1 << ?2) - 1
 WHERE k.session = ?3 AND k.kind = ?4 AND k.block >= ?5 AND j.key > ?6 AND j.kind = ?4
 ORDER BY k.block, j.key LIMIT ?7";
 
 /// The last event of one kind; the same query in reverse order.
 pub(crate) const LAST_OF: &str = "
-SELECT j.key, j.at, j.kind, j.body FROM journal_kind AS k CROSS JOIN journal AS j
+SELECT j.key, j.at, j.kind, j.body, j.packed, j.pattern FROM journal_kind AS k CROSS JOIN journal AS j
     ON j.key BETWEEN ?1 + (k.block << ?2) AND ?1 + (k.block << ?2) + (1 << ?2) - 1
 WHERE k.session = ?3 AND k.kind = ?4 AND j.kind = ?4
 ORDER BY k.block DESC, j.key DESC LIMIT 1";
@@ -67,10 +67,6 @@ pub(crate) fn number_of(key: u64) -> u64 {
 
 fn number(row: &Row<'_>) -> rusqlite::Result<u64> {
     Ok(number_of(count(row, 0)?))
-}
-
-pub(crate) fn journal_row(row: &Row<'_>) -> rusqlite::Result<JournalRow> {
-    Ok(JournalRow { seq: number(row)?, at: row.get(1)?, kind: row.get(2)?, body: row.get(3)? })
 }
 
 pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {

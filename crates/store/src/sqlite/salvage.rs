@@ -6,6 +6,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
 use crate::content_hash::hash;
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
+use crate::sqlite::packed::{stored_event, unpacked};
 use crate::sqlite::read::{LAST_CELL, number_of};
 use crate::sqlite::replaced;
 use crate::sqlite::write::{self, count, key};
@@ -293,6 +294,11 @@ pub(crate) fn has_table(target: &Connection, table: &str) -> bool {
     target.table_exists(None, table).unwrap_or_default()
 }
 
+/// Whether the layout has packed texts.
+fn is_packed(target: &Connection) -> bool {
+    has_table(target, "pattern")
+}
+
 fn columns(target: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     target.prepare_cached("SELECT name FROM pragma_table_info(?)")?.query_map([table], |row| row.get(0))?.collect()
 }
@@ -364,17 +370,24 @@ fn whole(target: &Transaction<'_>, session: i64) -> Result<Option<u64>, Failure>
             return Ok(None);
         }
     }
-    let mut bodies = vec!["SELECT body FROM journal WHERE key > ?1 AND key <= ?2"];
-    if has_table(target, "cell") {
-        bodies.push("SELECT body FROM cell WHERE key > ?1 AND key <= ?2");
+    let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    let columns = if is_packed(target) { "packed, pattern" } else { "NULL, NULL" };
+    let sql = format!("SELECT key, at, kind, body, {columns} FROM journal WHERE key > ?1 AND key <= ?2");
+    let mut statement = target.prepare_cached(&sql)?;
+    let mut rows = statement.query([first, last])?;
+    while let Some(row) = rows.next()? {
+        let Ok(events) = unpacked(target, vec![stored_event(row)?]) else { return Ok(None) };
+        if !events.iter().all(|event| is_json(&event.body)) {
+            return Ok(None);
+        }
     }
-    let blobs = Blobs { connection: target };
-    for sql in bodies {
-        let mut statement = target.prepare_cached(sql)?;
+    if has_table(target, "cell") {
+        let blobs = Blobs { connection: target };
+        let mut statement = target.prepare_cached("SELECT body FROM cell WHERE key > ?1 AND key <= ?2")?;
         let mut rows = statement.query([first, last])?;
         while let Some(row) = rows.next()? {
             let mut body: String = row.get(0)?;
-            if blobs.complete(&mut body).is_err() || serde_json::from_str::<serde::de::IgnoredAny>(&body).is_err() {
+            if blobs.complete(&mut body).is_err() || !is_json(&body) {
                 return Ok(None);
             }
         }

@@ -233,7 +233,7 @@ CREATE TABLE plan_counter (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Sessions by page.
+/// Sessions by page, and packed texts of the journal ([`crate::sqlite::packed`]).
 ///
 /// `session_recent` has the sessions by the ten minutes of their last change ([`RECENT_CHARACTERS`]): an index of the exact time would
 /// be written by every commit. A session is removed from it with its head ([`crate::sqlite::remove`]).
@@ -245,6 +245,15 @@ CREATE TABLE session_recent (
     PRIMARY KEY (period, session)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO session_recent (period, session) SELECT substr(updated_at, 1, 15), session FROM head;
+ALTER TABLE journal ADD COLUMN packed BLOB;
+ALTER TABLE journal ADD COLUMN pattern INTEGER;
+CREATE TABLE pattern (
+    session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    slot INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (session, kind, slot)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// The layout of the store; 0 for an empty file.

@@ -18,10 +18,11 @@ use crate::sqlite::error::Failure;
 use crate::sqlite::group::{Change, GroupWriter};
 use crate::sqlite::in_use::InUse;
 use crate::sqlite::lock::{self, FileLock};
+use crate::sqlite::packed::{StoredEvent, stored_event, unpacked};
 use crate::sqlite::presence::Presence;
 use crate::sqlite::read::{
-    CELL, CELLS, CELLS_TAIL, JOURNAL_OF, LAST_OF, SESSION, all, cell_row, journal_row, key_of, message_row,
-    session_row, sql_limit, variable_row,
+    CELL, CELLS, CELLS_TAIL, JOURNAL_OF, LAST_OF, SESSION, all, cell_row, key_of, message_row, session_row, sql_limit,
+    variable_row,
 };
 use crate::sqlite::schema::BLOCK_BITS;
 use crate::sqlite::write::{Count, count, key};
@@ -146,8 +147,8 @@ impl SqliteStore {
         Ok(rows)
     }
 
-    fn complete_journal(&self, rows: Vec<JournalRow>) -> Result<Vec<JournalRow>, StoreError> {
-        self.complete(rows, |row| &mut row.body)
+    fn complete_journal(&self, rows: Vec<StoredEvent>) -> Result<Vec<JournalRow>, StoreError> {
+        self.read(|connection| unpacked(connection, rows))
     }
 
     fn complete_cells(&self, rows: Vec<CellRow>) -> Result<Vec<CellRow>, StoreError> {
@@ -277,8 +278,9 @@ impl Store for SqliteStore {
     }
 
     async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
-        let sql = "SELECT key, at, kind, body FROM journal WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
-        self.complete_journal(self.between(id, after, limit, sql, journal_row)?)
+        let sql =
+            "SELECT key, at, kind, body, packed, pattern FROM journal WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
+        self.complete_journal(self.between(id, after, limit, sql, stored_event)?)
     }
 
     async fn journal_by_kind(
@@ -291,7 +293,7 @@ impl Store for SqliteStore {
         let rows = self.within(id, |connection, session| {
             let (first, after, block) = (key(session, 0)?, key(session, after)?, Count(after >> BLOCK_BITS));
             let parameters = params![first, BLOCK_BITS, session, kind, block, after, sql_limit(limit)];
-            all(connection, JOURNAL_OF, parameters, journal_row)
+            all(connection, JOURNAL_OF, parameters, stored_event)
         })?;
         self.complete_journal(rows)
     }
@@ -299,7 +301,7 @@ impl Store for SqliteStore {
     async fn last_by_kind(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
         let row = self.within(id, |connection, session| {
             let parameters = params![key(session, 0)?, BLOCK_BITS, session, kind];
-            connection.prepare_cached(LAST_OF)?.query_row(parameters, journal_row).optional()
+            connection.prepare_cached(LAST_OF)?.query_row(parameters, stored_event).optional()
         })?;
         Ok(self.complete_journal(row.into_iter().collect())?.pop())
     }

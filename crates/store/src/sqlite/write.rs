@@ -1,5 +1,6 @@
 //! Creates sessions and writes commits: prepared statements per row, which read only the rows that they replace.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use rusqlite::types::{ToSqlOutput, Value};
@@ -7,9 +8,10 @@ use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, Transaction, params};
 
 use crate::error::StoreError;
 use crate::replaced::ReplacedHead;
-use crate::rows::{Commit, DocumentRow, EarlierState, NewSessionRow, VariableRow};
+use crate::rows::{Commit, DocumentRow, EarlierState, JournalRow, NewSessionRow, VariableRow};
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
+use crate::sqlite::packed::{PackedText, pack, put_pattern};
 use crate::sqlite::read::{LAST_CELL, number_of};
 use crate::sqlite::schema::{BLOCK_BITS, SEQ_BITS};
 use crate::sqlite::{pages, replaced, requests};
@@ -133,6 +135,8 @@ pub(crate) fn restore(
     transaction.prepare_cached(sql)?.execute(params![session, Count(state.revision)])?;
     let later = params![key(session, state.last_seq)?, key(session, u64::MAX)?];
     transaction.prepare_cached("DELETE FROM journal WHERE key > ? AND key <= ?")?.execute(later)?;
+    let sql = "DELETE FROM pattern WHERE session = ? AND seq > ?";
+    transaction.prepare_cached(sql)?.execute(params![session, Count(state.last_seq)])?;
     let changes = &state.changes;
     variables(transaction, session, user, changes)?;
     rows(transaction, session, changes)?;
@@ -272,10 +276,7 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
         blobs.put_text(session, text)?;
     }
     for row in &commit.journal {
-        let body = blobs.store(session, &row.body)?;
-        transaction
-            .prepare_cached("INSERT INTO journal (key, at, kind, body) VALUES (?, ?, ?, ?)")?
-            .execute(params![key(session, row.seq)?, row.at, row.kind, body])?;
+        event(&blobs, session, row)?;
         blocks.insert((row.kind.as_str(), row.seq >> BLOCK_BITS));
     }
     for (kind, block) in blocks {
@@ -303,6 +304,31 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
                 row.round,
                 row.message_id
             ])?;
+    }
+    Ok(())
+}
+
+/// Appends an event to the journal.
+fn event(blobs: &Blobs<'_>, session: i64, row: &JournalRow) -> Result<(), Failure> {
+    let connection = blobs.connection;
+    let body = blobs.store(session, &row.body)?;
+    // A text with parts in other rows is short.
+    let stored = match body {
+        Cow::Borrowed(text) => pack(connection, session, &row.kind, text)?,
+        Cow::Owned(_) => PackedText::Plain,
+    };
+    let key = key(session, row.seq)?;
+    if let PackedText::Packed(packed) = stored {
+        connection
+            .prepare_cached("INSERT INTO journal (key, at, kind, body, packed, pattern) VALUES (?, ?, ?, ?, ?, ?)")?
+            .execute(params![key, row.at, row.kind, packed.body, packed.bytes, Count(packed.pattern)])?;
+        return Ok(());
+    }
+    connection
+        .prepare_cached("INSERT INTO journal (key, at, kind, body) VALUES (?, ?, ?, ?)")?
+        .execute(params![key, row.at, row.kind, body])?;
+    if let PackedText::Pattern { slot } = stored {
+        put_pattern(connection, session, (&row.kind, slot), row.seq)?;
     }
     Ok(())
 }

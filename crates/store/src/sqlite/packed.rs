@@ -1,0 +1,162 @@
+//! Long texts of the journal, compressed: an event of a model call is mostly what an earlier one was, because its prompt is. The text of such
+//! an event is kept as what it adds to an earlier event of the same session and kind, its pattern, which is stored as it is.
+//!
+//! `journal.packed` has the compressed bytes, `journal.pattern` the number of the pattern in the session, and `journal.body` then has the
+//! length and the checksum of the text, so that a damaged pattern is never taken for another text. A pattern is never packed itself: a text is
+//! read with one more row, however long the session is.
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::rows::JournalRow;
+use crate::sqlite::blobs::Blobs;
+use crate::sqlite::read::number_of;
+use crate::sqlite::schema::SEQ_BITS;
+use crate::sqlite::write::{Count, count, key};
+
+/// The minimum length of a text, in bytes, that is packed. Less is hardly worth the second row.
+pub(crate) const MIN_PACKED_BYTES: usize = 1 << 10;
+
+/// The maximum length: the compression refers at most 64 KiB back, so that more would be compared in vain.
+const MAX_PACKED_BYTES: usize = 60 << 10;
+
+/// How many patterns a kind of event has in a session: as many as actions of different types take turns.
+const MAX_PATTERNS: u64 = 4;
+
+/// A stored event: its body, or what is left of it with a pattern.
+pub(crate) struct StoredEvent {
+    /// If it is packed, its body is the length and the checksum.
+    pub(crate) row: JournalRow,
+    /// The bytes and the key of the pattern.
+    pub(crate) packed: Option<(Vec<u8>, i64)>,
+}
+
+/// Reads the columns `key, at, kind, body, packed, pattern` of the journal.
+pub(crate) fn stored_event(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
+    let seq = number_of(count(row, 0)?);
+    let event = JournalRow { seq, at: row.get(1)?, kind: row.get(2)?, body: row.get(3)? };
+    let packed = match row.get::<_, Option<Vec<u8>>>(4)? {
+        Some(bytes) => {
+            let own: i64 = row.get(0)?;
+            let pattern: i64 = row.get(5)?;
+            Some((bytes, (own >> SEQ_BITS << SEQ_BITS) | pattern))
+        }
+        None => None,
+    };
+    Ok(StoredEvent { row: event, packed })
+}
+
+/// A text, packed.
+pub(crate) struct Packed {
+    /// The number of the pattern in the session.
+    pub(crate) pattern: u64,
+    /// The length and the checksum.
+    pub(crate) body: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What is to be done with a text.
+pub(crate) enum PackedText {
+    /// It is too short or too long, or too different from all patterns of its kind, which are many already.
+    Plain,
+    /// It is stored as it is, and later ones are compared with it.
+    Pattern {
+        slot: u64,
+    },
+    Packed(Packed),
+}
+
+/// A pattern that a kind of event has.
+struct StoredPattern {
+    seq: u64,
+    text: String,
+}
+
+/// How the text of event `seq` is stored.
+pub(crate) fn pack(connection: &Connection, session: i64, kind: &str, text: &str) -> rusqlite::Result<PackedText> {
+    if !(MIN_PACKED_BYTES..=MAX_PACKED_BYTES).contains(&text.len()) {
+        return Ok(PackedText::Plain);
+    }
+    let mut slot = 0;
+    let first = key(session, 0)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT p.seq, j.body FROM pattern AS p JOIN journal AS j ON j.key = ?2 + p.seq
+         WHERE p.session = ?1 AND p.kind = ?3 AND j.packed IS NULL ORDER BY p.slot DESC",
+    )?;
+    let mut rows = statement.query(params![session, first, kind])?;
+    while let Some(row) = rows.next()? {
+        slot += 1;
+        let pattern = StoredPattern { seq: count(row, 0)?, text: row.get(1)? };
+        let bytes = lz4_flex::block::compress_with_dict(text.as_bytes(), pattern.text.as_bytes());
+        if bytes.len() * 2 <= text.len() {
+            let body = format!("{} {:08x}", text.len(), crc32fast::hash(text.as_bytes()));
+            return Ok(PackedText::Packed(Packed { pattern: pattern.seq, body, bytes }));
+        }
+    }
+    Ok(if slot < MAX_PATTERNS { PackedText::Pattern { slot } } else { PackedText::Plain })
+}
+
+/// Notes that event `seq` is a pattern.
+pub(crate) fn put_pattern(
+    connection: &Connection,
+    session: i64,
+    (kind, slot): (&str, u64),
+    seq: u64,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT INTO pattern (session, kind, slot, seq) VALUES (?, ?, ?, ?)")?
+        .execute(params![session, kind, Count(slot), Count(seq)])?;
+    Ok(())
+}
+
+/// The events with their whole texts.
+pub(crate) fn unpacked(connection: &Connection, stored: Vec<StoredEvent>) -> rusqlite::Result<Vec<JournalRow>> {
+    let blobs = Blobs { connection };
+    // Events that follow each other mostly have the same pattern.
+    let mut last: Option<(i64, String)> = None;
+    let mut events = Vec::with_capacity(stored.len());
+    for StoredEvent { mut row, packed } in stored {
+        if let Some((bytes, key)) = packed {
+            let pattern = match last.take() {
+                Some((of, text)) if of == key => text,
+                _ => pattern_at(connection, key)?,
+            };
+            row.body = unpack(&row.body, &bytes, &pattern)?;
+            last = Some((key, pattern));
+        } else {
+            blobs.complete(&mut row.body)?;
+        }
+        events.push(row);
+    }
+    Ok(events)
+}
+
+fn pattern_at(connection: &Connection, key: i64) -> rusqlite::Result<String> {
+    connection
+        .prepare_cached("SELECT body FROM journal WHERE key = ? AND packed IS NULL")?
+        .query_row([key], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| invalid("the pattern of a text is missing"))
+}
+
+/// The text that was packed to these bytes; `body` has its length and its checksum.
+fn unpack(body: &str, bytes: &[u8], pattern: &str) -> rusqlite::Result<String> {
+    let (length, checksum) = body.split_once(' ').ok_or_else(|| invalid("a packed text has no checksum"))?;
+    let (Ok(length), Ok(checksum)) = (length.parse::<usize>(), u32::from_str_radix(checksum, 16)) else {
+        return Err(invalid("the length or the checksum of a packed text is not a number"));
+    };
+    // Whoever made the store may have written any length.
+    if length > MAX_PACKED_BYTES {
+        return Err(invalid("a packed text is longer than such texts are"));
+    }
+    let text = lz4_flex::block::decompress_with_dict(bytes, length, pattern.as_bytes())
+        .map_err(|_| invalid("a packed text cannot be unpacked"))?;
+    if text.len() != length || crc32fast::hash(&text) != checksum {
+        return Err(invalid("a packed text has another content than its checksum says"));
+    }
+    String::from_utf8(text).map_err(|_| invalid("a packed text is not UTF-8"))
+}
+
+fn invalid(reason: &'static str) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, reason.into())
+}

@@ -1,0 +1,146 @@
+//! Tests of packed texts in the SQLite store: read unchanged in every way, small, and never taken for another text.
+
+use tempfile::TempDir;
+
+use crate::conformance::{NASTY, commit_at, event, new_session, start};
+use crate::contract::Store;
+use crate::error::StoreError;
+use crate::rows::{Commit, JournalRow};
+use crate::sqlite::open::open;
+use crate::sqlite::packed::MIN_PACKED_BYTES;
+use crate::sqlite::store::SqliteStore;
+
+fn new_store() -> (TempDir, SqliteStore) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("sessions.db")).unwrap();
+    (directory, store)
+}
+
+fn number(store: &SqliteStore, sql: &str) -> i64 {
+    store.connection().query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// What a model call of an action leaves behind: a long prompt, with the last ten lines of the conversation in it.
+fn outcome(seq: u64, action: &str) -> JournalRow {
+    let rule =
+        |number: u64| format!("{number}. {action}: say what you see and nothing else, {}. ", number * 7919 % 1000);
+    let rules: String = (0..60).map(rule).collect();
+    let line = |number: u64| format!("client: line {number} 说的话 {NASTY}\n");
+    let lines: String = (seq.saturating_sub(10)..seq).map(line).collect();
+    let body =
+        serde_json::json!({ "seq": seq, "llm_prompt": [rules, lines], "llm_response": format!("{{\"a\": {seq}}}") });
+    JournalRow { body: body.to_string(), ..event(seq, "outcome") }
+}
+
+async fn append(store: &SqliteStore, session: &str, rows: impl IntoIterator<Item = JournalRow>) {
+    for row in rows {
+        let commit = Commit { journal: vec![row.clone()], ..commit_at(row.seq) };
+        store.commit(session, &commit).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn texts_that_are_mostly_earlier_ones_are_small_and_read_unchanged() {
+    let (_home, store) = new_store();
+    let rows: Vec<JournalRow> = (1..=40).map(|seq| outcome(seq, "ask")).collect();
+    for session in ["s", "t"] {
+        start(&store, session).await;
+        append(&store, session, rows.clone()).await;
+    }
+    for session in ["s", "t"] {
+        assert!(store.journal(session, 0, 99).await.unwrap() == rows);
+        assert!(store.journal(session, 20, 3).await.unwrap() == rows[20..23]);
+        assert!(store.journal_by_kind(session, "outcome", 5, 99).await.unwrap() == rows[5..]);
+        assert!(store.last_by_kind(session, "outcome").await.unwrap().as_ref() == rows.last());
+    }
+    let plain: usize = rows.iter().map(|row| row.body.len()).sum();
+    let stored = number(&store, "SELECT sum(length(CAST(body AS BLOB)) + ifnull(length(packed), 0)) FROM journal");
+    assert!(stored < i64::try_from(plain * 2 / 5).unwrap(), "{stored} of {}", plain * 2);
+    // Each session has patterns of its own, which go with it.
+    assert!(number(&store, "SELECT count(*) FROM pattern") >= 2);
+    assert!(store.delete("s").await.unwrap());
+    assert_eq!(number(&store, "SELECT count(DISTINCT session) FROM pattern"), 1);
+    assert!(store.journal("t", 0, 99).await.unwrap() == rows);
+}
+
+#[tokio::test]
+async fn actions_that_take_turns_have_patterns_of_their_own_and_others_are_stored_as_they_are() {
+    let (_home, store) = new_store();
+    start(&store, "s").await;
+    let actions = ["ask", "tell", "think about it", "act", "judge", "plan"];
+    let other = |seq: u64| {
+        let words: Vec<String> =
+            (0..400).map(|word: u64| format!("{:x}", (word + seq * 31) * 2_654_435_761 % 1_000_003)).collect();
+        JournalRow {
+            body: serde_json::json!({ actions[seq as usize % 6]: words }).to_string(),
+            ..event(seq, "outcome")
+        }
+    };
+    let rows: Vec<JournalRow> = (1..=36).map(other).collect();
+    append(&store, "s", rows.clone()).await;
+    assert_eq!(number(&store, "SELECT count(*) FROM pattern"), 4);
+    assert!(store.journal("s", 0, 99).await.unwrap() == rows);
+}
+
+#[tokio::test]
+async fn short_long_and_odd_texts_are_read_unchanged() {
+    let (_home, store) = new_store();
+    start(&store, "s").await;
+    let texts = [
+        "x".repeat(MIN_PACKED_BYTES - 1),
+        "x".repeat(MIN_PACKED_BYTES),
+        "x".repeat(MIN_PACKED_BYTES + 1),
+        "é".repeat(MIN_PACKED_BYTES),
+        "x".repeat((60 << 10) - 1),
+        "x".repeat(60 << 10),
+        "x".repeat((60 << 10) + 1),
+        format!("\u{1}p{}", "x".repeat(5000)),
+        NASTY.repeat(100),
+        NASTY.repeat(200),
+    ];
+    let rows: Vec<JournalRow> =
+        (1..).zip(&texts).map(|(seq, text)| JournalRow { body: text.clone(), ..event(seq, "k") }).collect();
+    append(&store, "s", rows.clone()).await;
+    assert!(store.journal("s", 0, 99).await.unwrap() == rows);
+    assert!(number(&store, "SELECT count(*) FROM journal WHERE packed IS NOT NULL") >= 3);
+}
+
+#[tokio::test]
+async fn a_damaged_pattern_or_packed_text_is_an_error_and_never_another_text() {
+    let damages = [
+        "UPDATE journal SET body = replace(body, 'say what you see', 'say what you sea') WHERE packed IS NULL",
+        "DELETE FROM journal WHERE packed IS NULL AND key & 1023 = 1",
+        "UPDATE journal SET pattern = 2 WHERE packed IS NOT NULL AND key & 1023 = 3",
+        "UPDATE journal SET pattern = NULL WHERE packed IS NOT NULL",
+        "UPDATE journal SET body = '99999999999 00000000' WHERE packed IS NOT NULL",
+        "UPDATE journal SET body = '5000' WHERE packed IS NOT NULL",
+        "UPDATE journal SET body = replace(body, ' ', ' z') WHERE packed IS NOT NULL",
+        "UPDATE journal SET packed = zeroblob(10) WHERE packed IS NOT NULL",
+        "UPDATE journal SET packed = CAST(packed || x'00' AS BLOB) WHERE packed IS NOT NULL",
+    ];
+    for damage in damages {
+        let (_home, store) = new_store();
+        start(&store, "s").await;
+        append(&store, "s", (1..=5).map(|seq| outcome(seq, "ask"))).await;
+        let changed = store.connection().execute(damage, []).unwrap();
+        assert!(changed > 0, "{damage}");
+        let Err(error) = store.journal("s", 0, 99).await else { panic!("{damage}") };
+        assert!(matches!(error, StoreError::Corrupt { .. } | StoreError::Io { .. }), "{damage}: {error:?}");
+        let said = error.to_string();
+        assert!(!said.contains("say what"), "{damage}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_never_compared_with_the_texts_of_another() {
+    let (_home, store) = new_store();
+    start(&store, "s").await;
+    append(&store, "s", (1..=3).map(|seq| outcome(seq, "ask"))).await;
+    store.create(&new_session("t"), &[], &commit_at(0)).await.unwrap();
+    append(&store, "t", [outcome(1, "ask")]).await;
+    let in_t = "SELECT count(*) FROM journal WHERE packed IS NOT NULL
+        AND key >> 36 = (SELECT key FROM session WHERE id = 't')";
+    assert_eq!(number(&store, in_t), 0);
+    assert!(store.delete("s").await.unwrap());
+    assert!(store.journal("t", 0, 9).await.unwrap() == [outcome(1, "ask")]);
+}
