@@ -63,7 +63,6 @@ pub mod templates_diff;
 pub mod templates_list;
 pub mod terminal;
 pub mod test;
-pub mod test_json;
 pub mod test_report;
 pub mod tick;
 pub mod trust;

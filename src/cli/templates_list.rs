@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
 use crate::cli::language::translated;
@@ -46,7 +45,7 @@ pub fn list(options: &ListArgs, environment: &Environment) -> Result<Exit, Engin
     };
     let found = listing(&directory, options.scheme.as_deref(), chosen.as_deref())?;
     if options.json {
-        print_json(&document(&found, chosen.as_deref()))?;
+        print_json(&found.as_value(chosen.as_deref()))?;
     } else {
         match (found.schemes.as_slice(), options.scheme.is_some()) {
             ([scheme], true) => print(&scheme_table(scheme))?,
@@ -190,39 +189,4 @@ fn print_unused(listing: &TemplateListing, single_scheme: bool) -> Result<(), En
 fn on_one_line(name: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     name.chars().map(shown).collect()
-}
-
-fn document(listing: &TemplateListing, chosen: Option<&str>) -> Value {
-    let template = |it: &TemplateEntry| {
-        json!({
-            "file": it.file, "name": it.name, "version": it.version, "layer": name_of(it.layer), "path": it.path,
-            "overrides": it.overrides, "description": it.description, "pulls_in": it.includes, "pulled_in_by": it.included_by,
-            "unused": it.unused, "fault": it.error,
-        })
-    };
-    let scheme = |it: &SchemeEntry| {
-        json!({
-            "name": it.name, "of_project": it.of_project, "named": it.named,
-            "templates": it.templates.iter().map(template).collect::<Vec<_>>(),
-        })
-    };
-    let errors = |errors: &[CatalogError]| {
-        errors.iter().map(|error| json!({ "path": error.path, "why": error.reason })).collect::<Vec<_>>()
-    };
-    json!({
-        "version": 1,
-        "project_scheme": chosen,
-        "schemes": listing.schemes.iter().map(scheme).collect::<Vec<_>>(),
-        "unused": errors(&listing.unused),
-        "faults": errors(&listing.errors),
-    })
-}
-
-const fn name_of(layer: TemplateLayer) -> &'static str {
-    match layer {
-        TemplateLayer::Scheme => "scheme",
-        TemplateLayer::BuiltinScheme => "built_in_scheme",
-        TemplateLayer::Default => "default",
-        TemplateLayer::Builtin => "built_in_default",
-    }
 }

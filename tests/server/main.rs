@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
 
 mod access;
+mod authoring;
 mod bad_input;
 mod chat;
 mod conversations;

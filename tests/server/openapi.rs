@@ -20,7 +20,11 @@ async fn the_document_lists_every_route() {
             let statuses: Vec<&str> = operation["responses"].as_object().unwrap().keys().map(String::as_str).collect();
             shown.push_str(&format!("{} {path}: {summary} [{}]\n", method.to_uppercase(), statuses.join(" ")));
             // The route is there: the answer is about the missing session, script or body.
-            let path = path.replace("{id}", "none").replace("{session}/{request}", "none/r").replace("{name}", "none");
+            let path = path
+                .replace("{id}", "none")
+                .replace("{session}/{request}", "none/r")
+                .replace("{name}", "none")
+                .replace("{plan}", "7");
             let method: Method = method.to_uppercase().parse().unwrap();
             let reply =
                 serving.send(method, &path, &[("content-type", "application/json")], Some(b"{}".to_vec())).await;

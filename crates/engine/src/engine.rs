@@ -163,7 +163,7 @@ impl Engine {
         &self.store
     }
 
-    pub(crate) fn environment(&self) -> &Environment {
+    pub fn environment(&self) -> &Environment {
         &self.environment
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use governor::clock::DefaultClock;
 use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
+use tokio::sync::Mutex;
 
 use crate::api::catalog::ScriptCatalog;
 use crate::chat::branches::ChatBranches;
@@ -24,6 +25,8 @@ pub struct ServerState {
     pub(crate) catalog: Arc<ScriptCatalog>,
     pub(crate) limiter: Arc<ClientLimiter>,
     pub(crate) branches: Arc<ChatBranches>,
+    /// Who runs the tests of the project.
+    pub(crate) tests: Arc<Mutex<()>>,
 }
 
 impl ServerState {
@@ -32,7 +35,7 @@ impl ServerState {
         let catalog = Arc::new(ScriptCatalog::new(engine.project().directory.clone()));
         let limiter = Arc::new(RateLimiter::keyed(Quota::per_minute(settings.limits.requests_per_minute)));
         let sessions = LiveSessions::new(engine, Arc::clone(&metrics), settings.limits.idle_time);
-        let branches = Arc::default();
-        Self { sessions, settings: Arc::new(settings), metrics, catalog, limiter, branches }
+        let (branches, tests) = Default::default();
+        Self { sessions, settings: Arc::new(settings), metrics, catalog, limiter, branches, tests }
     }
 }

@@ -6,6 +6,8 @@ use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use serde_json::{Value, json};
+
 use crate::templates::catalog::{CatalogEntry, CatalogError, TemplateCatalog};
 use crate::templates::includes::IncludeGraph;
 use crate::templates::requests::TemplateRequests;
@@ -27,6 +29,44 @@ pub struct TemplateListing {
     /// Unused files of the project, with the reason.
     pub unused: Vec<CatalogError>,
     pub errors: Vec<CatalogError>,
+}
+
+impl TemplateListing {
+    /// One JSON document. `chosen` is the scheme of the project.
+    pub fn as_value(&self, chosen: Option<&str>) -> Value {
+        let template = |it: &TemplateEntry| {
+            json!({
+                "file": it.file, "name": it.name, "version": it.version, "layer": name_of(it.layer), "path": it.path,
+                "overrides": it.overrides, "description": it.description, "pulls_in": it.includes, "pulled_in_by": it.included_by,
+                "unused": it.unused, "fault": it.error,
+            })
+        };
+        let scheme = |it: &SchemeEntry| {
+            json!({
+                "name": it.name, "of_project": it.of_project, "named": it.named,
+                "templates": it.templates.iter().map(template).collect::<Vec<_>>(),
+            })
+        };
+        let errors = |errors: &[CatalogError]| {
+            errors.iter().map(|error| json!({ "path": error.path, "why": error.reason })).collect::<Vec<_>>()
+        };
+        json!({
+            "version": 1,
+            "project_scheme": chosen,
+            "schemes": self.schemes.iter().map(scheme).collect::<Vec<_>>(),
+            "unused": errors(&self.unused),
+            "faults": errors(&self.errors),
+        })
+    }
+}
+
+const fn name_of(layer: TemplateLayer) -> &'static str {
+    match layer {
+        TemplateLayer::Scheme => "scheme",
+        TemplateLayer::BuiltinScheme => "built_in_scheme",
+        TemplateLayer::Default => "default",
+        TemplateLayer::Builtin => "built_in_default",
+    }
 }
 
 #[derive(Clone, Debug)]

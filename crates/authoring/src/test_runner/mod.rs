@@ -8,6 +8,7 @@ pub mod decide;
 pub mod diff;
 pub mod files;
 pub mod find;
+pub mod json;
 pub mod judge;
 pub mod junit;
 pub mod kernel;

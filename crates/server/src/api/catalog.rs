@@ -80,10 +80,14 @@ impl ScriptCatalog {
         }
     }
 
-    fn read(&self) -> Vec<ScriptEntry> {
+    /// The folder of the scripts.
+    pub(crate) fn folder(&self) -> PathBuf {
         let folder = self.project.join(FOLDER);
-        let root = if folder.is_dir() { folder } else { self.project.clone() };
-        let found = walk(&[root], &PathNames::relative_to(self.project.clone())).found;
+        if folder.is_dir() { folder } else { self.project.clone() }
+    }
+
+    fn read(&self) -> Vec<ScriptEntry> {
+        let found = walk(&[self.folder()], &PathNames::relative_to(self.project.clone())).found;
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *cached);
         let mut scripts = Vec::new();

@@ -1,5 +1,6 @@
 //! The API under `/v1`: JSON in, JSON or a stream of events out.
 
+pub(crate) mod authoring;
 pub(crate) mod body;
 pub(crate) mod catalog;
 pub(crate) mod data;
@@ -7,8 +8,10 @@ pub(crate) mod events;
 pub(crate) mod gate;
 pub(crate) mod health;
 pub(crate) mod messages;
+pub(crate) mod plans;
 pub(crate) mod reply;
 pub(crate) mod requests;
 pub mod router;
 pub(crate) mod scripts;
 pub(crate) mod sessions;
+pub(crate) mod uploads;

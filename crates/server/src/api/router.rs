@@ -11,7 +11,7 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{data, events, gate, health, messages, requests, scripts, sessions};
+use crate::api::{authoring, data, events, gate, health, messages, plans, requests, scripts, sessions};
 use crate::chat::{completions, models};
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
@@ -28,7 +28,7 @@ use crate::state::ServerState;
     tags(
         (name = "sessions", description = "Conversations: start them, talk in them, read their events"),
         (name = "requests", description = "What sessions wait for, and decisions about it"),
-        (name = "scripts", description = "The scripts of the project"),
+        (name = "scripts", description = "The scripts of the project, their templates and tests"),
         (name = "data", description = "What is known about a session"),
         (name = "chat", description = "The chat completions of OpenAI: every script is a model"),
         (name = "server", description = "For those who watch over the server"),
@@ -50,7 +50,13 @@ impl Modify for Tokens {
 fn routes() -> OpenApiRouter<ServerState> {
     OpenApiRouter::with_openapi(ApiDescription::openapi())
         .routes(routes!(scripts::list_scripts))
-        .routes(routes!(scripts::check_script))
+        .routes(routes!(scripts::check_script, authoring::put_script))
+        .routes(routes!(authoring::get_graph))
+        .routes(routes!(authoring::list_schemas))
+        .routes(routes!(authoring::get_schema))
+        .routes(routes!(authoring::list_templates))
+        .routes(routes!(authoring::render_template))
+        .routes(routes!(authoring::run_tests))
         .routes(routes!(sessions::create_session, sessions::list_sessions))
         .routes(routes!(sessions::get_session, sessions::delete_session))
         .routes(routes!(sessions::cancel_session))
@@ -66,6 +72,8 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(data::get_metrics))
         .routes(routes!(data::get_calls))
         .routes(routes!(data::get_report))
+        .routes(routes!(plans::list_plans))
+        .routes(routes!(plans::get_plan, plans::delete_plan))
         .routes(routes!(completions::create_completion))
         .routes(routes!(models::list_models))
         .routes(routes!(models::get_model))

@@ -2,14 +2,19 @@
 
 use serde_json::{Value, json as value};
 
-use bcc_authoring::test_runner::result::{TestFailure, TestResult, TestStatus, TranscriptLine};
+use crate::test_runner::result::{TestFailure, TestResult, TestStatus, TranscriptLine};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::render::visible::visible_json;
 
-/// The results as one document. `stale` are the snapshots that no test uses any more.
+/// [`document`] as text.
 pub fn json(ran: &[TestResult], diagnostics: &[Diagnostic], stale: &[String]) -> String {
+    visible_json(&format!("{:#}\n", document(ran, diagnostics, stale))).into_owned()
+}
+
+/// The results as one document. `stale` are the snapshots that no test uses any more.
+pub fn document(ran: &[TestResult], diagnostics: &[Diagnostic], stale: &[String]) -> Value {
     let count = |status| ran.iter().filter(|ran| ran.status == status).count();
-    let document = value!({
+    value!({
         "version": 1,
         "passed": count(TestStatus::Passed),
         "failed": count(TestStatus::Failed) + count(TestStatus::Broken),
@@ -17,8 +22,7 @@ pub fn json(ran: &[TestResult], diagnostics: &[Diagnostic], stale: &[String]) ->
         "tests": ran.iter().map(case).collect::<Vec<_>>(),
         "stale_snapshots": stale,
         "diagnostics": diagnostics.iter().map(finding).collect::<Vec<_>>(),
-    });
-    visible_json(&format!("{document:#}\n")).into_owned()
+    })
 }
 
 fn case(ran: &TestResult) -> Value {

@@ -1,0 +1,188 @@
+//! What authors need over HTTP: graphs, schemas, templates, prompts, tests, uploads and plans.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::process::Home;
+use crate::served::{Serving, TALK};
+
+const TEST: &str = "
+test: somebody says a name
+script: ../scripts/talk.yaml
+model:
+  ask_name: [{ content: Who are you?, name: null }, { content: I see., name: Ann, EXIT: 'YES' }]
+  ask_likes: [{ content: What do you like?, likes: null }, { content: I see., likes: tea, EXIT: 'YES' }]
+  '*': [{ content: All right. }, { content: All right. }]
+dialogue:
+  - user: Ann
+  - user: tea
+  - expect: { variables: { likes: tea } }
+";
+
+fn project() -> Home {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    home.put("tests/talk.yaml", TEST);
+    home.put("bcc-script.toml", "");
+    home
+}
+
+async fn put(serving: &Serving, name: &str, kind: &str, text: &str) -> crate::served::Reply {
+    let path = format!("/v1/scripts/{name}");
+    serving.send(Method::PUT, &path, &[("content-type", kind)], Some(text.as_bytes().to_vec())).await
+}
+
+#[tokio::test]
+async fn scripts_are_drawn_also_with_what_a_session_did() {
+    let home = project();
+    let serving = Serving::start(&home);
+    let plain = serving.get("/v1/scripts/talk/graph").await;
+    assert_eq!(plain.status, 200, "{plain:?}");
+    assert!(plain.text.starts_with("flowchart") && plain.text.contains("ask_likes"), "{plain:?}");
+    assert!(serving.get("/v1/scripts/talk/graph?format=dot").await.text.starts_with("digraph"));
+    let id = serving.session("talk").await;
+    serving.say(&id, "Ann").await;
+    let drawn = serving.get(&format!("/v1/scripts/talk/graph?session={id}")).await;
+    assert!(drawn.status == 200 && drawn.text != plain.text && drawn.text.contains("classDef"), "{drawn:?}");
+    for (path, status) in [
+        ("/v1/scripts/none/graph", 404),
+        ("/v1/scripts/talk/graph?session=none", 404),
+        ("/v1/scripts/talk/graph?format=png", 400),
+    ] {
+        assert_eq!(serving.get(path).await.status, status, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn schemas_and_templates_are_listed_and_prompts_rendered() {
+    let home = project();
+    let serving = Serving::start(&home);
+    let schemas = serving.get("/v1/schemas").await.json();
+    let names: Vec<&str> =
+        schemas["schemas"].as_array().unwrap().iter().map(|schema| schema["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"script") && names.contains(&"ai_ask"), "{names:?}");
+    let script = serving.get("/v1/schemas/script").await;
+    assert_eq!(script.header("content-type"), "application/schema+json");
+    assert!(script.json()["$schema"].is_string());
+    assert_eq!(serving.get("/v1/schemas/none").await.status, 404);
+
+    let templates = serving.get("/v1/templates?scheme=english").await.json();
+    assert_eq!(templates["schemes"].as_array().unwrap().len(), 1);
+    assert_eq!(serving.get("/v1/templates?scheme=none").await.status, 400);
+
+    let body =
+        json!({ "script": "talk", "action": "ask_likes", "variables": { "name": "Ann Lee" }, "answers": ["tea"] });
+    let rendered = serving.post("/v1/templates/render", body).await;
+    assert_eq!(rendered.status, 200, "{rendered:?}");
+    let rendered = rendered.json();
+    assert_eq!((&rendered["action_id"], &rendered["answer"]), (&json!("ask_likes"), &json!("tea")));
+    assert!(!rendered.to_string().contains("classified"), "{rendered}");
+    let body = json!({ "script": "talk", "action": "bye", "variables": { "name": "Ann Lee", "likes": "tea" } });
+    let rendered = serving.post("/v1/templates/render", body).await.json();
+    assert!(rendered["messages"].to_string().contains("Ann Lee likes tea."), "{rendered}");
+    let alone = serving.post("/v1/templates/render", json!({ "template": "ai_ask", "scheme": "english" })).await;
+    assert_eq!(alone.status, 200, "{alone:?}");
+    for body in [
+        json!({}),
+        json!({ "script": "talk" }),
+        json!({ "script": "talk", "action": "none" }),
+        json!({ "template": "../../etc/passwd" }),
+        json!({ "template": "ai_ask", "round": 51 }),
+        json!({ "script": "talk", "action": "ask_name", "variables": { "nme": 1 } }),
+    ] {
+        let reply = serving.post("/v1/templates/render", body.clone()).await;
+        assert_eq!(reply.status, 400, "{body}: {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn tests_are_run_and_leave_no_sessions() {
+    let home = project();
+    let serving = Serving::start(&home);
+    let all = serving.post("/v1/tests", json!({})).await;
+    assert_eq!(all.status, 200, "{all:?}");
+    let all = all.json();
+    assert_eq!((&all["passed"], &all["failed"]), (&json!(1), &json!(0)), "{all}");
+    assert_eq!(all["tests"][0]["test"], "somebody says a name");
+    home.put("tests/talk.yaml", TEST.replace("likes: tea }", "likes: coffee }"));
+    let failed = serving.post("/v1/tests", json!({ "paths": ["tests/talk.yaml"], "filter": "somebody" })).await.json();
+    assert_eq!(failed["failed"], 1, "{failed}");
+    assert_eq!(serving.get("/v1/sessions").await.json()["sessions"], json!([]));
+    for path in ["/etc", "../tests", "tests/../../x", ""] {
+        assert_eq!(serving.post("/v1/tests", json!({ "paths": [path] })).await.status, 400, "{path}");
+    }
+    assert_eq!(serving.post("/v1/tests", json!({ "paths": ["none"] })).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_script_is_stored_only_without_errors_and_running_sessions_keep_theirs() {
+    let home = project();
+    let serving = Serving::start(&home);
+    let id = serving.session("talk").await;
+    let changed = TALK.replace("Who are you?", "What is your name?");
+    let stored = put(&serving, "talk.yaml", "application/yaml", &changed).await;
+    assert_eq!((stored.status, stored.json()), (200, json!({ "path": "scripts/talk.yaml", "replaced": true })));
+    assert_eq!(serving.say(&id, "Ann").await["messages"][0]["text"], "What do you like?");
+    let next = serving.post("/v1/sessions", json!({ "script": "talk" })).await.json();
+    assert_eq!(next["messages"][1]["text"], "What is your name?");
+    let new =
+        put(&serving, "other.yml", "application/yaml", &TALK.replace("session_id: talk", "session_id: other")).await;
+    assert_eq!(new.json()["replaced"], false, "{new:?}");
+    assert_eq!(serving.get("/v1/scripts/other").await.json()["is_valid"], true);
+
+    let before = std::fs::read_to_string(home.path().join("scripts/talk.yaml")).unwrap();
+    let broken = put(&serving, "talk.yaml", "application/yaml", &TALK.replace("ask_likes", "ask_name")).await;
+    assert_eq!(broken.status, 422, "{broken:?}");
+    let diagnostic = &broken.json()["diagnostics"][0];
+    assert_eq!(diagnostic["rule"], "duplicate-id", "{diagnostic}");
+    assert_eq!(diagnostic["file"], "scripts/talk.yaml", "{diagnostic}");
+    for (name, kind, text, status) in [
+        ("talk.yaml", "text/plain", TALK, 400),
+        ("talk.txt", "application/yaml", TALK, 400),
+        (".talk.yaml", "application/yaml", TALK, 400),
+        ("..%2Ftalk.yaml", "application/yaml", TALK, 400),
+        ("a%2Fb.yaml", "application/yaml", TALK, 400),
+        ("talk.yaml", "application/yaml", "", 422),
+    ] {
+        let refused = put(&serving, name, kind, text).await;
+        assert_eq!(refused.status, status, "{name} {kind}: {refused:?}");
+    }
+    assert_eq!(std::fs::read_to_string(home.path().join("scripts/talk.yaml")).unwrap(), before);
+    let files: Vec<_> = std::fs::read_dir(home.path().join("scripts")).unwrap().collect();
+    assert_eq!(files.len(), 2, "{files:?}");
+}
+
+#[tokio::test]
+async fn where_scripts_may_run_commands_none_is_accepted() {
+    for configuration in ["[project]\nallow = [\"command\"]\n", "[mcp_servers.s]\ncommand = [\"true\"]\n"] {
+        let home = project();
+        home.put("bcc-script.toml", configuration);
+        let serving = Serving::with(&home, &["--trust"]);
+        let refused = put(&serving, "talk.yaml", "application/yaml", TALK).await;
+        assert_eq!(refused.status, 403, "{refused:?}");
+        assert!(refused.text.contains("bcc-script trust"), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn plans_are_listed_given_and_deleted() {
+    let home = project();
+    let plan = json!({ "bcc_plan": 1, "plan_id": 42, "title": "Report", "goal": "g", "tasks": [
+        { "id": 1, "name": "One" }, { "id": 2, "parent": 1, "name": "Data" } ] });
+    home.put("plan.json", plan.to_string());
+    assert_eq!(home.finish(["plans", "import", "plan.json"], "").code, Some(0));
+    let serving = Serving::start(&home);
+    let listed = serving.get("/v1/plans").await.json();
+    assert_eq!((&listed["plans"][0]["plan_id"], &listed["plans"][0]["tasks"]), (&json!(42), &json!(2)), "{listed}");
+    assert_eq!(serving.get("/v1/plans?user=ben").await.json()["plans"], json!([]));
+    let given = serving.get("/v1/plans/42").await.json();
+    assert_eq!(given["tasks"][1]["name"], "Data");
+    assert!(serving.get("/v1/plans/42?format=md").await.text.contains("Data"));
+    assert!(serving.get("/v1/plans/42?format=mermaid").await.text.starts_with("flowchart"));
+    for path in ["/v1/plans/7", "/v1/plans/x", "/v1/plans/42?user=ben"] {
+        assert_eq!(serving.get(path).await.status, 404, "{path}");
+        assert_eq!(serving.send(Method::DELETE, path, &[], None).await.status, 404, "{path}");
+    }
+    assert_eq!(serving.send(Method::DELETE, "/v1/plans/42", &[], None).await.status, 204);
+    assert_eq!(serving.get("/v1/plans/42").await.status, 404);
+}
