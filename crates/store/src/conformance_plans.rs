@@ -16,6 +16,7 @@ macro_rules! plans_conformance {
             ids_are_reserved_once_and_an_id_that_is_used_is_not_reserved
             the_newest_edits_of_a_plan_are_kept
             deleting_a_plan_deletes_its_tasks_and_its_edits
+            an_id_of_any_size_can_be_sought
         );
     };
     (@ $open:expr; $($case:ident)+) => { $(
@@ -110,6 +111,17 @@ pub(crate) async fn an_edit_changes_what_it_names_and_nothing_else(store: &dyn S
     assert_eq!(store.plan_of_task(2).await.unwrap(), None);
     assert_eq!(ids(store, 2).await, [11]);
     assert_eq!(store.plan(2).await.unwrap(), Some(plan_row(2)));
+}
+
+pub(crate) async fn an_id_of_any_size_can_be_sought(store: &dyn Store) {
+    create(store, 42, &[]).await;
+    for id in [0, 41, u64::from(u32::MAX), i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX] {
+        assert_eq!(store.plan(id).await.unwrap(), None, "{id}");
+        assert_eq!(store.plan_tasks(id).await.unwrap(), None, "{id}");
+        assert_eq!(store.plan_of_task(id).await.unwrap(), None, "{id}");
+        assert_eq!(store.delete_plan(id, "key", "null").await.unwrap(), None, "{id}");
+    }
+    assert!(store.plan(42).await.unwrap().is_some());
 }
 
 pub(crate) async fn an_edit_is_made_once(store: &dyn Store) {

@@ -34,18 +34,23 @@ fn task_row(row: &Row<'_>) -> rusqlite::Result<PlanTaskRow> {
     Ok(PlanTaskRow { id: count(row, 0)?, parent, rank: row.get(2)?, body: row.get(3)? })
 }
 
+/// An id that somebody named, for a search. SQLite cannot hold each of them; what it cannot hold is not in it.
+fn sought(id: u64) -> i64 {
+    i64::try_from(id).unwrap_or(-1)
+}
+
 fn plan(connection: &Connection, plan: u64) -> rusqlite::Result<Option<PlanRow>> {
-    connection.prepare_cached(&format!("{PLAN} WHERE id = ?"))?.query_row([Count(plan)], plan_row).optional()
+    connection.prepare_cached(&format!("{PLAN} WHERE id = ?"))?.query_row([sought(plan)], plan_row).optional()
 }
 
 fn tasks(connection: &Connection, plan: u64) -> rusqlite::Result<Vec<PlanTaskRow>> {
     let sql = "SELECT id, parent, rank, body FROM plan_task WHERE plan = ? ORDER BY rank, id";
-    all(connection, sql, [Count(plan)], task_row)
+    all(connection, sql, [sought(plan)], task_row)
 }
 
 fn owner(connection: &Connection, task: u64) -> rusqlite::Result<Option<u64>> {
     let sql = "SELECT plan FROM plan_task WHERE id = ?";
-    connection.prepare_cached(sql)?.query_row([Count(task)], |row| count(row, 0)).optional()
+    connection.prepare_cached(sql)?.query_row([sought(task)], |row| count(row, 0)).optional()
 }
 
 fn result_of(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
@@ -127,7 +132,7 @@ fn edit(transaction: &Transaction<'_>, store: &str, edit: &PlanEditRow) -> Resul
         return Ok(PlanEditOutcome::Repeated { result });
     }
     let sql = "SELECT revision FROM plan WHERE id = ?";
-    let revision = transaction.prepare_cached(sql)?.query_row([Count(edit.plan)], |row| count(row, 0)).optional()?;
+    let revision = transaction.prepare_cached(sql)?.query_row([sought(edit.plan)], |row| count(row, 0)).optional()?;
     let Some(found) = revision else {
         return Err(StoreError::NoPlan { store: store.to_owned(), plan: edit.plan }.into());
     };
@@ -157,8 +162,8 @@ fn delete(
     if let Some(result) = result_of(transaction, key)? {
         return Ok(Some(PlanEditOutcome::Repeated { result }));
     }
-    transaction.prepare_cached("DELETE FROM plan_task WHERE plan = ?")?.execute([Count(plan)])?;
-    if transaction.prepare_cached("DELETE FROM plan WHERE id = ?")?.execute([Count(plan)])? == 0 {
+    transaction.prepare_cached("DELETE FROM plan_task WHERE plan = ?")?.execute([sought(plan)])?;
+    if transaction.prepare_cached("DELETE FROM plan WHERE id = ?")?.execute([sought(plan)])? == 0 {
         return Ok(None);
     }
     transaction.prepare_cached("DELETE FROM plan_edit WHERE plan = ?")?.execute([Count(plan)])?;

@@ -51,6 +51,9 @@ pub(crate) fn rejection(error: &PlanAccessError) -> RejectedOperation {
     }
 }
 
+/// The largest id of a plan or a task that a store can hold.
+pub(crate) const MAX_ID: u64 = u64::MAX / 2;
+
 /// The parameters of an operation that is not one on tasks, with errors that name them.
 pub(crate) struct PlanParameters<'a> {
     operation: &'a str,
@@ -115,7 +118,7 @@ impl<'a> PlanParameters<'a> {
 
     /// The plan that is meant: the one written, else `bound`.
     pub(crate) fn plan(&self, bound: Option<PlanId>) -> Result<PlanId, RejectedOperation> {
-        self.number("plan_id", 1, u64::MAX)?.or(bound).ok_or_else(|| no_plan(self.operation))
+        self.number("plan_id", 1, MAX_ID)?.or(bound).ok_or_else(|| no_plan(self.operation))
     }
 }
 
@@ -200,7 +203,7 @@ async fn delete_plan(
 ) -> Result<OperationOutcome, ActionError> {
     // What is deleted for good is named.
     let plan = PlanParameters::new("delete_plan", parameters, &["plan_id"])
-        .and_then(|known| known.number("plan_id", 1, u64::MAX))
+        .and_then(|known| known.number("plan_id", 1, MAX_ID))
         .and_then(|plan| {
             plan.ok_or_else(|| RejectedOperation::new(msg!("`delete_plan` needs the parameter `plan_id`")))
         });

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::actions::plans::bound::bind;
 use crate::actions::plans::edits::{
-    OperationOutcome, PlanParameters, RejectedOperation, announce, announce_named, rejection,
+    MAX_ID, OperationOutcome, PlanParameters, RejectedOperation, announce, announce_named, rejection,
 };
 use crate::actions::plans::prompts::{CREATE, DECOMPOSE, PlanPrompts};
 use crate::plan::create::create;
@@ -162,7 +162,7 @@ impl Generation {
             let known = PlanParameters::new("decompose_task", parameters, &known)?;
             let expand_depth = known.number("expand_depth", 1, MAX_EXPAND_DEPTH)?.unwrap_or(DEFAULT_EXPAND_DEPTH);
             let left = known.number("node_budget", 1, MAX_NODE_BUDGET)?.unwrap_or(DEFAULT_NODE_BUDGET);
-            Ok((known.number("task_id", 1, u64::MAX)?, expand_depth, left, known.plan(bound)))
+            Ok((known.number("task_id", 1, MAX_ID)?, expand_depth, left, known.plan(bound)))
         };
         let (task, expand_depth, left, plan) = match read() {
             Ok(read) => read,
