@@ -306,3 +306,40 @@ async fn a_session_that_another_process_runs_is_left_to_it() {
     }
     assert_eq!((reply.status, texts(&reply.json())), (200, vec!["What do you like?"]));
 }
+
+#[tokio::test]
+async fn sessions_of_one_user_see_what_the_others_have_set() {
+    let script = |id: &str, actions: &str| {
+        format!(
+            "session:\n  session_id: {id}\n  declare:\n    - {{ var: nick, type: string, scope: global, value: nobody }}\n    \
+             - {{ var: pin, type: string, scope: global, sensitive: true, value: none }}\n    - {{ var: ready, type: string }}\n  \
+             phases: [{{ phase_id: p, topics: [{{ topic_id: t, actions: [{actions}] }}] }}]\n"
+        )
+    };
+    let ask = |id: &str, content: &str, name: &str| {
+        format!(
+            "{{ action_type: ai_ask, action_id: {id}, config: {{ content: '{content}', output: [{{ get: {name} }}] }} }}"
+        )
+    };
+    let say =
+        "{ action_type: ai_say, action_id: tell, config: { delivery: verbatim, content: '{{ nick }} {{ pin }}' } }";
+    let home = Home::new();
+    home.put("scripts/write.yaml", script("write", &[ask("a", "Name?", "nick"), ask("b", "PIN?", "pin")].join(", ")));
+    home.put("scripts/read.yaml", script("read", &[&ask("c", "Ready?", "ready"), say].join(", ")));
+    let serving = Serving::start(&home);
+    let start = |script: &str, user: &str| {
+        serving.post_owned("/v1/sessions".to_owned(), json!({ "script": script, "user": user }))
+    };
+    let id = |reply: crate::served::Reply| reply.json()["id"].as_str().unwrap().to_owned();
+    // All of them are in memory, and have read the variables.
+    let (writes, reads, other) =
+        (id(start("write", "ann").await), id(start("read", "ann").await), id(start("read", "ben").await));
+    serving.say(&writes, "Ann Lee").await;
+    serving.say(&writes, "4711-0815").await;
+    let told = serving.say(&reads, "yes").await;
+    assert_eq!(texts(&told), ["Ann Lee 4711-0815"]);
+    assert_eq!(texts(&serving.say(&other, "yes").await), ["nobody none"]);
+    // What another session set is masked here as well.
+    let exported = serving.get(&format!("/v1/sessions/{reads}/export?calls=true")).await;
+    assert!(!exported.text.contains("4711-0815"), "{exported:?}");
+}

@@ -182,6 +182,20 @@ impl Scopes {
         }
     }
 
+    /// Puts values into the global layer, where they differ from those that it has. Returns whether any does.
+    pub fn refresh_globals(&mut self, stored: &ScopeLayer) -> bool {
+        let mut is_new = false;
+        for layer in self.layers.iter_mut().filter(|layer| layer.scope == Scope::Global) {
+            for (name, value) in
+                stored.values().filter(|(name, value)| layer.get(name) != Some(value)).collect::<Vec<_>>()
+            {
+                Arc::make_mut(layer).put(name, value.clone());
+                is_new = true;
+            }
+        }
+        is_new
+    }
+
     /// Only the global and session layers.
     pub fn session_scopes(&self) -> Self {
         let is_session = |layer: &&Arc<ScopeLayer>| matches!(layer.scope, Scope::Global | Scope::Session);

@@ -38,6 +38,7 @@ pub mod resume;
 pub mod retry;
 pub mod routing;
 pub mod session;
+pub(crate) mod shared_globals;
 pub mod start;
 pub mod step_control;
 pub mod take_back;

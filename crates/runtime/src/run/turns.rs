@@ -58,7 +58,10 @@ impl Session {
                 return Err(RunError::Halted(reason));
             }
             match self.status {
-                SessionStatus::Running => self.one_turn().await?,
+                SessionStatus::Running => {
+                    self.refresh_globals().await?;
+                    self.one_turn().await?;
+                }
                 SessionStatus::WaitingInput => return Ok(SessionPause::Waiting),
                 SessionStatus::WaitingApproval | SessionStatus::WaitingTime => {
                     if !self.take_due().await? {

@@ -15,6 +15,7 @@ use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::Store;
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::Instrument;
 
 use crate::live::command::{Answer, AnsweredTurn, EndedTurn, SessionCommand};
 use crate::metrics::Metrics;
@@ -137,7 +138,9 @@ impl Actor {
     async fn turn(&mut self) -> bool {
         let began = Instant::now();
         self.context.is_busy.store(true, Ordering::Release);
-        let advanced = self.session.advance().await;
+        // What is logged during the turn names its session and its place in the journal.
+        let span = tracing::info_span!("turn", session = %self.session.id, after = self.session.last_seq());
+        let advanced = self.session.advance().instrument(span).await;
         self.context.is_busy.store(false, Ordering::Release);
         let metrics = &self.context.metrics;
         metrics.turn_seconds.observe(began.elapsed().as_secs_f64());
