@@ -5,6 +5,8 @@
 //! length and the checksum of the text, so that a damaged pattern is never taken for another text. A pattern is never packed itself: a text is
 //! read with one more row, however long the session is.
 
+use std::collections::BTreeSet;
+
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -20,8 +22,8 @@ pub(crate) const MIN_PACKED_BYTES: usize = 1 << 10;
 /// The maximum length: the compression refers at most 64 KiB back, so that more would be compared in vain.
 const MAX_PACKED_BYTES: usize = 60 << 10;
 
-/// How many patterns a kind of event has in a session: as many as actions of different types take turns.
-const MAX_PATTERNS: u64 = 4;
+/// How many patterns a kind of event has in a session at a time: as many as actions of different types take turns.
+const MAX_PATTERNS: u64 = 8;
 
 /// A stored event: its body, or what is left of it with a pattern.
 pub(crate) struct StoredEvent {
@@ -57,46 +59,49 @@ pub(crate) struct Packed {
 
 /// What is to be done with a text.
 pub(crate) enum PackedText {
-    /// It is too short or too long, or too different from all patterns of its kind, which are many already.
+    /// It is too short or too long.
     Plain,
-    /// It is stored as it is, and later ones are compared with it.
+    /// It is stored as it is, and later ones are compared with it: it differs too much from those that they were compared with so far. In a
+    /// long conversation, the prompts move away from each of them.
     Pattern {
         slot: u64,
     },
     Packed(Packed),
 }
 
-/// A pattern that a kind of event has.
-struct StoredPattern {
-    seq: u64,
-    text: String,
+/// Whether a text is worth being packed: at two fifths of its length. A prompt of which a tenth changes with each turn takes the least space
+/// if there is a new pattern after about four turns.
+const fn is_small(packed: usize, text: usize) -> bool {
+    packed * 5 <= text * 2
 }
 
-/// How the text of event `seq` is stored.
+/// How a text of this kind of event is stored.
 pub(crate) fn pack(connection: &Connection, session: i64, kind: &str, text: &str) -> rusqlite::Result<PackedText> {
     if !(MIN_PACKED_BYTES..=MAX_PACKED_BYTES).contains(&text.len()) {
         return Ok(PackedText::Plain);
     }
-    let mut slot = 0;
     let first = key(session, 0)?;
     let mut statement = connection.prepare_cached(
-        "SELECT p.seq, j.body FROM pattern AS p JOIN journal AS j ON j.key = ?2 + p.seq
-         WHERE p.session = ?1 AND p.kind = ?3 AND j.packed IS NULL ORDER BY p.slot DESC",
+        "SELECT p.slot, p.seq, j.body FROM pattern AS p JOIN journal AS j ON j.key = ?2 + p.seq
+         WHERE p.session = ?1 AND p.kind = ?3 AND j.packed IS NULL ORDER BY p.seq DESC",
     )?;
     let mut rows = statement.query(params![session, first, kind])?;
+    let (mut used, mut oldest) = (BTreeSet::new(), 0);
     while let Some(row) = rows.next()? {
-        slot += 1;
-        let pattern = StoredPattern { seq: count(row, 0)?, text: row.get(1)? };
-        let bytes = lz4_flex::block::compress_with_dict(text.as_bytes(), pattern.text.as_bytes());
-        if bytes.len() * 2 <= text.len() {
+        oldest = count(row, 0)?;
+        used.insert(oldest);
+        let pattern = row.get_ref(2)?.as_str()?;
+        let bytes = lz4_flex::block::compress_with_dict(text.as_bytes(), pattern.as_bytes());
+        if is_small(bytes.len(), text.len()) {
             let body = format!("{} {:08x}", text.len(), crc32fast::hash(text.as_bytes()));
-            return Ok(PackedText::Packed(Packed { pattern: pattern.seq, body, bytes }));
+            return Ok(PackedText::Packed(Packed { pattern: count(row, 1)?, body, bytes }));
         }
     }
-    Ok(if slot < MAX_PATTERNS { PackedText::Pattern { slot } } else { PackedText::Plain })
+    let unused = (0..MAX_PATTERNS).find(|slot| !used.contains(slot));
+    Ok(PackedText::Pattern { slot: unused.unwrap_or(oldest) })
 }
 
-/// Notes that event `seq` is a pattern.
+/// Notes that event `seq` is a pattern. Events that were packed with the one before it in this slot still refer to that.
 pub(crate) fn put_pattern(
     connection: &Connection,
     session: i64,
@@ -104,7 +109,7 @@ pub(crate) fn put_pattern(
     seq: u64,
 ) -> rusqlite::Result<()> {
     connection
-        .prepare_cached("INSERT INTO pattern (session, kind, slot, seq) VALUES (?, ?, ?, ?)")?
+        .prepare_cached("INSERT OR REPLACE INTO pattern (session, kind, slot, seq) VALUES (?, ?, ?, ?)")?
         .execute(params![session, kind, Count(slot), Count(seq)])?;
     Ok(())
 }
