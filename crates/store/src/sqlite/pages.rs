@@ -50,8 +50,12 @@ pub(crate) fn page(
         (None, Some(_)) => (OF_USER, ""),
         (None, None) => (RECENT, "r.period DESC, "),
     };
+    // Only keys are sorted: a period may have many sessions, and their rows are wide.
     let sql = format!(
-        "SELECT {COLUMNS} FROM {from} AND {CONDITIONS} ORDER BY {order}rtrim(updated_at, 'Z') DESC, s.id LIMIT ?9"
+        "SELECT {COLUMNS} FROM
+            (SELECT s.key AS found FROM {from} AND {CONDITIONS} ORDER BY {order}rtrim(updated_at, 'Z') DESC, s.id LIMIT ?9)
+            CROSS JOIN session AS s ON s.key = found CROSS JOIN head AS h ON h.session = found
+         ORDER BY rtrim(updated_at, 'Z') DESC, s.id"
     );
     let parameters = params![
         newest,
