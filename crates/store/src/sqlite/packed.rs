@@ -16,8 +16,8 @@ use crate::sqlite::read::number_of;
 use crate::sqlite::schema::SEQ_BITS;
 use crate::sqlite::write::{Count, count, key};
 
-/// The minimum length of a text, in bytes, that is packed. Less is hardly worth the second row.
-pub(crate) const MIN_PACKED_BYTES: usize = 1 << 10;
+/// The minimum length of a text, in bytes, that is packed. Less is hardly worth the columns.
+pub(crate) const MIN_PACKED_BYTES: usize = 256;
 
 /// The maximum length: the compression refers at most 64 KiB back, so that more would be compared in vain.
 const MAX_PACKED_BYTES: usize = 60 << 10;
