@@ -24,12 +24,16 @@ use crate::sqlite::store::SqliteStore;
 /// The version of the table layout that this release writes. It grows with every change of the tables.
 pub const LAYOUT: usize = MIGRATIONS.len();
 
-/// How often a call looks whether another process still has the store locked: for about fifteen seconds.
-const BUSY_ATTEMPTS: i32 = 640;
+/// How often a call looks whether another process still has the store locked: for about a minute, because hundreds of processes may be on
+/// overloaded processors.
+const BUSY_ATTEMPTS: i32 = 560;
 
-/// The longest pause between two looks, in milliseconds. SQLite's own pauses are always the same, so that the same processes come first
-/// again and again; here they are random, and grow, so that hundreds of processes do not take the time of the one that writes.
+/// The longest pause between two looks, in milliseconds: of the first ones, and then. SQLite's own pauses are always the same, so that the
+/// same processes come first again and again; here they are random, and grow, so that hundreds of processes do not take the time of the one
+/// that writes.
 const MAX_BUSY_PAUSE_MS: u64 = 48;
+const MAX_LATE_PAUSE_MS: u64 = 250;
+const EARLY_ATTEMPTS: i32 = 100;
 
 /// The number of attempts to switch to a write-ahead log, for which SQLite itself does not wait, and the pause between them.
 const WAL_ATTEMPTS: u32 = 250;
@@ -335,7 +339,10 @@ pub(crate) fn connect(file: &Path, access: OpenFlags, query: &str) -> Result<Con
 fn wait_for_others(attempt: i32) -> bool {
     // Each state has other keys, so that its hash is as good as a random number.
     let random = RandomState::new().build_hasher().finish();
-    let longest = u64::try_from(attempt).unwrap_or_default().saturating_add(2).min(MAX_BUSY_PAUSE_MS);
+    let longest = match attempt {
+        ..EARLY_ATTEMPTS => u64::try_from(attempt).unwrap_or_default().saturating_add(2).min(MAX_BUSY_PAUSE_MS),
+        _ => MAX_LATE_PAUSE_MS,
+    };
     std::thread::sleep(Duration::from_millis(1 + random % longest));
     attempt < BUSY_ATTEMPTS
 }
