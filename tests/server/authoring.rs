@@ -44,6 +44,17 @@ async fn scripts_are_drawn_also_with_what_a_session_did() {
     serving.say(&id, "Ann").await;
     let drawn = serving.get(&format!("/v1/scripts/talk/graph?session={id}")).await;
     assert!(drawn.status == 200 && drawn.text != plain.text && drawn.text.contains("classDef"), "{drawn:?}");
+    home.put(
+        "scripts/broken.yaml",
+        TALK.replace("session_id: talk", "session_id: broken").replace("ask_likes", "ask_name"),
+    );
+    let broken = serving.get("/v1/scripts/broken/graph").await;
+    let render = json!({ "script": "broken", "action": "ask_name" });
+    for reply in [broken, serving.post("/v1/templates/render", render).await] {
+        assert_eq!(reply.status, 422, "{reply:?}");
+        assert_eq!(reply.json()["diagnostics"][0]["file"], "scripts/broken.yaml", "{reply:?}");
+        assert!(!reply.text.contains(home.path().to_str().unwrap()), "{reply:?}");
+    }
     for (path, status) in [
         ("/v1/scripts/none/graph", 404),
         ("/v1/scripts/talk/graph?session=none", 404),
@@ -143,9 +154,11 @@ async fn a_script_is_stored_only_without_errors_and_running_sessions_keep_theirs
         ("..%2Ftalk.yaml", "application/yaml", TALK, 400),
         ("a%2Fb.yaml", "application/yaml", TALK, 400),
         ("talk.yaml", "application/yaml", "", 422),
+        ("talk.yaml", "application/yaml", &"# much\n".repeat(500_000), 413),
     ] {
         let refused = put(&serving, name, kind, text).await;
         assert_eq!(refused.status, status, "{name} {kind}: {refused:?}");
+        assert_eq!(refused.header("content-type"), "application/problem+json", "{name} {kind}");
     }
     assert_eq!(std::fs::read_to_string(home.path().join("scripts/talk.yaml")).unwrap(), before);
     let files: Vec<_> = std::fs::read_dir(home.path().join("scripts")).unwrap().collect();

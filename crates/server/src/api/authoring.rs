@@ -4,7 +4,7 @@ use std::path::{Component, Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -18,6 +18,7 @@ use bcc_authoring::test_runner::find::find;
 use bcc_authoring::test_runner::json::document;
 use bcc_authoring::test_runner::request::TestRequest;
 use bcc_authoring::test_runner::run::run;
+use bcc_engine::config::kinds::kinds;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::stored_session;
 use bcc_engine::files::within::resolve_within;
@@ -28,21 +29,24 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{JsonBody, UrlQuery};
+use crate::api::body::{JsonBody, UrlQuery, read};
 use crate::api::uploads::store_script;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
 
-/// Does work that takes processor time or reads many files, away from the tasks of sessions.
-pub(crate) async fn aside<T: Send + 'static>(
+/// Does work that takes processor time or reads many files, away from the tasks of sessions. Problems name files as they are in the
+/// project: where it is on the machine is not for clients.
+async fn blocking<T: Send + 'static>(
+    state: &ServerState,
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Problem::failure(&msg!("the work has ended unexpectedly: {error}")))?.map_err(Problem::from)
+    let done = done.map_err(|error| Problem::failure(&msg!("the work has ended unexpectedly: {error}")))?;
+    done.map_err(|error| Problem::from(error).in_project(&state.sessions.engine().project().directory))
 }
 
 /// A path that a client names, in the project: nothing leads out of it.
-fn in_project(project: &FilePath, given: &str) -> Result<PathBuf, Problem> {
+fn project_path(project: &FilePath, given: &str) -> Result<PathBuf, Problem> {
     let path = FilePath::new(given);
     let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
     let outside = || Problem::invalid(msg!("`{given}` is not a path in the project"));
@@ -112,7 +116,7 @@ pub(crate) async fn get_graph(
     let project = Some(engine.project().directory.clone());
     let request = GraphRequest { file: script.file, project, format, depth: None, only: vec![], session };
     let environment = engine.environment().clone();
-    let drawn = aside(move || graph(&request, &environment)).await?;
+    let drawn = blocking(&state, move || graph(&request, &environment)).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], drawn.text).into_response())
 }
 
@@ -145,7 +149,7 @@ pub(crate) async fn list_schemas(caller: ApiCaller) -> Result<Json<SchemaList>, 
     Ok(Json(SchemaList { schemas: schemas.collect() }))
 }
 
-/// Gives a JSON Schema.
+/// Gives a JSON Schema, with the action types of the project.
 #[utoipa::path(
     get,
     path = "/v1/schemas/{name}",
@@ -156,9 +160,14 @@ pub(crate) async fn list_schemas(caller: ApiCaller) -> Result<Json<SchemaList>, 
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn get_schema(Path(name): Path<String>, caller: ApiCaller) -> Result<Response, Problem> {
+pub(crate) async fn get_schema(
+    State(state): State<ServerState>,
+    Path(name): Path<String>,
+    caller: ApiCaller,
+) -> Result<Response, Problem> {
     caller.require(AccessRole::Author)?;
-    let text = schemas::text(&name).ok_or_else(|| {
+    let own = kinds(&state.sessions.engine().project().config);
+    let text = schemas::text_in(&name, &own).ok_or_else(|| {
         Problem::not_found(msg!("there is no schema `{name}`")).with_help("`GET /v1/schemas` lists the schemas")
     })?;
     Ok(([(header::CONTENT_TYPE, "application/schema+json")], text).into_response())
@@ -191,7 +200,7 @@ pub(crate) async fn list_templates(
     let project = state.sessions.engine().project();
     let (directory, chosen) = (project.directory.clone(), project.config.project.scheme.clone());
     let scheme = query.scheme.filter(|scheme| !scheme.is_empty());
-    aside(move || {
+    blocking(&state, move || {
         let listing = list(&directory, scheme.as_deref(), chosen.as_deref())?;
         Ok(Json(listing.as_value(chosen.as_deref())))
     })
@@ -264,8 +273,11 @@ pub(crate) async fn render_template(
     };
     let project = state.sessions.engine().project().clone();
     let prompt = match (script, body.action, body.template) {
-        (Some(script), Some(action), _) => prompt_of_action(&project, &request, &script, &action).await?,
-        (None, None, Some(name)) => aside(move || prompt_of_template(&project, &request, &name)).await?,
+        (Some(script), Some(action), _) => {
+            let rendered = prompt_of_action(&project, &request, &script, &action).await;
+            rendered.map_err(|error| Problem::from(error).in_project(&project.directory))?
+        }
+        (None, None, Some(name)) => blocking(&state, move || prompt_of_template(&project, &request, &name)).await?,
         _ => {
             let problem = Problem::invalid(msg!("the request must name a `template`, or a `script` and an `action`"));
             return Err(problem);
@@ -307,8 +319,8 @@ pub(crate) async fn run_tests(
     let engine = state.sessions.engine();
     let directory = engine.project().directory.clone();
     let paths = match body.paths.is_empty() {
-        true => vec![in_project(&directory, "tests")?],
-        false => body.paths.iter().map(|path| in_project(&directory, path)).collect::<Result<_, _>>()?,
+        true => vec![project_path(&directory, "tests")?],
+        false => body.paths.iter().map(|path| project_path(&directory, path)).collect::<Result<_, _>>()?,
     };
     let request = TestRequest {
         paths,
@@ -319,9 +331,10 @@ pub(crate) async fn run_tests(
         ..TestRequest::default()
     };
     let environment = engine.environment().clone();
-    // One run after the other: each uses all processors.
-    let _one = state.tests.lock().await;
-    aside(move || {
+    // One run after the other: each uses all processors, also when its client has left.
+    let turn = Arc::clone(&state.tests).lock_owned().await;
+    blocking(&state, move || {
+        let _turn = turn;
         let tests = find(&request, &environment)?;
         let outcome = run(&tests, &request, &environment)?;
         Ok(Json(document(&outcome.results, &tests.diagnostics, &[])))
@@ -337,9 +350,6 @@ pub(crate) struct UploadedScript {
     /// Whether a file was replaced.
     replaced: bool,
 }
-
-/// The maximum length of a script, in bytes.
-const MAX_SCRIPT_BYTES: usize = 1024 * 1024;
 
 /// Stores a script of the project, if it has no errors.
 ///
@@ -361,7 +371,7 @@ pub(crate) async fn put_script(
     Path(name): Path<String>,
     caller: ApiCaller,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Result<Json<UploadedScript>, Problem> {
     caller.require(AccessRole::Author)?;
     let project = state.sessions.engine().project();
@@ -376,18 +386,16 @@ pub(crate) async fn put_script(
     if kind.split(';').next().unwrap_or_default().trim() != "application/yaml" {
         return Err(Problem::invalid(msg!("the body must be a script, with `Content-Type: application/yaml`")));
     }
-    if body.len() > MAX_SCRIPT_BYTES {
-        return Err(Problem::new(ProblemKind::TooLarge, msg!("the body is too large")));
-    }
     let is_name = name.ends_with(".yaml") || name.ends_with(".yml");
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
     if !is_name || name.starts_with('.') || !name.chars().all(is_plain) {
         let why = msg!("the name of a script consists of letters, digits, `.`, `-` and `_`, and ends with `.yaml`");
         return Err(Problem::invalid(why));
     }
+    let body = read(body).await?;
     let project = project.clone();
     let catalog = Arc::clone(&state.catalog);
-    aside(move || store_script(&project, &catalog.folder(), &name, &body)).await.map(|uploaded| {
+    blocking(&state, move || store_script(&project, &catalog.folder(), &name, &body)).await.map(|uploaded| {
         let (path, replaced) = uploaded;
         Json(UploadedScript { path, replaced })
     })

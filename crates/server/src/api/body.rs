@@ -41,7 +41,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
 /// sends is an error to it.
 const MAX_DISCARDED_BYTES: usize = 16 * MAX_BODY_BYTES;
 
-async fn read(body: Body) -> Result<Vec<u8>, Problem> {
+/// The whole body.
+///
+/// # Errors
+/// `TooLarge`, and what has not arrived.
+pub(crate) async fn read(body: Body) -> Result<Vec<u8>, Problem> {
     let mut pieces = body.into_data_stream();
     let (mut read, mut length) = (Vec::new(), 0_usize);
     while let Some(piece) = pieces.next().await {

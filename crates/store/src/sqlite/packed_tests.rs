@@ -56,10 +56,10 @@ async fn texts_that_are_mostly_earlier_ones_are_small_and_read_unchanged() {
     let plain: usize = rows.iter().map(|row| row.body.len()).sum();
     let stored = number(&store, "SELECT sum(length(CAST(body AS BLOB)) + ifnull(length(packed), 0)) FROM journal");
     assert!(stored < i64::try_from(plain * 2 / 5).unwrap(), "{stored} of {}", plain * 2);
-    // Each session has patterns of its own, which go with it.
-    assert!(number(&store, "SELECT count(*) FROM pattern") >= 2);
+    // Each session has dictionaries of its own, which go with it.
+    assert!(number(&store, "SELECT count(*) FROM dictionary") >= 2);
     assert!(store.delete("s").await.unwrap());
-    assert_eq!(number(&store, "SELECT count(DISTINCT session) FROM pattern"), 1);
+    assert_eq!(number(&store, "SELECT count(DISTINCT session) FROM dictionary"), 1);
     assert!(store.journal("t", 0, 99).await.unwrap() == rows);
 }
 
@@ -78,12 +78,12 @@ async fn texts_that_have_nothing_in_common_are_stored_as_they_are() {
     };
     let rows: Vec<JournalRow> = (1..=36).map(other).collect();
     append(&store, "s", rows.clone()).await;
-    assert!((5..=8).contains(&number(&store, "SELECT count(*) FROM pattern")));
+    assert!((5..=8).contains(&number(&store, "SELECT count(*) FROM dictionary")));
     assert!(store.journal("s", 0, 99).await.unwrap() == rows);
 }
 
 #[tokio::test]
-async fn a_conversation_that_moves_on_gets_new_patterns() {
+async fn a_conversation_that_moves_on_gets_new_dictionaries() {
     let (_home, store) = new_store();
     start(&store, "s").await;
     // Twenty lines of the conversation, of which each turn brings two new ones; two actions take turns.
@@ -105,9 +105,9 @@ async fn a_conversation_that_moves_on_gets_new_patterns() {
     let plain: usize = rows.iter().map(|row| row.body.len()).sum();
     let stored = number(&store, "SELECT sum(length(CAST(body AS BLOB)) + ifnull(length(packed), 0)) FROM journal");
     assert!(stored < i64::try_from(plain * 11 / 20).unwrap(), "{stored} of {plain}");
-    let patterns = number(&store, "SELECT count(*) FROM journal WHERE packed IS NULL");
-    assert!((20..80).contains(&patterns), "{patterns}");
-    assert_eq!(number(&store, "SELECT count(*) FROM pattern"), 8);
+    let dictionaries = number(&store, "SELECT count(*) FROM journal WHERE packed IS NULL");
+    assert!((20..80).contains(&dictionaries), "{dictionaries}");
+    assert_eq!(number(&store, "SELECT count(*) FROM dictionary"), 8);
 }
 
 #[tokio::test]
@@ -134,12 +134,12 @@ async fn short_long_and_odd_texts_are_read_unchanged() {
 }
 
 #[tokio::test]
-async fn a_damaged_pattern_or_packed_text_is_an_error_and_never_another_text() {
+async fn a_damaged_dictionary_or_packed_text_is_an_error_and_never_another_text() {
     let damages = [
         "UPDATE journal SET body = replace(body, 'say what you see', 'say what you sea') WHERE packed IS NULL",
         "DELETE FROM journal WHERE packed IS NULL AND key & 1023 = 1",
-        "UPDATE journal SET pattern = 2 WHERE packed IS NOT NULL AND key & 1023 = 3",
-        "UPDATE journal SET pattern = NULL WHERE packed IS NOT NULL",
+        "UPDATE journal SET dictionary = 2 WHERE packed IS NOT NULL AND key & 1023 = 3",
+        "UPDATE journal SET dictionary = NULL WHERE packed IS NOT NULL",
         "UPDATE journal SET body = '99999999999 00000000' WHERE packed IS NOT NULL",
         "UPDATE journal SET body = '5000' WHERE packed IS NOT NULL",
         "UPDATE journal SET body = replace(body, ' ', ' z') WHERE packed IS NOT NULL",

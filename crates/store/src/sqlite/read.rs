@@ -9,14 +9,14 @@ use crate::sqlite::write::count;
 /// The events of one kind, oldest first: the blocks that contain any, then the rows of each block. `CROSS JOIN` forces
 /// SQLite to use this order, in which the rows need no sorting.
 pub(crate) const JOURNAL_OF: &str = "
-SELECT j.key, j.at, j.kind, j.body, j.packed, j.pattern FROM journal_kind AS k CROSS JOIN journal AS j
+SELECT j.key, j.at, j.kind, j.body, j.packed, j.dictionary FROM journal_kind AS k CROSS JOIN journal AS j
     ON j.key BETWEEN ?1 + (k.block << ?2) AND ?1 + (k.block << ?2) + (1 << ?2) - 1
 WHERE k.session = ?3 AND k.kind = ?4 AND k.block >= ?5 AND j.key > ?6 AND j.kind = ?4
 ORDER BY k.block, j.key LIMIT ?7";
 
 /// The last event of one kind; the same query in reverse order.
 pub(crate) const LAST_OF: &str = "
-SELECT j.key, j.at, j.kind, j.body, j.packed, j.pattern FROM journal_kind AS k CROSS JOIN journal AS j
+SELECT j.key, j.at, j.kind, j.body, j.packed, j.dictionary FROM journal_kind AS k CROSS JOIN journal AS j
     ON j.key BETWEEN ?1 + (k.block << ?2) AND ?1 + (k.block << ?2) + (1 << ?2) - 1
 WHERE k.session = ?3 AND k.kind = ?4 AND j.kind = ?4
 ORDER BY k.block DESC, j.key DESC LIMIT 1";

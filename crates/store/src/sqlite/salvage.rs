@@ -296,7 +296,7 @@ pub(crate) fn has_table(target: &Connection, table: &str) -> bool {
 
 /// Whether the layout has packed texts.
 fn is_packed(target: &Connection) -> bool {
-    has_table(target, "pattern")
+    has_table(target, "dictionary")
 }
 
 fn columns(target: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
@@ -371,12 +371,13 @@ fn whole(target: &Transaction<'_>, session: i64) -> Result<Option<u64>, Failure>
         }
     }
     let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-    let columns = if is_packed(target) { "packed, pattern" } else { "NULL, NULL" };
+    let columns = if is_packed(target) { "packed, dictionary" } else { "NULL, NULL" };
     let sql = format!("SELECT key, at, kind, body, {columns} FROM journal WHERE key > ?1 AND key <= ?2");
     let mut statement = target.prepare_cached(&sql)?;
     let mut rows = statement.query([first, last])?;
     while let Some(row) = rows.next()? {
-        let Ok(events) = unpacked(target, vec![stored_event(row)?]) else { return Ok(None) };
+        let events = stored_event(row).and_then(|event| unpacked(target, vec![event]));
+        let Ok(events) = events else { return Ok(None) };
         if !events.iter().all(|event| is_json(&event.body)) {
             return Ok(None);
         }

@@ -246,8 +246,8 @@ CREATE TABLE session_recent (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO session_recent (period, session) SELECT substr(updated_at, 1, 15), session FROM head;
 ALTER TABLE journal ADD COLUMN packed BLOB;
-ALTER TABLE journal ADD COLUMN pattern INTEGER;
-CREATE TABLE pattern (
+ALTER TABLE journal ADD COLUMN dictionary INTEGER;
+CREATE TABLE dictionary (
     session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
     kind TEXT NOT NULL,
     slot INTEGER NOT NULL,

@@ -278,8 +278,7 @@ impl Store for SqliteStore {
     }
 
     async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
-        let sql =
-            "SELECT key, at, kind, body, packed, pattern FROM journal WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
+        let sql = "SELECT key, at, kind, body, packed, dictionary FROM journal WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
         self.complete_journal(self.between(id, after, limit, sql, stored_event)?)
     }
 

@@ -11,7 +11,7 @@ use crate::replaced::ReplacedHead;
 use crate::rows::{Commit, DocumentRow, EarlierState, JournalRow, NewSessionRow, VariableRow};
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
-use crate::sqlite::packed::{PackedText, pack, put_pattern};
+use crate::sqlite::packed::{PackedText, pack, put_dictionary};
 use crate::sqlite::read::{LAST_CELL, number_of};
 use crate::sqlite::schema::{BLOCK_BITS, SEQ_BITS};
 use crate::sqlite::{pages, replaced, requests};
@@ -135,7 +135,7 @@ pub(crate) fn restore(
     transaction.prepare_cached(sql)?.execute(params![session, Count(state.revision)])?;
     let later = params![key(session, state.last_seq)?, key(session, u64::MAX)?];
     transaction.prepare_cached("DELETE FROM journal WHERE key > ? AND key <= ?")?.execute(later)?;
-    let sql = "DELETE FROM pattern WHERE session = ? AND seq > ?";
+    let sql = "DELETE FROM dictionary WHERE session = ? AND seq > ?";
     transaction.prepare_cached(sql)?.execute(params![session, Count(state.last_seq)])?;
     let changes = &state.changes;
     variables(transaction, session, user, changes)?;
@@ -320,15 +320,15 @@ fn event(blobs: &Blobs<'_>, session: i64, row: &JournalRow) -> Result<(), Failur
     let key = key(session, row.seq)?;
     if let PackedText::Packed(packed) = stored {
         connection
-            .prepare_cached("INSERT INTO journal (key, at, kind, body, packed, pattern) VALUES (?, ?, ?, ?, ?, ?)")?
-            .execute(params![key, row.at, row.kind, packed.body, packed.bytes, Count(packed.pattern)])?;
+            .prepare_cached("INSERT INTO journal (key, at, kind, body, packed, dictionary) VALUES (?, ?, ?, ?, ?, ?)")?
+            .execute(params![key, row.at, row.kind, packed.body, packed.bytes, Count(packed.dictionary)])?;
         return Ok(());
     }
     connection
         .prepare_cached("INSERT INTO journal (key, at, kind, body) VALUES (?, ?, ?, ?)")?
         .execute(params![key, row.at, row.kind, body])?;
-    if let PackedText::Pattern { slot } = stored {
-        put_pattern(connection, session, (&row.kind, slot), row.seq)?;
+    if let PackedText::Dictionary { slot } = stored {
+        put_dictionary(connection, session, (&row.kind, slot), row.seq)?;
     }
     Ok(())
 }
