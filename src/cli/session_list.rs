@@ -58,25 +58,19 @@ pub async fn list_sessions(options: SessionListArgs, environment: &Environment) 
         false if store.is_named() => return Err(no_store(&path)),
         false => None,
     };
-    let mut left = limit.unwrap_or(usize::MAX);
     let is_filtered = filter != SessionFilter::default();
     let mut listed = Vec::new();
     let mut count = 0_usize;
     if let Some(store) = &found {
-        let mut pages = SessionPages::new(store.as_ref(), filter);
-        while left > 0 {
-            let page = pages.next().await?;
-            if page.is_empty() {
-                break;
+        let mut sessions = SessionPages::new(store.as_ref(), filter);
+        while count < limit.unwrap_or(usize::MAX)
+            && let Some(row) = sessions.next().await?
+        {
+            count += 1;
+            match json {
+                true => listed.push(session_json(&row)),
+                false => print(&line(&row))?,
             }
-            for row in page.iter().take(left) {
-                count += 1;
-                match json {
-                    true => listed.push(session_json(row)),
-                    false => print(&line(row))?,
-                }
-            }
-            left = left.saturating_sub(page.len());
         }
     }
     if json {

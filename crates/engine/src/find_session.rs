@@ -22,19 +22,15 @@ pub async fn find_session(store: &dyn Store, given: &str) -> Result<String, Engi
     if store.session(given).await?.is_some() {
         return Ok(given.to_owned());
     }
-    let mut rows = Vec::new();
+    let mut ids = Vec::new();
     if !given.is_empty() {
         let filter = SessionFilter { id: Some(given.to_owned()), ..SessionFilter::default() };
-        let mut pages = SessionPages::new(store, filter);
-        loop {
-            let page = pages.next().await?;
-            if page.is_empty() {
-                break;
-            }
-            rows.extend(page.into_iter().map(|row| row.id));
+        let mut sessions = SessionPages::new(store, filter);
+        while let Some(row) = sessions.next().await? {
+            ids.push(row.id);
         }
     }
-    let found: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let found: Vec<&str> = ids.iter().map(String::as_str).collect();
     match found.as_slice() {
         [] => Err(EngineError::usage(msg!("there is no session `{id}` in this store", id = given))
             .with_help("run `bcc-script sessions list` to list the sessions")),
@@ -57,31 +53,32 @@ pub async fn find_session(store: &dyn Store, given: &str) -> Result<String, Engi
 /// # Errors
 /// `Usage` if there is none.
 pub async fn newest_unfinished(store: &dyn Store) -> Result<String, EngineError> {
-    let newest = SessionPages::new(store, SessionFilter::default()).find(is_unfinished).await?;
-    newest.map(|row| row.id).ok_or_else(|| {
-        EngineError::usage("there is no unfinished session in this store")
-            .with_help("run `bcc-script sessions list` to list the sessions")
-    })
+    let mut sessions = SessionPages::new(store, SessionFilter::default());
+    while let Some(row) = sessions.next().await? {
+        if is_unfinished(&row) {
+            return Ok(row.id);
+        }
+    }
+    Err(EngineError::usage("there is no unfinished session in this store")
+        .with_help("run `bcc-script sessions list` to list the sessions"))
 }
 
 /// The session of this script and user that was used last, has not ended, and is run by no process.
 pub async fn left_unfinished(store: &dyn Store, script: &str, user: &str) -> Result<Option<SessionRow>, EngineError> {
     let filter =
         SessionFilter { script: Some(script.to_owned()), user: Some(user.to_owned()), ..SessionFilter::default() };
-    let mut pages = SessionPages::new(store, filter);
-    loop {
-        let page = pages.next().await?;
-        if page.is_empty() {
-            return Ok(None);
+    let mut sessions = SessionPages::new(store, filter);
+    while let Some(row) = sessions.next().await? {
+        if !is_unfinished(&row) {
+            continue;
         }
-        for row in page.into_iter().filter(is_unfinished) {
-            match store.lock(&row.id, &holder()).await {
-                Ok(_) => return Ok(Some(row)),
-                Err(StoreError::Held { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+        match store.lock(&row.id, &holder()).await {
+            Ok(_) => return Ok(Some(row)),
+            Err(StoreError::Held { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
     }
+    Ok(None)
 }
 
 /// Whether a session can be resumed. A status of a later release counts as one that can.

@@ -269,15 +269,14 @@ pub async fn related_sessions(store: &dyn Store, id: &str) -> Result<(Option<Str
         settings.and_then(|settings| settings.retry_of)
     };
     let own = of(&stored_session(store, id).await?);
-    let mut pages = SessionPages::new(store, SessionFilter::default());
+    let mut sessions = SessionPages::new(store, SessionFilter::default());
     let mut repeating = Vec::new();
-    loop {
-        let page = pages.next().await?;
-        if page.is_empty() {
-            return Ok((own, repeating));
+    while let Some(row) = sessions.next().await? {
+        if of(&row).as_deref() == Some(id) {
+            repeating.push(row.id);
         }
-        repeating.extend(page.iter().filter(|row| of(row).as_deref() == Some(id)).map(|row| row.id.clone()));
     }
+    Ok((own, repeating))
 }
 
 fn no_failed_step(id: &str) -> EngineError {

@@ -54,8 +54,13 @@ pub enum StateFileAccess {
 pub async fn session_of_file(engine: &Engine, file: &Path) -> Result<Option<SessionRow>, EngineError> {
     let wanted = stored_path(engine.project(), file);
     let is_final = |row: &SessionRow| SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final);
-    let sessions = SessionPages::new(engine.store().as_ref(), SessionFilter::default());
-    Ok(sessions.find(|row| !is_final(row) && state_file_of(row).as_deref() == Some(wanted.as_str())).await?)
+    let mut sessions = SessionPages::new(engine.store().as_ref(), SessionFilter::default());
+    while let Some(row) = sessions.next().await? {
+        if !is_final(&row) && state_file_of(&row).as_deref() == Some(wanted.as_str()) {
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
 }
 
 /// The newest session of the project that carries this state file, or carried it until it ended.
@@ -64,16 +69,15 @@ pub async fn session_of_file(engine: &Engine, file: &Path) -> Result<Option<Sess
 /// If the store fails.
 pub async fn newest_session_of_file(engine: &Engine, file: &Path) -> Result<Option<SessionRow>, EngineError> {
     let wanted = stored_path(engine.project(), file);
-    let mut pages = SessionPages::new(engine.store().as_ref(), SessionFilter::default());
+    let mut sessions = SessionPages::new(engine.store().as_ref(), SessionFilter::default());
     let mut newest: Option<SessionRow> = None;
-    loop {
-        let page = pages.next().await?;
-        if page.is_empty() {
-            return Ok(newest);
+    while let Some(row) = sessions.next().await? {
+        let is_newer = newest.as_ref().is_none_or(|newest| newest.started_at <= row.started_at);
+        if is_newer && state_file_of(&row).as_deref() == Some(wanted.as_str()) {
+            newest = Some(row);
         }
-        let own = page.into_iter().filter(|row| state_file_of(row).as_deref() == Some(wanted.as_str()));
-        newest = newest.into_iter().chain(own).max_by(|one, other| one.started_at.cmp(&other.started_at));
     }
+    Ok(newest)
 }
 
 fn state_file_of(row: &SessionRow) -> Option<String> {

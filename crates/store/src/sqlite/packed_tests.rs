@@ -8,7 +8,9 @@ use crate::error::StoreError;
 use crate::rows::{Commit, JournalRow};
 use crate::sqlite::open::open;
 use crate::sqlite::packed::MIN_PACKED_BYTES;
+use crate::sqlite::salvage::Saved;
 use crate::sqlite::store::SqliteStore;
+use crate::sqlite::unfinished_tests::recover;
 
 fn new_store() -> (TempDir, SqliteStore) {
     let directory = tempfile::tempdir().unwrap();
@@ -171,4 +173,30 @@ async fn a_session_is_never_compared_with_the_texts_of_another() {
     assert_eq!(number(&store, in_t), 0);
     assert!(store.delete("s").await.unwrap());
     assert!(store.journal("t", 0, 9).await.unwrap() == [outcome(1, "ask")]);
+}
+
+#[tokio::test]
+async fn a_recovery_keeps_the_other_sessions_and_reads_no_damaged_text_as_another() {
+    for damage in [
+        "UPDATE journal SET dictionary = NULL WHERE packed IS NOT NULL AND key >> 36 = 1",
+        "UPDATE journal SET packed = zeroblob(10) WHERE packed IS NOT NULL AND key >> 36 = 1",
+        "UPDATE journal SET body = replace(body, 'say what you see', 'say what you sea') WHERE packed IS NULL AND key >> 36 = 1",
+    ] {
+        let (home, store) = new_store();
+        let rows: Vec<JournalRow> = (1..=5).map(|seq| outcome(seq, "ask")).collect();
+        for session in ["s", "t"] {
+            start(&store, session).await;
+            append(&store, session, rows.clone()).await;
+        }
+        assert!(store.connection().execute(damage, []).unwrap() > 0, "{damage}");
+        drop(store);
+        let recovery = recover(&home.path().join("sessions.db"), false).unwrap();
+        let saved: Vec<Saved> = recovery.report.sessions.iter().map(|session| session.saved).collect();
+        assert!(saved[0] != Saved::Whole && saved[1] == Saved::Whole, "{damage}: {saved:?}");
+        let recovered = open(&recovery.store.unwrap()).unwrap();
+        assert!(recovered.journal("t", 0, 99).await.unwrap() == rows, "{damage}");
+        // What is stored after it is packed again.
+        append(&recovered, "t", [outcome(6, "ask")]).await;
+        assert!(recovered.journal("t", 5, 9).await.unwrap() == [outcome(6, "ask")], "{damage}");
+    }
 }
