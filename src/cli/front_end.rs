@@ -106,6 +106,7 @@ impl FrontEnd {
             Err(
                 error @ (EngineError::Failed { message, .. }
                 | EngineError::Held { message, .. }
+                | EngineError::StoreUnavailable { message }
                 | EngineError::StoreGone { message }),
             ),
         ) = (self, &result)

@@ -10,8 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output_form::{OutputForm, check_output};
 use crate::cli::print::{print, save};
 use crate::cli::report;
-use crate::cli::sessions::{Access, open_existing};
-use crate::cli::store_args::ProjectStoreArgs;
+use crate::cli::sessions::{Access, existing_store, no_store};
 use bcc_authoring::graph::fold::Depth;
 use bcc_authoring::graph::request::{GraphFormat, GraphRequest, SessionSteps, graph as draw};
 use bcc_engine::environment::Environment;
@@ -21,8 +20,9 @@ use bcc_engine::files::write::is_same_file;
 use bcc_engine::find_session::find_session;
 use bcc_engine::project::Project;
 use bcc_engine::report::collect::step_statuses;
-use bcc_engine::store_access::store_path;
+use bcc_engine::store_access::store_place;
 use bcc_engine::store_access::{check_store, is_named};
+use bcc_engine::store_place::StorePlace;
 
 #[derive(Debug, Args)]
 pub struct GraphArgs {
@@ -104,16 +104,17 @@ pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, Eng
 
 /// The steps of a session in the store of the project.
 async fn session_steps(options: &GraphArgs, id: &str, environment: &Environment) -> Result<SessionSteps, EngineError> {
-    let path = match &options.store {
-        Some(path) => path.clone(),
+    let place = match &options.store {
+        Some(given) => StorePlace::of(given),
         None => {
             let project = Project::of(&options.file, options.project.as_deref(), false, environment)?;
-            let path = store_path(&project, environment, None);
-            check_store(&path, &project, is_named(None, environment))?;
-            path
+            let place = store_place(&project, environment, None);
+            check_store(&place, &project, is_named(None, environment))?;
+            place
         }
     };
-    let store = open_existing(&ProjectStoreArgs::at(path), environment, Access::Read)?;
+    let found = if place.exists() { existing_store(&place, Access::Read)? } else { None };
+    let store = found.ok_or_else(|| no_store(&place))?;
     let id = find_session(store.as_ref(), id).await?;
     let row = stored_session(store.as_ref(), &id).await?;
     let steps = step_statuses(store.as_ref(), &id).await?;

@@ -1,7 +1,6 @@
 //! `plans`: lists, shows, exports, imports and deletes the plans of a user.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::msg;
@@ -27,9 +26,7 @@ use bcc_runtime::plan::export::{markdown_list, mermaid_chart, text_tree};
 use bcc_runtime::plan::import::ImportError;
 use bcc_runtime::plan::task::{PlanId, TaskStatus};
 use bcc_runtime::plan::tree::PlanTree;
-use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
-use bcc_store::sqlite::open::open;
 
 /// The maximum size of a file that is imported, in bytes.
 const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
@@ -161,10 +158,10 @@ fn failed(error: PlanAccessError) -> EngineError {
 }
 
 async fn list(as_json: bool, of: &PlanStoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let path = of.store.path(environment)?;
-    let found = match path.exists() {
+    let place = of.store.place(environment)?;
+    let found = match place.exists() {
         true => of.open(environment, Access::Read)?.list().await.map_err(failed)?,
-        false if of.store.is_named() => return Err(no_store(&path)),
+        false if of.store.is_named() => return Err(no_store(&place)),
         false => vec![],
     };
     if as_json {
@@ -273,7 +270,7 @@ async fn import(
     }
     let not_plan = |why| EngineError::usage(msg!("{shown} is not a plan: {why}"));
     let document = PlanDocument::read(&bytes).map_err(|error| not_plan(error.to_message()))?;
-    let store: Arc<dyn Store> = Arc::new(open(&of.store.path(environment)?)?);
+    let store = of.store.place(environment)?.open()?;
     let access = PlanAccess::new(store, of.user());
     let imported = access.import(document, new_ids, &new_key("import"), &stamp(now())).await;
     let (plan, tasks) = imported.map_err(|error| match error {

@@ -155,7 +155,7 @@ async fn compare_with_sent(
     // Nothing is written and no session is locked, so a running session is not affected.
     let store = store(options.store.as_deref(), project, environment)?;
     let request = SentRequest {
-        session: find_session(&store, session).await?,
+        session: find_session(store.as_ref(), session).await?,
         action: options.action.clone().unwrap_or_default(),
         path: options.path.clone(),
         round: options.round,
@@ -163,7 +163,7 @@ async fn compare_with_sent(
         scheme: options.scheme.clone(),
         use_given_project: options.project.is_some(),
     };
-    let comparison = compare(&store, project, &request).await?;
+    let comparison = compare(store.as_ref(), project, &request).await?;
     if options.json {
         print_json(&comparison.as_value())?;
     } else {

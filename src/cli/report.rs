@@ -64,7 +64,7 @@ pub fn failed(failure: &EngineError) -> Exit {
             diagnostics(found);
             Exit::Usage
         }
-        EngineError::Failed { .. } | EngineError::Held { .. } => {
+        EngineError::Failed { .. } | EngineError::Held { .. } | EngineError::StoreUnavailable { .. } => {
             error(failure);
             Exit::Failed
         }

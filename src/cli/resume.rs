@@ -23,7 +23,7 @@ use bcc_engine::find_session::{find_session, newest_unfinished};
 use bcc_engine::project::{Project, given_directory};
 use bcc_engine::state_file::open::StateFileAccess;
 use bcc_engine::store_access::notice;
-use bcc_engine::store_access::store_path;
+use bcc_engine::store_access::store_place;
 use bcc_runtime::program::event::Observer;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_store::contract::Store;
@@ -77,17 +77,17 @@ pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontE
     let given = options.project.as_deref();
     let project = Project::of(Path::new("."), given, options.trust, &environment)?;
     let any_project = given_directory(given, &environment)?.is_some();
-    let path = store_path(&project, &environment, options.store.store.as_deref());
-    if !path.exists() {
-        return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
+    let place = store_place(&project, &environment, options.store.store.as_deref());
+    if !place.exists() {
+        return Err(EngineError::usage(msg!("there is no store at {path}", path = place.named().display()))
             .with_help("specify the store with `--store`"));
     }
-    let hint = hint_of(&project, &path, &environment);
+    let hint = hint_of(&project, &place, &environment);
     let budget = parse_budget(&options.budget)?;
     let engine = Engine::with_store(project, environment.clone(), options.store.store.as_deref())?
         .with_budget(budget)
         .with_tools(Arc::new(ConfiguredTools));
-    if let Some(notice) = notice(&path) {
+    if let Some(notice) = notice(&place) {
         report::quiet(&msg!("note: {note}", note = notice));
     }
     let mut signals = Signals::new(interrupted_early_notice())?;
@@ -139,7 +139,13 @@ async fn resume_after(
     let observer = Arc::new(CatchUp::default());
     let opened = engine.resume_as(id, request, notebook.observer(Arc::clone(&observer) as Arc<dyn Observer>)).await;
     // A session that has ended cannot be resumed, but its last events can be written.
-    if !matches!(opened, Err(EngineError::Failed { .. } | EngineError::Held { .. } | EngineError::StoreGone { .. })) {
+    if !matches!(
+        opened,
+        Err(EngineError::Failed { .. }
+            | EngineError::Held { .. }
+            | EngineError::StoreUnavailable { .. }
+            | EngineError::StoreGone { .. })
+    ) {
         let sessions = engine.store().as_ref();
         write_again(sessions, id, after, observer.first_seq().unwrap_or(u64::MAX)).await?;
         observer.release();

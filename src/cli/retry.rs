@@ -19,7 +19,7 @@ use bcc_engine::error::EngineError;
 use bcc_engine::find_session::find_session;
 use bcc_engine::project::{Project, given_directory};
 use bcc_engine::retry::{RetryPlan, RetryRequest};
-use bcc_engine::store_access::store_path;
+use bcc_engine::store_access::store_place;
 use bcc_lang::message::ToMessage;
 use bcc_lang::source::render::visible::visible_line;
 use bcc_tools::project_tools::ConfiguredTools;
@@ -52,9 +52,9 @@ pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd
     let directory = resuming.project.as_deref();
     let project = Project::of(Path::new("."), directory, resuming.trust, &environment)?;
     let any_project = given_directory(directory, &environment)?.is_some();
-    let path = store_path(&project, &environment, resuming.store.store.as_deref());
-    if !path.exists() {
-        return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
+    let place = store_place(&project, &environment, resuming.store.store.as_deref());
+    if !place.exists() {
+        return Err(EngineError::usage(msg!("there is no store at {path}", path = place.named().display()))
             .with_help("specify the store with `--store`"));
     }
     let engine = Engine::with_store(project, environment.clone(), resuming.store.store.as_deref())?

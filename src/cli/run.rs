@@ -23,7 +23,8 @@ use bcc_engine::project::{Project, absolute, given_directory, nearest};
 use bcc_engine::replay::ReplayRequest;
 use bcc_engine::state_file::open::run_state_file;
 use bcc_engine::store_access::notice;
-use bcc_engine::store_access::store_path;
+use bcc_engine::store_access::store_place;
+use bcc_engine::store_place::StorePlace;
 use bcc_lang::value::exact::ExactValues;
 use bcc_llm::providers::replay::recording::ReplayMatching;
 use bcc_runtime::program::limits::Budget;
@@ -117,7 +118,7 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
     let project = Project::of(&options.file, options.project.as_deref(), options.trust, &environment)?;
     let store = options.store.as_deref();
     let (options_trust, waits) = (options.trust, options.wait);
-    let path = store_path(&project, &environment, store);
+    let place = store_place(&project, &environment, store);
     let notebook = LiveNotebook::from_option(options.notebook.as_deref(), options.session.as_deref())?;
     let request = RunRequest {
         file: options.file,
@@ -139,7 +140,7 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
         trust: options_trust,
         record,
         notebook: options.notebook,
-        ..hint_of(&project, &path, &environment)
+        ..hint_of(&project, &place, &environment)
     };
     let budget = parse_budget(&options.budget)?;
     let loaded = LoadedProgram::of(&project, &request)?;
@@ -147,13 +148,13 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
         return Err(EngineError::usage("`--wait` is for workflow state files"));
     }
     // An existing session keeps the permissions that it was started with.
-    if request.session.is_none() || !path.exists() {
+    if request.session.is_none() || !place.exists() {
         loaded.check_permissions(&project, &environment)?;
     }
     let engine = Engine::with_store(project, environment.clone(), store)?
         .with_budget(budget)
         .with_tools(Arc::new(ConfiguredTools));
-    if let Some(notice) = notice(&path) {
+    if let Some(notice) = notice(&place) {
         report::quiet(&msg!("note: {note}", note = notice));
     }
     let mut signals = Signals::new(interrupted_early_notice())?;
@@ -219,14 +220,14 @@ pub fn parse_budget(budget: &[String]) -> Result<Budget, EngineError> {
     Budget::parse(budget.iter().map(String::as_str)).map_err(EngineError::usage)
 }
 
-/// The project and the store that must be named to resume a session of `project` in the store at `path` from the current
+/// The project and the store that must be named to resume a session of `project` in the store at `place` from the current
 /// directory.
-pub fn hint_of(project: &Project, path: &Path, environment: &Environment) -> ResumeHint {
+pub fn hint_of(project: &Project, place: &StorePlace, environment: &Environment) -> ResumeHint {
     let given = given_directory(None, environment).ok().flatten();
     let current = given.unwrap_or_else(|| nearest(&absolute(Path::new("."))));
     ResumeHint {
         project: (current != project.directory).then(|| project.directory.clone()),
-        store: (store_path(project, environment, None) != path).then(|| path.to_path_buf()),
+        store: (store_place(project, environment, None) != *place).then(|| place.named()),
         ..ResumeHint::default()
     }
 }

@@ -52,10 +52,10 @@ pub async fn list_sessions(options: SessionListArgs, environment: &Environment) 
     let SessionListArgs { script, status, user, since, limit, json, store } = options;
     let since = since.as_deref().map(instant_since).transpose()?;
     let filter = SessionFilter { id: None, script, status, user, since };
-    let path = store.path(environment)?;
-    let found = match path.exists() {
-        true => existing_store(&path, Access::Read)?,
-        false if store.is_named() => return Err(no_store(&path)),
+    let place = store.place(environment)?;
+    let found = match place.exists() {
+        true => existing_store(&place, Access::Read)?,
+        false if store.is_named() => return Err(no_store(&place)),
         false => None,
     };
     let is_filtered = filter != SessionFilter::default();

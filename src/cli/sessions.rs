@@ -1,7 +1,7 @@
 //! `sessions`: shows, exports, deletes and prunes stored sessions; `resume.rs` resumes them.
 
 use bcc_lang::message::msg;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
@@ -27,11 +27,10 @@ use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::notebook_file::outline::outline;
 use bcc_engine::retry::related_sessions;
 use bcc_engine::store_access::notice;
+use bcc_engine::store_place::StorePlace;
 use bcc_lang::source::render::visible::visible_line;
 use bcc_runtime::effects::output::OutputStream;
 use bcc_store::contract::Store;
-use bcc_store::error::StoreError;
-use bcc_store::sqlite::open::{open, open_read_only};
 
 #[derive(Debug, Subcommand)]
 pub enum SessionsCommand {
@@ -154,33 +153,27 @@ pub fn open_existing(
     environment: &Environment,
     access: Access,
 ) -> Result<Arc<dyn Store>, EngineError> {
-    let path = store.path(environment)?;
-    if !path.exists() {
-        return Err(no_store(&path));
+    let place = store.place(environment)?;
+    if !place.exists() {
+        return Err(no_store(&place));
     }
-    existing_store(&path, access)?.ok_or_else(|| no_store(&path))
+    existing_store(&place, access)?.ok_or_else(|| no_store(&place))
 }
 
-pub fn no_store(path: &Path) -> EngineError {
-    EngineError::usage(msg!("there is no store at {path}", path = path.display()))
+pub fn no_store(place: &StorePlace) -> EngineError {
+    EngineError::usage(msg!("there is no store at {path}", path = place.named().display()))
         .with_help("run a script first, or specify the store with `--store`")
 }
 
-/// Opens the store at `path`; `None` if it was never completed, because the process that created it was killed.
-pub fn existing_store(path: &Path, access: Access) -> Result<Option<Arc<dyn Store>>, EngineError> {
-    if let Some(notice) = notice(path) {
+/// Opens the store at this place; `None` if it was never completed, because the process that created it was killed.
+pub fn existing_store(place: &StorePlace, access: Access) -> Result<Option<Arc<dyn Store>>, EngineError> {
+    if let Some(notice) = notice(place) {
         report::quiet(&msg!("note: {note}", note = notice));
     }
-    let store = match access {
-        Access::Write => open(path)?,
-        Access::Read => match open_read_only(path) {
-            Err(StoreError::Missing { .. }) => return Ok(None),
-            // A store of an earlier release is migrated, if possible.
-            Err(outdated @ StoreError::Outdated { .. }) => open(path).map_err(|_| outdated)?,
-            opened => opened?,
-        },
-    };
-    Ok(Some(Arc::new(store)))
+    match access {
+        Access::Write => place.open().map(Some),
+        Access::Read => place.open_for_reading(),
+    }
 }
 
 async fn prune(older_than: &str, store: &ProjectStoreArgs, environment: &Environment) -> Result<Exit, EngineError> {

@@ -1,6 +1,6 @@
 //! `store`: checks a session store, and saves what can be read of a damaged one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -16,6 +16,7 @@ use crate::cli::store_args::ProjectStoreArgs;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
+use bcc_engine::store_place::StorePlace;
 use bcc_store::error::StoreError;
 use bcc_store::sqlite::recover::{RecoveredSession, Recovery, RecoveryReport, check, recover};
 use bcc_store::sqlite::salvage::Saved;
@@ -45,7 +46,7 @@ pub enum StoreCommand {
 pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, EngineError> {
     match command {
         StoreCommand::Check { json, store } => {
-            let path = store.path(environment)?;
+            let path = file_of(store, environment)?;
             let report = check(&path, temporary_directory).map_err(|error| failed(error, &path))?;
             if *json {
                 print_json(&document(&report, &path))?;
@@ -64,7 +65,7 @@ pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, 
             Ok(Exit::Failed)
         }
         StoreCommand::Recover { replace, store } => {
-            let path = store.path(environment)?;
+            let path = file_of(store, environment)?;
             let Recovery { report, store, moved_to } =
                 recover(&path, *replace, temporary_directory).map_err(|error| failed(error, &path))?;
             print_report(&report)?;
@@ -88,9 +89,23 @@ pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, 
     }
 }
 
+/// The file of a store. A database has tools of its own for this.
+fn file_of(store: &ProjectStoreArgs, environment: &Environment) -> Result<PathBuf, EngineError> {
+    match store.place(environment)? {
+        StorePlace::File(path) => Ok(path),
+        StorePlace::Database(url) => {
+            let url = url.to_string();
+            Err(EngineError::usage(msg!(
+                "the store {url} is a database, not a file: only files are checked and recovered"
+            ))
+            .with_help("PostgreSQL checks its data itself; `pg_dump` and `pg_restore` save and restore it"))
+        }
+    }
+}
+
 fn failed(error: StoreError, path: &Path) -> EngineError {
     match error {
-        StoreError::Missing { .. } => no_store(path),
+        StoreError::Missing { .. } => no_store(&StorePlace::File(path.to_owned())),
         error => error.into(),
     }
 }

@@ -13,7 +13,7 @@ use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{Project, given_directory};
-use bcc_engine::store_access::store_path;
+use bcc_engine::store_access::store_place;
 use bcc_runtime::program::event::Observer;
 use bcc_tools::project_tools::ConfiguredTools;
 
@@ -50,12 +50,12 @@ impl StoredSessions {
         let given = options.project.as_deref();
         let project = Project::of(path, given, options.trust, environment)?;
         let any_project = given_directory(given, environment)?.is_some();
-        let path = store_path(&project, environment, options.store.store.as_deref());
-        if !path.exists() {
-            return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
+        let place = store_place(&project, environment, options.store.store.as_deref());
+        if !place.exists() {
+            return Err(EngineError::usage(msg!("there is no store at {path}", path = place.named().display()))
                 .with_help("specify the store with `--store`"));
         }
-        let hint = ResumeHint { trust: options.trust, ..hint_of(&project, &path, environment) };
+        let hint = ResumeHint { trust: options.trust, ..hint_of(&project, &place, environment) };
         let engine = Engine::with_store(project, environment.clone(), options.store.store.as_deref())?
             .with_tools(Arc::new(ConfiguredTools));
         Ok(Self { engine, hint, any_project })

@@ -19,7 +19,7 @@ const SESSIONS: usize = 8;
 const MESSAGES: usize = 25;
 
 /// A conversation that repeats what it hears, one message for each answer.
-const ECHO: &str = "
+pub const ECHO: &str = "
 session:
   session_id: echo
   declare: [{ var: heard, type: string }]

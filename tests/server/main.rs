@@ -8,6 +8,7 @@ mod authoring;
 mod bad_input;
 mod chat;
 mod conversations;
+mod databases;
 mod kills;
 mod openapi;
 mod served;
@@ -15,6 +16,8 @@ mod streams;
 
 #[path = "../support/complete_reply.rs"]
 mod complete_reply;
+#[path = "../support/database.rs"]
+mod database;
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/process.rs"]
 mod process;

@@ -24,6 +24,7 @@ use crate::settings::{RunSettings, SessionPlace};
 use crate::state_file::keeper::{StateFileKeeper, observed};
 use crate::state_file::open::{StateFileAccess, keeper_of, new_keeper, stored_path};
 use crate::store_access::open_store;
+use crate::store_place::StorePlace;
 use crate::tool_source::{ToolChoice, ToolSource};
 use crate::trust::own_sessions::{is_own, origin};
 use crate::variables::variable_values;
@@ -143,10 +144,10 @@ impl Engine {
         Self { budget, ..self }
     }
 
-    /// An engine over the SQLite store at `store`, or at the default path of the project.
+    /// An engine over the store at `store`, which is a path or a URL ([`StorePlace::of`]), or over the default one of the project.
     pub fn with_store(project: Project, environment: Environment, store: Option<&Path>) -> Result<Self, EngineError> {
-        let store = open_store(&project, &environment, store)?;
-        Ok(Self::new(project, environment, Arc::new(store)))
+        let store = open_store(&project, &environment, store, StorePlace::open)?;
+        Ok(Self::new(project, environment, store))
     }
 
     /// [`Engine::with_store`] for many sessions at a time, whose commits are grouped.
@@ -155,8 +156,8 @@ impl Engine {
         environment: Environment,
         store: Option<&Path>,
     ) -> Result<Self, EngineError> {
-        let store = open_store(&project, &environment, store)?.with_group_commits()?;
-        Ok(Self::new(project, environment, Arc::new(store)))
+        let store = open_store(&project, &environment, store, StorePlace::open_shared)?;
+        Ok(Self::new(project, environment, store))
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {

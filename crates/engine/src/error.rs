@@ -29,6 +29,9 @@ pub enum EngineError {
     /// Another process runs the session: exit code 1.
     #[error("{message}")]
     Held { session: String, message: Message },
+    /// The store cannot be used at the moment, or another process has changed the session: exit code 1.
+    #[error("{message}")]
+    StoreUnavailable { message: Message },
     /// The store went away while a session ran, which can be resumed when it is back: exit code 3.
     #[error("{message}")]
     StoreGone { message: Message },
@@ -49,14 +52,16 @@ impl EngineError {
             Self::Usage { message, .. } => Self::Usage { message, help: Some(text.into()) },
             Self::Ended { message, .. } => Self::Ended { message, help: Some(text.into()) },
             Self::Failed { message, .. } => Self::Failed { message, help: Some(text.into()) },
-            other @ (Self::Invalid(_) | Self::Held { .. } | Self::StoreGone { .. }) => other,
+            other @ (Self::Invalid(_) | Self::Held { .. } | Self::StoreUnavailable { .. } | Self::StoreGone { .. }) => {
+                other
+            }
         }
     }
 
     pub fn help(&self) -> Option<&Message> {
         match self {
             Self::Usage { help, .. } | Self::Ended { help, .. } | Self::Failed { help, .. } => help.as_ref(),
-            Self::Invalid(_) | Self::Held { .. } | Self::StoreGone { .. } => None,
+            Self::Invalid(_) | Self::Held { .. } | Self::StoreUnavailable { .. } | Self::StoreGone { .. } => None,
         }
     }
 }
@@ -92,6 +97,11 @@ impl From<StoreError> for EngineError {
         match error {
             StoreError::Gone { .. } => Self::StoreGone { message },
             StoreError::Held { id, .. } => Self::Held { session: id, message },
+            StoreError::Unreachable { .. }
+            | StoreError::Busy { .. }
+            | StoreError::Full { .. }
+            | StoreError::LeaseLost { .. }
+            | StoreError::Conflict { .. } => Self::StoreUnavailable { message },
             StoreError::Damaged { store, .. } => Self::failed(message).with_help(msg!(
                 "`bcc-script store recover --store {path}` saves what can be read in a new store",
                 path = quoted(Path::new(&store))

@@ -50,6 +50,7 @@ pub mod settings;
 pub mod shell;
 pub mod state_file;
 pub mod store_access;
+pub mod store_place;
 pub mod taken_back;
 pub mod tool_source;
 pub mod trust;

@@ -4,17 +4,18 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use rustix::process::geteuid;
 
-use bcc_store::sqlite::open::open;
-use bcc_store::sqlite::store::SqliteStore;
+use bcc_store::contract::Store;
 
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::within::resolve_within;
-use crate::project::{Project, absolute};
+use crate::project::Project;
+use crate::store_place::StorePlace;
 
 /// The permission of everyone to write.
 const WRITABLE_BY_OTHERS: u32 = 0o002;
@@ -24,14 +25,15 @@ const STICKY: u32 = 0o1000;
 
 const ROOT: u32 = 0;
 
-/// Checks the store at `path` before it is opened. The default store of a project (`is_named` is false) is rejected if someone else
+/// Checks the store at `place` before it is opened. The default store of a project (`is_named` is false) is rejected if someone else
 /// can read or change it: whoever provided the project may have put it there. For a store that the person named, and for the
 /// directories above, [`notice`] is enough.
 ///
 /// # Errors
 /// `Usage`, which names the file and how to change it.
-pub fn check_store(path: &Path, project: &Project, is_named: bool) -> Result<(), EngineError> {
-    let Some(directory) = path.parent().filter(|_| !is_named) else { return Ok(()) };
+pub fn check_store(place: &StorePlace, project: &Project, is_named: bool) -> Result<(), EngineError> {
+    let Some(path) = place.file().filter(|_| !is_named) else { return Ok(()) };
+    let Some(directory) = path.parent() else { return Ok(()) };
     for part in [directory, path].into_iter().filter(|part| part.symlink_metadata().is_ok()) {
         let shown = part.display();
         resolve_within(&project.directory, part).map_err(|error| {
@@ -52,20 +54,21 @@ pub fn check_store(path: &Path, project: &Project, is_named: bool) -> Result<(),
 }
 
 /// The store of a project: `--store`, then `BCC_STORE`, then the default path in the project.
-pub fn store_path(project: &Project, environment: &Environment, store: Option<&Path>) -> PathBuf {
-    let requested = store.map(Path::to_path_buf).or_else(|| environment.get("BCC_STORE").map(PathBuf::from));
-    requested.map_or_else(|| project.store(), |path| absolute(&path))
+pub fn store_place(project: &Project, environment: &Environment, store: Option<&Path>) -> StorePlace {
+    let requested = store.or_else(|| environment.get("BCC_STORE").map(Path::new));
+    requested.map_or_else(|| StorePlace::File(project.store()), StorePlace::of)
 }
 
-/// Opens the SQLite store at `store`, or at the default path of the project, after [`check_store`].
+/// Opens the store at `store`, or the default one of the project, after [`check_store`].
 pub(crate) fn open_store(
     project: &Project,
     environment: &Environment,
     store: Option<&Path>,
-) -> Result<SqliteStore, EngineError> {
-    let path = store_path(project, environment, store);
-    check_store(&path, project, is_named(store, environment))?;
-    Ok(open(&path)?)
+    open: fn(&StorePlace) -> Result<Arc<dyn Store>, EngineError>,
+) -> Result<Arc<dyn Store>, EngineError> {
+    let place = store_place(project, environment, store);
+    check_store(&place, project, is_named(store, environment))?;
+    open(&place)
 }
 
 /// Whether a person named the store, with `--store` (`given`) or `BCC_STORE`.
@@ -73,10 +76,9 @@ pub fn is_named(given: Option<&Path>, environment: &Environment) -> bool {
     given.is_some() || environment.get("BCC_STORE").is_some()
 }
 
-/// What someone else can do with the store at `path`, also through a directory above it. Missing parts are skipped.
-pub fn notice(path: &Path) -> Option<Message> {
-    let real = absolute(path);
-    let mut parts = real.ancestors().filter_map(|part| Some((part, part.metadata().ok()?)));
+/// What someone else can do with the file of a store, also through a directory above it. Missing parts are skipped.
+pub fn notice(place: &StorePlace) -> Option<Message> {
+    let mut parts = place.file()?.ancestors().filter_map(|part| Some((part, part.metadata().ok()?)));
     parts.find(|(_, metadata)| risk(metadata).is_some()).map(|(part, metadata)| describe(part, &metadata))
 }
 

@@ -96,6 +96,8 @@ pub struct Problem {
     project: Option<PathBuf>,
     /// After how many seconds to try again.
     retry_after: Option<u64>,
+    /// Whether nothing was done, because another process has changed the session since it was read.
+    is_outdated: bool,
     /// The language of the texts.
     language: Language,
 }
@@ -158,8 +160,8 @@ impl ProblemDiagnostic {
 impl Problem {
     pub fn new(kind: ProblemKind, detail: impl Into<Message>) -> Self {
         let detail = detail.into();
-        let (help, diagnostics, project, retry_after) = Default::default();
-        Self { kind, detail, help, diagnostics, project, retry_after, language: Language::default() }
+        let (help, diagnostics, project, retry_after, is_outdated) = Default::default();
+        Self { kind, detail, help, diagnostics, project, retry_after, is_outdated, language: Language::default() }
     }
 
     pub fn invalid(detail: impl Into<Message>) -> Self {
@@ -185,6 +187,16 @@ impl Problem {
     #[must_use]
     pub fn retry_after(self, seconds: u64) -> Self {
         Self { retry_after: Some(seconds), ..self }
+    }
+
+    /// The same problem of a command of which nothing was done: the session must be read again.
+    pub(crate) fn outdated(self) -> Self {
+        Self { is_outdated: true, ..self }
+    }
+
+    /// Whether the session must be read again, and the command sent again.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.is_outdated
     }
 
     /// The same problem in this language.
@@ -258,6 +270,13 @@ impl From<StoreError> for Problem {
                 Self::new(ProblemKind::Unavailable, msg!("another process has changed session `{id}`; try again"))
                     .retry_after(1)
             }
+            StoreError::LeaseLost { id, .. } => {
+                Self::new(ProblemKind::Unavailable, msg!("another process has taken over session `{id}`; try again"))
+                    .retry_after(1)
+            }
+            StoreError::Unreachable { .. } | StoreError::Busy { .. } | StoreError::Full { .. } => {
+                Self::store_unavailable(&error.to_message())
+            }
             other => Self::failure(&other.to_message()),
         }
     }
@@ -288,6 +307,7 @@ impl From<EngineError> for Problem {
             EngineError::Ended { message, .. } => Self::new(ProblemKind::Conflict, message),
             EngineError::Failed { message, .. } => Self::failure(&message),
             EngineError::Held { session, .. } => Self::held(&session),
+            EngineError::StoreUnavailable { message } => Self::store_unavailable(&message),
             EngineError::StoreGone { message } => Self::new(ProblemKind::Unavailable, message).retry_after(1),
         };
         Self { help, ..problem }
@@ -301,6 +321,13 @@ impl Problem {
 
     pub(crate) fn no_session(id: &str) -> Self {
         Self::not_found(msg!("there is no session `{id}`"))
+    }
+
+    /// The store cannot be used at the moment. Why may name its place, so it goes to the log and not to the client.
+    fn store_unavailable(why: &Message) -> Self {
+        tracing::warn!(error = %why, "the store cannot be used");
+        Self::new(ProblemKind::Unavailable, msg!("the session cannot be stored at the moment; try again"))
+            .retry_after(2)
     }
 
     /// A failure of the server. What it says may name paths of the machine, so it goes to the log and not to the client.

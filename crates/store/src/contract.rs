@@ -103,6 +103,18 @@ pub trait Store: PlanStore {
     /// time, the earliest first. No session is loaded for this.
     async fn open_requests(&self, due_before: Option<&str>) -> Result<Vec<OpenRequest>, StoreError>;
 
+    /// At most `limit` sessions with an open request that is due before this time, the earliest first. Of several processes on one store,
+    /// one gets each session; if that process does not continue it soon, another one gets it.
+    async fn claim_due(&self, before: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        let mut ids: Vec<String> = vec![];
+        for open in self.open_requests(Some(before)).await? {
+            if !ids.contains(&open.session) && ids.len() < limit {
+                ids.push(open.session);
+            }
+        }
+        Ok(ids)
+    }
+
     /// The text with this hash that a commit of this session stored ([`Commit::texts`]).
     async fn text(&self, id: &str, sha256: &str) -> Result<Option<String>, StoreError>;
 
@@ -124,6 +136,12 @@ pub trait Store: PlanStore {
     /// Errors: [`StoreError::Held`] immediately: this does not wait for a process that runs.
     async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError>;
 
+    /// Asks the process that has locked a session to release it as soon as the session rests ([`LockNotice::Wanted`]). Returns whether
+    /// processes on this store can be asked.
+    async fn ask_for(&self, _id: &str) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// Checks that what was stored can still be found by the next process.
     /// Errors: [`StoreError::Gone`]. A store without files has none.
     async fn check_files(&self) -> Result<(), StoreError> {
@@ -131,5 +149,22 @@ pub trait Store: PlanStore {
     }
 }
 
+/// What the owner of a lock is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockNotice {
+    /// Nothing yet.
+    None,
+    /// Another process waits for the session: the owner should release it as soon as the session rests.
+    Wanted,
+    /// The lock may be lost: another process may run the session, and commits of the owner are rejected.
+    Lost,
+}
+
 /// The lock of a session. Dropping it releases the lock.
-pub trait SessionLock: Send + Sync {}
+#[async_trait]
+pub trait SessionLock: Send + Sync {
+    /// Waits until there is something to say about the lock, and returns it. A lock that cannot be asked for or lost waits forever.
+    async fn notice(&self) -> LockNotice {
+        std::future::pending().await
+    }
+}

@@ -61,6 +61,14 @@ pub enum StoreError {
         /// The description that the holder gave.
         holder: String,
     },
+    /// The lock of the session was lost, and another process may have it; nothing of the commit was written.
+    #[error(
+        "another process has taken over the session {id:?} in the store {store}, because the database could not be reached for a while; resume it from what is stored"
+    )]
+    LeaseLost { store: String, id: String },
+    /// The database cannot be reached, or does not answer.
+    #[error("the store {store} cannot be reached: {reason}; check its address and the database, and try again")]
+    Unreachable { store: String, reason: Message },
     /// There is no store at this path, and the caller did not ask to create one.
     #[error("there is no session store at {store}; run a script first, or name another store with `--store`")]
     Missing { store: String },

@@ -1,7 +1,7 @@
 //! Persistent storage of sessions and plans: stores identifiers, rows and JSON text without interpreting them.
 //!
-//! [`contract`] and [`plan_contract`] are the traits of stores, [`rows`] and [`plan_rows`] their data types. [`memory`] and [`sqlite`]
-//! implement them, and one set of conformance tests checks that both behave the same.
+//! [`contract`] and [`plan_contract`] are the traits of stores, [`rows`] and [`plan_rows`] their data types. [`memory`], [`sqlite`] and
+//! `postgres` (a feature) implement them, and one set of conformance tests checks that all behave the same.
 //!
 //! This crate guarantees that a commit is stored completely or not at all, even after a crash, that the journal is only
 //! appended to, that a commit keeps what it replaces (`replaced.rs`), and that only one process at a time runs a session.
@@ -13,6 +13,8 @@ pub mod memory;
 pub(crate) mod memory_plans;
 pub mod plan_contract;
 pub mod plan_rows;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub(crate) mod replaced;
 pub mod rows;
 pub mod session_pages;

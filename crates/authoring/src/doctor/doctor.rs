@@ -14,7 +14,7 @@ use bcc_engine::config::kinds::kinds;
 use bcc_engine::environment::Environment;
 use bcc_engine::models::check::{ModelCheck, check, model_names};
 use bcc_engine::project::{CONFIG_FILE, Project, absolute, given_directory, is_marked, nearest};
-use bcc_engine::store_access::store_path;
+use bcc_engine::store_access::store_place;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::Severity;
 
@@ -50,7 +50,7 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<D
     found.extend(scripts(&directory, environment));
     // The location of the store does not depend on the configuration, which may be invalid.
     let default_project = Project::unconfigured(directory.clone());
-    found.extend(stores::store(&store_path(&default_project, environment, request.store.as_deref())));
+    found.extend(stores::store(&store_place(&default_project, environment, request.store.as_deref())).await);
     found.extend(editors::editors(&directory, &own_kinds));
     found.extend(machine::surroundings(&request.terminals, request.language, request.language_requested, environment));
     found.extend(kernels::kernels(&default_project, environment));

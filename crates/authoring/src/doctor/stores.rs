@@ -9,8 +9,11 @@ use std::path::Path;
 use rustix::fs::{Access, access, statvfs};
 
 use crate::doctor::finding::DoctorFinding;
+use bcc_engine::error::EngineError;
 use bcc_engine::store_access::notice;
+use bcc_engine::store_place::StorePlace;
 use bcc_store::error::StoreError;
+use bcc_store::rows::SessionFilter;
 use bcc_store::sqlite::inspect::{StoreInspection, inspect};
 
 /// Less free space than this is reported as a problem, in bytes.
@@ -19,7 +22,8 @@ const MIN_FREE_BYTES: u64 = 100 * 1024 * 1024;
 /// A write-ahead log larger than this has not been checkpointed for a long time, in bytes.
 const LARGE_LOG_BYTES: u64 = 64 * 1024 * 1024;
 
-pub fn store(path: &Path) -> Vec<DoctorFinding> {
+pub(crate) async fn store(place: &StorePlace) -> Vec<DoctorFinding> {
+    let Some(path) = place.file() else { return vec![database(place).await] };
     let shown = path.display();
     let mut found = Vec::new();
     match inspect(path) {
@@ -37,12 +41,25 @@ pub fn store(path: &Path) -> Vec<DoctorFinding> {
             found.push(DoctorFinding::problem("store", error.to_message()).with_help(help));
         }
     }
-    if let Some(notice) = notice(path) {
+    if let Some(notice) = notice(place) {
         let help = "give it to yourself, and remove the permission of others to write there; or specify another store with `--store`";
         found.push(DoctorFinding::note("store", notice).with_help(help));
     }
     found.extend(free_space(path));
     found
+}
+
+/// Checks that a database can be reached and has a layout that this version knows. One without a layout gets it.
+async fn database(place: &StorePlace) -> DoctorFinding {
+    let shown = place.named();
+    let shown = shown.display();
+    let reached =
+        async { Ok::<_, EngineError>(place.open()?.sessions_page(&SessionFilter::default(), None, 1).await?) };
+    match reached.await {
+        Ok(_) => DoctorFinding::ok("store", msg!("{shown} can be reached")),
+        Err(error) => DoctorFinding::problem("store", error.to_message())
+            .with_help("specify another store with `--store` or BCC_STORE"),
+    }
 }
 
 fn describe(path: &Path, inspection: &StoreInspection) -> Vec<DoctorFinding> {

@@ -144,7 +144,10 @@ fn redact_error(error: EngineError, masker: &Masker, marks: &Marks) -> EngineErr
         },
         EngineError::Usage { message, help } => EngineError::Usage { message: shown(message), help: help.map(shown) },
         EngineError::Ended { message, help } => EngineError::Ended { message: shown(message), help: help.map(shown) },
-        other @ (EngineError::Invalid(_) | EngineError::Held { .. } | EngineError::StoreGone { .. }) => other,
+        other @ (EngineError::Invalid(_)
+        | EngineError::Held { .. }
+        | EngineError::StoreUnavailable { .. }
+        | EngineError::StoreGone { .. }) => other,
     }
 }
 

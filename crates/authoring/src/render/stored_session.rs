@@ -2,29 +2,38 @@
 
 use bcc_lang::message::msg;
 use std::path::Path;
+use std::sync::Arc;
 
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::project::{Project, absolute};
-use bcc_engine::store_access::store_path;
-use bcc_engine::store_access::{check_store, is_named};
+use bcc_engine::project::Project;
+use bcc_engine::store_access::{check_store, is_named, store_place};
+use bcc_engine::store_place::StorePlace;
+use bcc_store::contract::Store;
 use bcc_store::sqlite::inspect::open_immutable;
-use bcc_store::sqlite::store::SqliteStore;
 
 /// Opens the store at `given`, or that of the project, for reading.
 /// Errors: `Usage` if it does not exist; otherwise the error of the store.
-pub fn store(given: Option<&Path>, project: &Project, environment: &Environment) -> Result<SqliteStore, EngineError> {
-    let path = match given {
-        Some(path) => absolute(path),
+pub fn store(
+    given: Option<&Path>,
+    project: &Project,
+    environment: &Environment,
+) -> Result<Arc<dyn Store>, EngineError> {
+    let place = match given {
+        Some(given) => StorePlace::of(given),
         None => {
-            let path = store_path(project, environment, None);
-            check_store(&path, project, is_named(None, environment))?;
-            path
+            let place = store_place(project, environment, None);
+            check_store(&place, project, is_named(None, environment))?;
+            place
         }
     };
-    if !path.exists() {
-        return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
-            .with_help("run a script first, or specify the store with `--store`"));
+    let missing = || {
+        EngineError::usage(msg!("there is no store at {path}", path = place.named().display()))
+            .with_help("run a script first, or specify the store with `--store`")
+    };
+    match place.file() {
+        Some(path) if path.exists() => Ok(Arc::new(open_immutable(path)?)),
+        Some(_) => Err(missing()),
+        None => place.open_for_reading()?.ok_or_else(missing),
     }
-    Ok(open_immutable(&path)?)
 }

@@ -28,7 +28,7 @@ use bcc_lang::template::names::MAX_VALUE_BYTES;
 use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
-use bcc_store::contract::{SessionLock, Store};
+use bcc_store::contract::{LockNotice, SessionLock, Store};
 use bcc_store::rows::{RequestRow, VariableRow};
 
 /// The scope of values that must be masked as long as the session is stored; it exists only in the store.
@@ -99,7 +99,7 @@ pub struct Session {
     pub(crate) script: String,
     pub(crate) model: String,
     /// Held while the process runs the session.
-    pub(crate) _lock: Box<dyn SessionLock>,
+    pub(crate) lock: Box<dyn SessionLock>,
 }
 
 /// Why [`Session::advance`] returned.
@@ -133,6 +133,11 @@ pub enum TakenAnswer {
 }
 
 impl Session {
+    /// Waits until another process wants the session, or may have it ([`SessionLock::notice`]).
+    pub async fn wait_for_notice(&self) -> LockNotice {
+        self.lock.notice().await
+    }
+
     /// The status of the session.
     pub fn status(&self) -> SessionStatus {
         self.status

@@ -91,7 +91,7 @@ impl Session {
             halted: None,
             script,
             model,
-            _lock: lock,
+            lock,
             base: Arc::clone(&program),
             program,
             mailbox: Mailbox::default(),

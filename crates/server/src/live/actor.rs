@@ -13,7 +13,8 @@ use bcc_runtime::run::decisions::DecisionError;
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
-use bcc_store::contract::Store;
+use bcc_store::contract::{LockNotice, Store};
+use bcc_store::error::StoreError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument;
 
@@ -71,6 +72,10 @@ enum Happened {
     Analysis,
     /// Nobody has used it for a while.
     Idle,
+    /// Another process wants the session.
+    Wanted,
+    /// Another process may have the session.
+    Lost,
 }
 
 /// What follows from a command.
@@ -181,10 +186,12 @@ impl Actor {
                 Happened::Due => Next::Turn,
                 Happened::Analysis => self.store_analysis().await,
                 // No command arrives any more after this: whoever sends one begins the next task.
-                Happened::Idle => {
+                Happened::Idle | Happened::Wanted => {
                     self.commands.close();
                     Next::Rest
                 }
+                // What is in memory is no longer certain to be what is stored.
+                Happened::Lost => Next::Broken,
             };
             match next {
                 Next::Turn => return true,
@@ -199,6 +206,11 @@ impl Actor {
         tokio::select! {
             biased;
             _ = self.context.ending.wait_for(|is_ending| *is_ending) => Happened::Ending,
+            // Before the commands, so that one after the other does not keep the session here.
+            notice = self.session.wait_for_notice(), if !self.commands.is_closed() => match notice {
+                LockNotice::Lost => Happened::Lost,
+                LockNotice::Wanted | LockNotice::None => Happened::Wanted,
+            },
             command = self.commands.recv() => Happened::Command(command.map(Box::new)),
             () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => Happened::Due,
             () = self.session.wait_for_result() => Happened::Analysis,
@@ -326,6 +338,8 @@ fn rejected(ended: oneshot::Sender<Result<AnsweredTurn, Problem>>, problem: Prob
 
 /// Answers a command after which the session must not be used any more. What was committed stays.
 fn broken(error: RunError, send: impl FnOnce(Problem)) -> Next {
-    send(EngineError::from(error).into());
+    let is_outdated = matches!(error, RunError::Store(StoreError::LeaseLost { .. } | StoreError::Conflict { .. }));
+    let problem = Problem::from(EngineError::from(error));
+    send(if is_outdated { problem.outdated() } else { problem });
     Next::Broken
 }

@@ -1,9 +1,10 @@
 //! The sessions that are in memory: opened when somebody needs them, and gone when nobody does.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
@@ -25,6 +26,19 @@ const MAX_QUEUED: usize = 64;
 
 /// How often due requests are looked for.
 const TICK: Duration = Duration::from_secs(1);
+
+/// The maximum number of due sessions that are continued at a time. The next ones follow.
+const MAX_DUE: usize = 200;
+
+/// How long a session is waited for that another process on the same store runs: it releases the session after its turn.
+const HAND_OVER: Duration = Duration::from_secs(60);
+
+/// How often a process is asked to release a session.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The pauses between two attempts to open a session that another process has.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often a command is sent again if the session has just left memory.
 const MAX_ATTEMPTS: usize = 8;
@@ -117,9 +131,9 @@ impl LiveSessions {
             let mut ended = live.ended.clone();
             while ended.changed().await.is_ok() {}
         }
-        let deleted = self.store().delete(id).await;
+        let deleted = self.handed_over(id, async || Ok(self.store().delete(id).await?)).await;
         self.forget(id, &slot);
-        Ok(deleted?)
+        deleted.map_err(|error| self.problem_of(error))
     }
 
     /// Starts a session, and runs it until it rests.
@@ -180,13 +194,14 @@ impl LiveSessions {
         mut command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> SessionCommand,
     ) -> Result<T, Problem> {
         for _ in 0..MAX_ATTEMPTS {
-            let live = self.open(id, model).await?;
+            let live = self.open(id, model, true).await?;
             let (done, result) = oneshot::channel();
             if live.commands.send(command(done)).await.is_err() {
                 // It leaves memory at this moment.
                 continue;
             }
             match result.await {
+                Ok(Err(problem)) if problem.is_outdated() => {}
                 Ok(result) => return result,
                 Err(_) => return Err(gone(id)),
             }
@@ -194,8 +209,31 @@ impl LiveSessions {
         Err(gone(id))
     }
 
-    /// The session in memory.
-    async fn open(self: &Arc<Self>, id: &str, model: Option<&str>) -> Result<LiveSession, Problem> {
+    /// The result of `attempt`, which is made again as long as another process has the session and can be asked for it.
+    async fn handed_over<T, F: Future<Output = Result<T, EngineError>>>(
+        &self,
+        id: &str,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, EngineError> {
+        let (end, mut pause, mut asked) = (Instant::now() + HAND_OVER, FIRST_PAUSE, None::<Instant>);
+        loop {
+            let result = attempt().await;
+            if !matches!(result, Err(EngineError::Held { .. })) || Instant::now() > end {
+                return result;
+            }
+            if asked.is_none_or(|asked| asked.elapsed() > ASK_AGAIN) {
+                if !self.store().ask_for(id).await? {
+                    return result;
+                }
+                asked = Some(Instant::now());
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    /// The session in memory. `waits` says whether it is waited for if another process has it.
+    async fn open(self: &Arc<Self>, id: &str, model: Option<&str>, waits: bool) -> Result<LiveSession, Problem> {
         self.refuse_at_end()?;
         let slot = self.slot(id);
         let mut place = slot.lock().await;
@@ -210,7 +248,8 @@ impl LiveSessions {
         }
         let feed = self.feed(id);
         let request = ResumeRequest { model: model.map(str::to_owned), ..ResumeRequest::default() };
-        match self.engine.resume_as(id, &request, Arc::clone(&feed) as Arc<dyn Observer>).await {
+        let resume = async || self.engine.resume_as(id, &request, Arc::clone(&feed) as Arc<dyn Observer>).await;
+        match if waits { self.handed_over(id, resume).await } else { resume().await } {
             Ok(opened) => {
                 let live = self.spawn(id, opened, feed);
                 *place = Some(live.clone());
@@ -308,12 +347,11 @@ impl LiveSessions {
                 _ = ending.wait_for(|is_ending| *is_ending) => return,
                 () = tokio::time::sleep(TICK) => {}
             }
-            match self.store().open_requests(Some(&stamp(now()))).await {
+            match self.store().claim_due(&stamp(now()), MAX_DUE).await {
                 Ok(due) => {
-                    let ids: BTreeSet<String> = due.into_iter().map(|open| open.session).collect();
-                    for id in ids {
+                    for id in due {
                         // One that another process runs is left to it.
-                        if let Err(problem) = self.open(&id, None).await
+                        if let Err(problem) = self.open(&id, None, false).await
                             && problem.kind() != ProblemKind::Held
                         {
                             tracing::warn!(session = %id, error = %problem.detail(), "a due session was not continued");

@@ -1,0 +1,161 @@
+//! Where a session store is: a file, or a database.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bcc_store::contract::Store;
+use bcc_store::error::StoreError;
+use bcc_store::sqlite::open::{open, open_read_only};
+
+use crate::error::EngineError;
+use crate::project::absolute;
+
+/// The place of a session store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorePlace {
+    /// A SQLite file.
+    File(PathBuf),
+    /// A PostgreSQL database.
+    Database(DatabaseUrl),
+}
+
+/// The URL of a database. It may have a password, which is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DatabaseUrl(String);
+
+impl DatabaseUrl {
+    /// The URL, with its password.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for DatabaseUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Parameters may have a password as well.
+        let url = self.0.split(['?', '#']).next().unwrap_or_default();
+        let Some((scheme, rest)) = url.split_once("://") else { return formatter.write_str("postgres://…") };
+        match rest.rsplit_once('@') {
+            None => write!(formatter, "{scheme}://{rest}"),
+            Some((user, place)) => {
+                let user = user.split(':').next().unwrap_or_default();
+                write!(formatter, "{scheme}://{user}@{place}")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{self}")
+    }
+}
+
+impl StorePlace {
+    /// The place that a person gave: a URL that starts with `postgres://` or `postgresql://`, or a path.
+    pub fn of(given: &Path) -> Self {
+        match given.to_str() {
+            Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+                Self::Database(DatabaseUrl(url.to_owned()))
+            }
+            _ => Self::File(absolute(given)),
+        }
+    }
+
+    /// The file of the store, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Database(_) => None,
+        }
+    }
+
+    /// Whether the file of the store exists. A database is asked when it is used.
+    pub fn exists(&self) -> bool {
+        self.file().is_none_or(Path::exists)
+    }
+
+    /// How it is named with `--store`, without a password.
+    pub fn named(&self) -> PathBuf {
+        match self {
+            Self::File(path) => path.clone(),
+            Self::Database(url) => PathBuf::from(url.to_string()),
+        }
+    }
+
+    /// Opens the store, which is created if there is none.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn open(&self) -> Result<Arc<dyn Store>, EngineError> {
+        match self {
+            Self::File(path) => Ok(Arc::new(open(path)?)),
+            Self::Database(url) => database(url),
+        }
+    }
+
+    /// Opens the store for a process with many sessions.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn open_shared(&self) -> Result<Arc<dyn Store>, EngineError> {
+        match self {
+            Self::File(path) => Ok(Arc::new(open(path)?.with_group_commits()?)),
+            Self::Database(url) => database(url),
+        }
+    }
+
+    /// Opens the store for reading, so that no file is created. None if the file is not a complete store, because the process that
+    /// created it was killed.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn open_for_reading(&self) -> Result<Option<Arc<dyn Store>>, EngineError> {
+        let path = match self {
+            Self::File(path) => path,
+            Self::Database(url) => return database(url).map(Some),
+        };
+        match open_read_only(path) {
+            Err(StoreError::Missing { .. }) => Ok(None),
+            // A store of an earlier release is migrated, if possible.
+            Err(outdated @ StoreError::Outdated { .. }) => Ok(Some(Arc::new(open(path).map_err(|_| outdated)?))),
+            opened => Ok(Some(Arc::new(opened?))),
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+fn database(url: &DatabaseUrl) -> Result<Arc<dyn Store>, EngineError> {
+    Ok(Arc::new(bcc_store::postgres::store::PostgresStore::new(url.expose())?))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn database(url: &DatabaseUrl) -> Result<Arc<dyn Store>, EngineError> {
+    let url = url.to_string();
+    Err(EngineError::usage(bcc_lang::message::msg!("the store {url} cannot be used: this build has no PostgreSQL"))
+        .with_help("build it with the feature `postgres`, or specify a file with `--store`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::StorePlace;
+
+    #[test]
+    fn the_password_of_a_database_is_not_shown() {
+        for (given, shown) in [
+            ("postgres://u:geheim@host:5432/db?password=geheim", "postgres://u@host:5432/db"),
+            ("postgresql://u:ge@heim@host/db", "postgresql://u@host/db"),
+            ("postgres://host/db?user=u&password=geheim", "postgres://host/db"),
+            ("postgres://%2Frun%2Fpostgresql/db", "postgres://%2Frun%2Fpostgresql/db"),
+        ] {
+            let place = StorePlace::of(Path::new(given));
+            assert_eq!(place.named(), Path::new(shown));
+            assert!(!format!("{place:?}").contains("heim"), "{place:?}");
+            assert!(place.file().is_none() && place.exists());
+        }
+        assert!(StorePlace::of(Path::new("postgres.db")).file().is_some());
+    }
+}

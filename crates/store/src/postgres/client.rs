@@ -1,0 +1,260 @@
+//! Connections to the database: a pool, the first migration, and statements that are sent again when a connection breaks.
+
+use std::fmt;
+use std::future::Future;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bcc_lang::message::message::Message;
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Config, NoTls, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::error::StoreError;
+use crate::postgres::error::{Concern, is_passing, store_error, unreachable};
+use crate::postgres::schema;
+
+/// The maximum number of connections of one process.
+const MAX_CONNECTIONS: usize = 16;
+
+/// The maximum number of those of [`Database::apart`].
+const APART_CONNECTIONS: usize = 2;
+
+/// How long a connection may take.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+
+/// How long one statement may take before it counts as lost, and is sent again over another connection.
+const STATEMENT_TIME: Duration = Duration::from_secs(15);
+
+/// How long a statement is tried again while the database cannot be reached: long enough for one that restarts.
+const RETRY_TIME: Duration = Duration::from_secs(20);
+
+/// The same before the database was reached for the first time: its address may be wrong.
+const FIRST_RETRY_TIME: Duration = Duration::from_secs(4);
+
+/// The first pause before a statement is sent again; each further one is twice as long, up to [`MAX_PAUSE`].
+const PAUSE: Duration = Duration::from_millis(20);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// A parameter of a statement, with its type.
+pub(crate) type Parameter<'p> = (&'p (dyn ToSql + Sync), Type);
+
+/// A database.
+pub(crate) struct Database {
+    config: Config,
+    pool: Pool,
+    /// How it is called in messages: without a password.
+    pub(crate) name: String,
+    migrated: OnceCell<()>,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Database").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Why a statement failed.
+enum Failure {
+    Pool(PoolError),
+    Statement(tokio_postgres::Error),
+    TimeUp,
+    Store(StoreError),
+}
+
+impl Database {
+    /// The database at a URL. No connection is made yet.
+    ///
+    /// Errors: [`StoreError::Unreachable`] for a URL that is none.
+    pub(crate) fn new(url: &str) -> Result<Self, StoreError> {
+        // The URL may have a password, and so does the message of the error.
+        let invalid = || {
+            unreachable(
+                "postgres://…",
+                Message::word("its address is not valid; write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`"),
+            )
+        };
+        let mut config = Config::from_str(url).map_err(|_| invalid())?;
+        if config.get_hosts().is_empty() {
+            return Err(invalid());
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("bcc-script");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIME);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(STATEMENT_TIME);
+        }
+        if config.get_keepalives_idle() > Duration::from_secs(60) {
+            config.keepalives_idle(STATEMENT_TIME);
+        }
+        let name = name_of(&config);
+        // A server on this machine has a certificate that nobody has signed, if any.
+        if config.get_ssl_mode() == SslMode::Prefer && config.get_hosts().iter().all(is_local) {
+            config.ssl_mode(SslMode::Disable);
+        }
+        Self::with(config, name, MAX_CONNECTIONS)
+    }
+
+    fn with(config: Config, name: String, connections: usize) -> Result<Self, StoreError> {
+        let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = match config.get_ssl_mode() {
+            SslMode::Disable => Manager::from_config(config.clone(), NoTls, settings),
+            _ => Manager::from_config(config.clone(), tls(&name)?, settings),
+        };
+        let pool = Pool::builder(manager)
+            .max_size(connections)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(RETRY_TIME))
+            .create_timeout(Some(CONNECT_TIME))
+            .build()
+            .map_err(|_| unreachable(&name, Message::word("no pool of connections can be made")))?;
+        Ok(Self { config, pool, name, migrated: OnceCell::new() })
+    }
+
+    /// The same database, with connections of its own: a connection belongs to the runtime in which it was made.
+    pub(crate) fn apart(&self) -> Result<Self, StoreError> {
+        Self::with(self.config.clone(), self.name.clone(), APART_CONNECTIONS)
+    }
+
+    /// The settings of a connection of its own, beside the pool.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Sends a statement, which must have the same effect when it is sent twice, and returns its rows.
+    ///
+    /// Errors: those of [`store_error`].
+    pub(crate) async fn rows(
+        &self,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+        concern: Concern<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.again(concern, async || {
+            let client = self.client().await?;
+            match tokio::time::timeout(STATEMENT_TIME, client.query_typed(sql, parameters)).await {
+                Ok(rows) => rows.map_err(Failure::Statement),
+                // The connection may be dead: nobody else gets it.
+                Err(_) => {
+                    drop(Object::take(client));
+                    Err(Failure::TimeUp)
+                }
+            }
+        })
+        .await
+    }
+
+    /// The only row of a statement, as [`Database::rows`].
+    pub(crate) async fn row(
+        &self,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+        concern: Concern<'_>,
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.rows(sql, parameters, concern).await?.into_iter().next())
+    }
+
+    /// A connection to a database that has the newest layout.
+    async fn client(&self) -> Result<Object, Failure> {
+        let mut client = self.pool.get().await.map_err(Failure::Pool)?;
+        let migrated = self.migrated.get_or_try_init(async || {
+            let migrated = schema::migrate(&mut client, &self.name).await.map_err(Failure::Statement)?;
+            migrated.map_err(Failure::Store)
+        });
+        migrated.await?;
+        Ok(client)
+    }
+
+    async fn again<T, F: Future<Output = Result<T, Failure>>>(
+        &self,
+        concern: Concern<'_>,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, StoreError> {
+        let time = if self.migrated.initialized() { RETRY_TIME } else { FIRST_RETRY_TIME };
+        let end = Instant::now() + time;
+        let mut pause = PAUSE;
+        loop {
+            let failure = match attempt().await {
+                Ok(result) => return Ok(result),
+                Err(failure) => failure,
+            };
+            let is_passing = match &failure {
+                Failure::Statement(error) | Failure::Pool(PoolError::Backend(error)) => is_passing(error),
+                Failure::Pool(_) | Failure::TimeUp => true,
+                Failure::Store(_) => false,
+            };
+            if !is_passing || Instant::now() + pause > end {
+                return Err(self.error(failure, concern));
+            }
+            tracing::debug!(store = %self.name, "the database cannot be reached; trying again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    fn error(&self, failure: Failure, concern: Concern<'_>) -> StoreError {
+        match failure {
+            Failure::Statement(error) | Failure::Pool(PoolError::Backend(error)) => {
+                store_error(&self.name, &error, concern)
+            }
+            Failure::Pool(PoolError::Timeout(_)) => {
+                unreachable(&self.name, Message::word("it does not answer in time"))
+            }
+            Failure::Pool(_) => unreachable(&self.name, Message::word("no connection can be made")),
+            Failure::TimeUp => unreachable(&self.name, Message::word("it does not answer in time")),
+            Failure::Store(error) => error,
+        }
+    }
+}
+
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
+        Host::Unix(_) => true,
+    }
+}
+
+/// TLS with the certificates that the system trusts.
+fn tls(name: &str) -> Result<MakeRustlsConnect, StoreError> {
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| {
+            use rustls_platform_verifier::BuilderVerifierExt;
+            builder.with_platform_verifier()
+        })
+        .map_err(|_| unreachable(name, Message::word("the certificates of the system cannot be read")))?;
+    Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
+}
+
+/// `postgres://USER@HOST:PORT/DATABASE`.
+fn name_of(config: &Config) -> String {
+    let mut name = "postgres://".to_owned();
+    if let Some(user) = config.get_user() {
+        name.push_str(user);
+        name.push('@');
+    }
+    let hosts = config.get_hosts().iter().enumerate().map(|(place, host)| {
+        let host = match host {
+            Host::Tcp(host) => host.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        };
+        match config.get_ports().get(place).or(config.get_ports().first()) {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        }
+    });
+    name.push_str(&hosts.collect::<Vec<_>>().join(","));
+    if let Some(database) = config.get_dbname() {
+        name.push('/');
+        name.push_str(database);
+    }
+    name
+}

@@ -1,0 +1,67 @@
+//! The layouts of the store in a database, oldest first. A released one never changes.
+
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Error};
+
+use crate::error::StoreError;
+
+/// Each changes the layout with its index to the next one.
+const MIGRATIONS: &[&str] = &[concat!(include_str!("layout_1.sql"), include_str!("functions_1.sql"))];
+
+/// The key of the advisory lock of migrations.
+const MIGRATION_LOCK: i64 = 0x6263_6373;
+
+/// The layout that this version writes.
+pub(crate) fn newest() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
+
+/// The layout of the database; 0 if it has none yet.
+async fn layout(client: &Client) -> Result<u32, Error> {
+    // Not with `to_regclass`, which may not yet know in a transaction what another one has just created.
+    let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+               WHERE n.nspname = 'bcc_script' AND c.relname = 'layout')";
+    let rows = client.query_typed(sql, &[]).await?;
+    if !rows.first().is_some_and(|row| row.get(0)) {
+        return Ok(0);
+    }
+    let rows = client.query_typed("SELECT layout FROM bcc_script.layout", &[]).await?;
+    let layout = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+    Ok(u32::try_from(layout).unwrap_or(u32::MAX))
+}
+
+/// Brings the database to the newest layout. Any number of processes may do this at the same time.
+///
+/// Errors: [`StoreError::Newer`].
+pub(crate) async fn migrate(client: &mut Client, store: &str) -> Result<Result<(), StoreError>, Error> {
+    let known = newest();
+    let mut found = layout(client).await?;
+    if found < known {
+        client.batch_execute("BEGIN").await?;
+        let migrated = apply(client).await;
+        client.batch_execute(if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+        migrated?;
+        found = layout(client).await?;
+    }
+    Ok(match found > known {
+        true => Err(StoreError::Newer { store: store.to_owned(), found, known }),
+        false => Ok(()),
+    })
+}
+
+/// Applies the migrations that are missing, in a transaction.
+async fn apply(client: &Client) -> Result<(), Error> {
+    client.query_typed("SELECT pg_advisory_xact_lock($1)", &[(&MIGRATION_LOCK, Type::INT8)]).await?;
+    // Another process may have done it meanwhile.
+    let found = layout(client).await?;
+    if found == 0 {
+        let sql = "CREATE SCHEMA IF NOT EXISTS bcc_script; CREATE TABLE bcc_script.layout (layout bigint NOT NULL);
+                   INSERT INTO bcc_script.layout VALUES (0)";
+        client.batch_execute(sql).await?;
+    }
+    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {
+        client.batch_execute(migration).await?;
+        client.batch_execute("UPDATE bcc_script.layout SET layout = layout + 1").await?;
+    }
+    Ok(())
+}

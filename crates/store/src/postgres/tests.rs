@@ -1,0 +1,255 @@
+//! Tests of the PostgreSQL store against a real server: the conformance suite, also through PgBouncer, leases, connections that break.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::conformance::{commit_at, conformance, event, message, new_session, start};
+use crate::conformance_cells::cells_conformance;
+use crate::conformance_plans::plans_conformance;
+use crate::conformance_requests::requests_conformance;
+use crate::conformance_restoring::restoring_conformance;
+use crate::contract::{LockNotice, Store};
+use crate::error::StoreError;
+use crate::postgres::store::PostgresStore;
+use crate::rows::{Commit, DocumentRow, RequestRow, VariableRow};
+
+#[allow(unreachable_pub, reason = "other test binaries use it, too")]
+#[path = "../../../../tests/support/database.rs"]
+mod database;
+
+use database::{connect, new_database, pooled, server};
+
+/// The URL of a new database; ends the test without a server.
+macro_rules! new_url {
+    () => {{
+        let Some(server) = server() else { return };
+        new_database(&server).await
+    }};
+}
+
+fn store(url: &str) -> PostgresStore {
+    PostgresStore::new(url).unwrap()
+}
+
+conformance!(((), store(&new_url!())));
+cells_conformance!(((), store(&new_url!())));
+plans_conformance!(((), store(&new_url!())));
+requests_conformance!(((), store(&new_url!())));
+restoring_conformance!(((), store(&new_url!())));
+
+/// In transaction mode, each transaction may have another connection.
+mod through_a_pooler {
+    use super::{conformance, new_database, pooled, requests_conformance, server, store};
+
+    conformance!(((), store(&pooled(&new_url!()))));
+    requests_conformance!(((), store(&pooled(&new_url!()))));
+}
+
+/// Whether the process has taken the lease from the one that has it now, by the database's clock.
+async fn expire_all(url: &str) {
+    let sql = "UPDATE bcc_script.process SET expires_at = clock_timestamp() - interval '1 s'";
+    connect(url).await.batch_execute(sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn many_processes_create_one_store() {
+    let url = new_url!();
+    let stores: Vec<PostgresStore> = (0..12).map(|_| store(&url)).collect();
+    let opened = stores.iter().map(|store| store.session("s"));
+    for session in futures_of(opened).await {
+        assert_eq!(session.unwrap(), None);
+    }
+    assert_eq!(stores[0].version().await.unwrap().1, 1);
+}
+
+/// The results of all futures, which run at the same time.
+async fn futures_of<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut waiting: Vec<_> = futures.map(|future| Some(Box::pin(future))).collect();
+    let mut results: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (future, result) in waiting.iter_mut().zip(&mut results) {
+            if let Some(running) = future
+                && let std::task::Poll::Ready(output) = running.as_mut().poll(context)
+            {
+                (*result, *future) = (Some(output), None);
+            }
+        }
+        match waiting.iter().all(Option::is_none) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+    .await;
+    results.into_iter().map(Option::unwrap).collect()
+}
+
+#[tokio::test]
+async fn a_store_of_a_newer_version_is_left_unchanged() {
+    let url = new_url!();
+    store(&url).session("s").await.unwrap();
+    connect(&url).await.batch_execute("UPDATE bcc_script.layout SET layout = 99").await.unwrap();
+    let error = store(&url).session("s").await.unwrap_err();
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 1, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_reached_is_named_without_its_password() {
+    let Some(server) = server() else { return };
+    let (start, _) = server.rsplit_once('/').unwrap();
+    let missing = format!("{}/no_such_database", start.replace("postgres@", "postgres:geheim@"));
+    for (url, why) in [
+        (missing.as_str(), "the server has no such database"),
+        ("postgres://u:geheim@%2Fno%2Fsuch%2Fplace/db", "no connection can be made"),
+    ] {
+        let error = store(url).session("s").await.unwrap_err();
+        let StoreError::Unreachable { .. } = error else { panic!("{error}") };
+        let text = error.to_string();
+        assert!(text.contains(why) && !text.contains("geheim"), "{text}");
+    }
+    assert!(matches!(PostgresStore::new("postgres://u:geheim@:x/y").map(|_| ()), Err(StoreError::Unreachable { .. })));
+}
+
+#[tokio::test]
+async fn a_lease_is_given_up_when_another_process_asks_for_it() {
+    let url = new_url!();
+    let (first, second) = (store(&url), store(&url));
+    start(&first, "s").await;
+    let lease = first.lock("s", "the first").await.unwrap();
+    let error = second.lock("s", "the second").await.err().unwrap();
+    assert!(matches!(&error, StoreError::Held { holder, .. } if holder == "the first"), "{error}");
+    assert!(second.ask_for("s").await.unwrap());
+    assert_eq!(lease.notice().await, LockNotice::Wanted);
+    // The owner still has it until it releases it.
+    first.commit("s", &commit_at(1)).await.unwrap();
+    drop(lease);
+    let lease = taken(&second, "s").await;
+    assert!(matches!(first.lock("s", "the first").await, Err(StoreError::Held { .. })));
+    // The leases of a process end with it.
+    drop((lease, second));
+    drop(taken(&first, "s").await);
+}
+
+/// The lease of a session, once it is released.
+async fn taken(store: &PostgresStore, id: &str) -> Box<dyn crate::contract::SessionLock> {
+    loop {
+        match store.lock(id, "another one").await {
+            Ok(lease) => return lease,
+            Err(StoreError::Held { .. }) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_has_lost_its_lease_cannot_commit() {
+    let url = new_url!();
+    let (first, second) = (store(&url), store(&url));
+    start(&first, "s").await;
+    let _lost = first.lock("s", "the first").await.unwrap();
+    loop {
+        // The first one may just renew it.
+        expire_all(&url).await;
+        if let Ok(lease) = second.lock("s", "the second").await {
+            std::mem::forget(lease);
+            break;
+        }
+    }
+    let error = first.commit("s", &commit_at(1)).await.unwrap_err();
+    assert!(matches!(error, StoreError::LeaseLost { .. }), "{error}");
+    second.commit("s", &commit_at(1)).await.unwrap();
+    assert_eq!(first.session("s").await.unwrap().unwrap().revision, 2);
+}
+
+#[tokio::test]
+async fn due_sessions_are_claimed_by_one_process_each() {
+    let url = new_url!();
+    let (first, second) = (store(&url), store(&url));
+    for number in 0..40 {
+        let request = RequestRow {
+            id: "r".into(),
+            kind: "time".into(),
+            due_at: Some("2026-11-21T20:00:00Z".into()),
+            opened_at: "2026-11-21T19:00:00Z".into(),
+            ..RequestRow::default()
+        };
+        let waiting = Commit { requests_put: vec![request], ..commit_at(0) };
+        first.create(&new_session(&format!("s{number}")), &[], &waiting).await.unwrap();
+    }
+    assert_eq!(first.claim_due("2026-11-21T20:00:00Z", 100).await.unwrap(), [""; 0]);
+    let claims = (0..8).map(|number| match number % 2 {
+        0 => first.claim_due("2026-11-21T20:00:01Z", 10),
+        _ => second.claim_due("2026-11-21T20:00:01Z", 10),
+    });
+    let mut claimed: Vec<String> = futures_of(claims).await.into_iter().flat_map(Result::unwrap).collect();
+    claimed.extend(first.claim_due("2026-11-21T20:00:01Z", 100).await.unwrap());
+    claimed.sort();
+    let mut expected: Vec<String> = (0..40).map(|number| format!("s{number}")).collect();
+    expected.sort();
+    assert_eq!(claimed, expected);
+    // One that was claimed and not continued is claimed again later.
+    let sql = "UPDATE bcc_script.request SET claimed_until = clock_timestamp() - interval '1 s' WHERE session = 1";
+    connect(&url).await.batch_execute(sql).await.unwrap();
+    assert_eq!(second.claim_due("2026-11-21T20:00:01Z", 100).await.unwrap().len(), 1);
+}
+
+/// What one of many commits writes.
+fn nth(number: u64) -> Commit {
+    Commit {
+        journal: vec![event(number, "noted")],
+        messages: vec![message(number, "text")],
+        answer_ids: vec![format!("a{number}")],
+        user_variables_put: vec![VariableRow {
+            scope: "global".into(),
+            name: format!("v{}", number % 3),
+            value: number.to_string(),
+            source: "test".into(),
+            at: "2026-11-21T20:00:00Z".into(),
+            ..VariableRow::default()
+        }],
+        ..commit_at(number)
+    }
+}
+
+/// Connections are ended while commits of several sessions are on their way. Each commit is written once, and each caller learns it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_is_written_once_although_connections_break() {
+    const COMMITS: u64 = 60;
+    let url = new_url!();
+    let store = Arc::new(store(&url));
+    store.session("s").await.unwrap();
+    let (is_over, breaking) = (Arc::new(AtomicBool::new(false)), connect(&url).await);
+    let over = Arc::clone(&is_over);
+    let breaker = tokio::spawn(async move {
+        let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        let mut broken = 0_i64;
+        while !over.load(Ordering::Relaxed) {
+            broken += breaking.query_one(sql, &[]).await.unwrap().get::<_, i64>(0);
+            tokio::task::yield_now().await;
+            // One at a time, so that something gets through as well.
+            let _ = breaking.query_one("SELECT pg_sleep(0.03)", &[]).await.unwrap();
+        }
+        broken
+    });
+    let writers = (0..4).map(|writer| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let id = format!("s{writer}");
+            let document = DocumentRow { sha256: "shared".into(), text: "text".into() };
+            let first = Commit { revision: 0, ..nth(1) };
+            store.create(&new_session(&id), &[document], &first).await.unwrap();
+            for number in 2..=COMMITS {
+                store.commit(&id, &Commit { revision: number - 1, ..nth(number) }).await.unwrap();
+            }
+            assert_eq!(store.session(&id).await.unwrap().unwrap().revision, COMMITS);
+            let journal = store.journal(&id, 0, usize::MAX).await.unwrap();
+            assert_eq!(journal.iter().map(|row| row.seq).collect::<Vec<_>>(), (1..=COMMITS).collect::<Vec<_>>());
+            assert_eq!(store.messages(&id, 0, usize::MAX).await.unwrap().len(), COMMITS as usize);
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    is_over.store(true, Ordering::Relaxed);
+    assert!(breaker.await.unwrap() > 20, "hardly a connection was broken");
+}
