@@ -9,9 +9,8 @@
 
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -25,118 +24,14 @@ use bcc_server::serve::Server;
 use bcc_server::settings::{ChatSettings, ServeSettings, ServerLimits};
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+
+use crate::load::{HttpClient, Measured, SCRIPT, load, setting};
+
+#[path = "support/load.rs"]
+mod load;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// A conversation without an end: the offline responder leads it.
-const SCRIPT: &str = "
-session:
-  session_id: echo
-  declare: [{ var: heard, type: string }]
-  phases:
-    - phase_id: p
-      topics:
-        - topic_id: t
-          actions:
-            - action_type: ai_ask
-              action_id: listen
-              config: { content: \"You said {{ heard or 'nothing' }}. What else?\", output: [{ get: heard }] }
-              on_exit: { exit_criteria_met: { goto: listen } }
-";
-
-fn setting(name: &str, default: usize) -> usize {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
-
-/// A connection that is kept.
-struct HttpClient {
-    stream: TcpStream,
-    read: Vec<u8>,
-}
-
-impl HttpClient {
-    async fn connect(address: &str) -> Self {
-        let stream = TcpStream::connect(address).await.expect("the server listens");
-        stream.set_nodelay(true).expect("it is TCP");
-        Self { stream, read: vec![0; 64 * 1024] }
-    }
-
-    /// Posts a body, and returns that of the response.
-    async fn post(&mut self, path: &str, body: &str) -> Vec<u8> {
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        self.stream.write_all(request.as_bytes()).await.expect("the server reads");
-        let mut filled = 0;
-        loop {
-            let rest = self.read.get_mut(filled..).expect("the response fits");
-            let count = self.stream.read(rest).await.expect("the server answers");
-            assert!(count > 0, "the server closed the connection");
-            filled += count;
-            let text = self.read.get(..filled).expect("it was read");
-            let Some(end) = text.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
-            let head = String::from_utf8_lossy(text.get(..end).expect("it was read")).to_lowercase();
-            assert!(head.starts_with("http/1.1 20"), "{head}");
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-            let length: usize = length.expect("it has a length");
-            if filled >= end + 4 + length {
-                return text.get(end + 4..end + 4 + length).expect("it was read").to_vec();
-            }
-        }
-    }
-}
-
-/// How many requests were answered in a second, and the times of each in milliseconds, sorted.
-struct Measured {
-    per_second: f64,
-    times: Vec<f64>,
-}
-
-impl Measured {
-    fn at(&self, part: f64) -> f64 {
-        let index = (self.times.len() as f64 * part) as usize;
-        self.times.get(index.min(self.times.len().saturating_sub(1))).copied().unwrap_or_default()
-    }
-}
-
-/// Sends all requests, many of them at a time; `request` makes the path and the body of the n-th one.
-async fn load(
-    address: &str,
-    clients: usize,
-    count: usize,
-    request: impl Fn(usize) -> (String, String) + Send + Sync + 'static,
-) -> Measured {
-    let (next, request) = (Arc::new(AtomicUsize::new(0)), Arc::new(request));
-    let began = Instant::now();
-    let tasks = (0..clients).map(|_| {
-        let (next, request, address) = (Arc::clone(&next), Arc::clone(&request), address.to_owned());
-        tokio::spawn(async move {
-            let mut client = HttpClient::connect(&address).await;
-            let mut times = Vec::new();
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
-                    return times;
-                }
-                let (path, body) = request(number);
-                let began = Instant::now();
-                client.post(&path, &body).await;
-                times.push(began.elapsed().as_secs_f64() * 1e3);
-            }
-        })
-    });
-    let mut times = Vec::new();
-    for task in tasks.collect::<Vec<_>>() {
-        times.extend(task.await.expect("it does not panic"));
-    }
-    let per_second = count as f64 / began.elapsed().as_secs_f64();
-    times.sort_by(f64::total_cmp);
-    Measured { per_second, times }
-}
 
 /// The size of a store with its log, in bytes.
 fn size(file: &Path) -> u64 {

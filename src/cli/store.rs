@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::exit::{Exit, STORE_CODES};
 use crate::cli::language::translated;
 use crate::cli::print::{print, print_json, print_translated};
+use crate::cli::report;
 use crate::cli::sessions::no_store;
 use crate::cli::signals::temporary_directory;
 use crate::cli::store_args::ProjectStoreArgs;
@@ -17,6 +18,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
 use bcc_engine::store_place::StorePlace;
+use bcc_store::copying::copy_store;
 use bcc_store::error::StoreError;
 use bcc_store::sqlite::recover::{RecoveredSession, Recovery, RecoveryReport, check, recover};
 use bcc_store::sqlite::salvage::Saved;
@@ -41,10 +43,21 @@ pub enum StoreCommand {
         #[command(flatten)]
         store: ProjectStoreArgs,
     },
+    /// Copy all sessions, the variables of users and all plans to another store, which keeps what it has
+    #[command(after_help = STORE_CODES)]
+    Copy {
+        /// The store that is copied: a file, or a database (postgres://…)
+        #[arg(value_name = "FROM")]
+        from: PathBuf,
+        /// The store that gets the copy: a file, or a database (postgres://…)
+        #[arg(value_name = "TO")]
+        to: PathBuf,
+    },
 }
 
-pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, EngineError> {
+pub async fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, EngineError> {
     match command {
+        StoreCommand::Copy { from, to } => copy(&StorePlace::of(from), &StorePlace::of(to)).await,
         StoreCommand::Check { json, store } => {
             let path = file_of(store, environment)?;
             let report = check(&path, temporary_directory).map_err(|error| failed(error, &path))?;
@@ -87,6 +100,33 @@ pub fn store(command: &StoreCommand, environment: &Environment) -> Result<Exit, 
             Ok(if report.is_complete() { Exit::Done } else { Exit::Failed })
         }
     }
+}
+
+async fn copy(from: &StorePlace, to: &StorePlace) -> Result<Exit, EngineError> {
+    if from == to {
+        return Err(EngineError::usage("the store and its copy are the same"));
+    }
+    let (source, target) = (from.open_for_copying(true)?, to.open_for_copying(false)?);
+    let copied = |id: &str| report::quiet(&msg!("copied session {id}"));
+    let report = copy_store(source.as_ref(), target.as_ref(), copied).await?;
+    for (id, holder) in &report.held {
+        report::note(&msg!(
+            "session {id} was not copied: it is in use by {holder}; copy the store again when it has ended"
+        ));
+    }
+    for id in &report.different {
+        report::note(&msg!("session {id} was not copied: the other store has it in another state, and keeps it"));
+    }
+    for plan in &report.different_plans {
+        report::note(&msg!("plan {plan} was not copied: the other store has it in another state, and keeps it"));
+    }
+    print_translated(&msg!(
+        "sessions copied: {}, there already: {}; plans: {}",
+        report.copied.len(),
+        report.unchanged,
+        report.plans
+    ))?;
+    Ok(if report.is_complete() { Exit::Done } else { Exit::Failed })
 }
 
 /// The file of a store. A database has tools of its own for this.

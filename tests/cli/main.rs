@@ -47,6 +47,7 @@ mod scaffold;
 mod session_list;
 mod session_reports;
 mod shown;
+mod store_copy;
 mod stores;
 mod structured_actions;
 mod templates;
@@ -75,6 +76,8 @@ mod client;
 #[path = "../support/crashing_store.rs"]
 mod crashing_store;
 #[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/database.rs"]
+mod database;
 #[path = "../support/fixture_talks.rs"]
 mod fixture_talks;
 #[allow(dead_code, reason = "what several test binaries share")]

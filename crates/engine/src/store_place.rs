@@ -5,8 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bcc_store::contract::Store;
+use bcc_store::copying::StoreCopying;
 use bcc_store::error::StoreError;
+#[cfg(feature = "postgres")]
+use bcc_store::postgres::store::PostgresStore;
 use bcc_store::sqlite::open::{open, open_read_only};
+#[cfg(not(feature = "postgres"))]
+use bcc_store::sqlite::store::SqliteStore;
 
 use crate::error::EngineError;
 use crate::project::absolute;
@@ -91,7 +96,22 @@ impl StorePlace {
     pub fn open(&self) -> Result<Arc<dyn Store>, EngineError> {
         match self {
             Self::File(path) => Ok(Arc::new(open(path)?)),
-            Self::Database(url) => database(url),
+            Self::Database(url) => database(url).map(|store| store as Arc<dyn Store>),
+        }
+    }
+
+    /// Opens the store to copy it, or to copy another one into it. With `must_exist`, no file is created.
+    ///
+    /// # Errors
+    /// Those of the store; `Usage` if there is none.
+    pub fn open_for_copying(&self, must_exist: bool) -> Result<Arc<dyn StoreCopying>, EngineError> {
+        match self {
+            Self::File(path) if must_exist && !path.exists() => {
+                let shown = path.display();
+                Err(EngineError::usage(bcc_lang::message::msg!("there is no store at {shown}")))
+            }
+            Self::File(path) => Ok(Arc::new(open(path)?)),
+            Self::Database(url) => database(url).map(|store| store as Arc<dyn StoreCopying>),
         }
     }
 
@@ -102,7 +122,7 @@ impl StorePlace {
     pub fn open_shared(&self) -> Result<Arc<dyn Store>, EngineError> {
         match self {
             Self::File(path) => Ok(Arc::new(open(path)?.with_group_commits()?)),
-            Self::Database(url) => database(url),
+            Self::Database(url) => database(url).map(|store| store as Arc<dyn Store>),
         }
     }
 
@@ -114,7 +134,7 @@ impl StorePlace {
     pub fn open_for_reading(&self) -> Result<Option<Arc<dyn Store>>, EngineError> {
         let path = match self {
             Self::File(path) => path,
-            Self::Database(url) => return database(url).map(Some),
+            Self::Database(url) => return database(url).map(|store| Some(store as Arc<dyn Store>)),
         };
         match open_read_only(path) {
             Err(StoreError::Missing { .. }) => Ok(None),
@@ -126,12 +146,12 @@ impl StorePlace {
 }
 
 #[cfg(feature = "postgres")]
-fn database(url: &DatabaseUrl) -> Result<Arc<dyn Store>, EngineError> {
-    Ok(Arc::new(bcc_store::postgres::store::PostgresStore::new(url.expose())?))
+fn database(url: &DatabaseUrl) -> Result<Arc<PostgresStore>, EngineError> {
+    Ok(Arc::new(PostgresStore::new(url.expose())?))
 }
 
 #[cfg(not(feature = "postgres"))]
-fn database(url: &DatabaseUrl) -> Result<Arc<dyn Store>, EngineError> {
+fn database(url: &DatabaseUrl) -> Result<Arc<SqliteStore>, EngineError> {
     let url = url.to_string();
     Err(EngineError::usage(bcc_lang::message::msg!("the store {url} cannot be used: this build has no PostgreSQL"))
         .with_help("build it with the feature `postgres`, or specify a file with `--store`"))

@@ -142,8 +142,8 @@ pub trait Store: PlanStore {
         Ok(false)
     }
 
-    /// Checks that what was stored can still be found by the next process.
-    /// Errors: [`StoreError::Gone`]. A store without files has none.
+    /// Checks that the store works: that what was stored can still be found by the next process.
+    /// Errors: [`StoreError::Gone`], [`StoreError::Unreachable`].
     async fn check_files(&self) -> Result<(), StoreError> {
         Ok(())
     }

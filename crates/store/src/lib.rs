@@ -8,6 +8,7 @@
 
 pub(crate) mod content_hash;
 pub mod contract;
+pub mod copying;
 pub mod error;
 pub mod memory;
 pub(crate) mod memory_plans;
@@ -33,3 +34,5 @@ mod conformance_plans;
 mod conformance_requests;
 #[cfg(test)]
 mod conformance_restoring;
+#[cfg(test)]
+mod copying_tests;

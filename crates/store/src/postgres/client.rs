@@ -15,7 +15,7 @@ use tokio_postgres::{Config, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::StoreError;
-use crate::postgres::error::{Concern, is_passing, store_error, unreachable};
+use crate::postgres::error::{Concern, is_passing, no_answer, store_error, unreachable};
 use crate::postgres::schema;
 
 /// The maximum number of connections of one process.
@@ -204,11 +204,9 @@ impl Database {
             Failure::Statement(error) | Failure::Pool(PoolError::Backend(error)) => {
                 store_error(&self.name, &error, concern)
             }
-            Failure::Pool(PoolError::Timeout(_)) => {
-                unreachable(&self.name, Message::word("it does not answer in time"))
-            }
+            Failure::Pool(PoolError::Timeout(_)) => no_answer(&self.name),
             Failure::Pool(_) => unreachable(&self.name, Message::word("no connection can be made")),
-            Failure::TimeUp => unreachable(&self.name, Message::word("it does not answer in time")),
+            Failure::TimeUp => no_answer(&self.name),
             Failure::Store(error) => error,
         }
     }

@@ -131,3 +131,8 @@ pub(crate) fn no_thread(store: &str) -> StoreError {
 pub(crate) fn no_json(store: &str) -> StoreError {
     StoreError::Io { store: store.to_owned(), reason: Message::word("a row cannot be written as JSON") }
 }
+
+/// The error when the database takes too long.
+pub(crate) fn no_answer(store: &str) -> StoreError {
+    unreachable(store, Message::word("it does not answer in time"))
+}

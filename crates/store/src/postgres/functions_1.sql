@@ -254,7 +254,8 @@ END $$;
 
 CREATE FUNCTION bcc_script.create_session(
     p_id bytea, p_commit bigint, p_session jsonb, p_document text[], p_document_text text[], p_rows jsonb,
-    p_at text[], p_kind text[], p_body text[], p_sha256 text[], p_text text[]
+    p_at text[], p_kind text[], p_body text[], p_sha256 text[], p_text text[],
+    p_revision bigint, p_heads jsonb, p_replaced jsonb
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_session bigint;
@@ -284,9 +285,17 @@ BEGIN
     INSERT INTO bcc_script.journal
     SELECT v_session, place, at, kind, body FROM unnest(p_at, p_kind, p_body) WITH ORDINALITY AS x(at, kind, body, place);
     INSERT INTO bcc_script.head
-    VALUES (v_session, p_commit, 1, cardinality(p_at), coalesce(jsonb_array_length(p_rows -> 'messages'), 0), v_last_cell,
+    VALUES (v_session, p_commit, p_revision, cardinality(p_at), coalesce(jsonb_array_length(p_rows -> 'messages'), 0), v_last_cell,
         (p_rows ->> 'answers')::bigint, p_rows ->> 'status', p_rows ->> 'updated_at', left(p_rows ->> 'updated_at', 15),
         p_rows ->> 'location', p_rows ->> 'head');
+    -- Of a copy.
+    INSERT INTO bcc_script.replaced_head
+    SELECT v_session, revision, status, answers, last_seq, location, head
+    FROM jsonb_to_recordset(p_heads)
+        AS x(revision bigint, status text, answers bigint, last_seq bigint, location text, head text);
+    INSERT INTO bcc_script.replaced
+    SELECT v_session, revision, key, nullif(row, 'null'::jsonb)
+    FROM jsonb_to_recordset(p_replaced) AS x(revision bigint, key jsonb, row jsonb);
 END $$;
 
 -- Deletes a session and the documents that no other one needs; with a time, only if its last change was before.
@@ -362,6 +371,24 @@ BEGIN
     PERFORM bcc_script.put_tasks(p_plan, p_id, p_parent, p_rank, p_task_body);
     PERFORM bcc_script.keep_edit(p_plan, p_key, 1, p_result, p_kept);
     RETURN NULL;
+END $$;
+
+-- Creates a plan as it was copied.
+CREATE FUNCTION bcc_script.put_plan(
+    p_plan bigint, p_user text, p_revision bigint, p_status text, p_title text, p_created_at text, p_updated_at text,
+    p_body text, p_id bigint[], p_parent bigint[], p_rank bigint[], p_task_body text[],
+    p_number bigint[], p_key text[], p_result text[]
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE bcc_script.plan_counter SET last = greatest(last, p_plan) WHERE name = 'plan';
+    INSERT INTO bcc_script.plan VALUES (p_plan, p_user, p_revision, p_status, p_title, p_created_at, p_updated_at, p_body)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'BC011', MESSAGE = 'plan exists';
+    END IF;
+    PERFORM bcc_script.put_tasks(p_plan, p_id, p_parent, p_rank, p_task_body);
+    INSERT INTO bcc_script.plan_edit
+    SELECT p_plan, number, key, result FROM unnest(p_number, p_key, p_result) AS x(number, key, result);
 END $$;
 
 CREATE FUNCTION bcc_script.edit_plan(

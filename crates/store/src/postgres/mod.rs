@@ -10,6 +10,7 @@
 pub mod store;
 
 pub(crate) mod client;
+pub(crate) mod copying;
 pub(crate) mod error;
 pub(crate) mod lease;
 pub(crate) mod plans;
@@ -19,7 +20,7 @@ pub(crate) mod text;
 pub(crate) mod write;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Whether this names a PostgreSQL database, and not a file.
 pub fn is_url(store: &str) -> bool {

@@ -38,21 +38,21 @@ fn sought(id: u64) -> i64 {
 }
 
 /// The tasks of an edit, by column.
-struct TaskColumns<'t> {
-    id: Vec<i64>,
-    parent: Vec<Option<i64>>,
-    rank: Vec<i64>,
-    body: Vec<TextParameter<'t>>,
+pub(crate) struct TaskColumns<'t> {
+    pub(crate) id: Vec<i64>,
+    pub(crate) parent: Vec<Option<i64>>,
+    pub(crate) rank: Vec<i64>,
+    pub(crate) body: Vec<TextParameter<'t>>,
 }
 
 impl PostgresStore {
     /// A number to store.
-    fn number(&self, number: u64) -> Result<i64, StoreError> {
+    pub(crate) fn number(&self, number: u64) -> Result<i64, StoreError> {
         i64::try_from(number).map_err(|_| StoreError::TooLarge { store: self.database.name.clone() })
     }
 
     /// The columns of tasks. One that is put twice is written as it is last.
-    fn columns<'t>(&self, tasks: &'t [PlanTaskRow]) -> Result<TaskColumns<'t>, StoreError> {
+    pub(crate) fn columns<'t>(&self, tasks: &'t [PlanTaskRow]) -> Result<TaskColumns<'t>, StoreError> {
         let mut columns = TaskColumns { id: vec![], parent: vec![], rank: vec![], body: vec![] };
         let last: std::collections::BTreeMap<u64, &PlanTaskRow> = tasks.iter().map(|task| (task.id, task)).collect();
         for task in last.into_values() {

@@ -1,6 +1,7 @@
 //! [`PostgresStore`]: implements [`Store`] on a PostgreSQL database.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
@@ -10,7 +11,7 @@ use tokio_postgres::types::Type;
 use crate::contract::{SessionLock, Store};
 use crate::error::StoreError;
 use crate::postgres::client::{Database, Parameter};
-use crate::postgres::error::{Concern, store_error};
+use crate::postgres::error::{Concern, no_answer, store_error};
 use crate::postgres::lease::Leases;
 use crate::postgres::read::{
     PageQuery, REQUEST, RowResult, SESSION, VARIABLE, cell_row, count, counter_row, frame_row, journal_row, limit,
@@ -27,11 +28,14 @@ use crate::rows::{
 /// How long a due request is left to the process that has claimed it, in seconds.
 const CLAIM_SECONDS: f64 = 30.0;
 
+/// How long the database may take to answer that it works.
+const CHECK_TIME: Duration = Duration::from_secs(2);
+
 /// The holder name of the lease while a session is deleted.
 const DELETION_HOLDER: &str = "a deletion";
 
 /// The session with this key, in statements.
-const OF_SESSION: &str = "(SELECT key FROM bcc_script.session WHERE id_sha256 = $1)";
+pub(crate) const OF_SESSION: &str = "(SELECT key FROM bcc_script.session WHERE id_sha256 = $1)";
 
 /// A store in a PostgreSQL database. It connects when it is first used; then it needs a runtime of tokio.
 pub struct PostgresStore {
@@ -40,8 +44,19 @@ pub struct PostgresStore {
 }
 
 /// The key of a session.
-fn key(id: &str) -> Vec<u8> {
+pub(crate) fn session_key(id: &str) -> Vec<u8> {
     Sha256::digest(id).to_vec()
+}
+
+/// The columns `status, answers, last_seq, location, head` of a replaced head.
+pub(crate) fn replaced_head(row: &Row) -> RowResult<ReplacedHead> {
+    Ok(ReplacedHead {
+        status: text(row, 0)?,
+        answers: count(row, 1)?,
+        last_seq: count(row, 2)?,
+        location: text(row, 3)?,
+        head: text(row, 4)?,
+    })
 }
 
 /// The number of a row after which others are wanted.
@@ -100,18 +115,18 @@ impl PostgresStore {
     }
 
     async fn lease(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
-        self.leases.take(&key(id), id, holder).await
+        self.leases.take(&session_key(id), id, holder).await
     }
 
     async fn remove(&self, id: &str, before: Option<&str>) -> Result<bool, StoreError> {
         let sql = "SELECT bcc_script.delete_session($1, $2)";
-        let parameters = &[(&key(id) as _, Type::BYTEA), (&before.map(TextParameter) as _, Type::TEXT)];
+        let parameters = &[(&session_key(id) as _, Type::BYTEA), (&before.map(TextParameter) as _, Type::TEXT)];
         let concern = Concern { session: id, ..Concern::default() };
         Ok(self.one(sql, parameters, concern, |row| row.try_get(0)).await?.unwrap_or(false))
     }
 
     /// JSON that this program has stored.
-    fn parsed<T: serde::de::DeserializeOwned>(&self, json: &str) -> Result<T, StoreError> {
+    pub(crate) fn parsed<T: serde::de::DeserializeOwned>(&self, json: &str) -> Result<T, StoreError> {
         let value = unescaped_json(json).and_then(serde_json::from_value);
         value.map_err(|_| StoreError::Corrupt {
             store: self.database.name.clone(),
@@ -128,16 +143,16 @@ impl Store for PostgresStore {
         documents: &[DocumentRow],
         first: &Commit,
     ) -> Result<(), StoreError> {
-        write::create(&self.database, &key(&session.id), session, documents, first).await
+        write::create(&self.database, &session_key(&session.id), session, documents, first, None).await
     }
 
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {
-        write::commit(&self.database, &key(id), id, self.leases.token(id), commit).await
+        write::commit(&self.database, &session_key(id), id, self.leases.token(id), commit).await
     }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {
         let sql = format!("{SESSION} WHERE s.id_sha256 = $1");
-        self.one(&sql, &[(&key(id), Type::BYTEA)], Concern::default(), session_row).await
+        self.one(&sql, &[(&session_key(id), Type::BYTEA)], Concern::default(), session_row).await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
@@ -156,14 +171,14 @@ impl Store for PostgresStore {
 
     async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, StoreError> {
         let sql = format!("SELECT key, state FROM bcc_script.frame WHERE session = {OF_SESSION} ORDER BY key");
-        self.all(&sql, &[(&key(id), Type::BYTEA)], frame_row).await
+        self.all(&sql, &[(&session_key(id), Type::BYTEA)], frame_row).await
     }
 
     async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, StoreError> {
         let sql = format!(
             "SELECT {VARIABLE} FROM bcc_script.variable AS v WHERE session = {OF_SESSION} ORDER BY scope, path, name"
         );
-        self.all(&sql, &[(&key(id), Type::BYTEA)], variable_row).await
+        self.all(&sql, &[(&session_key(id), Type::BYTEA)], variable_row).await
     }
 
     async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, StoreError> {
@@ -175,7 +190,7 @@ impl Store for PostgresStore {
 
     async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, StoreError> {
         let sql = format!("SELECT name, count FROM bcc_script.counter WHERE session = {OF_SESSION} ORDER BY name");
-        self.all(&sql, &[(&key(id), Type::BYTEA)], counter_row).await
+        self.all(&sql, &[(&session_key(id), Type::BYTEA)], counter_row).await
     }
 
     async fn journal(&self, id: &str, last: u64, at_most: usize) -> Result<Vec<JournalRow>, StoreError> {
@@ -183,8 +198,11 @@ impl Store for PostgresStore {
             "SELECT seq, at, kind, body FROM bcc_script.journal
              WHERE session = {OF_SESSION} AND seq > $2 ORDER BY seq LIMIT $3"
         );
-        let parameters =
-            &[(&key(id) as _, Type::BYTEA), (&after(last) as _, Type::INT8), (&limit(at_most) as _, Type::INT8)];
+        let parameters = &[
+            (&session_key(id) as _, Type::BYTEA),
+            (&after(last) as _, Type::INT8),
+            (&limit(at_most) as _, Type::INT8),
+        ];
         self.all(&sql, parameters, journal_row).await
     }
 
@@ -200,7 +218,7 @@ impl Store for PostgresStore {
              WHERE session = {OF_SESSION} AND kind = $2 AND seq > $3 ORDER BY seq LIMIT $4"
         );
         let parameters = &[
-            (&key(id) as _, Type::BYTEA),
+            (&session_key(id) as _, Type::BYTEA),
             (&TextParameter(kind) as _, Type::TEXT),
             (&after(last) as _, Type::INT8),
             (&limit(at_most) as _, Type::INT8),
@@ -213,7 +231,7 @@ impl Store for PostgresStore {
             "SELECT seq, at, kind, body FROM bcc_script.journal
              WHERE session = {OF_SESSION} AND kind = $2 ORDER BY seq DESC LIMIT 1"
         );
-        let parameters = &[(&key(id) as _, Type::BYTEA), (&TextParameter(kind) as _, Type::TEXT)];
+        let parameters = &[(&session_key(id) as _, Type::BYTEA), (&TextParameter(kind) as _, Type::TEXT)];
         self.one(&sql, parameters, Concern::default(), journal_row).await
     }
 
@@ -222,7 +240,7 @@ impl Store for PostgresStore {
             "SELECT number, role, text, at, action_id, round, message_id FROM bcc_script.message
              WHERE session = {OF_SESSION} ORDER BY number DESC LIMIT $2"
         );
-        let parameters = &[(&key(id) as _, Type::BYTEA), (&limit(count) as _, Type::INT8)];
+        let parameters = &[(&session_key(id) as _, Type::BYTEA), (&limit(count) as _, Type::INT8)];
         let mut rows = self.all(&sql, parameters, message_row).await?;
         rows.reverse();
         Ok(rows)
@@ -233,15 +251,18 @@ impl Store for PostgresStore {
             "SELECT number, role, text, at, action_id, round, message_id FROM bcc_script.message
              WHERE session = {OF_SESSION} AND number > $2 ORDER BY number LIMIT $3"
         );
-        let parameters =
-            &[(&key(id) as _, Type::BYTEA), (&after(last) as _, Type::INT8), (&limit(at_most) as _, Type::INT8)];
+        let parameters = &[
+            (&session_key(id) as _, Type::BYTEA),
+            (&after(last) as _, Type::INT8),
+            (&limit(at_most) as _, Type::INT8),
+        ];
         self.all(&sql, parameters, message_row).await
     }
 
     async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, StoreError> {
         let sql =
             format!("SELECT number, id, body FROM bcc_script.cell WHERE session = {OF_SESSION} AND md5(id) = md5($2)");
-        let parameters = &[(&key(id) as _, Type::BYTEA), (&TextParameter(cell_id) as _, Type::TEXT)];
+        let parameters = &[(&session_key(id) as _, Type::BYTEA), (&TextParameter(cell_id) as _, Type::TEXT)];
         self.one(&sql, parameters, Concern::default(), cell_row).await
     }
 
@@ -250,8 +271,11 @@ impl Store for PostgresStore {
             "SELECT number, id, body FROM bcc_script.cell
              WHERE session = {OF_SESSION} AND number > $2 ORDER BY number LIMIT $3"
         );
-        let parameters =
-            &[(&key(id) as _, Type::BYTEA), (&after(last) as _, Type::INT8), (&limit(at_most) as _, Type::INT8)];
+        let parameters = &[
+            (&session_key(id) as _, Type::BYTEA),
+            (&after(last) as _, Type::INT8),
+            (&limit(at_most) as _, Type::INT8),
+        ];
         self.all(&sql, parameters, cell_row).await
     }
 
@@ -259,7 +283,7 @@ impl Store for PostgresStore {
         let sql = format!(
             "SELECT number, id, body FROM bcc_script.cell WHERE session = {OF_SESSION} ORDER BY number DESC LIMIT $2"
         );
-        let parameters = &[(&key(id) as _, Type::BYTEA), (&limit(count) as _, Type::INT8)];
+        let parameters = &[(&session_key(id) as _, Type::BYTEA), (&limit(count) as _, Type::INT8)];
         let mut rows = self.all(&sql, parameters, cell_row).await?;
         rows.reverse();
         Ok(rows)
@@ -267,7 +291,7 @@ impl Store for PostgresStore {
 
     async fn answer_accepted(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
         let sql = format!("SELECT true FROM bcc_script.answer WHERE session = {OF_SESSION} AND id = $2");
-        let parameters = &[(&key(id) as _, Type::BYTEA), (&TextParameter(answer_id) as _, Type::TEXT)];
+        let parameters = &[(&session_key(id) as _, Type::BYTEA), (&TextParameter(answer_id) as _, Type::TEXT)];
         Ok(self.one(&sql, parameters, Concern::default(), |row| row.try_get(0)).await?.unwrap_or(false))
     }
 
@@ -277,7 +301,7 @@ impl Store for PostgresStore {
              WHERE session = {OF_SESSION} AND status = $2 AND answers = $3 ORDER BY revision DESC LIMIT 1"
         );
         let parameters = &[
-            (&key(id) as _, Type::BYTEA),
+            (&session_key(id) as _, Type::BYTEA),
             (&TextParameter(status) as _, Type::TEXT),
             (&limit(answers) as _, Type::INT8),
         ];
@@ -285,22 +309,14 @@ impl Store for PostgresStore {
     }
 
     async fn earlier_state(&self, id: &str, revision: u64) -> Result<Option<EarlierState>, StoreError> {
-        let (key, number) = (key(id), limit(revision));
+        let (key, number) = (session_key(id), limit(revision));
         let parameters: &[Parameter<'_>] = &[(&key, Type::BYTEA), (&number, Type::INT8)];
         let sql = format!(
             "SELECT status, answers, last_seq, location, head FROM bcc_script.replaced_head
              WHERE session = {OF_SESSION} AND revision = $2"
         );
-        let read = |row: &Row| {
-            Ok(ReplacedHead {
-                status: text(row, 0)?,
-                answers: count(row, 1)?,
-                last_seq: count(row, 2)?,
-                location: text(row, 3)?,
-                head: text(row, 4)?,
-            })
-        };
-        let Some(head) = self.one(&sql, parameters, Concern::default(), read).await? else { return Ok(None) };
+        let head = self.one(&sql, parameters, Concern::default(), replaced_head).await?;
+        let Some(head) = head else { return Ok(None) };
         let sql = format!(
             "SELECT key::text, row::text FROM bcc_script.replaced
              WHERE session = {OF_SESSION} AND revision >= $2 ORDER BY revision"
@@ -315,7 +331,7 @@ impl Store for PostgresStore {
 
     async fn requests(&self, id: &str) -> Result<Vec<RequestRow>, StoreError> {
         let sql = format!("SELECT {REQUEST} FROM bcc_script.request AS r WHERE session = {OF_SESSION} ORDER BY r.id");
-        self.all(&sql, &[(&key(id), Type::BYTEA)], request_row).await
+        self.all(&sql, &[(&session_key(id), Type::BYTEA)], request_row).await
     }
 
     async fn open_requests(&self, due_before: Option<&str>) -> Result<Vec<OpenRequest>, StoreError> {
@@ -358,7 +374,7 @@ impl Store for PostgresStore {
 
     async fn text(&self, id: &str, sha256: &str) -> Result<Option<String>, StoreError> {
         let sql = format!("SELECT text FROM bcc_script.stored_text WHERE session = {OF_SESSION} AND sha256 = $2");
-        let parameters = &[(&key(id) as _, Type::BYTEA), (&TextParameter(sha256) as _, Type::TEXT)];
+        let parameters = &[(&session_key(id) as _, Type::BYTEA), (&TextParameter(sha256) as _, Type::TEXT)];
         self.one(&sql, parameters, Concern::default(), |row| text(row, 0)).await
     }
 
@@ -393,8 +409,16 @@ impl Store for PostgresStore {
         self.lease(id, holder).await
     }
 
+    async fn check_files(&self) -> Result<(), StoreError> {
+        let asked = self.database.rows("SELECT 1", &[], Concern::default());
+        match tokio::time::timeout(CHECK_TIME, asked).await {
+            Ok(rows) => rows.map(drop),
+            Err(_) => Err(no_answer(self.name())),
+        }
+    }
+
     async fn ask_for(&self, id: &str) -> Result<bool, StoreError> {
-        self.leases.ask_for(&key(id)).await?;
+        self.leases.ask_for(&session_key(id)).await?;
         Ok(true)
     }
 }

@@ -27,6 +27,11 @@ macro_rules! new_url {
     }};
 }
 
+/// A store in a new database; none without a server.
+pub(crate) async fn new_store() -> Option<PostgresStore> {
+    Some(store(&new_database(&server()?).await))
+}
+
 fn store(url: &str) -> PostgresStore {
     PostgresStore::new(url).unwrap()
 }

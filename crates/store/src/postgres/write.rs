@@ -136,7 +136,7 @@ impl<'c> CommitColumns<'c> {
 }
 
 /// JSON as the database takes it.
-fn json(store: &str, value: &impl Serialize) -> Result<String, StoreError> {
+pub(crate) fn json(store: &str, value: &impl Serialize) -> Result<String, StoreError> {
     let json = serde_json::to_string(value).and_then(escaped_json);
     json.map_err(|_| no_json(store))
 }
@@ -164,12 +164,20 @@ fn check_numbering(store: &str, id: &str, commit: &Commit) -> Result<(), StoreEr
     first.after(store, id, commit).map(|_| ())
 }
 
+/// The revision of a session that is copied, and what its commits replaced, as JSON.
+pub(crate) struct History {
+    pub(crate) revision: i64,
+    pub(crate) heads: String,
+    pub(crate) rows: String,
+}
+
 pub(crate) async fn create(
     database: &Database,
     key: &[u8],
     session: &NewSessionRow,
     documents: &[DocumentRow],
     first: &Commit,
+    history: Option<&History>,
 ) -> Result<(), StoreError> {
     let store = database.name.as_str();
     Tail::default().after(store, &session.id, first)?;
@@ -190,8 +198,10 @@ pub(crate) async fn create(
         documents.iter().map(|document| (TextParameter(&document.sha256), TextParameter(&document.text))).collect(),
     );
     let (names, texts): (Vec<TextParameter<'_>>, Vec<TextParameter<'_>>) = documents.into_iter().unzip();
-    let sql =
-        "SELECT bcc_script.create_session($1, $2, $3::text::jsonb, $4, $5, $6::text::jsonb, $7, $8, $9, $10, $11)";
+    let sql = "SELECT bcc_script.create_session($1, $2, $3::text::jsonb, $4, $5, $6::text::jsonb, $7, $8, $9, $10, $11,
+        $12, $13::text::jsonb, $14::text::jsonb)";
+    let (revision, heads, replaced) =
+        history.map_or((1, "[]", "[]"), |history| (history.revision, &history.heads, &history.rows));
     database
         .rows(
             sql,
@@ -207,6 +217,9 @@ pub(crate) async fn create(
                 (&columns.body, Type::TEXT_ARRAY),
                 (&columns.sha256, Type::TEXT_ARRAY),
                 (&columns.text, Type::TEXT_ARRAY),
+                (&revision, Type::INT8),
+                (&heads, Type::TEXT),
+                (&replaced, Type::TEXT),
             ],
             Concern { session: &session.id, ..Concern::default() },
         )

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
+use crate::copying::PlanCopy;
 use crate::error::StoreError;
 use crate::plan_contract::PlanStore;
 use crate::plan_rows::{MAX_PLAN_EDITS, PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow, StoredPlan};
@@ -35,7 +36,7 @@ fn task_row(row: &Row<'_>) -> rusqlite::Result<PlanTaskRow> {
 }
 
 /// An id that somebody named, for a search. SQLite cannot hold each of them; what it cannot hold is not in it.
-fn sought(id: u64) -> i64 {
+pub(crate) fn sought(id: u64) -> i64 {
     i64::try_from(id).unwrap_or(-1)
 }
 
@@ -105,6 +106,37 @@ fn put(transaction: &Transaction<'_>, store: &str, plan: u64, rows: &[PlanTaskRo
     }
 }
 
+/// Creates a plan as it was copied.
+pub(crate) fn put_plan(transaction: &Transaction<'_>, store: &str, copy: &PlanCopy) -> Result<(), Failure> {
+    let (row, tasks) = (&copy.stored.plan, &copy.stored.tasks);
+    insert(transaction, store, row, row.revision)?;
+    put(transaction, store, row.id, tasks)?;
+    for edit in &copy.edits {
+        keep_edit(transaction, row.id, &edit.key, edit.number, &edit.result)?;
+    }
+    Ok(())
+}
+
+/// Inserts the row of a plan.
+fn insert(transaction: &Transaction<'_>, store: &str, row: &PlanRow, revision: u64) -> Result<(), Failure> {
+    let sql = "INSERT INTO plan (id, user, revision, status, title, created_at, updated_at, body)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+    let parameters = params![
+        Count(row.id),
+        row.user,
+        Count(revision),
+        row.status,
+        row.title,
+        row.created_at,
+        row.updated_at,
+        row.body
+    ];
+    if transaction.prepare_cached(sql)?.execute(parameters)? == 0 {
+        return Err(StoreError::PlanExists { store: store.to_owned(), plan: row.id }.into());
+    }
+    raise(transaction, "plan", row.id)
+}
+
 fn create(
     transaction: &Transaction<'_>,
     store: &str,
@@ -115,13 +147,7 @@ fn create(
     if let Some(result) = result_of(transaction, key)? {
         return Ok(PlanEditOutcome::Repeated { result });
     }
-    let sql = "INSERT INTO plan (id, user, revision, status, title, created_at, updated_at, body)
-               VALUES (?, ?, 1, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
-    let parameters = params![Count(row.id), row.user, row.status, row.title, row.created_at, row.updated_at, row.body];
-    if transaction.prepare_cached(sql)?.execute(parameters)? == 0 {
-        return Err(StoreError::PlanExists { store: store.to_owned(), plan: row.id }.into());
-    }
-    raise(transaction, "plan", row.id)?;
+    insert(transaction, store, row, 1)?;
     put(transaction, store, row.id, tasks)?;
     keep_edit(transaction, row.id, key, 1, result)?;
     Ok(PlanEditOutcome::Applied)

@@ -1,10 +1,13 @@
 //! Keeps the rows that a commit replaces, and reads them again.
 
+use std::collections::BTreeMap;
+
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::copying::ReplacedState;
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey, written_keys};
 use crate::rows::{Commit, CounterRow, EarlierState, FrameRow};
 use crate::sqlite::blobs::Blobs;
@@ -152,6 +155,59 @@ pub(crate) fn earlier_state(
         blobs.complete(&mut cell.body)?;
     }
     Ok(Some(state))
+}
+
+/// What all commits of a session replaced, with the texts of cells completed.
+pub(crate) fn history(connection: &Connection, session: i64) -> rusqlite::Result<Vec<ReplacedState>> {
+    let mut statement = connection
+        .prepare_cached("SELECT revision, key, row FROM replaced WHERE session = ? ORDER BY revision, key")?;
+    let mut found = statement.query([session])?;
+    let blobs = Blobs { connection };
+    let mut heads: BTreeMap<u64, ReplacedHead> = BTreeMap::new();
+    let mut rows: BTreeMap<u64, Vec<(RowKey, Option<ReplacedRow>)>> = BTreeMap::new();
+    while let Some(row) = found.next()? {
+        let (revision, key, json) = (count(row, 0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?);
+        if key.starts_with(HEAD) {
+            if let Some(json) = json {
+                heads.insert(revision, parsed(&json)?);
+            }
+            continue;
+        }
+        let mut row = json.as_deref().map(parsed::<ReplacedRow>).transpose()?;
+        if let Some(ReplacedRow::Cell(cell) | ReplacedRow::RemovedCell(cell)) = &mut row {
+            blobs.complete(&mut cell.body)?;
+        }
+        rows.entry(revision).or_default().push((parsed(&key)?, row));
+    }
+    let states = heads.into_iter().map(|(revision, head)| {
+        let mut rows = rows.remove(&revision).unwrap_or_default();
+        rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+        ReplacedState { revision, head, rows }
+    });
+    Ok(states.collect())
+}
+
+/// Stores what the commits of a session replaced.
+pub(crate) fn insert_history(
+    transaction: &Transaction<'_>,
+    session: i64,
+    states: &[ReplacedState],
+) -> rusqlite::Result<()> {
+    let mut insert =
+        transaction.prepare_cached("INSERT INTO replaced (session, revision, key, row) VALUES (?, ?, ?, ?)")?;
+    let blobs = Blobs { connection: transaction };
+    for ReplacedState { revision, head, rows } in states {
+        let revision = Count(*revision);
+        insert.execute(params![session, revision, head_key(&head.status, head.answers), json(head)?])?;
+        for (key, row) in rows {
+            let mut row = row.clone();
+            if let Some(ReplacedRow::Cell(cell) | ReplacedRow::RemovedCell(cell)) = &mut row {
+                cell.body = blobs.store(session, &cell.body)?.into_owned();
+            }
+            insert.execute(params![session, revision, json(key)?, row.map(|row| json(&row)).transpose()?])?;
+        }
+    }
+    Ok(())
 }
 
 fn json(value: &impl Serialize) -> rusqlite::Result<String> {

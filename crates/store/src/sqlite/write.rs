@@ -216,6 +216,19 @@ fn variables(transaction: &Transaction<'_>, session: i64, user: &str, commit: &C
     put_variables(transaction, sql, &user, &commit.user_variables_put)
 }
 
+/// Writes variables of a user, except where there are newer ones.
+pub(crate) fn put_newer_variables(
+    transaction: &Transaction<'_>,
+    user: &str,
+    rows: &[VariableRow],
+) -> Result<(), Failure> {
+    let sql = "INSERT INTO user_variable (user, scope, path, name, value, source, round, at, sensitive)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+               value = excluded.value, source = excluded.source, round = excluded.round, at = excluded.at,
+               sensitive = excluded.sensitive WHERE rtrim(at, 'Z') < rtrim(excluded.at, 'Z')";
+    put_variables(transaction, sql, &user, rows)
+}
+
 fn put_variables(
     transaction: &Transaction<'_>,
     sql: &str,

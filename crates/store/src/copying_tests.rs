@@ -1,0 +1,179 @@
+//! Copies between stores of every kind are equal to what was copied.
+
+use crate::conformance::{NASTY, commit_at, event, message, new_session};
+use crate::conformance_cells::cell;
+use crate::contract::Store;
+use crate::copying::{SessionCopy, StoreCopying, copy_store, session_copy};
+use crate::plan_contract::PlanStore;
+use crate::plan_rows::{PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow};
+use crate::rows::{Commit, CounterRow, DocumentRow, FrameRow, RequestRow, TextRow, VariableKey, VariableRow};
+use crate::sqlite::open::open;
+use crate::sqlite::store::SqliteStore;
+
+fn new_file() -> (tempfile::TempDir, SqliteStore) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("sessions.db")).unwrap();
+    (directory, store)
+}
+
+fn variable(scope: &str, name: &str, value: &str, at: &str) -> VariableRow {
+    let [scope, name, value, at] = [scope, name, value, at].map(str::to_owned);
+    VariableRow {
+        scope,
+        name,
+        value,
+        at,
+        source: "test".into(),
+        round: Some(3),
+        sensitive: true,
+        ..VariableRow::default()
+    }
+}
+
+const LATE: &str = "2026-11-21T20:00:00Z";
+
+/// A session with rows of every kind, most of which were replaced.
+async fn fill(store: &dyn Store, id: &str) {
+    let large = format!("\"{}\"", "output ".repeat(4_000));
+    let documents = ["a", NASTY].map(|sha256| DocumentRow { sha256: sha256.into(), text: format!("text of {sha256}") });
+    store.create(&new_session(id), &documents, &commit_at(0)).await.unwrap();
+    for revision in 1..6_u64 {
+        let commit = Commit {
+            frames_put: vec![FrameRow { key: format!("f{}", revision % 2), state: NASTY.into() }],
+            variables_put: vec![variable("session", "v", &revision.to_string(), LATE)],
+            user_variables_put: vec![variable("global", NASTY, &format!("{id} {revision}"), LATE)],
+            counters_put: vec![CounterRow { name: "n".into(), count: revision }],
+            journal: vec![event(revision, "noted")],
+            messages_kept: Some(revision / 2),
+            messages: vec![message(revision / 2 + 1, &format!("{NASTY} {revision}"))],
+            cells_kept: Some(u64::from(revision > 3)),
+            cells_put: vec![cell(1 + u64::from(revision > 3), &format!("c{revision}"), &large)],
+            answer_ids: vec![format!("a{revision}")],
+            requests_put: vec![RequestRow {
+                id: format!("r{revision}"),
+                due_at: Some(LATE.into()),
+                opened_at: LATE.into(),
+                ..RequestRow::default()
+            }],
+            requests_answered: vec![format!("r{}", revision - 1)],
+            texts: vec![TextRow::new(format!("long text {revision}"))],
+            answers: revision,
+            ..commit_at(revision)
+        };
+        // A cell keeps its id.
+        let commit = match revision {
+            2 | 3 => {
+                Commit { cells_kept: None, cells_put: vec![cell(1, "c1", &format!("{revision}{large}"))], ..commit }
+            }
+            5 => Commit { cells_kept: Some(1), ..commit },
+            _ => commit,
+        };
+        store.commit(id, &commit).await.unwrap();
+    }
+    let key = VariableKey { scope: "session".into(), path: String::new(), name: "v".into() };
+    let last = Commit { variables_removed: vec![key], frames_removed: vec!["f1".into()], ..commit_at(6) };
+    store.commit(id, &last).await.unwrap();
+}
+
+async fn fill_plan(store: &dyn PlanStore) {
+    let (plan, task) = store.reserve_plan_ids(1, 3).await.unwrap();
+    let tasks = [PlanTaskRow { id: task, rank: 1, body: NASTY.into(), parent: None }];
+    let row = PlanRow { id: plan, user: "林".into(), title: NASTY.into(), ..PlanRow::default() };
+    store.create_plan(&row, &tasks, "first", "made").await.unwrap();
+    let put = vec![PlanTaskRow { id: task + 1, rank: -1, body: "{}".into(), parent: Some(task) }];
+    let edit =
+        PlanEditRow { plan, revision: 1, key: "second".into(), result: "edited".into(), put, ..PlanEditRow::default() };
+    store.edit_plan(&edit).await.unwrap();
+}
+
+/// Copies of all sessions, with the texts that each had of its own.
+async fn sessions(store: &dyn StoreCopying, own: Option<&[SessionCopy]>) -> Vec<SessionCopy> {
+    let mut copies = vec![];
+    for row in store.sessions().await.unwrap() {
+        let mut copy = session_copy(store, row).await.unwrap();
+        let own = own.and_then(|own| own.iter().find(|other| other.row.id == copy.row.id));
+        // A copy of a file has the parts of large rows as texts, too.
+        let is_own = |text: &TextRow| own.is_none_or(|own| own.hidden.texts.contains(text));
+        copy.hidden.texts.retain(is_own);
+        copy.rows.texts.retain(is_own);
+        copies.push(copy);
+    }
+    copies
+}
+
+async fn copy_is_equal(from: &dyn StoreCopying, to: &dyn StoreCopying) {
+    let original = sessions(from, None).await;
+    let mut names = vec![];
+    let report = copy_store(from, to, |id| names.push(id.to_owned())).await.unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!((report.copied.len(), report.unchanged, report.plans), (2, 0, 1));
+    assert_eq!(names, report.copied);
+    assert_eq!(sessions(to, Some(&original)).await, original);
+    for user in ["default", "林"] {
+        assert_eq!(to.user_variables(user).await.unwrap(), from.user_variables(user).await.unwrap());
+        assert_eq!(to.plans(user).await.unwrap(), from.plans(user).await.unwrap());
+    }
+    for revision in 1..6 {
+        let (there, here) =
+            (to.earlier_state("s", revision).await.unwrap(), from.earlier_state("s", revision).await.unwrap());
+        assert_eq!(there, here);
+        assert!(here.is_some());
+    }
+    assert_eq!(to.document(NASTY).await.unwrap(), from.document(NASTY).await.unwrap());
+    // The session goes on there, and knows its answers.
+    assert!(to.answer_accepted("s", "a3").await.unwrap());
+    let plan = from.plans("林").await.unwrap().remove(0).id;
+    assert_eq!(to.plan_copy(plan).await.unwrap(), from.plan_copy(plan).await.unwrap());
+    assert_eq!(to.reserve_plan_ids(0, 0).await.unwrap(), from.reserve_plan_ids(0, 0).await.unwrap());
+    let again = PlanEditRow { plan, revision: 1, key: "second".into(), ..PlanEditRow::default() };
+    assert_eq!(to.edit_plan(&again).await.unwrap(), PlanEditOutcome::Repeated { result: "edited".into() });
+    // Made again, it changes nothing.
+    let report = copy_store(from, to, |id| panic!("{id} was copied again")).await.unwrap();
+    assert!(report.is_complete() && report.unchanged == 2, "{report:?}");
+}
+
+#[tokio::test]
+async fn a_copy_has_everything_that_was_copied() {
+    let ((_first, from), (_second, to)) = (new_file(), new_file());
+    fill(&from, "s").await;
+    fill(&from, NASTY).await;
+    fill_plan(&from).await;
+    copy_is_equal(&from, &to).await;
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_copy_in_a_database_and_back_has_everything() {
+    use crate::postgres::tests::new_store;
+    let Some(database) = new_store().await else { return };
+    let ((_first, from), (_second, to)) = (new_file(), new_file());
+    fill(&from, "s").await;
+    fill(&from, NASTY).await;
+    fill_plan(&from).await;
+    copy_is_equal(&from, &database).await;
+    copy_is_equal(&database, &to).await;
+    assert_eq!(database.commit("s", &commit_at(7)).await, to.commit("s", &commit_at(7)).await);
+}
+
+#[tokio::test]
+async fn what_differs_or_is_in_use_is_left_as_it_is() {
+    let ((_first, from), (_second, to)) = (new_file(), new_file());
+    for id in ["same", "different", "held"] {
+        from.create(&new_session(id), &[], &commit_at(0)).await.unwrap();
+    }
+    to.create(&new_session("different"), &[], &Commit { status: "other".into(), ..commit_at(0) }).await.unwrap();
+    let newer = variable("global", "v", "\"newer\"", "2026-11-22T20:00:00Z");
+    let older = variable("global", "v", "\"older\"", LATE);
+    let put = |row: &VariableRow| Commit { user_variables_put: vec![row.clone()], ..commit_at(1) };
+    from.commit("same", &put(&older)).await.unwrap();
+    to.create(&new_session("own"), &[], &commit_at(0)).await.unwrap();
+    to.commit("own", &put(&newer)).await.unwrap();
+    let _lock = from.lock("held", "somebody").await.unwrap();
+    let report = copy_store(&from, &to, |_| {}).await.unwrap();
+    assert!(!report.is_complete());
+    assert_eq!(report.copied, ["same"]);
+    assert_eq!(report.different, ["different"]);
+    assert_eq!(report.held, [("held".to_owned(), "somebody".to_owned())]);
+    assert_eq!(to.session("different").await.unwrap().unwrap().status, "other");
+    assert_eq!(to.user_variables("default").await.unwrap(), [newer]);
+}

@@ -1,0 +1,81 @@
+//! Reads and writes copies of sessions and plans.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, Transaction, params};
+
+use crate::copying::{HiddenRows, KeptEdit, PlanCopy, SessionCopy, StoreCopying};
+use crate::error::StoreError;
+use crate::plan_contract::PlanStore;
+use crate::rows::{DocumentRow, TextRow, VariableRow};
+use crate::sqlite::error::Failure;
+use crate::sqlite::plans::{put_plan, sought};
+use crate::sqlite::read::{all, key_of};
+use crate::sqlite::replaced::{history, insert_history};
+use crate::sqlite::store::SqliteStore;
+use crate::sqlite::write::{Count, count, create, put_newer_variables};
+
+fn hidden(connection: &Connection, session: i64) -> rusqlite::Result<HiddenRows> {
+    let documents = "SELECT d.sha256, d.text FROM session_document AS s JOIN document AS d ON d.key = s.document
+                     WHERE s.session = ? ORDER BY d.sha256";
+    // Among them are the parts of large rows: which of them are texts of their own is not stored.
+    let texts = "SELECT b.sha256, b.text FROM session_blob AS s JOIN blob AS b ON b.key = s.blob
+                 WHERE s.session = ? ORDER BY b.sha256";
+    Ok(HiddenRows {
+        documents: all(connection, documents, [session], |row| {
+            Ok(DocumentRow { sha256: row.get(0)?, text: row.get(1)? })
+        })?,
+        answers: all(connection, "SELECT id FROM answer WHERE session = ? ORDER BY id", [session], |row| row.get(0))?,
+        texts: all(connection, texts, [session], |row| Ok(TextRow { sha256: row.get(0)?, text: row.get(1)? }))?,
+        replaced: history(connection, session)?,
+    })
+}
+
+fn put(transaction: &Transaction<'_>, store: &str, copy: &SessionCopy) -> Result<(), Failure> {
+    create(transaction, store, &copy.new_row(), &copy.hidden.documents, &copy.rows)?;
+    let id = copy.row.id.as_str();
+    let Some(session) = key_of(transaction, id)? else {
+        return Err(StoreError::NotFound { store: store.to_owned(), id: id.to_owned() }.into());
+    };
+    let sql = "UPDATE head SET revision = ? WHERE session = ?";
+    transaction.prepare_cached(sql)?.execute(params![Count(copy.row.revision), session])?;
+    insert_history(transaction, session, &copy.hidden.replaced)?;
+    Ok(())
+}
+
+#[async_trait]
+impl StoreCopying for SqliteStore {
+    async fn hidden_rows(&self, id: &str) -> Result<HiddenRows, StoreError> {
+        self.read(|connection| match key_of(connection, id)? {
+            Some(session) => hidden(connection, session),
+            None => Ok(HiddenRows::default()),
+        })
+    }
+
+    async fn put_session(&self, copy: &SessionCopy) -> Result<(), StoreError> {
+        self.write(|transaction| put(transaction, self.name(), copy))
+    }
+
+    async fn users(&self) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT user FROM user_variable UNION SELECT user FROM plan ORDER BY 1";
+        self.read(|connection| all(connection, sql, [], |row| row.get(0)))
+    }
+
+    async fn put_user_variables(&self, user: &str, rows: &[VariableRow]) -> Result<(), StoreError> {
+        self.write(|transaction| put_newer_variables(transaction, user, rows))
+    }
+
+    async fn plan_copy(&self, plan: u64) -> Result<Option<PlanCopy>, StoreError> {
+        let Some(stored) = self.plan_tasks(plan).await? else { return Ok(None) };
+        let sql = "SELECT number, key, result FROM plan_edit WHERE plan = ? ORDER BY number";
+        let edits = self.read(|connection| {
+            all(connection, sql, [sought(plan)], |row| {
+                Ok(KeptEdit { number: count(row, 0)?, key: row.get(1)?, result: row.get(2)? })
+            })
+        })?;
+        Ok(Some(PlanCopy { stored, edits }))
+    }
+
+    async fn put_plan(&self, copy: &PlanCopy) -> Result<(), StoreError> {
+        self.write(|transaction| put_plan(transaction, self.name(), copy))
+    }
+}

@@ -1,0 +1,79 @@
+//! `store copy`: sessions go on in the copy.
+
+use crate::database::{new_database, server};
+use crate::process::Home;
+
+const TALK: &str = "
+session:
+  session_id: talk
+  declare: [{ var: name, type: string }, { var: likes, type: string }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: a, config: { content: 'Who are you?', output: [{ get: name }] } }
+            - { action_type: ai_ask, action_id: b, config: { content: 'What do you like?', output: [{ get: likes }] } }
+            - { action_type: ai_say, action_id: c, config: { content: '{{ name }} likes {{ likes }}.' } }
+";
+
+/// Starts a session, copies its store there, and continues the copy.
+fn copied_to(target: &str) {
+    let home = Home::new();
+    home.file("talk.yaml", TALK);
+    let run = home.finish(["run", "talk.yaml", "--session", "s", "--store", "first.db"], "林\n");
+    assert_eq!(run.code, Some(3), "{}", run.err);
+    let copied = home.finish(["store", "copy", "first.db", target], "");
+    assert_eq!(
+        (copied.code, copied.out.as_str()),
+        (Some(0), "sessions copied: 1, there already: 0; plans: 0\n"),
+        "{}",
+        copied.err
+    );
+    assert_eq!(copied.err, "copied session s\n");
+    let export = |store: &str| home.finish(["sessions", "export", "s", "--store", store], "").out;
+    assert_eq!(export(target), export("first.db"));
+    let again = home.finish(["store", "copy", "first.db", target], "");
+    assert_eq!((again.code, again.out.as_str()), (Some(0), "sessions copied: 0, there already: 1; plans: 0\n"));
+    let resumed = home.finish(["sessions", "resume", "s", "--store", target], "tea\n");
+    assert_eq!(resumed.code, Some(0), "{}", resumed.err);
+    assert!(resumed.out.contains("林 likes tea."), "{}", resumed.out);
+    // The copy has gone on; it is not set back.
+    let late = home.finish(["store", "copy", "first.db", target], "");
+    assert_eq!(late.code, Some(1));
+    assert_eq!(late.err, "session s was not copied: the other store has it in another state, and keeps it\n");
+    assert!(export(target).contains("\"status\": \"completed\""));
+}
+
+#[test]
+fn a_session_goes_on_in_a_copy_of_its_store() {
+    copied_to("second.db");
+}
+
+#[test]
+fn a_session_of_a_file_goes_on_in_a_database() {
+    let Some(server) = server() else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    copied_to(&runtime.block_on(new_database(&server)));
+}
+
+#[test]
+fn what_cannot_be_copied_is_said() {
+    let home = Home::new();
+    let missing = home.finish(["store", "copy", "none.db", "second.db"], "");
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.err.contains("there is no store at") && missing.err.contains("none.db"), "{}", missing.err);
+    assert!(!home.path().join("second.db").exists());
+    let same = home.finish(["store", "copy", "a.db", "./a.db"], "");
+    assert_eq!((same.code, same.err.as_str()), (Some(2), "error: the store and its copy are the same\n"));
+    let url = "postgres://u:geheim@%2Fno%2Fsuch%2Fplace/db";
+    for arguments in [["sessions", "list", "--store", url], ["doctor", "--json", "--store", url]] {
+        let unreachable = home.finish(arguments, "");
+        let all = format!("{}{}", unreachable.out, unreachable.err);
+        assert!(all.contains("postgres://u@") && all.contains("no connection can be made"), "{all}");
+        assert!(!all.contains("geheim"), "{all}");
+    }
+    let check = home.finish(["store", "check", "--store", url], "");
+    assert_eq!(check.code, Some(2));
+    assert!(check.err.contains("is a database, not a file") && !check.err.contains("geheim"), "{}", check.err);
+}
