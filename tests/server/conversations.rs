@@ -5,7 +5,8 @@ use std::sync::{Arc, Barrier};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::process::Home;
+use crate::complete_reply::complete_reply;
+use crate::process::{Home, TIMEOUT};
 use crate::served::{Serving, TALK, said};
 use crate::server::{Server, ServerBehavior};
 
@@ -342,4 +343,48 @@ async fn sessions_of_one_user_see_what_the_others_have_set() {
     // What another session set is masked here as well.
     let exported = serving.get(&format!("/v1/sessions/{reads}/export?calls=true")).await;
     assert!(!exported.text.contains("4711-0815"), "{exported:?}");
+}
+
+#[tokio::test]
+async fn a_message_can_interrupt_the_turn_and_take_its_place() {
+    let home = Home::new();
+    let reply = complete_reply(&json!({ "$ask": { "content": "Good.", "name": "Ann" } })).to_string();
+    let model = Server::start(vec![ServerBehavior::Hangs, ServerBehavior::Answers(reply)]);
+    home.put(
+        "bcc-script.toml",
+        format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n", model.base_url),
+    );
+    home.put("scripts/talk.yaml", TALK.replace("config: {", "config: { delivery: verbatim,"));
+    let serving = Serving::with(&home, &["--trust"]);
+    let id = serving.session("talk").await;
+    assert!(model.requests().is_empty());
+    let path = format!("/v1/sessions/{id}/messages");
+    let (target, first_path) = (serving.target(), path.clone());
+    let first = tokio::spawn(async move {
+        target.attempt(&first_path, &[("idempotency-key", "k1")], &json!({ "text": "I am An" })).await.unwrap()
+    });
+    // The model is asked about the first message, and does not answer.
+    let asked = async {
+        while model.requests().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, asked).await.unwrap();
+    let body = json!({ "text": "I am Ann", "on_busy": "interrupt" });
+    let second = serving.target().attempt(&path, &[("idempotency-key", "k2")], &body).await.unwrap();
+    assert_eq!(second.status, 200, "{second:?}");
+    let first = first.await.unwrap();
+    assert_eq!((first.status, first.json()["type"].as_str().unwrap()), (409, "/problems/interrupted"), "{first:?}");
+    let export = serving.get(&format!("/v1/sessions/{id}/export")).await.json();
+    let said = |role: &str| {
+        let all = export["transcript"].as_array().unwrap().iter();
+        all.filter(|m| m["role"] == role).map(|m| m["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(said("user"), ["I am Ann"]);
+    // Sent again, it interrupts nothing, and has the same reply.
+    let again = serving.target().attempt(&path, &[("idempotency-key", "k2")], &body).await.unwrap();
+    assert_eq!((again.status, again.json()["messages"].clone()), (200, second.json()["messages"].clone()));
+    // Without a turn there is nothing to interrupt.
+    let third = serving.post(&path, json!({ "text": "tea", "on_busy": "interrupt" })).await;
+    assert_eq!(third.status, 200, "{third:?}");
 }

@@ -4,7 +4,7 @@ use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::clock::{FixedClock, SystemClock, now};
 use crate::earlier_replies::with_earlier_replies;
@@ -25,10 +25,10 @@ use crate::state_file::keeper::{StateFileKeeper, observed};
 use crate::state_file::open::{StateFileAccess, keeper_of, new_keeper, stored_path};
 use crate::store_access::open_store;
 use crate::store_place::StorePlace;
+use crate::stored_programs::{StoredProgram, StoredPrograms};
 use crate::tool_source::{ToolChoice, ToolSource};
 use crate::trust::own_sessions::{is_own, origin};
 use crate::variables::variable_values;
-use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::exact::ExactValues;
@@ -103,9 +103,6 @@ pub struct OpenedSession {
     pub state_file: Option<Arc<StateFileKeeper>>,
 }
 
-/// A manifest and the program made from it.
-type Checked = (String, Arc<Program>);
-
 #[derive(Clone)]
 pub struct Engine {
     project: Project,
@@ -115,14 +112,13 @@ pub struct Engine {
     budget: Budget,
     shared: Arc<SharedModels>,
     pub(crate) tools: ToolChoice,
-    /// The program that was checked last. Its manifest contains the hashes of everything that it was made from.
-    last_checked: Arc<Mutex<Option<Checked>>>,
+    pub(crate) stored_programs: StoredPrograms,
 }
 
 impl Engine {
     pub fn new(project: Project, environment: Environment, store: Arc<dyn Store>) -> Self {
-        let (shared, tools, last_checked) = Default::default();
-        Self { project, environment, store, clock: None, budget: Budget::default(), shared, tools, last_checked }
+        let (shared, tools, stored_programs) = Default::default();
+        Self { project, environment, store, clock: None, budget: Budget::default(), shared, tools, stored_programs }
     }
 
     /// The same engine with this clock instead of the machine's, for sessions that are started without `--clock`.
@@ -312,8 +308,7 @@ impl Engine {
         let settings: RunSettings = serde_json::from_str(&row.settings)
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
         let lock = self.store.lock(id, &holder()).await?;
-        let pinned = Pinned::load(self.store.as_ref(), &row.manifest).await?;
-        let program = self.checked_program(&row.manifest, &pinned)?;
+        let StoredProgram { pinned, program } = self.stored_programs.get(self.store.as_ref(), &row.manifest).await?;
         let project = &self.project;
         project.refuse_changes()?;
         let place = settings.place(id, &project.directory, request.any_project)?;
@@ -349,7 +344,7 @@ impl Engine {
             Some(of) => with_earlier_replies(self.store.as_ref(), of, settings.retry_seq, selected.models).await?,
             None => selected.models,
         };
-        let mut services = services(models, clock, observer, &Arc::new(pinned), host);
+        let mut services = services(models, clock, observer, &pinned, host);
         if let Some(file) = &request.record {
             let (script_sha256, scheme) = (row.script_sha256.as_str(), settings.scheme.as_deref());
             let model = selected.name.as_str();
@@ -375,18 +370,6 @@ impl Engine {
     /// The script of a stored session, as it was when the session began.
     pub(crate) async fn pinned_script(&self, row: &SessionRow) -> Result<Arc<SourceFile>, EngineError> {
         Ok(Pinned::load(self.store.as_ref(), &row.manifest).await?.script)
-    }
-
-    /// The program of a stored session. The last one is cached for other sessions with the same manifest.
-    pub(crate) fn checked_program(&self, manifest: &str, pinned: &Pinned) -> Result<Arc<Program>, EngineError> {
-        let mut last = self.last_checked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, program)) = last.as_ref().filter(|(of, _)| of == manifest) {
-            return Ok(Arc::clone(program));
-        }
-        let (program, diagnostics) = pinned.check(parse(&pinned.script))?;
-        let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
-        *last = Some((manifest.to_owned(), Arc::clone(&program)));
-        Ok(program)
     }
 
     /// The clock of a session: fixed at `start`, the one of this engine, or the machine's.

@@ -11,9 +11,10 @@ use crate::clock::{now, stamp};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::export::stored_session;
-use crate::pin::{Pinned, sha256};
+use crate::pin::sha256;
 use crate::session_ids::valid_session_id;
 use crate::settings::{RunSettings, SessionPlace};
+use crate::stored_programs::StoredProgram;
 use crate::trust::own_sessions::is_own;
 
 /// How often a copy is made again because the session went on in the meantime.
@@ -64,8 +65,7 @@ impl Engine {
         let settings: RunSettings = serde_json::from_str(&row.settings)
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
         let place = settings.place(id, &self.project().directory, false)?;
-        let pinned = Pinned::load(self.store().as_ref(), &row.manifest).await?;
-        let program = self.checked_program(&row.manifest, &pinned)?;
+        let StoredProgram { pinned, program } = self.stored_programs.get(self.store().as_ref(), &row.manifest).await?;
         // What the earlier session may do counts for the copy only if it was this user who allowed it.
         let is_own = place == SessionPlace::Here && is_own(self.environment(), id, &settings, &row.manifest);
         let allowed = if is_own { settings.allowed.clone() } else { vec![] };

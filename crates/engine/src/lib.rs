@@ -51,6 +51,7 @@ pub mod shell;
 pub mod state_file;
 pub mod store_access;
 pub mod store_place;
+pub(crate) mod stored_programs;
 pub mod taken_back;
 pub mod tool_source;
 pub mod trust;

@@ -158,26 +158,28 @@ impl Pinned {
             EngineError::failed(message)
         };
         let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| damaged(error.to_message()))?;
-        let text = async |hash: &str| {
-            let stored = store.document(hash).await?;
-            let text = stored.ok_or_else(|| damaged(msg!("document {hash} is missing")))?;
+        let hashes = [&manifest.script].into_iter().chain(&manifest.skills).chain(&manifest.schemas);
+        let hashes = hashes.map(|named| &named.sha256).chain(manifest.templates.iter().map(|placed| &placed.sha256));
+        let stored = store.documents(&hashes.cloned().collect::<Vec<_>>()).await?;
+        let text = |hash: &str| {
+            let text = stored.get(hash).ok_or_else(|| damaged(msg!("document {hash} is missing")))?;
             match sha256(text.as_bytes()) == hash {
-                true => Ok(text),
+                true => Ok(text.clone()),
                 false => Err(damaged(msg!("document {hash} has another content than its hash says"))),
             }
         };
-        let script = text(&manifest.script.sha256).await?;
+        let script = text(&manifest.script.sha256)?;
         let mut skills = Vec::new();
         for named in manifest.skills {
-            skills.push(Arc::new(SourceFile::new(named.name, text(&named.sha256).await?)));
+            skills.push(Arc::new(SourceFile::new(named.name, text(&named.sha256)?)));
         }
         let mut templates = Vec::new();
         for placed in manifest.templates {
-            templates.push(TemplateFile { text: text(&placed.sha256).await?, place: placed.place, name: placed.name });
+            templates.push(TemplateFile { text: text(&placed.sha256)?, place: placed.place, name: placed.name });
         }
         let mut schemas = BTreeMap::new();
         for named in manifest.schemas {
-            schemas.insert(named.name, text(&named.sha256).await?);
+            schemas.insert(named.name, text(&named.sha256)?);
         }
         let kinds = manifest.kinds.into_iter().map(|kind| (kind.name.clone(), kind)).collect();
         Ok(Self { script: Arc::new(SourceFile::new(manifest.script.name, script)), skills, templates, schemas, kinds })

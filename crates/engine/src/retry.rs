@@ -23,6 +23,7 @@ use crate::report::collect::reported_steps;
 use crate::report::contents::{ReportedStep, StepStatus};
 use crate::session_ids::{MAX_ID_ATTEMPTS, new_id};
 use crate::settings::{RunSettings, SessionPlace};
+use crate::stored_programs::StoredProgram;
 use crate::taken_back::TakenBackEvents;
 use crate::trust::own_sessions::is_own;
 use bcc_lang::schema::embedded::reply;
@@ -98,7 +99,7 @@ pub struct PreparedRetry {
     row: SessionRow,
     settings: RunSettings,
     earlier: EarlierState,
-    pinned: Pinned,
+    pinned: Arc<Pinned>,
     program: Arc<Program>,
     edited: bool,
     new_id: Option<String>,
@@ -120,8 +121,7 @@ impl Engine {
         let settings: RunSettings = serde_json::from_str(&row.settings)
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
         let place = settings.place(id, &self.project().directory, request.any_project)?;
-        let pinned = Pinned::load(store, &row.manifest).await?;
-        let before = self.checked_program(&row.manifest, &pinned)?;
+        let StoredProgram { pinned, program: before } = self.stored_programs.get(store, &row.manifest).await?;
         let steps = reported_steps(store, id).await?;
         let (number, seq) = self.step_of(id, request.from.as_deref(), &steps).await?;
         let (kept, from) = steps.split_at(number);
@@ -152,7 +152,7 @@ impl Engine {
                 let allowed = host.permissions.allowed.iter().cloned().collect();
                 let diagnostics = loaded.diagnostics().to_vec();
                 let (pinned, program) = loaded.into_parts();
-                (pinned, Arc::new(program), RunSettings { commands, allowed, ..settings }, diagnostics)
+                (Arc::new(pinned), Arc::new(program), RunSettings { commands, allowed, ..settings }, diagnostics)
             }
         };
         let plan = RetryPlan {

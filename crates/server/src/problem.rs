@@ -32,6 +32,8 @@ pub enum ProblemKind {
     Conflict,
     /// Another turn of the session runs, and the request did not want to wait.
     Busy,
+    /// Another message ended the turn.
+    Interrupted,
     /// Another process runs the session.
     Held,
     /// The same idempotency key was used with another body.
@@ -56,6 +58,7 @@ impl ProblemKind {
             Self::InvalidScript => "invalid-script",
             Self::Conflict => "conflict",
             Self::Busy => "busy",
+            Self::Interrupted => "interrupted",
             Self::Held => "held",
             Self::KeyReused => "idempotency-key-reused",
             Self::TooLarge => "too-large",
@@ -75,7 +78,7 @@ impl ProblemKind {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::InvalidScript => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Conflict | Self::Busy | Self::Held | Self::KeyReused => StatusCode::CONFLICT,
+            Self::Conflict | Self::Busy | Self::Interrupted | Self::Held | Self::KeyReused => StatusCode::CONFLICT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

@@ -1,5 +1,7 @@
 //! The traits that every session store implements (docs/sessions.md, docs/architecture.md).
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use crate::error::StoreError;
@@ -120,6 +122,17 @@ pub trait Store: PlanStore {
 
     /// The document with this hash, as long as a session needs it.
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError>;
+
+    /// The documents with these hashes, by hash, without those that are not there.
+    async fn documents(&self, hashes: &[String]) -> Result<BTreeMap<String, String>, StoreError> {
+        let mut found = BTreeMap::new();
+        for sha256 in hashes {
+            if let Some(text) = self.document(sha256).await? {
+                found.insert(sha256.clone(), text);
+            }
+        }
+        Ok(found)
+    }
 
     /// Deletes a session with all its rows, and the documents that no other session needs. The variables of its user
     /// stay. Returns whether the session existed.

@@ -29,6 +29,8 @@ pub(crate) enum OnBusy {
     Wait,
     /// The message is rejected with 409.
     Reject,
+    /// The turn ends at once, the message that it was about is taken back, and this one is the answer in its place.
+    Interrupt,
 }
 
 /// A message of a person.
@@ -39,7 +41,7 @@ pub(crate) struct NewMessage {
     pub(crate) text: String,
     /// The question that it answers, as `waiting` named it. Without it, the current one.
     pub(crate) answer_id: Option<String>,
-    /// While a turn runs: `wait` or `reject`.
+    /// While a turn runs: `wait`, `reject` or `interrupt`.
     #[serde(default)]
     pub(crate) on_busy: OnBusy,
 }
@@ -112,6 +114,15 @@ pub(crate) async fn say(
     let store = state.sessions.store().as_ref();
     if message.on_busy == OnBusy::Reject && state.sessions.is_busy(id).await {
         return Err(Problem::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1));
+    }
+    // A message that was accepted before interrupts nothing.
+    if message.on_busy == OnBusy::Interrupt
+        && match key {
+            Some(key) => !store.answer_accepted(id, key).await?,
+            None => true,
+        }
+    {
+        state.sessions.interrupt(id).await?;
     }
     let answered = state.sessions.send(id, None, |ended| {
         SessionCommand::Answer(Answer {

@@ -15,7 +15,7 @@ use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::{LockNotice, Store};
 use bcc_store::error::StoreError;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tracing::Instrument;
 
 use crate::live::command::{Answer, AnsweredTurn, EndedTurn, SessionCommand};
@@ -32,6 +32,10 @@ pub(crate) struct ActorContext {
     pub(crate) ending: watch::Receiver<bool>,
     /// Whether a turn runs.
     pub(crate) is_busy: Arc<AtomicBool>,
+    /// Ends the turn that runs.
+    pub(crate) interrupt: Arc<Notify>,
+    /// Whether a turn was ended by it; then the task ends as well.
+    pub(crate) is_interrupted: Arc<AtomicBool>,
 }
 
 /// Who waits for the end of the turn.
@@ -101,11 +105,16 @@ impl Actor {
         Self { session, commands, context, waiters: vec![], failure: None }
     }
 
-    /// Runs the session until it ends, nobody has used it for a while, or the server ends. Commands that arrive later are answered
-    /// with [`ProblemKind::Unavailable`]: they are for the next task.
-    pub(crate) async fn run(mut self) {
+    /// Runs the session until it ends, nobody has used it for a while, or the server ends. Commands that arrive later are for the next
+    /// task ([`Problem::is_outdated`]). `rests` says that it waits already.
+    pub(crate) async fn run(mut self, rests: bool) {
         let id = self.session.id.clone();
-        while self.turn().await && self.rest().await {}
+        if rests {
+            self.context.is_busy.store(false, Ordering::Release);
+        }
+        if !rests || self.rest().await {
+            while self.turn().await && self.rest().await {}
+        }
         self.commands.close();
         let gone = || Problem::new(ProblemKind::Unavailable, msg!("session `{id}` has just ended here; try again"));
         for waiter in std::mem::take(&mut self.waiters) {
@@ -116,7 +125,7 @@ impl Actor {
                 SessionCommand::Rest { ended } if self.failure.is_none() => {
                     Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);
                 }
-                command => command.fail(self.ended().unwrap_or_else(|| gone().retry_after(1))),
+                command => command.fail(self.ended().unwrap_or_else(|| gone().retry_after(1).outdated())),
             }
         }
     }
@@ -142,15 +151,33 @@ impl Actor {
     /// Runs turns until the session rests. Returns whether it waits for something.
     async fn turn(&mut self) -> bool {
         let began = Instant::now();
+        // An interruption that came too late is not for this turn.
+        tokio::select! {
+            biased;
+            () = self.context.interrupt.notified() => {}
+            () = std::future::ready(()) => {}
+        }
         self.context.is_busy.store(true, Ordering::Release);
         // What is logged during the turn names its session and its place in the journal.
         let span = tracing::info_span!("turn", session = %self.session.id, after = self.session.last_seq());
-        let advanced = self.session.advance().instrument(span).await;
+        let advanced = tokio::select! {
+            biased;
+            advanced = self.session.advance().instrument(span) => Some(advanced),
+            () = self.context.interrupt.notified() => None,
+        };
+        self.context.is_interrupted.store(advanced.is_none(), Ordering::Release);
         self.context.is_busy.store(false, Ordering::Release);
         let metrics = &self.context.metrics;
         metrics.turn_seconds.observe(began.elapsed().as_secs_f64());
         metrics.turns.inc();
         let waiters = std::mem::take(&mut self.waiters);
+        let Some(advanced) = advanced else {
+            // What was not committed is gone, and so is the session in memory: it is read again.
+            let why = msg!("another message has interrupted the turn, and this one was taken back");
+            let problem = Problem::new(ProblemKind::Interrupted, why);
+            waiters.into_iter().for_each(|waiter| waiter.fail(problem.clone()));
+            return false;
+        };
         match advanced {
             Ok(pause) => {
                 if matches!(pause, SessionPause::Completed | SessionPause::Failed | SessionPause::Cancelled) {

@@ -12,8 +12,9 @@ use bcc_engine::error::EngineError;
 use bcc_engine::fork::ForkRequest;
 use bcc_lang::message::msg;
 use bcc_runtime::program::event::Observer;
+use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::contract::Store;
-use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot, watch};
 
 use crate::live::actor::{Actor, ActorContext};
 use crate::live::command::{EndedTurn, SessionCommand};
@@ -51,6 +52,10 @@ struct LiveSession {
     ended: watch::Receiver<()>,
     /// Whether a turn runs.
     is_busy: Arc<AtomicBool>,
+    /// Ends the turn that runs.
+    interrupt: Arc<Notify>,
+    /// Whether a turn was ended by it.
+    is_interrupted: Arc<AtomicBool>,
 }
 
 /// The place of a session, which one caller at a time may fill.
@@ -154,7 +159,7 @@ impl LiveSessions {
             self.forget(id, &slot);
             self.problem_of(error)
         })?;
-        let live = self.spawn(id, opened, feed);
+        let live = self.spawn(id, opened, feed, false);
         let commands = live.commands.clone();
         *place = Some(live);
         drop(place);
@@ -251,7 +256,7 @@ impl LiveSessions {
         let resume = async || self.engine.resume_as(id, &request, Arc::clone(&feed) as Arc<dyn Observer>).await;
         match if waits { self.handed_over(id, resume).await } else { resume().await } {
             Ok(opened) => {
-                let live = self.spawn(id, opened, feed);
+                let live = self.spawn(id, opened, feed, false);
                 *place = Some(live.clone());
                 Ok(live)
             }
@@ -263,8 +268,46 @@ impl LiveSessions {
         }
     }
 
-    /// Runs an opened session in a task of its own.
-    fn spawn(self: &Arc<Self>, id: &str, opened: OpenedSession, feed: Arc<EventFeed>) -> LiveSession {
+    /// Ends the turn of a session that runs in this process, and takes the answer back that it was about. Without a turn, nothing happens.
+    ///
+    /// # Errors
+    /// Those of [`Session::take_back`](bcc_runtime::run::session::Session::take_back), and of opening the session.
+    pub(crate) async fn interrupt(self: &Arc<Self>, id: &str) -> Result<(), Problem> {
+        let slot = self.slot(id);
+        let mut place = slot.lock().await;
+        let is_busy = |live: &&LiveSession| !live.commands.is_closed() && live.is_busy.load(Ordering::Acquire);
+        let Some(live) = place.as_ref().filter(is_busy) else {
+            if place.is_none() {
+                self.forget(id, &slot);
+            }
+            return Ok(());
+        };
+        live.interrupt.notify_one();
+        let mut ended = live.ended.clone();
+        // A turn that ends at this moment is not interrupted: then its session goes on, and the notice is for nobody.
+        while live.is_busy.load(Ordering::Acquire) && ended.has_changed().is_ok() {
+            tokio::select! {
+                _ = ended.changed() => {}
+                () = tokio::time::sleep(FIRST_PAUSE) => {}
+            }
+        }
+        if !live.is_interrupted.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        while ended.changed().await.is_ok() {}
+        *place = None;
+        let feed = self.feed(id);
+        let observer = Arc::clone(&feed) as Arc<dyn Observer>;
+        let opened = self.engine.resume_as(id, &ResumeRequest::default(), observer).await;
+        let mut opened = opened.map_err(|error| self.problem_of(error))?;
+        let taken = opened.session.take_back().await.map_err(|error| self.problem_of(error.into()))?;
+        // Without an answer to take back, the turn goes on.
+        *place = Some(self.spawn(id, opened, feed, taken == TakenBack::Yes));
+        Ok(())
+    }
+
+    /// Runs an opened session in a task of its own. `rests` says that it waits already.
+    fn spawn(self: &Arc<Self>, id: &str, opened: OpenedSession, feed: Arc<EventFeed>, rests: bool) -> LiveSession {
         let (commands, mailbox) = mpsc::channel(MAX_QUEUED);
         let (end, ended) = watch::channel(());
         let context = ActorContext {
@@ -273,13 +316,16 @@ impl LiveSessions {
             idle_time: self.idle_time,
             ending: self.ending.subscribe(),
             is_busy: Arc::new(AtomicBool::new(true)),
+            interrupt: Arc::default(),
+            is_interrupted: Arc::default(),
         };
-        let is_busy = Arc::clone(&context.is_busy);
+        let (is_busy, interrupt) = (Arc::clone(&context.is_busy), Arc::clone(&context.interrupt));
+        let is_interrupted = Arc::clone(&context.is_interrupted);
         let actor = Actor::new(opened.session, mailbox, context);
         let (sessions, id, running) = (Arc::clone(self), id.to_owned(), self.running.subscribe());
         tokio::spawn(async move {
             sessions.metrics.live_sessions.inc();
-            actor.run().await;
+            actor.run(rests).await;
             sessions.metrics.live_sessions.dec();
             // The session is closed, and its lock released.
             drop(end);
@@ -289,7 +335,7 @@ impl LiveSessions {
             }
             drop((feed, running));
         });
-        LiveSession { commands, ended, is_busy }
+        LiveSession { commands, ended, is_busy, interrupt, is_interrupted }
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<String, Slot>> {

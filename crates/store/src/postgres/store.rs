@@ -1,5 +1,6 @@
 //! [`PostgresStore`]: implements [`Store`] on a PostgreSQL database.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -381,6 +382,13 @@ impl Store for PostgresStore {
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         let sql = "SELECT text FROM bcc_script.document WHERE sha256 = $1";
         self.one(sql, &[(&TextParameter(sha256), Type::TEXT)], Concern::default(), |row| text(row, 0)).await
+    }
+
+    async fn documents(&self, hashes: &[String]) -> Result<BTreeMap<String, String>, StoreError> {
+        let hashes: Vec<TextParameter<'_>> = hashes.iter().map(|sha256| TextParameter(sha256)).collect();
+        let sql = "SELECT sha256, text FROM bcc_script.document WHERE sha256 = ANY ($1)";
+        let rows = self.all(sql, &[(&hashes, Type::TEXT_ARRAY)], |row| Ok((text(row, 0)?, text(row, 1)?))).await?;
+        Ok(rows.into_iter().collect())
     }
 
     async fn delete(&self, id: &str) -> Result<bool, StoreError> {
