@@ -110,9 +110,9 @@ pub struct Engine {
     project: Project,
     environment: Environment,
     store: Arc<dyn Store>,
-    clock: Option<Arc<dyn Clock>>,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
     budget: Budget,
-    shared: Arc<SharedModels>,
+    pub(crate) shared: Arc<SharedModels>,
     pub(crate) tools: ToolChoice,
     /// The program that was checked last. Its manifest contains the hashes of everything that it was made from.
     last_checked: Arc<Mutex<Option<Checked>>>,
