@@ -1,5 +1,7 @@
 //! The behavior protocol as a server (docs/protocol.md): plans, actions and judgements, from a model and from a script.
 
+use std::path::Path;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -287,6 +289,21 @@ async fn a_script_answers_instead_of_a_model() {
     assert_eq!(steps.json()["steps"][0]["goal"], "S", "{steps:?}");
     let sessions = serving.get("/v1/sessions?script=planner").await.json();
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 5, "{sessions}");
+}
+
+/// The script of the page, as it is written there.
+#[tokio::test]
+async fn the_script_of_the_page_answers() {
+    let page = std::fs::read_to_string(Path::new(crate::ROOT).join("docs/protocol.md")).unwrap();
+    let script = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let home = Home::new();
+    home.put("scripts/planner.yaml", script);
+    home.put("bcc-script.toml", "[serve.behavior]\nscript = \"scripts/planner.yaml\"\n");
+    let serving = Serving::with(&home, &["--trust"]);
+    let (_client, ran) = run_client(&serving.url, "", "[]");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let behaviors: Vec<Value> = ran.events().into_iter().filter(|event| event["type"] == "behavior").collect();
+    assert_eq!((behaviors.len(), &behaviors[0]["why"]), (1, &json!("one behavior is enough")), "{behaviors:?}");
 }
 
 /// A notebook that is written by a behavior loop.

@@ -52,7 +52,7 @@ async fn code_needs_a_token_the_highest_role_and_the_permission_of_the_project()
 }
 
 /// A server in a project that allows code, and the token of its administrator. None where there is no kernel.
-fn serving(home: &Home) -> Option<(Serving, String)> {
+fn serving(home: &Home, model: &str) -> Option<(Serving, String)> {
     let python = kernel_python()?;
     let tokens = tokens(home);
     let config = std::fs::read_to_string(home.path().join("bcc-script.toml")).unwrap();
@@ -60,7 +60,7 @@ fn serving(home: &Home) -> Option<(Serving, String)> {
         "bcc-script.toml",
         format!("{config}\n[serve.behavior]\ncell_timeout = \"60s\"\n[project]\nallow = [\"exec\"]\n"),
     );
-    let mut command = home.command(["serve", "--addr", "127.0.0.1:0", "--trust"]);
+    let mut command = home.command(["serve", "--addr", "127.0.0.1:0", "--trust", "--model", model]);
     command.envs(kernel_variables(&python));
     Some((Serving::of(Running::start(command)), tokens[3].1.clone()))
 }
@@ -75,7 +75,7 @@ async fn execute(caller: &Caller<'_>, notebook: &str, cell: &str, code: &str) ->
 #[tokio::test]
 async fn a_client_runs_cells_in_notebooks_that_it_made_up() {
     let home = Home::new();
-    let Some((serving, token)) = serving(&home) else { return };
+    let Some((serving, token)) = serving(&home, "offline") else { return };
     let caller = serving.as_caller(&token);
     let made = caller.post("/initialize", json!({})).await.json();
     assert_eq!(made["status"], "ok");
@@ -117,7 +117,7 @@ async fn wait_for(caller: &Caller<'_>, home: &Home, file: &str) {
 #[tokio::test]
 async fn a_cell_that_is_sent_again_while_it_runs_runs_once_and_can_be_cancelled() {
     let home = Home::new();
-    let Some((serving, token)) = serving(&home) else { return };
+    let Some((serving, token)) = serving(&home, "offline") else { return };
     let caller = serving.as_caller(&token);
     execute(&caller, "n", "begin", "runs = 0").await;
     let code = "import os, time\nruns += 1\nopen('begun', 'w').close()\nwhile not os.path.exists('go'):\n    time.sleep(0.002)\nprint(runs)";
@@ -164,4 +164,141 @@ async fn the_notebook_of_one_token_is_not_that_of_another() {
     execute(&serving.as_caller(&first[3].1), "n", "a", "secret = 7").await;
     let other = execute(&serving.as_caller(&second), "n", "b", "secret").await;
     assert_eq!(other["outputs"][0]["ename"], "NameError", "{other}");
+}
+
+/// The replies of a model that plans two stages of one step each.
+const REPLIES: &str = "
+replies:
+  stages: [{ title: Numbers, stages: [{ stage_id: read, title: Read, goal: Numbers are there }, { stage_id: sum, title: Sum, goal: The sum is there }] }]
+  steps: [{ steps: [{ step_id: only, title: Only, goal: It is done }] }]
+  behavior: [{ behavior: { task: Work with the numbers } }]
+  actions:
+    - actions:
+        - { action: new_section, content: Work }
+        - { action: add, content_type: code, content: 'numbers = globals().get(\"numbers\", []) + [3]', metadata: { should_execute: true } }
+        - { action: add, content_type: code, content: print(sum(numbers)), metadata: { should_execute: true } }
+  reflection: [{ target_achieved: true, reason: It is there }]
+";
+
+/// A notebook client of the older names: a state machine over plans, which keeps the cells and runs code on the server.
+struct NotebookClient<'c, 's> {
+    caller: &'c Caller<'s>,
+    state: String,
+    visited: Vec<String>,
+    /// The stages and the steps that remain, the current one first.
+    stages: Vec<Value>,
+    steps: Vec<Value>,
+    behavior: Value,
+    cells: Vec<Value>,
+}
+
+impl NotebookClient<'_, '_> {
+    async fn ask(&self, path: &str) -> Value {
+        let level = |items: &[Value]| json!({"current": items.first(), "remaining": items.get(1..).unwrap_or_default(), "completed": []});
+        let id = |items: &[Value], name: &str| items.first().map(|item| item[name].clone());
+        let body = json!({
+            "observation": {"location": {
+                "current": {"stage_id": id(&self.stages, "stage_id"), "step_id": id(&self.steps, "step_id"), "behavior_id": self.behavior["behavior_id"]},
+                "progress": {"stages": level(&self.stages), "steps": level(&self.steps), "behaviors": {"current": self.behavior}},
+                "goals": "Solve %user_problem%",
+            }},
+            "state": {"variables": {"user_problem": "Add numbers"}, "notebook": {"notebook_id": "own", "cells": self.cells}, "FSM": {"state": self.state}},
+            "options": {"stream": false},
+        });
+        let reply = self.caller.post(path, body).await;
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+        reply.json()
+    }
+
+    async fn perform(&mut self, action: &Value) {
+        match action["type"].as_str().unwrap() {
+            "add" if action["shot_type"] == "action" => {
+                self.cells.push(
+                    json!({"id": format!("c{}", self.cells.len()), "type": "code", "content": action["content"]}),
+                );
+            }
+            "exec" => {
+                let cell = self.cells.last_mut().unwrap();
+                let (id, code) =
+                    (cell["id"].as_str().unwrap().to_owned(), cell["content"].as_str().unwrap().to_owned());
+                cell["outputs"] = execute(self.caller, "own", &id, &code).await["outputs"].clone();
+            }
+            _ => self.cells.push(
+                json!({"id": format!("c{}", self.cells.len()), "type": "markdown", "content": action["content"]}),
+            ),
+        }
+    }
+
+    /// One step of the state machine. False at the end.
+    async fn advance(&mut self) -> bool {
+        self.visited.push(self.state.clone());
+        let next = match self.state.as_str() {
+            "IDLE" => {
+                self.ask("/planning").await["stages"].as_array().unwrap().clone_into(&mut self.stages);
+                "STAGE_RUNNING"
+            }
+            "STAGE_RUNNING" => {
+                self.ask("/planning").await["steps"].as_array().unwrap().clone_into(&mut self.steps);
+                "STEP_RUNNING"
+            }
+            "STEP_RUNNING" => {
+                self.behavior = self.ask("/planning").await["behavior"].clone();
+                "BEHAVIOR_RUNNING"
+            }
+            "BEHAVIOR_RUNNING" => {
+                for action in self.ask("/generating").await["actions"].as_array().unwrap() {
+                    self.perform(action).await;
+                }
+                "BEHAVIOR_COMPLETED"
+            }
+            "WORKFLOW_COMPLETED" => return false,
+            completed => {
+                let reply = self.ask("/reflecting").await;
+                let next = reply["next_state"].as_str().unwrap();
+                match (completed, next) {
+                    ("STEP_COMPLETED", "STEP_RUNNING") => drop(self.steps.remove(0)),
+                    ("STAGE_COMPLETED", "STAGE_RUNNING") => {
+                        self.stages.remove(0);
+                        self.steps.clear();
+                    }
+                    _ => {}
+                }
+                self.state = next.to_owned();
+                return true;
+            }
+        };
+        self.state = next.to_owned();
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_notebook_client_drives_a_notebook_with_code_to_its_end() {
+    let home = Home::new();
+    let file = home.put("replies.yaml", REPLIES);
+    let Some((serving, token)) = serving(&home, &format!("replay:{}", file.display())) else { return };
+    let caller = serving.as_caller(&token);
+    let mut client = NotebookClient {
+        caller: &caller,
+        state: "IDLE".to_owned(),
+        visited: Vec::new(),
+        stages: Vec::new(),
+        steps: Vec::new(),
+        behavior: Value::Null,
+        cells: Vec::new(),
+    };
+    while client.advance().await {
+        assert!(client.visited.len() < 30, "it does not come to its end: {:?}", client.visited);
+    }
+    let stage = [
+        "STAGE_RUNNING",
+        "STEP_RUNNING",
+        "BEHAVIOR_RUNNING",
+        "BEHAVIOR_COMPLETED",
+        "STEP_COMPLETED",
+        "STAGE_COMPLETED",
+    ];
+    assert_eq!(client.visited, [&["IDLE"][..], &stage, &stage, &["WORKFLOW_COMPLETED"]].concat());
+    let printed: Vec<&str> = client.cells.iter().filter_map(|cell| cell["outputs"][0]["content"].as_str()).collect();
+    assert_eq!(printed, ["", "3\n", "", "6\n"], "{:?}", client.cells);
 }
