@@ -229,6 +229,23 @@ async fn requests_that_are_no_observations_are_rejected() {
 }
 
 #[tokio::test]
+async fn a_request_of_any_size_is_answered() {
+    let home = Home::new();
+    let serving = replying(&home, REPLIES);
+    let mut body = in_step("BEHAVIOR_RUNNING", false);
+    let todo: Vec<String> = (0..300).map(|n| format!("{n} {}", "x".repeat(1_000))).collect();
+    body["state"]["toDoList"] = json!(todo);
+    body["state"]["variables"]["big"] = json!("y".repeat(300_000));
+    body["behavior_feedback"] = json!({"behavior_id": "b", "last_action_result": "z".repeat(200_000)});
+    for path in ["/generating", "/v1/actions", "/v1/reflection", "/planning", "/reflecting"] {
+        let reply = serving.post(path, body.clone()).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+    }
+    body["state"]["variables"]["big"] = json!("y".repeat(1_000_000));
+    assert_eq!(serving.post("/generating", body).await.status, 413);
+}
+
+#[tokio::test]
 async fn a_model_that_cannot_be_reached_is_a_problem_and_not_an_answer() {
     let home = Home::new();
     home.put(

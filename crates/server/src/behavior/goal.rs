@@ -1,5 +1,6 @@
 //! The goal that an answer works towards: sent as text, as an object, or with the stage, step or behavior that it belongs to.
 
+use bcc_runtime::notebook::protocol::brief::cut;
 use serde_json::{Map, Value};
 
 use crate::behavior::request::BehaviorRequest;
@@ -48,7 +49,7 @@ impl BehaviorRequest {
         candidates.push(observed.location.stage_id.clone().filter(|_| level >= GoalLevel::Stage));
         let found = candidates.into_iter().flatten().find(|goal| !goal.trim().is_empty()).unwrap_or_default();
         let filled = filled(found.trim(), &observed.variables);
-        bcc_runtime::notebook::protocol::brief::cut(&filled, MAX_GOAL_BYTES)
+        cut(&filled, MAX_GOAL_BYTES)
     }
 }
 
@@ -57,12 +58,16 @@ fn text_in(fields: &Map<String, Value>, names: &[&str]) -> Option<String> {
     texts.map(str::trim).find(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// `goal` with the values of variables for `%name%`. What is inserted is not searched again.
+/// `goal` with the values of variables for `%name%`. What is inserted is not searched again. What is longer than a goal may be is cut.
 fn filled(goal: &str, variables: &Map<String, Value>) -> String {
     let mut filled = String::with_capacity(goal.len());
     let mut rest = goal;
     while let Some((before, after)) = rest.split_once('%') {
         filled.push_str(before);
+        // A short goal can name a long value many times.
+        if filled.len() > MAX_GOAL_BYTES {
+            return filled;
+        }
         let value = after.split_once('%').and_then(|(name, after)| Some((variables.get(name)?, after)));
         match value {
             Some((Value::String(text), after)) => {
@@ -121,6 +126,9 @@ mod tests {
             let expected = expected.map(|goal| if goal == "s" { "P" } else { goal });
             assert_eq!(goals(location.clone(), problem.clone()), expected, "{location}");
         }
+        let many = "%v% ".repeat(1_000);
+        let long = goals(json!({ "goals": many }), json!({ "v": "x".repeat(500_000) }));
+        assert!(long.iter().all(|goal| goal.len() <= MAX_GOAL_BYTES));
         assert_eq!(goals(json!({"current_stage_id": "s", "current_step_id": "t"}), json!({})), ["", "s", "t", "t"]);
     }
 }

@@ -141,8 +141,8 @@ fn names(
     // Whether code can run is for the client to say: it has the kernel.
     let offered = NAMES.into_iter().filter(|name| !NOT_OFFERED.contains(name));
     names.set("actions", offered.collect());
-    let todo = request.observed.todo_list.iter().map(|item| quote_after_label(item).into_owned());
-    names.set("todo_list", todo.collect());
+    let todo = request.todo_list();
+    names.set("todo_list", todo.iter().map(|item| quote_after_label(item).into_owned()).collect());
     let feedback = request.feedback.as_ref().and_then(|feedback| serde_json::to_string(feedback).ok());
     names.set_text("feedback", feedback.unwrap_or_default());
     names.set_text("behavior", &*quote(&request.goal(GoalLevel::Behavior)));
@@ -168,10 +168,7 @@ fn task(request: &BehaviorRequest, question: Question, goal: String) -> Task {
         action_id: question.name().to_owned(),
         path: question.name().to_owned(),
         content: goal,
-        inputs: vec![
-            ("todo_list".to_owned(), json!(request.observed.todo_list)),
-            ("level".to_owned(), Value::from(level)),
-        ],
+        inputs: vec![("todo_list".to_owned(), json!(request.todo_list())), ("level".to_owned(), Value::from(level))],
         round: u32::try_from(request.observed.location.behavior_iteration).unwrap_or(u32::MAX).max(1),
         ..Task::default()
     }

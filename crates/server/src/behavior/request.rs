@@ -1,7 +1,7 @@
 //! A request of a client: where it is, what it knows, and how it wants the answer.
 
 use bcc_lang::message::msg;
-use bcc_runtime::notebook::protocol::brief::{cut, size};
+use bcc_runtime::notebook::protocol::brief::{cut, first, size, variables};
 use bcc_runtime::notebook::protocol::feedback::Feedback;
 use bcc_runtime::notebook::protocol::names::REMOVED;
 use bcc_runtime::notebook::protocol::read_observation::{ObservedState, read_observation};
@@ -16,6 +16,15 @@ const MAX_SHOWN_BYTES: usize = 64 * 1024;
 /// The limits of what is shown: the bytes of a text, and the items of a list, of which the last ones are shown. The second ones are
 /// for requests of which the first ones leave too much.
 const SHOWN: [(usize, usize); 2] = [(4_000, 20), (400, 10)];
+
+/// The maximum size of the todo list and of the variables, in bytes, and by which factor an item of the list may be longer than a name:
+/// as in the observations that this program sends.
+const MAX_TODO_BYTES: usize = 4 * 1024;
+const MAX_VARIABLES_BYTES: usize = 14 * 1024;
+const TODO_LENGTH_FACTOR: usize = 5;
+
+/// The maximum size of a text in the feedback, in bytes.
+const MAX_FEEDBACK_TEXT_BYTES: usize = 1_000;
 
 /// How deep the shown values are nested at most.
 const MAX_SHOWN_LEVELS: usize = 12;
@@ -66,7 +75,11 @@ impl BehaviorRequest {
         let notebook_id =
             read.notebook_id.or(given_id).filter(|id| !id.is_empty() && id.len() <= MAX_NOTEBOOK_ID_BYTES);
         Ok(Self {
-            feedback: read.feedback,
+            feedback: read.feedback.map(|feedback| Feedback {
+                behavior_id: cut(&feedback.behavior_id, MAX_FEEDBACK_TEXT_BYTES),
+                last_action_result: cut(&feedback.last_action_result, MAX_FEEDBACK_TEXT_BYTES),
+                ..feedback
+            }),
             reports,
             notebook_id,
             stream: read.stream,
@@ -80,6 +93,17 @@ impl BehaviorRequest {
     /// The current stage, step or behavior as an object with a goal, if it was sent as one.
     pub(crate) fn current(&self, level: &str) -> Option<&Map<String, Value>> {
         self.progress.get(level)?.get("current")?.as_object()
+    }
+
+    /// The todo list, limited in size.
+    pub(crate) fn todo_list(&self) -> Vec<String> {
+        let items = first(self.observed.todo_list.iter(), TODO_LENGTH_FACTOR, MAX_TODO_BYTES);
+        items.into_iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    }
+
+    /// The variables, limited in size.
+    pub(crate) fn variables(&self) -> Map<String, Value> {
+        variables(self.observed.variables.clone().into_iter(), MAX_VARIABLES_BYTES)
     }
 
     /// The number of the next behavior of the current step, from 1.

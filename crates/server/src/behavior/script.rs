@@ -78,8 +78,8 @@ fn value(request: &BehaviorRequest, question: Question) -> Value {
         "step_id": location.step_id,
         "behavior_id": location.behavior_id,
         "iteration": location.behavior_iteration,
-        "todo_list": request.observed.todo_list,
-        "variables": request.observed.variables,
+        "todo_list": request.todo_list(),
+        "variables": request.variables(),
         "feedback": request.feedback,
         "observation": request.shown,
     })
