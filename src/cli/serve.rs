@@ -13,8 +13,9 @@ use bcc_engine::project::Project;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_server::access::{AccessRole, AccessRules, AccessToken, hash_of_hex, hex, new_token, token_hash};
+use bcc_server::behavior::plan_format::WorkflowPlanFormat;
 use bcc_server::serve::Server;
-use bcc_server::settings::{ChatSettings, ServeSettings, ServerLimits};
+use bcc_server::settings::{BehaviorSettings, ChatSettings, ServeSettings, ServerLimits};
 use bcc_tools::project_tools::ConfiguredTools;
 use clap::{Args, ValueEnum};
 
@@ -137,7 +138,13 @@ fn settings(options: &ServeArgs, project: &Project) -> Result<ServeSettings, Eng
         conversation_header: table.chat.conversation_header.clone().unwrap_or(defaults.conversation_header),
         task_header: table.chat.task_header.clone().unwrap_or(defaults.task_header),
     };
-    Ok(ServeSettings { address, access, limits, chat, model: options.model.clone() })
+    let behavior = BehaviorSettings {
+        model: table.behavior.model.clone(),
+        script: table.behavior.script.clone(),
+        plan_format: table.behavior.plan_format.as_deref().and_then(WorkflowPlanFormat::parse).unwrap_or_default(),
+        kernel: BehaviorSettings::kernel_settings(table.behavior.kernel.as_deref(), table.behavior.cell_timeout),
+    };
+    Ok(ServeSettings { address, access, limits, chat, behavior, model: options.model.clone() })
 }
 
 /// Prints a token, which is stored nowhere.

@@ -7,7 +7,7 @@ use crate::process::Home;
 use crate::served::{Serving, TALK};
 
 /// A token of each role, in a configuration that lists their hashes.
-fn tokens(home: &Home) -> Vec<(String, String)> {
+pub fn tokens(home: &Home) -> Vec<(String, String)> {
     let mut config =
         String::from("[serve]\nhosts = [\"chat.example.org\"]\norigins = [\"https://page.example.org\"]\n");
     let mut tokens = Vec::new();
@@ -42,6 +42,11 @@ async fn a_role_permits_what_it_says() {
     let paths = [
         (Method::GET, "/v1/scripts".to_owned(), 0),
         (Method::GET, "/v1/models".to_owned(), 0),
+        (Method::POST, "/v1/actions".to_owned(), 0),
+        (Method::POST, "/v1/reflection".to_owned(), 0),
+        (Method::POST, "/planning".to_owned(), 0),
+        (Method::POST, "/generating".to_owned(), 0),
+        (Method::POST, "/reflecting".to_owned(), 0),
         (Method::GET, format!("/v1/sessions/{id}"), 0),
         (Method::GET, "/v1/requests".to_owned(), 1),
         (Method::GET, "/v1/scripts/talk".to_owned(), 2),
@@ -71,8 +76,21 @@ async fn a_role_permits_what_it_says() {
             let headers = [("content-type", "application/json")];
             let reply = serving.as_caller(token).send(method.clone(), path, &headers, Some(b"{}".to_vec())).await;
             assert_eq!(reply.status == 403, number < *needed, "{role} {method} {path}: {reply:?}");
-            // What was cancelled cannot be forked or cancelled again. There are no plans and tests, and the body names no template.
-            let parts = ["/fork", "/cancel", "/render", "/tests", "/plans/7", ".yaml"];
+            // What was cancelled cannot be forked or cancelled again. There are no plans and tests, and the body names no template and is
+            // no observation.
+            let parts = [
+                "/actions",
+                "/reflection",
+                "/planning",
+                "/generating",
+                "/reflecting",
+                "/fork",
+                "/cancel",
+                "/render",
+                "/tests",
+                "/plans/7",
+                ".yaml",
+            ];
             let is_about_content =
                 matches!(reply.status, 400 | 404 | 409) && parts.iter().any(|part| path.ends_with(part));
             assert!(reply.status < 300 || reply.status == 403 || is_about_content, "{role} {path}: {reply:?}");

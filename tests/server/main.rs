@@ -6,9 +6,11 @@
 mod access;
 mod authoring;
 mod bad_input;
+mod behavior;
 mod chat;
 mod conversations;
 mod databases;
+mod kernels;
 mod kills;
 mod openapi;
 mod served;
@@ -24,6 +26,9 @@ mod process;
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/server.rs"]
 mod server;
+
+#[path = "../support/test_kernel.rs"]
+mod test_kernel;
 
 /// The workspace.
 pub const ROOT: &str = env!("CARGO_MANIFEST_DIR");

@@ -22,6 +22,7 @@ async fn the_document_lists_every_route() {
             // The route is there: the answer is about the missing session, script or body.
             let path = path
                 .replace("{id}", "none")
+                .replace("{notebook_id}", "none")
                 .replace("{session}/{request}", "none/r")
                 .replace("{name}", "none")
                 .replace("{plan}", "7");

@@ -70,7 +70,11 @@ impl Serving {
 
     pub fn with(home: &Home, arguments: &[&str]) -> Self {
         let all = [&["serve", "--addr", "127.0.0.1:0"], arguments].concat();
-        let running = home.start(all);
+        Self::of(home.start(all))
+    }
+
+    /// The server that was started so.
+    pub fn of(running: Running) -> Self {
         let line = match running.line_until(Instant::now() + TIMEOUT) {
             Next::Line(line) => line,
             Next::TimedOut => panic!("the server does not listen"),
@@ -86,7 +90,7 @@ impl Serving {
         Caller { serving: self, token: Some(token.to_owned()) }
     }
 
-    fn caller(&self) -> Caller<'_> {
+    pub fn caller(&self) -> Caller<'_> {
         Caller { serving: self, token: self.token.clone() }
     }
 

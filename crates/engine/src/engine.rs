@@ -108,9 +108,9 @@ pub struct Engine {
     project: Project,
     environment: Environment,
     store: Arc<dyn Store>,
-    clock: Option<Arc<dyn Clock>>,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
     budget: Budget,
-    shared: Arc<SharedModels>,
+    pub(crate) shared: Arc<SharedModels>,
     pub(crate) tools: ToolChoice,
     pub(crate) stored_programs: StoredPrograms,
 }

@@ -107,7 +107,12 @@ fn same_commands(pinned: &Pinned, project: &Project) -> bool {
     pinned.kinds.values().filter(with_command).all(|kind| current.get(&kind.name) == Some(kind))
 }
 
-fn services(project: &Project, environment: &Environment, permissions: Permissions) -> HostServices {
+/// A kernel for code that comes from no session: allowed where the project allows `exec`. It starts when code first runs.
+pub(crate) fn project_kernel(project: &Project, environment: &Environment) -> Arc<dyn Kernel> {
+    kernel_with(project, environment, &permissions(project, environment))
+}
+
+fn kernel_with(project: &Project, environment: &Environment, permissions: &Permissions) -> Arc<dyn Kernel> {
     let denied = permissions.check("exec").err().map(|denied| KernelError {
         code: "exec-not-allowed",
         message: denied.message,
@@ -118,10 +123,15 @@ fn services(project: &Project, environment: &Environment, permissions: Permissio
         variables: kernel_variables(project, environment),
         permission_error: denied,
     };
+    kernel(location)
+}
+
+fn services(project: &Project, environment: &Environment, permissions: Permissions) -> HostServices {
+    let kernel = kernel_with(project, environment, &permissions);
     let servers = Arc::new(ConfiguredServers::new(project, environment));
     HostServices {
         permissions: Arc::new(permissions),
-        kernel: kernel(location),
+        kernel,
         commands: Arc::new(ProjectCommands),
         files: Arc::new(ScriptFiles::new(&project.config)),
         servers,

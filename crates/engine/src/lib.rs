@@ -39,6 +39,7 @@ pub mod portable;
 pub mod program_environment;
 pub mod project;
 mod project_files;
+pub mod project_services;
 pub mod recheck;
 pub mod recording;
 pub mod replay;

@@ -54,6 +54,7 @@ impl Server {
         let Self { listener, state } = self;
         let limits = state.settings.limits;
         let sessions = Arc::clone(&state.sessions);
+        let kernels = Arc::clone(&state.kernels);
         let ticks = tokio::spawn(Arc::clone(&sessions).tick());
         let app = router(state);
         let graceful = GracefulShutdown::new();
@@ -91,6 +92,7 @@ impl Server {
             let _ = tokio::time::timeout(limits.end_time, graceful.shutdown()).await;
         });
         ticks.abort();
+        kernels.stop().await;
         sessions_ended
     }
 }

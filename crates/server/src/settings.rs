@@ -4,7 +4,10 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use bcc_runtime::notebook::kernel::contract::KernelSettings;
+
 use crate::access::AccessRules;
+use crate::behavior::plan_format::WorkflowPlanFormat;
 
 /// The maximum size of the body of a request, in bytes.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -16,6 +19,7 @@ pub struct ServeSettings {
     pub access: AccessRules,
     pub limits: ServerLimits,
     pub chat: ChatSettings,
+    pub behavior: BehaviorSettings,
     /// The model of all sessions, as `--model`; the scripts decide if there is none.
     pub model: Option<String>,
 }
@@ -27,6 +31,30 @@ pub struct ChatSettings {
     pub conversation_header: String,
     /// The header that says that a request is a task of the client.
     pub task_header: String,
+}
+
+/// Who answers clients of the behavior protocol.
+#[derive(Clone, Debug, Default)]
+pub struct BehaviorSettings {
+    /// The model that is asked, unless [`ServeSettings::model`] names one; without both, that of the project.
+    pub model: Option<String>,
+    /// The script that is run instead: its `session_id`, or its path in the project.
+    pub script: Option<String>,
+    /// The format of plans for clients that accept any.
+    pub plan_format: WorkflowPlanFormat,
+    /// The kernels for code of clients.
+    pub kernel: KernelSettings,
+}
+
+/// How long a cell of a client may run, if nothing is configured.
+const CELL_TIME: Duration = Duration::from_secs(300);
+
+impl BehaviorSettings {
+    /// The kernels with this kernel spec and time for a cell.
+    pub fn kernel_settings(name: Option<&str>, timeout: Option<Duration>) -> KernelSettings {
+        let name = name.map_or_else(|| KernelSettings::default().name, str::to_owned);
+        KernelSettings { name, timeout: timeout.unwrap_or(CELL_TIME), ..KernelSettings::default() }
+    }
 }
 
 /// The headers of Open WebUI.

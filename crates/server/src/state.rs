@@ -8,6 +8,7 @@ use governor::{Quota, RateLimiter};
 use tokio::sync::Mutex;
 
 use crate::api::catalog::ScriptCatalog;
+use crate::behavior::kernels::NotebookKernels;
 use crate::chat::branches::ChatBranches;
 use crate::live::sessions::LiveSessions;
 use crate::metrics::Metrics;
@@ -25,6 +26,7 @@ pub struct ServerState {
     pub(crate) catalog: Arc<ScriptCatalog>,
     pub(crate) limiter: Arc<ClientLimiter>,
     pub(crate) branches: Arc<ChatBranches>,
+    pub(crate) kernels: Arc<NotebookKernels>,
     /// Who runs the tests of the project.
     pub(crate) tests: Arc<Mutex<()>>,
 }
@@ -34,8 +36,9 @@ impl ServerState {
         let metrics = Arc::new(Metrics::default());
         let catalog = Arc::new(ScriptCatalog::new(engine.project().directory.clone()));
         let limiter = Arc::new(RateLimiter::keyed(Quota::per_minute(settings.limits.requests_per_minute)));
+        let kernels = NotebookKernels::new(engine.clone(), &settings.behavior);
         let sessions = LiveSessions::new(engine, Arc::clone(&metrics), settings.limits.idle_time);
         let (branches, tests) = Default::default();
-        Self { sessions, settings: Arc::new(settings), metrics, catalog, limiter, branches, tests }
+        Self { sessions, settings: Arc::new(settings), metrics, catalog, limiter, branches, kernels, tests }
     }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::Deserialize;
 
 use crate::config::places::ConfigError;
+use crate::config::values::duration;
 
 /// The address of the server if none is configured: only this machine.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8711";
@@ -35,7 +37,30 @@ pub struct ServeTable {
     /// `[serve.chat]`
     #[serde(default)]
     pub chat: ChatTable,
+    /// `[serve.behavior]`
+    #[serde(default)]
+    pub behavior: BehaviorTable,
 }
+
+/// `[serve.behavior]`: who answers clients of the behavior protocol, and their kernels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BehaviorTable {
+    /// The model that is asked.
+    pub model: Option<String>,
+    /// The script that is run instead of asking a model: its `session_id`, or its path in the project.
+    pub script: Option<String>,
+    /// The form of plans for clients that accept any: `json` or `xml`.
+    pub plan_format: Option<String>,
+    /// The name of the kernel spec for code of clients.
+    pub kernel: Option<String>,
+    /// How long a cell of a client may run.
+    #[serde(default, deserialize_with = "duration")]
+    pub cell_timeout: Option<Duration>,
+}
+
+/// The forms of plans.
+pub const PLAN_FORMATS: [&str; 2] = ["json", "xml"];
 
 /// `[serve.chat]`: what chat clients send in addition to OpenAI's chat completions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -91,6 +116,15 @@ pub fn errors(table: &ServeTable) -> Vec<ConfigError> {
             report(&["chat", key], message, "write a name such as \"X-Chat-Id\"".into());
         }
     }
+    let behavior = &table.behavior;
+    if let Some(format) = behavior.plan_format.as_ref().filter(|format| !PLAN_FORMATS.contains(&format.as_str())) {
+        let message = msg!("`plan_format` in `[serve.behavior]` is not a format: `{format}`");
+        report(&["behavior", "plan_format"], message, msg!("the formats are {}", Message::names(PLAN_FORMATS)));
+    }
+    if behavior.model.is_some() && behavior.script.is_some() {
+        let message = "`[serve.behavior]` has both `model` and `script`".into();
+        report(&["behavior", "model"], message, "remove one: a script names its own model".into());
+    }
     for (name, token) in &table.tokens {
         if !ROLES.contains(&token.role.as_str()) {
             let message = msg!("`role` in `[serve.tokens.{name}]` is not a role: `{}`", token.role);
@@ -129,6 +163,8 @@ mod tests {
             ("requests_per_minute = 0\n", "line 2", "at least 1"),
             ("origins = [\n\"https://o\",\n\"o\"]\n", "line 4", "`o` in `origins`"),
             ("chat.task_header = \"X Task\"\n", "line 2", "not the name of a header"),
+            ("behavior.plan_format = \"yaml\"\n", "line 2", "is not a format: `yaml`"),
+            ("[serve.behavior]\nmodel = \"a\"\nscript = \"b\"\n", "line 3", "both `model` and `script`"),
             ("[serve.tokens.a]\nrole = \"boss\"\nsha256 = \"secret\"\n", "line 3", "is not a role"),
             ("[serve.tokens.a]\nrole = \"talk\"\nsha256 = \"secret\"\n", "line 4", "not a SHA-256 hash"),
             ("[serve.tokens.a]\nrole = \"talk\"\ntoken = \"secret\"\n", "line 4", "unknown field"),

@@ -53,7 +53,7 @@ const REPLIES: [(&str, &str); 6] = [
 ];
 
 /// Replies that are not named after a kind.
-const OTHER_REPLIES: [(&str, &str); 7] = [
+const OTHER_REPLIES: [(&str, &str); 8] = [
     ("topic_orchestrator", include_str!("../../../../schemas/replies/topic_orchestrator.json")),
     ("behavior", include_str!("../../../../schemas/replies/behavior.json")),
     ("reflection", include_str!("../../../../schemas/replies/reflection.json")),
@@ -61,6 +61,7 @@ const OTHER_REPLIES: [(&str, &str); 7] = [
     ("plan_create", include_str!("../../../../schemas/replies/plan_create.json")),
     ("plan_decompose", include_str!("../../../../schemas/replies/plan_decompose.json")),
     ("plan_task", include_str!("../../../../schemas/replies/plan_task.json")),
+    ("workflow_plan", include_str!("../../../../schemas/replies/workflow_plan.json")),
 ];
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ fn evaluation_calls(
 }
 
 /// The calls that count the long literals of a template, with their positions. Each stands after the first visible character of its
-/// literal, so that tags which remove white space before or after them have the same effect.
+/// literal that is no `{`, so that tags which remove white space before or after them have the same effect.
 fn count_calls(source: &str) -> Vec<(Range<usize>, String)> {
     let mut calls = Vec::new();
     for token in tokenize(source, false, SyntaxConfig::default()) {
@@ -153,7 +153,8 @@ fn count_calls(source: &str) -> Vec<(Range<usize>, String)> {
         }
         let span = bytes(span);
         let literal = source.get(span.clone()).unwrap_or_default();
-        let visible = literal.char_indices().find(|(_, c)| !c.is_whitespace());
+        // Directly after a `{`, the call would begin with that one.
+        let visible = literal.char_indices().skip_while(|(_, c)| c.is_whitespace()).find(|(_, c)| *c != '{');
         let at = span.start + visible.map_or(0, |(at, c)| at + c.len_utf8());
         let call = format!("{{{{ {}|{COUNT} }}}}", text.len());
         let call = if is_raw(source, span.start) { format!("{{% endraw %}}{call}{{% raw %}}") } else { call };
@@ -435,6 +436,16 @@ mod tests {
     fn replaced(source: &str) -> String {
         let found = find_expressions(source);
         replace(source, &found, 0).0.replace("|evaluate_operation", "!")
+    }
+
+    #[test]
+    fn a_long_literal_is_counted_after_its_first_visible_character() {
+        let long = "x".repeat(300);
+        for (start, counted) in [(" a", " a"), ("\n{\n", "\n{\n"), ("{", "{x"), ("{{'a'}}", "{{'a'}}x")] {
+            let source = format!("{start}{long}");
+            let (text, _) = replace(&source, &[], 0);
+            assert!(text.starts_with(&format!("{counted}{{{{ ")), "{text}");
+        }
     }
 
     #[test]

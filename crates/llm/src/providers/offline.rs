@@ -68,6 +68,7 @@ pub(crate) fn respond(task: &Task) -> Value {
         "ai_ask" => conversation(task, &ASK_METRICS),
         "behavior" => behavior(task),
         "reflection" => reflection(task),
+        "workflow_plan" => workflow_plan(task),
         "structured_actions" => json!({ "llm_reply": { "message": task.content }, "actions": [] }),
         "plan_create" => json!({ "title": task.content, "tasks": [{ "name": task.content }] }),
         "plan_decompose" => json!({ "tasks": [] }),
@@ -146,6 +147,16 @@ fn not_assessed(task: &Task) -> &'static str {
 /// The reflection on a behavior: the step is done when its todo list is empty.
 fn reflection(task: &Task) -> Value {
     json!({ "target_achieved": known_todo(task).is_empty(), "reason": not_assessed(task) })
+}
+
+/// A plan without divisions: one stage, one step, and one behavior for the goal.
+fn workflow_plan(task: &Task) -> Value {
+    let goal = task.content.as_str();
+    match task.inputs.iter().find(|(name, _)| name == "level").and_then(|(_, level)| level.as_str()) {
+        Some("stages") => json!({ "stages": [{ "stage_id": "stage_1", "title": goal, "goal": goal }] }),
+        Some("steps") => json!({ "steps": [{ "step_id": "step_1", "title": goal, "goal": goal }] }),
+        _ => json!({ "behavior": { "task": goal } }),
+    }
 }
 
 fn known_todo(task: &Task) -> Vec<&str> {

@@ -20,7 +20,7 @@ pub(crate) const MAX_REPLY_CHARS: usize = 20_000;
 ///
 /// A reply has a problem if it cannot be read, or if a default had to be used for a required field: one of the kind's own, or
 /// a requested output. Lossless coercions and optional fields are not problems; nor are fields under one of the keys `unused`.
-pub(crate) fn reply_problems(
+pub fn reply_problems(
     reading: &Result<Reply, UnreadableReply>,
     cut_off: bool,
     shape: &ReplyShape,
@@ -69,7 +69,7 @@ fn is_required(root: &Field, path: &str) -> bool {
 }
 
 /// Adds the reply and the note to a prompt; returns the index of the reply among the messages.
-pub(crate) fn ask_again(messages: &mut Vec<ChatMessage>, reply: &str, note: String) -> Option<usize> {
+pub fn ask_again(messages: &mut Vec<ChatMessage>, reply: &str, note: String) -> Option<usize> {
     // Some servers reject empty messages.
     let place = (!reply.trim().is_empty()).then_some(messages.len());
     if place.is_some() {
@@ -80,7 +80,7 @@ pub(crate) fn ask_again(messages: &mut Vec<ChatMessage>, reply: &str, note: Stri
 }
 
 /// The note to a model about a reply with these problems.
-pub(crate) fn problems_note(problems: &[String], language: PromptLanguage) -> String {
+pub fn problems_note(problems: &[String], language: PromptLanguage) -> String {
     let request = match language {
         PromptLanguage::Zh => "上面的回复不能使用。请按原来的要求重新给出完整的 JSON，不要写别的内容。问题是：",
         PromptLanguage::En => {

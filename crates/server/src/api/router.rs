@@ -12,6 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::{authoring, data, events, gate, health, messages, plans, requests, scripts, sessions};
+use crate::behavior::{endpoints as behavior, kernel_endpoints as kernels};
 use crate::chat::{completions, models};
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
@@ -31,6 +32,8 @@ use crate::state::ServerState;
         (name = "scripts", description = "The scripts of the project, their templates and tests"),
         (name = "data", description = "What is known about a session"),
         (name = "chat", description = "The chat completions of OpenAI: every script is a model"),
+        (name = "behavior", description = "The behavior protocol: plans, actions and judgements for clients that keep a notebook"),
+        (name = "kernels", description = "Code of clients that keep a notebook: only in projects that allow `exec`, and with a token"),
         (name = "server", description = "For those who watch over the server"),
     ),
 )]
@@ -77,6 +80,16 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(completions::create_completion))
         .routes(routes!(models::list_models))
         .routes(routes!(models::get_model))
+        .routes(routes!(behavior::create_actions))
+        .routes(routes!(behavior::create_reflection))
+        .routes(routes!(behavior::create_plan))
+        .routes(routes!(behavior::generate_actions))
+        .routes(routes!(behavior::reflect))
+        .routes(routes!(kernels::initialize))
+        .routes(routes!(kernels::execute))
+        .routes(routes!(kernels::restart_kernel))
+        .routes(routes!(kernels::cancel_execution))
+        .routes(routes!(kernels::execution_status))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

@@ -19,10 +19,10 @@ use bcc_lang::template::text::Text;
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The name of the template that asks for actions.
-pub(crate) const BEHAVIOR: &str = "behavior";
+pub const BEHAVIOR: &str = "behavior";
 
 /// The name of the template that asks for a reflection.
-pub(crate) const REFLECTION: &str = "reflection";
+pub const REFLECTION: &str = "reflection";
 
 pub(crate) const BEHAVIOR_PROMPT: PromptNames = PromptNames {
     common: &PROMPT_NAMES,
@@ -36,8 +36,15 @@ pub(crate) const REFLECTION_PROMPT: PromptNames = PromptNames {
     outputs: false,
 };
 
-/// Both prompts, in the form that a kind returns.
-pub(crate) const PROMPTS: [(&str, PromptNames); 2] = [(BEHAVIOR, BEHAVIOR_PROMPT), (REFLECTION, REFLECTION_PROMPT)];
+/// The name of the template with which the server plans for its clients (docs/protocol.md). No action uses it.
+pub const WORKFLOW_PLAN: &str = "workflow_plan";
+
+pub(crate) const WORKFLOW_PLAN_PROMPT: PromptNames =
+    PromptNames { common: &PROMPT_NAMES, names: &["observation", "target", "level", "iteration"], outputs: false };
+
+/// The prompts about behaviors, in the form that a kind returns.
+pub(crate) const PROMPTS: [(&str, PromptNames); 3] =
+    [(BEHAVIOR, BEHAVIOR_PROMPT), (REFLECTION, REFLECTION_PROMPT), (WORKFLOW_PLAN, WORKFLOW_PLAN_PROMPT)];
 
 /// The maximum number of items of a todo list in a configuration.
 const MAX_ITEMS: usize = 200;

@@ -18,10 +18,11 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::quoting::{quote, quote_after_label};
+use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The actions that a model is not offered: they are useful only to code, or change what the loop itself controls.
-const NOT_OFFERED: [&str; 3] = ["end_phase", "next_event", "update_workflow"];
+pub const NOT_OFFERED: [&str; 3] = ["end_phase", "next_event", "update_workflow"];
 
 /// One of the two requests to a model.
 struct ModelRequest<'a> {
@@ -130,25 +131,30 @@ impl LoopConfig {
         let ask = Ask::new((name, version), shape, &request.outputs, &target, names);
         let (repair, reask) = (Some(request.repair), request.reask);
         let exchange = turn.exchange(Ask { inputs, round, repair, reask, ..ask }).await?;
-        // A bare list of actions is not an object, but is accepted as a behavior. It is checked first, because a search for an
-        // object would find the first action in the list.
-        if name == BEHAVIOR {
-            if let Some(list) = list_in(&exchange.raw).filter(|list| !is_deeper_than(list, MAX_LEVELS)) {
-                return Ok(Ok(list));
-            }
-            if starts_with_list(&exchange.raw) {
-                return Ok(Err(Message::word("it starts with a list of actions that cannot be read")));
-            }
+        Ok(received(name, &exchange.raw, &exchange.reading))
+    }
+}
+
+/// The reply to the prompt `name` as it was received, or why it cannot be used.
+pub fn received(name: &str, raw: &str, reading: &Result<Reply, UnreadableReply>) -> Result<Value, Message> {
+    // A bare list of actions is not an object, but is accepted as a behavior. It is checked first, because a search for an object
+    // would find the first action in the list.
+    if name == BEHAVIOR {
+        if let Some(list) = list_in(raw).filter(|list| !is_deeper_than(list, MAX_LEVELS)) {
+            return Ok(list);
         }
-        Ok(match exchange.reading {
-            // It is stored in a frame, which must be readable again.
-            Ok(reply) if is_deeper_than(&Value::Object(reply.received.clone()), MAX_LEVELS) => {
-                Err(Message::word("it is nested too deeply"))
-            }
-            // Legacy names are read as well, so the reply as received is used and not the coerced one.
-            Ok(reply) => Ok(Value::Object(reply.received)),
-            Err(_) => Err(Message::word("it contains no readable JSON object")),
-        })
+        if starts_with_list(raw) {
+            return Err(Message::word("it starts with a list of actions that cannot be read"));
+        }
+    }
+    match reading {
+        // It is stored in a frame, which must be readable again.
+        Ok(reply) if is_deeper_than(&Value::Object(reply.received.clone()), MAX_LEVELS) => {
+            Err(Message::word("it is nested too deeply"))
+        }
+        // Legacy names are read as well, so the reply as received is used and not the coerced one.
+        Ok(reply) => Ok(Value::Object(reply.received.clone())),
+        Err(_) => Err(Message::word("it contains no readable JSON object")),
     }
 }
 

@@ -101,7 +101,7 @@ pub const RENAMED: [Renamed; 64] = [
 
 /// The context fields that were removed from the protocol (docs/protocol.md). They are ignored and never sent. (`updated_steps`
 /// is also a parameter of `update_stage_steps`, which still exists.)
-pub(crate) const REMOVED: [&str; 5] = ["stageStatus", "stage_status", "checklist", "thinking", "updated_steps"];
+pub const REMOVED: [&str; 5] = ["stageStatus", "stage_status", "checklist", "thinking", "updated_steps"];
 
 /// `object` with current names. Adds a note to `notes` for each renamed or ignored field. If both names are present, the
 /// current one is used.

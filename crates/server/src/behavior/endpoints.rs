@@ -1,0 +1,197 @@
+//! The endpoints of the behavior protocol.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use crate::access::{AccessRole, ApiCaller};
+use crate::api::body::JsonBody;
+use crate::api::gate::language_of;
+use crate::behavior::answers::{judgement, next_behavior, plan, text_without_actions};
+use crate::behavior::judgement::ReflectionSignals;
+use crate::behavior::plan::PlanLevel;
+use crate::behavior::plan_format::WorkflowPlanFormat;
+use crate::behavior::request::BehaviorRequest;
+use crate::problem::{Problem, ProblemDetails};
+use crate::state::ServerState;
+
+/// One JSON object a line.
+const LINES: &str = "application/x-ndjson";
+
+/// One object a line, each ended by a newline.
+fn lines(objects: impl IntoIterator<Item = Value>) -> Response {
+    let mut text = String::new();
+    for object in objects {
+        text.push_str(&object.to_string());
+        text.push('\n');
+    }
+    ([(header::CONTENT_TYPE, LINES)], text).into_response()
+}
+
+/// The lines of actions of the older form.
+fn action_lines(actions: Vec<Value>) -> impl Iterator<Item = Value> {
+    actions.into_iter().map(|action| json!({ "action": action }))
+}
+
+/// Gives the next behavior of a step: its actions, and what follows from it.
+///
+/// The body is an observation of the behavior protocol, in any of its forms; `bcc-script schema protocol-request` describes it, and
+/// `protocol-response` the answer. With `options.stream`, the answer has one JSON object a line: the behavior, each action, and what
+/// follows.
+#[utoipa::path(
+    post,
+    path = "/v1/actions",
+    tag = "behavior",
+    request_body = Object,
+    responses(
+        (status = 200, description = "The next behavior", content((Object = "application/json"), (String = "application/x-ndjson"))),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn create_actions(
+    State(state): State<ServerState>,
+    caller: ApiCaller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    caller.require(AccessRole::Talk)?;
+    let request = BehaviorRequest::read(body)?;
+    let behavior = next_behavior(&state, &request, language_of(&headers)).await?;
+    Ok(match request.stream {
+        true => lines(behavior.to_lines(&request)),
+        false => Json(behavior.to_json(&request)).into_response(),
+    })
+}
+
+/// Judges whether the target of a step is achieved.
+///
+/// `bcc-script schema protocol-reflection` describes the answer.
+#[utoipa::path(
+    post,
+    path = "/v1/reflection",
+    tag = "behavior",
+    request_body = Object,
+    responses(
+        (status = 200, description = "The judgement", body = Object),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn create_reflection(
+    State(state): State<ServerState>,
+    caller: ApiCaller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    caller.require(AccessRole::Talk)?;
+    let request = BehaviorRequest::read(body)?;
+    let judgement = judgement(&state, &request, language_of(&headers)).await?;
+    Ok(Json(judgement.to_json(false)).into_response())
+}
+
+/// Plans what a notebook client needs next, or judges what it reports.
+///
+/// In the state `IDLE`, the answer has `stages`; in `STAGE_RUNNING`, `steps`; in `STEP_RUNNING`, a `behavior`. A request with
+/// `behavior_feedback`, or in another state, gets a judgement. Plans are XML for clients that accept it.
+#[utoipa::path(
+    post,
+    path = "/planning",
+    tag = "behavior",
+    request_body = Object,
+    responses(
+        (status = 200, description = "The plan, or the judgement", content((Object = "application/json"), (String = "application/xml"))),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn create_plan(
+    State(state): State<ServerState>,
+    caller: ApiCaller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    caller.require(AccessRole::Talk)?;
+    let request = BehaviorRequest::read(body)?;
+    let language = language_of(&headers);
+    let level = request.state.and_then(PlanLevel::of_state).filter(|_| !request.reports);
+    let Some(level) = level else {
+        let judgement = judgement(&state, &request, language).await?;
+        return Ok(Json(judgement.to_json(true)).into_response());
+    };
+    let plan = plan(&state, &request, level, language).await?;
+    Ok(match WorkflowPlanFormat::accepted(&headers, state.settings.behavior.plan_format) {
+        WorkflowPlanFormat::Json => Json(plan.to_json()).into_response(),
+        WorkflowPlanFormat::Xml => {
+            ([(header::CONTENT_TYPE, "application/xml; charset=utf-8")], plan.to_xml()).into_response()
+        }
+    })
+}
+
+/// Gives the next actions to a notebook client, with their older names. They are never empty.
+///
+/// With `options.stream`, the answer has one `{"action": …}` a line. A client that sends a todo list also gets a `context_update`.
+#[utoipa::path(
+    post,
+    path = "/generating",
+    tag = "behavior",
+    request_body = Object,
+    responses(
+        (status = 200, description = "The actions", content((Object = "application/json"), (String = "application/x-ndjson"))),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn generate_actions(
+    State(state): State<ServerState>,
+    caller: ApiCaller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    caller.require(AccessRole::Talk)?;
+    let request = BehaviorRequest::read(body)?;
+    let language = language_of(&headers);
+    let behavior = next_behavior(&state, &request, language).await?;
+    let actions = behavior.to_older_actions(&text_without_actions(&request, language));
+    // Only clients with a todo list know updates; others would take one for an action.
+    let update = behavior.context_update().filter(|_| !request.observed.todo_list.is_empty());
+    let update = update.map(|update| json!({ "context_update": update }));
+    if request.stream {
+        return Ok(lines(action_lines(actions).chain(update)));
+    }
+    let mut whole = json!({ "actions": actions });
+    if let (Some(fields), Some(Value::Object(update))) = (whole.as_object_mut(), update) {
+        fields.extend(update);
+    }
+    Ok(Json(whole).into_response())
+}
+
+/// Tells a notebook client what follows from what it has completed.
+///
+/// The actions are `mark_step_complete`, if the target of the step is achieved; `mark_stage_complete`, if the stage has no further
+/// steps; and `complete_reflection` at the end.
+#[utoipa::path(
+    post,
+    path = "/reflecting",
+    tag = "behavior",
+    request_body = Object,
+    responses(
+        (status = 200, description = "The signals", content((Object = "application/json"), (String = "application/x-ndjson"))),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn reflect(
+    State(state): State<ServerState>,
+    caller: ApiCaller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    caller.require(AccessRole::Talk)?;
+    let request = BehaviorRequest::read(body)?;
+    let signals = match ReflectionSignals::of_progress(&request) {
+        Some(signals) => signals,
+        None => ReflectionSignals::of_behavior(&judgement(&state, &request, language_of(&headers)).await?),
+    };
+    Ok(match request.stream {
+        true => lines(action_lines(signals.actions)),
+        false => Json(signals.to_json()).into_response(),
+    })
+}
