@@ -21,7 +21,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::project::Project;
 use bcc_server::access::AccessRules;
 use bcc_server::serve::Server;
-use bcc_server::settings::{ChatSettings, ServeSettings, ServerLimits};
+use bcc_server::settings::{BehaviorSettings, ChatSettings, ServeSettings, ServerLimits};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -57,6 +57,7 @@ async fn turns(directory: &Path, sessions: usize, turns: usize, clients: usize) 
         access: AccessRules::default(),
         limits,
         chat: ChatSettings::default(),
+        behavior: BehaviorSettings::default(),
         model: Some("offline".to_owned()),
     };
     let server = Server::bind(engine, settings).await.expect("the port is free");

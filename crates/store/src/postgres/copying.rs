@@ -81,7 +81,7 @@ impl StoreCopying for PostgresStore {
             .iter()
             .flat_map(|state| state.rows.iter().map(|(key, row)| RowOf { revision: state.revision, key, row }));
         let rows: Vec<_> = rows.collect();
-        let history = write::History {
+        let history = write::CopiedHistory {
             revision: limit(copy.row.revision),
             heads: json(store, &heads)?,
             rows: json(store, &rows)?,

@@ -165,7 +165,7 @@ fn check_numbering(store: &str, id: &str, commit: &Commit) -> Result<(), StoreEr
 }
 
 /// The revision of a session that is copied, and what its commits replaced, as JSON.
-pub(crate) struct History {
+pub(crate) struct CopiedHistory {
     pub(crate) revision: i64,
     pub(crate) heads: String,
     pub(crate) rows: String,
@@ -177,7 +177,7 @@ pub(crate) async fn create(
     session: &NewSessionRow,
     documents: &[DocumentRow],
     first: &Commit,
-    history: Option<&History>,
+    history: Option<&CopiedHistory>,
 ) -> Result<(), StoreError> {
     let store = database.name.as_str();
     Tail::default().after(store, &session.id, first)?;

@@ -119,6 +119,11 @@ fn analysis_result(monitor: &dyn Monitor, watched: &WatchedTurn, reply: Backgrou
     AnalysisResult { analysis, calls, ..AnalysisResult::default() }
 }
 
+/// A target as templates see it: with all of its fields, also with those that are empty and not stored.
+fn target_value(target: &MonitorTarget) -> Value {
+    json!({ "get": target.get, "define": target.define, "required": target.required })
+}
+
 fn names(watched: &WatchedTurn, context: &MonitorContext) -> TemplateNames {
     let mut names = context.names.clone();
     let line = |text: &str| Value::from(quote_after_label(text));
@@ -134,11 +139,12 @@ fn names(watched: &WatchedTurn, context: &MonitorContext) -> TemplateNames {
     names.set_text("exit_reason", watched.exit_reason.map_or("", |reason| reason.name()));
     names.set("target_variables", Value::from(watched.target_variables.clone()));
     let unexplained = |name: &String| MonitorTarget { get: name.clone(), ..MonitorTarget::default() };
-    match watched.targets.is_empty() {
+    let targets: Value = match watched.targets.is_empty() {
         // An analysis that an earlier release stored has only names.
-        true => names.set("targets", json!(watched.target_variables.iter().map(unexplained).collect::<Vec<_>>())),
-        false => names.set("targets", json!(watched.targets)),
-    }
+        true => watched.target_variables.iter().map(|name| target_value(&unexplained(name))).collect(),
+        false => watched.targets.iter().map(target_value).collect(),
+    };
+    names.set("targets", targets);
     names.set_text("question", &*quote(&watched.question));
     names.set_text("answer", &*quote(&watched.answer));
     names.set_text("exit", watched.exit.as_str());
