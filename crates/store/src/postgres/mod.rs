@@ -3,8 +3,8 @@
 //! * Every change is one statement, which calls a function of the database (`functions_1.sql`): one way to the server and back, and one
 //!   transaction. No statement is prepared by name, and nothing is set for a connection, so that a pooler may give each transaction
 //!   another connection.
-//! * A change that was sent when the connection broke is sent again, and recognised if it was carried out ([`client`]).
-//! * A session belongs to the process that has its lease ([`lease`]), and a commit without it is rejected. All times of leases are
+//! * A change that was sent when the connection broke is sent again, and recognised if it was carried out (`client.rs`).
+//! * A session belongs to the process that has its lease (`lease.rs`), and a commit without it is rejected. All times of leases are
 //!   those of the database.
 
 pub mod store;
