@@ -5,6 +5,7 @@ use std::path::Path;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::access::tokens;
 use crate::process::{Finished, Home};
 use crate::served::{Reply, Serving};
 
@@ -306,6 +307,24 @@ async fn a_script_answers_instead_of_a_model() {
     assert_eq!(steps.json()["steps"][0]["goal"], "S", "{steps:?}");
     let sessions = serving.get("/v1/sessions?script=planner").await.json();
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 5, "{sessions}");
+}
+
+/// Two tokens that name the same notebook do not share what its script keeps.
+#[tokio::test]
+async fn a_notebook_belongs_to_the_token_that_uses_it() {
+    let home = Home::new();
+    home.put("scripts/planner.yaml", PLANNER);
+    let tokens = tokens(&home);
+    let (ann, bob) = (&tokens[0].1, &tokens[1].1);
+    let config = std::fs::read_to_string(home.path().join("bcc-script.toml")).unwrap();
+    home.put("bcc-script.toml", format!("{config}\n[serve.behavior]\nscript = \"planner\"\n"));
+    let serving = Serving::with(&home, &["--trust"]);
+    for (token, reason) in
+        [(ann, "asked 1 times"), (ann, "asked 2 times"), (bob, "asked 1 times"), (ann, "asked 3 times")]
+    {
+        let judged = serving.as_caller(token).post("/v1/reflection", in_step("BEHAVIOR_COMPLETED", false)).await;
+        assert_eq!(judged.json()["reason"], *reason, "{judged:?}");
+    }
 }
 
 /// The script of the page, as it is written there.

@@ -1,10 +1,11 @@
 //! The endpoints of the behavior protocol.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value, json};
+use bcc_lang::message::language::Language;
+use serde_json::{Value, json};
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::JsonBody;
@@ -19,6 +20,25 @@ use crate::state::ServerState;
 
 /// One JSON object a line.
 const LINES: &str = "application/x-ndjson";
+
+/// A request of someone who may use the protocol.
+pub(crate) struct ClientCall {
+    request: BehaviorRequest,
+    language: Language,
+}
+
+impl<S: Send + Sync> FromRequest<S> for ClientCall {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let caller = ApiCaller::from_request_parts(&mut parts, state).await?;
+        caller.require(AccessRole::Talk)?;
+        let language = language_of(&parts.headers);
+        let JsonBody(body) = JsonBody::from_request(Request::from_parts(parts, body), state).await?;
+        Ok(Self { request: BehaviorRequest::read(body)?.of_caller(caller.name), language })
+    }
+}
 
 /// One object a line, each ended by a newline.
 fn lines(objects: impl IntoIterator<Item = Value>) -> Response {
@@ -52,13 +72,9 @@ fn action_lines(actions: Vec<Value>) -> impl Iterator<Item = Value> {
 )]
 pub(crate) async fn create_actions(
     State(state): State<ServerState>,
-    caller: ApiCaller,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Map<String, Value>>,
+    ClientCall { request, language }: ClientCall,
 ) -> Result<Response, Problem> {
-    caller.require(AccessRole::Talk)?;
-    let request = BehaviorRequest::read(body)?;
-    let behavior = next_behavior(&state, &request, language_of(&headers)).await?;
+    let behavior = next_behavior(&state, &request, language).await?;
     Ok(match request.stream {
         true => lines(behavior.to_lines(&request)),
         false => Json(behavior.to_json(&request)).into_response(),
@@ -80,13 +96,9 @@ pub(crate) async fn create_actions(
 )]
 pub(crate) async fn create_reflection(
     State(state): State<ServerState>,
-    caller: ApiCaller,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Map<String, Value>>,
+    ClientCall { request, language }: ClientCall,
 ) -> Result<Response, Problem> {
-    caller.require(AccessRole::Talk)?;
-    let request = BehaviorRequest::read(body)?;
-    let judgement = judgement(&state, &request, language_of(&headers)).await?;
+    let judgement = judgement(&state, &request, language).await?;
     Ok(Json(judgement.to_json(false)).into_response())
 }
 
@@ -106,13 +118,9 @@ pub(crate) async fn create_reflection(
 )]
 pub(crate) async fn create_plan(
     State(state): State<ServerState>,
-    caller: ApiCaller,
     headers: HeaderMap,
-    JsonBody(body): JsonBody<Map<String, Value>>,
+    ClientCall { request, language }: ClientCall,
 ) -> Result<Response, Problem> {
-    caller.require(AccessRole::Talk)?;
-    let request = BehaviorRequest::read(body)?;
-    let language = language_of(&headers);
     let level = request.state.and_then(PlanLevel::of_state).filter(|_| !request.reports);
     let Some(level) = level else {
         let judgement = judgement(&state, &request, language).await?;
@@ -142,13 +150,8 @@ pub(crate) async fn create_plan(
 )]
 pub(crate) async fn generate_actions(
     State(state): State<ServerState>,
-    caller: ApiCaller,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Map<String, Value>>,
+    ClientCall { request, language }: ClientCall,
 ) -> Result<Response, Problem> {
-    caller.require(AccessRole::Talk)?;
-    let request = BehaviorRequest::read(body)?;
-    let language = language_of(&headers);
     let behavior = next_behavior(&state, &request, language).await?;
     let actions = behavior.to_older_actions(&text_without_actions(&request, language));
     // Only clients with a todo list know updates; others would take one for an action.
@@ -180,15 +183,11 @@ pub(crate) async fn generate_actions(
 )]
 pub(crate) async fn reflect(
     State(state): State<ServerState>,
-    caller: ApiCaller,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Map<String, Value>>,
+    ClientCall { request, language }: ClientCall,
 ) -> Result<Response, Problem> {
-    caller.require(AccessRole::Talk)?;
-    let request = BehaviorRequest::read(body)?;
     let signals = match ReflectionSignals::of_progress(&request) {
         Some(signals) => signals,
-        None => ReflectionSignals::of_behavior(&judgement(&state, &request, language_of(&headers)).await?),
+        None => ReflectionSignals::of_behavior(&judgement(&state, &request, language).await?),
     };
     Ok(match request.stream {
         true => lines(action_lines(signals.actions)),

@@ -40,6 +40,8 @@ pub(crate) struct BehaviorRequest {
     /// Whether it reports a behavior, so that it asks for a judgement.
     pub(crate) reports: bool,
     pub(crate) notebook_id: Option<String>,
+    /// The name of the client's token, if it has one.
+    caller: Option<String>,
     /// Whether the client wants the actions one by one.
     pub(crate) stream: bool,
     /// The state of the workflow. None if it was not sent, or has no name of the protocol.
@@ -82,11 +84,26 @@ impl BehaviorRequest {
             }),
             reports,
             notebook_id,
+            caller: None,
             stream: read.stream,
             state,
             progress: progress.cloned().unwrap_or_default(),
             shown,
             observed: read.observed,
+        })
+    }
+
+    /// The same request, sent by the caller with this token.
+    pub(crate) fn of_caller(self, caller: Option<String>) -> Self {
+        Self { caller, ..self }
+    }
+
+    /// The user to whom the notebook belongs: the same id of another caller is another notebook. None without an id.
+    pub(crate) fn notebook_user(&self) -> Option<String> {
+        let notebook = self.notebook_id.as_ref()?;
+        Some(match &self.caller {
+            Some(caller) => format!("token:{caller}/notebook:{notebook}"),
+            None => format!("notebook:{notebook}"),
         })
     }
 

@@ -44,9 +44,7 @@ pub(crate) async fn run_script<T>(
         let run = RunRequest {
             file: entry.file.clone(),
             // What the script keeps in global variables belongs to the notebook.
-            user: Some(
-                request.notebook_id.as_ref().map_or_else(|| id.clone(), |notebook| format!("notebook:{notebook}")),
-            ),
+            user: Some(request.notebook_user().unwrap_or_else(|| id.clone())),
             values: ExactValues::from_iter([(REQUEST.to_owned(), ExactValue::new(value(request, question), None))]),
             model: state.settings.model.clone(),
             ..RunRequest::default()
