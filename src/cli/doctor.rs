@@ -33,7 +33,7 @@ pub struct DoctorArgs {
     /// Project directory [default: BCC_PROJECT, otherwise the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Session store [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
+    /// Session store: a file, or a database (postgres://…) [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
     #[arg(long, value_name = "PATH")]
     pub store: Option<PathBuf>,
 }

@@ -64,7 +64,7 @@ pub struct RenderArgs {
     /// With --session: the number of the call in the round; without --path, counted over all visits [default: the last]
     #[arg(long, value_name = "N", requires = "session", value_parser = clap::value_parser!(u16).range(1..))]
     pub call: Option<u16>,
-    /// Session store [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
+    /// Session store: a file, or a database (postgres://…) [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
     #[arg(long, value_name = "PATH", requires = "session")]
     pub store: Option<PathBuf>,
     /// Project directory [default: BCC_PROJECT, otherwise the nearest parent of the script or of the current directory

@@ -75,7 +75,7 @@ pub struct RunArgs {
     /// with bcc-script.toml, _system/ or .bcc/]
     #[arg(long, value_name = "DIR", help_heading = "Project")]
     pub project: Option<PathBuf>,
-    /// Session store [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
+    /// Session store: a file, or a database (postgres://…) [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
     #[arg(long, value_name = "PATH", help_heading = "Project")]
     pub store: Option<PathBuf>,
     /// Trust the project for this run, as with BCC_TRUST=1

@@ -298,9 +298,15 @@ impl LiveSessions {
         *place = None;
         let feed = self.feed(id);
         let observer = Arc::clone(&feed) as Arc<dyn Observer>;
-        let opened = self.engine.resume_as(id, &ResumeRequest::default(), observer).await;
-        let mut opened = opened.map_err(|error| self.problem_of(error))?;
-        let taken = opened.session.take_back().await.map_err(|error| self.problem_of(error.into()))?;
+        let reopened = async || {
+            let mut opened = self.engine.resume_as(id, &ResumeRequest::default(), observer).await?;
+            let taken = opened.session.take_back().await?;
+            Ok((opened, taken))
+        };
+        let (opened, taken) = reopened().await.map_err(|error: EngineError| {
+            self.forget(id, &slot);
+            self.problem_of(error)
+        })?;
         // Without an answer to take back, the turn goes on.
         *place = Some(self.spawn(id, opened, feed, taken == TakenBack::Yes));
         Ok(())

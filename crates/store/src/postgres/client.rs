@@ -106,7 +106,11 @@ impl Database {
         let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = match config.get_ssl_mode() {
             SslMode::Disable => Manager::from_config(config.clone(), NoTls, settings),
-            _ => Manager::from_config(config.clone(), tls(&name)?, settings),
+            _ => {
+                let tls = tls()
+                    .map_err(|_| unreachable(&name, Message::word("the certificates of the system cannot be read")))?;
+                Manager::from_config(config.clone(), tls, settings)
+            }
         };
         let pool = Pool::builder(manager)
             .max_size(connections)
@@ -220,15 +224,14 @@ fn is_local(host: &Host) -> bool {
 }
 
 /// TLS with the certificates that the system trusts.
-fn tls(name: &str) -> Result<MakeRustlsConnect, StoreError> {
+pub(crate) fn tls() -> Result<MakeRustlsConnect, rustls::Error> {
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| {
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().and_then(
+        |builder| {
             use rustls_platform_verifier::BuilderVerifierExt;
             builder.with_platform_verifier()
-        })
-        .map_err(|_| unreachable(name, Message::word("the certificates of the system cannot be read")))?;
+        },
+    )?;
     Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
 }
 

@@ -20,6 +20,9 @@ pub(crate) struct Concern<'c> {
 /// Whether a statement that failed may be sent again: it was not carried out, or the connection broke.
 pub(crate) fn is_passing(error: &Error) -> bool {
     let Some(code) = error.code() else {
+        if is_tls(error) {
+            return false;
+        }
         // Without a code, it is not the server that speaks. What cannot be encoded or read stays so.
         return error.is_closed() || is_io(error) || is_connect(error);
     };
@@ -53,6 +56,11 @@ fn is_io(error: &Error) -> bool {
     false
 }
 
+/// Whether the two sides cannot agree on TLS.
+fn is_tls(error: &Error) -> bool {
+    error.to_string().starts_with("error performing TLS handshake")
+}
+
 fn is_connect(error: &Error) -> bool {
     error.to_string().starts_with("error connecting") || error.to_string().starts_with("timeout")
 }
@@ -63,6 +71,9 @@ pub(crate) fn store_error(store: &str, error: &Error, concern: Concern<'_>) -> S
         Some(database) => of_database(store, database, concern),
         None if error.to_string().starts_with("invalid configuration") => {
             unreachable(store, Message::word("its address is not valid"))
+        }
+        None if is_tls(error) => {
+            unreachable(store, Message::word("its certificate is not trusted, or is not one for this host"))
         }
         None if is_connect(error) => unreachable(store, Message::word("no connection can be made")),
         None if is_passing(error) => unreachable(store, Message::word("the connection broke")),

@@ -15,15 +15,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::time::Instant;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::types::Type;
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
 
 use crate::contract::{LockNotice, SessionLock};
 use crate::error::StoreError;
-use crate::postgres::client::Database;
+use crate::postgres::client::{Database, tls};
 use crate::postgres::error::{Concern, no_thread};
 use crate::postgres::read;
 use crate::postgres::text::TextParameter;
@@ -133,7 +135,7 @@ impl Shared {
             RETURNING coalesce((SELECT is_expired FROM before), false)";
         let parameters = &[(&self.process as _, Type::INT8), (&time as _, Type::FLOAT8)];
         let row = database.row(sql, parameters, Concern::default()).await?;
-        if row.is_some_and(|row| row.get(0)) {
+        if row.is_some_and(|row| row.try_get(0).is_ok_and(|is_expired| is_expired)) {
             self.lose_all();
         }
         Ok(())
@@ -156,7 +158,11 @@ impl Shared {
                         is_new
                     });
                 }
-                None => left.push(Release { key: row.get(1), token: row.get(2) }),
+                None => {
+                    if let (Ok(key), Ok(token)) = (row.try_get(1), row.try_get(2)) {
+                        left.push(Release { key, token });
+                    }
+                }
             }
         }
         Ok(left)
@@ -206,7 +212,7 @@ impl Leases {
             (&TextParameter(holder) as _, Type::TEXT),
         ];
         let row = self.database.row(sql, parameters, Concern { session: id, ..Concern::default() }).await?;
-        if row.as_ref().is_some_and(|row| row.get(0)) {
+        if row.as_ref().is_some_and(|row| row.try_get(0).is_ok_and(|is_taken| is_taken)) {
             return Ok(Box::new(lease));
         }
         let holder = row.and_then(|row| read::optional_text(&row, 1).ok().flatten());
@@ -383,9 +389,20 @@ impl Listener {
     }
 }
 
-/// A connection that listens. Without TLS only: notifications are a shortcut, and through a pooler there are none either.
+/// A connection that listens. None if there is none: notifications are a shortcut.
 async fn connect(config: Config) -> Option<Listening> {
-    let (client, mut connection) = config.connect(NoTls).await.ok()?;
+    match config.get_ssl_mode() {
+        SslMode::Disable => listen(config.connect(NoTls).await.ok()?).await,
+        _ => listen(config.connect(tls().ok()?).await.ok()?).await,
+    }
+}
+
+/// Listens on a new connection.
+async fn listen<S, T>((client, mut connection): (Client, Connection<S, T>)) -> Option<Listening>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let (heard, payloads) = unbounded_channel();
     tokio::spawn(async move {
         while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {

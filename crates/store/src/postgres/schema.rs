@@ -22,11 +22,12 @@ async fn layout(client: &Client) -> Result<u32, Error> {
     let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                WHERE n.nspname = 'bcc_script' AND c.relname = 'layout')";
     let rows = client.query_typed(sql, &[]).await?;
-    if !rows.first().is_some_and(|row| row.get(0)) {
+    let exists: bool = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
+    if !exists {
         return Ok(0);
     }
     let rows = client.query_typed("SELECT layout FROM bcc_script.layout", &[]).await?;
-    let layout = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+    let layout: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
     Ok(u32::try_from(layout).unwrap_or(u32::MAX))
 }
 

@@ -50,7 +50,7 @@ mod through_a_pooler {
     requests_conformance!(((), store(&pooled(&new_url!()))));
 }
 
-/// Whether the process has taken the lease from the one that has it now, by the database's clock.
+/// Ends the leases of all processes, by the clock of the database.
 async fn expire_all(url: &str) {
     let sql = "UPDATE bcc_script.process SET expires_at = clock_timestamp() - interval '1 s'";
     connect(url).await.batch_execute(sql).await.unwrap();
