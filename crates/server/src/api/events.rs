@@ -17,7 +17,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
@@ -306,7 +306,7 @@ pub(crate) async fn turn_stream(
     message: NewMessage,
     key: Option<String>,
 ) -> Result<Response, Problem> {
-    let (accepted, answered) = oneshot::channel();
+    let (accepted, mut answered) = mpsc::channel(1);
     let (end, ended) = oneshot::channel();
     let (failed, failure) = oneshot::channel();
     // Subscribed before the turn begins, so that no piece of a message is missed.
@@ -319,14 +319,14 @@ pub(crate) async fn turn_stream(
             Err(problem) => drop(failed.send(problem)),
         }
     });
-    let after = match answered.await {
-        Ok(after) => {
+    let after = match answered.recv().await {
+        Some(after) => {
             // All events of the turn come through the feed.
             reader.is_behind = false;
             after
         }
         // It was not accepted now: either it was before, or there is a problem.
-        Err(_) => {
+        None => {
             if let Ok(problem) = failure.await {
                 return Err(problem);
             }

@@ -6,14 +6,13 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::msg;
 use serde::Deserialize;
-use tokio::sync::oneshot;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::ApiCaller;
 use crate::api::body::JsonBody;
 use crate::api::events::turn_stream;
 use crate::api::reply::{TurnReply, answer_with_key, earlier_reply, key_reused, reply_of};
-use crate::live::command::{Answer, AnsweredTurn, SessionCommand, stored_key};
+use crate::live::command::{AcceptedSender, Answer, AnsweredTurn, SessionCommand, stored_key};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
 
@@ -109,7 +108,7 @@ pub(crate) async fn say(
     id: &str,
     message: &NewMessage,
     key: Option<&str>,
-    mut accepted: Option<oneshot::Sender<u64>>,
+    accepted: Option<AcceptedSender>,
 ) -> Result<TurnReply, Problem> {
     let store = state.sessions.store().as_ref();
     if message.on_busy == OnBusy::Reject && state.sessions.is_busy(id).await {
@@ -129,7 +128,7 @@ pub(crate) async fn say(
             text: message.text.clone(),
             key: key.map(str::to_owned),
             answer_id: message.answer_id.clone(),
-            accepted: accepted.take(),
+            accepted: accepted.clone(),
             ended,
         })
     });

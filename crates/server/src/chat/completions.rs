@@ -6,7 +6,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::msg;
 use bcc_runtime::run::head::SessionStatus;
-use tokio::sync::oneshot;
 
 use crate::access::{ApiCaller, hex};
 use crate::api::body::JsonBody;
@@ -20,7 +19,7 @@ use crate::chat::error::ChatErrorBody;
 use crate::chat::request::{ChatRequest, SaidText};
 use crate::chat::response::{Completion, CompletionHead, content_of, usage_of};
 use crate::chat::stream::completion_stream;
-use crate::live::command::SessionCommand;
+use crate::live::command::{AcceptedSender, SessionCommand};
 use crate::problem::Problem;
 use crate::state::ServerState;
 use bcc_lang::value::exact::ExactValues;
@@ -108,7 +107,7 @@ pub(crate) async fn speak(
     state: &ServerState,
     turn: &ChatTurn,
     place: &ChatPlace,
-    accepted: Option<oneshot::Sender<u64>>,
+    accepted: Option<AcceptedSender>,
 ) -> Result<ChatReply, Problem> {
     match place {
         ChatPlace::Begin(id) => {
@@ -138,7 +137,7 @@ async fn answer(
     state: &ServerState,
     turn: &ChatTurn,
     id: &str,
-    accepted: Option<oneshot::Sender<u64>>,
+    accepted: Option<AcceptedSender>,
 ) -> Result<ChatReply, Problem> {
     let store = state.sessions.store().as_ref();
     let before = store.session(id).await?.map_or(0, |row| row.last_seq);

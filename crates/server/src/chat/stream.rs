@@ -111,7 +111,7 @@ pub(crate) async fn completion_stream(
     // Subscribed before the turn begins, so that no piece is missed.
     let feed = state.sessions.feed(id);
     let items = feed.subscribe();
-    let (accepted, after) = oneshot::channel();
+    let (accepted, mut after) = mpsc::channel(1);
     let (end, ended) = oneshot::channel();
     // The first turn of a session begins with its first event.
     let begins = matches!(place, ChatPlace::Begin(_));
@@ -126,7 +126,7 @@ pub(crate) async fn completion_stream(
                 let _ = end.send(());
                 (turn, reply)
             };
-            let after = async move { if begins { Some(0) } else { after.await.ok() } };
+            let after = async move { if begins { Some(0) } else { after.recv().await } };
             let ((turn, reply), ()) = tokio::join!(speaking, speaker.listen(items, after, ended));
             speaker.close(&state, &turn, reply.as_ref(), wants_usage).await;
             (turn, reply.map(|reply| (reply, speaker.text.sent)))

@@ -334,7 +334,8 @@ impl Actor {
         match self.session.answer(&text, key.as_deref()).await {
             Ok(TakenAnswer::Yes) => {
                 if let Some(accepted) = accepted {
-                    let _ = accepted.send(after);
+                    // Whoever wants to know has room for it, or is gone.
+                    let _ = accepted.try_send(after);
                 }
                 self.waiters.push(Waiter::Answer { after, ended });
                 Next::Turn

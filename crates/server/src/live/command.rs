@@ -3,7 +3,7 @@
 use bcc_runtime::run::decisions::ApprovalDecision;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::take_back::TakenBack;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::problem::Problem;
 
@@ -33,6 +33,9 @@ pub(crate) enum AnsweredTurn {
     Repeated,
 }
 
+/// Tells the number of the last event before a turn, once its answer is stored. Cloned for each attempt to answer.
+pub(crate) type AcceptedSender = mpsc::Sender<u64>;
+
 /// An answer of a person.
 pub(crate) struct Answer {
     pub(crate) text: String,
@@ -41,7 +44,7 @@ pub(crate) struct Answer {
     /// The question that it answers; the current one if not set.
     pub(crate) answer_id: Option<String>,
     /// Learns the number of the last event before the turn, as soon as the answer is stored.
-    pub(crate) accepted: Option<oneshot::Sender<u64>>,
+    pub(crate) accepted: Option<AcceptedSender>,
     pub(crate) ended: oneshot::Sender<Result<AnsweredTurn, Problem>>,
 }
 

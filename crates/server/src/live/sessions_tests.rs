@@ -7,6 +7,7 @@ use bcc_engine::engine::{Engine, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::project::Project;
 use bcc_store::memory::MemoryStore;
+use tokio::sync::mpsc;
 
 use crate::live::command::{Answer, AnsweredTurn, SessionCommand, stored_key};
 use crate::live::sessions::LiveSessions;
@@ -43,16 +44,22 @@ fn sessions(idle_time: Duration) -> (tempfile::TempDir, Arc<LiveSessions>, RunRe
 }
 
 async fn say(sessions: &Arc<LiveSessions>, id: &str, text: &str, key: &str) -> Result<AnsweredTurn, Problem> {
+    let (accepted, mut after) = mpsc::channel(1);
     let command = |ended| {
         SessionCommand::Answer(Answer {
             text: text.to_owned(),
             key: Some(stored_key(key)),
             answer_id: None,
-            accepted: None,
+            accepted: Some(accepted.clone()),
             ended,
         })
     };
-    sessions.send(id, None, command).await
+    let answered = sessions.send(id, None, command).await;
+    // However often it was sent until the session took it, whoever waits learns where its turn begins.
+    if let Ok(AnsweredTurn::Ended(turn)) = &answered {
+        assert_eq!(after.recv().await, Some(turn.after));
+    }
+    answered
 }
 
 async fn said(sessions: &LiveSessions, id: &str) -> Vec<String> {
