@@ -51,11 +51,16 @@ pub(crate) fn call_span(called: CalledModel<'_>, task: &Task, sent: u32) -> Span
         gen_ai.usage.cache_read.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
         server.address = server.map(|(host, _)| host),
-        server.port = server.and_then(|(_, port)| port),
+        server.port = server.and_then(|(_, port)| port).map(i64::from),
         error.type = Empty,
         bcc_script.purpose = task.purpose.name(),
-        http.request.resend_count = (sent > 1).then_some(sent - 1),
+        http.request.resend_count = (sent > 1).then(|| i64::from(sent) - 1),
     )
+}
+
+/// A number for a span. One that is not an `i64` becomes a text in traces.
+pub fn span_number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Makes a call of a provider without a server, in a span.
@@ -82,9 +87,9 @@ pub(crate) fn record_end(span: &Span, end: Result<ReportedUsage<'_>, &ModelError
     match end {
         Ok(ReportedUsage { model, tokens_in, tokens_cached, tokens_out, finish_reason }) => {
             span.record("gen_ai.response.model", model);
-            span.record("gen_ai.usage.input_tokens", tokens_in);
-            span.record("gen_ai.usage.cache_read.input_tokens", tokens_cached);
-            span.record("gen_ai.usage.output_tokens", tokens_out);
+            span.record("gen_ai.usage.input_tokens", tokens_in.map(span_number));
+            span.record("gen_ai.usage.cache_read.input_tokens", tokens_cached.map(span_number));
+            span.record("gen_ai.usage.output_tokens", tokens_out.map(span_number));
             span.record("gen_ai.response.finish_reasons", finish_reason.filter(|reason| is_reason(reason)));
         }
         Err(error) => {

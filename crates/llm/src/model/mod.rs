@@ -1,6 +1,6 @@
 //! Model requests, replies, errors, and the provider interface (docs/models.md).
 
-pub(crate) mod call_span;
+pub mod call_span;
 pub mod error;
 pub mod message;
 pub mod provider;

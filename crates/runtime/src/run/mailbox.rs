@@ -208,7 +208,7 @@ fn spawn(shared: &Arc<Shared>, job: Job) {
         "monitor",
         gen_ai.conversation.id = context.session,
         bcc_script.action_type = request.watched.action_type,
-        bcc_script.round = request.watched.round,
+        bcc_script.round = i64::from(request.watched.round),
     );
     let analysis = async move {
         let analysed = monitor.analyze_with_llm(&request.watched, &context).await;

@@ -7,6 +7,7 @@ use crate::program::flow::ActionError;
 use crate::program::location::EventLocation;
 use crate::run::error::RunError;
 use crate::run::session::{Session, SessionPause};
+use bcc_llm::model::call_span::span_number;
 
 impl Session {
     /// The span of the turns from now until the session has to wait, a child of `cause`.
@@ -16,7 +17,7 @@ impl Session {
             "session",
             gen_ai.conversation.id = self.id,
             bcc_script.script = self.base.id,
-            bcc_script.after = self.last_seq,
+            bcc_script.after = span_number(self.last_seq),
             bcc_script.pause = Empty,
             otel.status_code = Empty,
             error.type = Empty,
@@ -55,7 +56,7 @@ impl Session {
         tracing::info_span!(
             "turn",
             gen_ai.conversation.id = self.id,
-            bcc_script.turn = self.head.turns + 1,
+            bcc_script.turn = span_number(self.head.turns + 1),
             bcc_script.phase = Empty,
             bcc_script.topic = Empty,
             bcc_script.action = Empty,
@@ -74,7 +75,7 @@ pub(crate) fn record_turn(kind: &'static str, round: Option<u32>, failure: Optio
         return;
     }
     span.record("bcc_script.action_type", kind);
-    span.record("bcc_script.round", round);
+    span.record("bcc_script.round", round.map(i64::from));
     if let Some(failure) = failure {
         span.record("otel.status_code", "ERROR");
         span.record("error.type", failure.code());

@@ -60,7 +60,7 @@ pub(super) fn record_response(span: &Span, status: StatusCode) {
     if span.is_disabled() {
         return;
     }
-    span.record("http.response.status_code", status.as_u16());
+    span.record("http.response.status_code", i64::from(status.as_u16()));
     if status.is_server_error() {
         span.record("otel.status_code", "ERROR");
         span.record("error.type", status.as_str());
