@@ -1,43 +1,115 @@
-//! Session locks: locked files, which the kernel unlocks when the process ends for any reason.
+//! Session locks. A lock is a file that names its owner, and ends with the owner: a process has one locked file
+//! ([`crate::sqlite::lock_owner`]) for all its locks, so that it can have thousands.
+//!
+//! The file of a lock is itself locked only while a process looks at it and changes it, so that one process at a time decides whether the
+//! lock is free. Nothing is synced: after a power failure every owner is dead. Releases that kept the file of a lock open as long as the
+//! lock lasted are respected, and respect these locks, whose files they reject as too large.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-use crate::contract::SessionLock;
+use crate::contract::{LockNotice, SessionLock};
 use crate::error::StoreError;
-use crate::sqlite::disk::{MAX_LOCK_BYTES, is_same_file, lock_file, private_directory, sibling};
+use crate::sqlite::disk::{MAX_LOCK_BYTES, existing_lock_file, is_same_file, lock_file, private_directory, sibling};
 use crate::sqlite::error;
+use crate::sqlite::lock_holder::Waits;
+use crate::sqlite::lock_owner::{self, LockOwner};
 
 /// The maximum number of attempts while a previous holder keeps removing the lock file during its release, or ends.
 const MAX_ATTEMPTS: u32 = 1024;
 
-/// The maximum number of attempts while a process that is ending holds the lock, and the pause between two of them. A killed
-/// process holds its locks until the system has removed its memory.
-const MAX_RELEASE_ATTEMPTS: u32 = 1000;
+/// The pause between two attempts while a process that is ending holds the lock, or another one is looking at it.
 const RELEASE_PAUSE: Duration = Duration::from_millis(5);
+
+/// How often a process that waits for news of a lock looks whether it still has it.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The number of characters of the hash of a session's id in the name of its lock file.
 const NAME_LENGTH: usize = 32;
 
-/// An acquired lock. Dropping it removes its file and then releases the lock.
+/// The start of a lock file that names its owner.
+const OWNED: &str = "owner ";
+
+/// The minimum size of a lock file that names its owner, in bytes: more than the 1024 that earlier releases accept, which would otherwise
+/// take the lock, because the file itself is not locked.
+const OWNED_BYTES: usize = 1100;
+
+/// The maximum length of the description of a holder that is stored, in bytes.
+const MAX_HOLDER_BYTES: usize = 1024;
+
+/// The locks of a store, as one process has them.
+#[derive(Debug)]
+pub(crate) struct SessionLocks {
+    store: String,
+    directory: PathBuf,
+    /// Exists since the first lock.
+    owner: Mutex<Option<Arc<LockOwner>>>,
+}
+
+/// An acquired lock. Dropping it releases it and removes its file.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     path: PathBuf,
-    // Closing the file releases the lock.
-    file: File,
+    owner: Arc<LockOwner>,
+    number: u64,
 }
 
-impl SessionLock for FileLock {}
+/// What is in a lock file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LockText {
+    /// The token of the owner, and the number of the lock among its locks; `None` in the file of an earlier release.
+    owner: Option<(String, u64)>,
+    /// The description of the holder.
+    pub(crate) holder: String,
+}
+
+/// What became of an attempt to acquire a lock.
+enum Attempt {
+    Acquired(FileLock),
+    Held {
+        holder: String,
+    },
+    /// The previous holder has removed the file, so no other process would find this lock.
+    Removed,
+}
+
+#[async_trait]
+impl SessionLock for FileLock {
+    /// [`LockNotice::Lost`] if the file of the lock, its owner's, or their directory was removed or replaced: another process can then
+    /// acquire the lock.
+    async fn notice(&self) -> LockNotice {
+        loop {
+            tokio::time::sleep(CHECK_INTERVAL).await;
+            if self.is_lost() {
+                return LockNotice::Lost;
+            }
+        }
+    }
+}
+
+impl FileLock {
+    /// Whether other processes do not find this lock any more.
+    fn is_lost(&self) -> bool {
+        let is_other = match existing_lock_file(&self.path) {
+            Ok(file) => !LockText::read(&file).is_of(self.owner.token(), self.number),
+            // The process may have too many open files, which says nothing about the lock.
+            Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput),
+        };
+        is_other || !self.owner.is_present()
+    }
+}
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // If the directory was replaced, the path leads to the lock of another process.
-        if is_same_file(&self.path, &self.file) {
-            // A leftover file does no harm: the lock is held by the kernel, not by the existence of the file.
+        // If the directory was replaced, the path leads to the lock of another process. As long as the owner's file is there, no other
+        // process changes the file of this lock.
+        if !self.is_lost() {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -56,122 +128,134 @@ pub(crate) fn file_name(id: &str) -> String {
 /// Rejects a link in the place of the directory of locks, which could lead anywhere.
 pub(crate) fn reject_linked(directory: &Path) -> Result<(), StoreError> {
     if directory.is_symlink() {
-        return Err(StoreError::NotALock { lock: directory.display().to_string() });
+        return Err(not_a_lock(directory));
     }
     Ok(())
 }
 
-/// Acquires the lock of a session without waiting for a process that runs.
-/// Errors: [`StoreError::Held`] with the description of the holder.
-pub(crate) fn acquire(store: &str, directory: &Path, id: &str, holder: &str) -> Result<FileLock, StoreError> {
-    acquire_with(store, directory, id, holder, &mut || std::thread::sleep(RELEASE_PAUSE))
+fn not_a_lock(path: &Path) -> StoreError {
+    StoreError::NotALock { lock: path.display().to_string() }
 }
 
-/// [`acquire`] with this pause between two attempts.
-fn acquire_with(
-    store: &str,
-    directory: &Path,
-    id: &str,
-    holder: &str,
-    pause: &mut dyn FnMut(),
-) -> Result<FileLock, StoreError> {
-    let report = |error: io::Error| error::io(store, &error);
-    reject_linked(directory)?;
-    private_directory(directory).map_err(report)?;
-    let path = directory.join(file_name(id));
-    let mut waits = Waits::default();
-    for _ in 0..MAX_ATTEMPTS {
-        let mut file = lock_file(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidInput => StoreError::NotALock { lock: path.display().to_string() },
-            _ => report(error),
-        })?;
-        match file.try_lock() {
-            Ok(()) if is_same_file(&path, &file) => {
-                file.set_len(0).and_then(|()| file.write_all(holder.as_bytes())).map_err(report)?;
-                return Ok(FileLock { path, file });
-            }
-            // The previous holder has removed this file, so no other process would find this lock: try again.
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = read_holder(file);
-                if !waits.once_more(&holder) {
-                    return Err(StoreError::Held { store: store.to_owned(), id: id.to_owned(), holder });
+impl SessionLocks {
+    /// The locks of `store`, as the user wrote its path, in `directory`.
+    pub(crate) fn new(store: &str, directory: &Path) -> Self {
+        Self { store: store.to_owned(), directory: directory.to_owned(), owner: Mutex::default() }
+    }
+
+    /// Acquires the lock of a session without waiting for a process that runs.
+    /// Errors: [`StoreError::Held`] with the description of the holder.
+    pub(crate) fn acquire(&self, id: &str, holder: &str) -> Result<FileLock, StoreError> {
+        self.acquire_with(id, holder, &mut || std::thread::sleep(RELEASE_PAUSE))
+    }
+
+    /// [`SessionLocks::acquire`] with this pause between two attempts.
+    fn acquire_with(&self, id: &str, holder: &str, pause: &mut dyn FnMut()) -> Result<FileLock, StoreError> {
+        reject_linked(&self.directory)?;
+        private_directory(&self.directory).map_err(|error| error::io(&self.store, &error))?;
+        let path = self.directory.join(file_name(id));
+        let mut waits = Waits::default();
+        for _ in 0..MAX_ATTEMPTS {
+            let attempt = self.attempt(&path, holder).map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidInput => not_a_lock(&path),
+                _ => error::io(&self.store, &error),
+            })?;
+            match attempt {
+                Attempt::Acquired(lock) => return Ok(lock),
+                Attempt::Removed => {}
+                Attempt::Held { holder } if !waits.once_more(&holder) => {
+                    return Err(StoreError::Held { store: self.store.clone(), id: id.to_owned(), holder });
                 }
-                pause();
+                Attempt::Held { .. } => pause(),
             }
-            Err(TryLockError::Error(error)) => return Err(report(error)),
+        }
+        Err(StoreError::Busy { store: self.store.clone() })
+    }
+
+    fn attempt(&self, path: &Path, holder: &str) -> io::Result<Attempt> {
+        let mut file = lock_file(path)?;
+        match file.try_lock() {
+            Ok(()) if is_same_file(path, &file) => {}
+            Ok(()) => return Ok(Attempt::Removed),
+            // A process of an earlier release has the lock, or another process is looking at it.
+            Err(TryLockError::WouldBlock) => return Ok(Attempt::Held { holder: LockText::read(&file).holder }),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let found = LockText::read(&file);
+        if let Some((token, _)) = &found.owner {
+            if lock_owner::is_alive(&self.directory, token)? {
+                return Ok(Attempt::Held { holder: found.holder });
+            }
+            lock_owner::remove_dead(&self.directory, token);
+        }
+        let owner = self.owner()?;
+        let number = owner.next_lock();
+        if let Err(error) = LockText::write(&mut file, owner.token(), number, holder) {
+            // It may name this owner, which does not have the lock.
+            let _ = file.set_len(0);
+            return Err(error);
+        }
+        Ok(Attempt::Acquired(FileLock { path: path.to_owned(), owner, number }))
+    }
+
+    /// The owner of the locks of this process: a new one if there is none, or if other processes cannot find it any more.
+    fn owner(&self) -> io::Result<Arc<LockOwner>> {
+        let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(owner) = owner.as_ref().filter(|owner| owner.is_present()) {
+            return Ok(Arc::clone(owner));
+        }
+        let new = Arc::new(LockOwner::new(&self.directory)?);
+        *owner = Some(Arc::clone(&new));
+        Ok(new)
+    }
+}
+
+impl LockText {
+    /// The text of a lock file.
+    pub(crate) fn parse(text: &str) -> Self {
+        let owned = || {
+            let (first, rest) = text.strip_prefix(OWNED)?.split_once('\n')?;
+            let (token, number) = first.split_once(' ')?;
+            // The end of the text tells that it was written completely.
+            let holder = rest.strip_suffix('\n')?.trim_end_matches(' ');
+            let owner = lock_owner::is_token(token).then(|| number.parse().ok().map(|number| (token.into(), number)));
+            Some(Self { owner: Some(owner??), holder: holder.to_owned() })
+        };
+        owned().unwrap_or_else(|| Self { owner: None, holder: text.to_owned() })
+    }
+
+    fn read(file: &File) -> Self {
+        let mut bytes = Vec::new();
+        match file.take(MAX_LOCK_BYTES).read_to_end(&mut bytes) {
+            Ok(length) if length > 0 => Self::parse(&String::from_utf8_lossy(&bytes)),
+            // The holder has the lock but has not written its description yet.
+            _ => Self { owner: None, holder: "another process".to_owned() },
         }
     }
-    Err(StoreError::Busy { store: store.to_owned() })
-}
 
-/// How often a lock was found held.
-#[derive(Default)]
-struct Waits {
-    total: u32,
-    /// Whether its holder ran the last time.
-    was_running: bool,
-}
-
-impl Waits {
-    /// Whether to try again: the holder is ending, or may have begun to end while its state was read.
-    fn once_more(&mut self, holder: &str) -> bool {
-        self.total += 1;
-        let is_running = process_of(holder).is_none_or(is_running);
-        let once_more = self.total <= MAX_RELEASE_ATTEMPTS && !(is_running && self.was_running);
-        self.was_running = is_running;
-        once_more && process_of(holder) != Some(std::process::id())
+    fn write(file: &mut File, token: &str, number: u64, holder: &str) -> io::Result<()> {
+        let holder = holder.get(..holder.floor_char_boundary(MAX_HOLDER_BYTES)).unwrap_or_default();
+        let text = format!("{OWNED}{token} {number}\n{holder}");
+        let text = format!("{text:OWNED_BYTES$}\n");
+        file.rewind()?;
+        file.write_all(text.as_bytes())?;
+        // Not before: some file systems write a file to the disk if it was emptied and filled again.
+        file.set_len(text.len().try_into().unwrap_or(u64::MAX))
     }
-}
 
-/// The process that a holder describes.
-fn process_of(holder: &str) -> Option<u32> {
-    holder.strip_prefix("pid ")?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-}
-
-/// Whether a process exists and is not about to end.
-fn is_running(process: u32) -> bool {
-    let Ok(pid) = i32::try_from(process) else { return false };
-    let exists = rustix::process::Pid::from_raw(pid).is_some_and(|pid| {
-        // Without the permission to send a signal, there is a process.
-        rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
-    });
-    exists && !is_ending(process)
-}
-
-/// Whether Linux says that a process is ending; other systems do not say.
-fn is_ending(process: u32) -> bool {
-    /// The flag of a process that is ending, and the bit of SIGKILL among pending signals.
-    const EXITING: u64 = 0x4;
-    const KILLED: u64 = 1 << 8;
-    // The name of the program, which may contain any character, is in parentheses.
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let fields: Vec<&str> =
-        stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
-    let is_dead = fields.first().is_some_and(|state| matches!(*state, "Z" | "X" | "x"));
-    let is_exiting =
-        fields.get(6).and_then(|flags| flags.parse::<u64>().ok()).is_some_and(|flags| flags & EXITING != 0);
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let is_killed = status
-        .lines()
-        .filter_map(|line| line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:")))
-        .filter_map(|signals| u64::from_str_radix(signals.trim(), 16).ok())
-        .any(|signals| signals & KILLED != 0);
-    is_dead || is_exiting || is_killed
-}
-
-fn read_holder(file: File) -> String {
-    let mut bytes = Vec::new();
-    match file.take(MAX_LOCK_BYTES).read_to_end(&mut bytes) {
-        Ok(length) if length > 0 => String::from_utf8_lossy(&bytes).into_owned(),
-        // The holder has the lock but has not written its description yet.
-        _ => "another process".to_owned(),
+    fn is_of(&self, owner: &str, lock: u64) -> bool {
+        self.owner.as_ref().is_some_and(|(token, number)| token == owner && *number == lock)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqlite::lock_holder::is_running;
+
+    fn locks(directory: &Path) -> SessionLocks {
+        SessionLocks::new("store", directory)
+    }
 
     #[test]
     fn every_id_has_a_unique_file_name() {
@@ -186,11 +270,45 @@ mod tests {
     #[test]
     fn a_file_left_by_a_killed_process_does_not_block() {
         let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join(file_name("s")), "process 1, long dead").unwrap();
-        let lock = acquire("store", directory.path(), "s", "me").unwrap();
-        assert_eq!(fs::read_to_string(directory.path().join(file_name("s"))).unwrap(), "me");
-        drop(lock);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let path = directory.path().join(file_name("s"));
+        let dead = format!("{OWNED}{} 3\nlong dead\n", "0".repeat(lock_owner::TOKEN_LENGTH));
+        for left in ["process 1, long dead", "", "owner ", &"x".repeat(1500), &dead] {
+            fs::write(&path, left).unwrap();
+            let locks = locks(directory.path());
+            let lock = locks.acquire("s", "me").unwrap();
+            assert_eq!(LockText::parse(&fs::read_to_string(&path).unwrap()).holder, "me", "{left:?}");
+            drop((lock, locks));
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{left:?}");
+        }
+    }
+
+    #[test]
+    fn the_description_of_a_holder_is_read_as_it_was_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks = locks(directory.path());
+        for (holder, read) in [("", ""), ("a\nb", "a\nb"), (&"林".repeat(2000), &*"林".repeat(341))] {
+            let lock = locks.acquire("s", holder).unwrap();
+            let Err(StoreError::Held { holder: found, .. }) = locks.acquire("s", "me") else { panic!() };
+            assert_eq!(found, read);
+            let length = fs::metadata(&lock.path).unwrap().len();
+            // More than an earlier release accepts, and not more than this one does.
+            assert!((1025..=MAX_LOCK_BYTES).contains(&length), "{length}");
+        }
+    }
+
+    #[test]
+    fn the_lock_of_an_earlier_release_is_respected_as_long_as_its_process_holds_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(file_name("s"));
+        let mut earlier = lock_file(&path).unwrap();
+        earlier.lock().unwrap();
+        earlier.write_all(b"an earlier release").unwrap();
+        let locks = locks(directory.path());
+        let Err(StoreError::Held { holder, .. }) = locks.acquire("s", "me") else { panic!() };
+        assert_eq!(holder, "an earlier release");
+        assert_eq!(fs::read_to_string(&path).unwrap(), holder);
+        drop(earlier);
+        locks.acquire("s", "me").unwrap();
     }
 
     /// A process that has ended and was waited for.
@@ -216,11 +334,11 @@ mod tests {
             ("somebody".to_owned(), false),
         ];
         for (holder, is_gone) in cases {
-            let mut held = Some(acquire("store", directory.path(), "s", &holder).unwrap());
+            let mut held = Some(locks(directory.path()).acquire("s", &holder).unwrap());
             let mut pauses = 0;
-            let acquired = acquire_with("store", directory.path(), "s", "me", &mut || {
+            let acquired = locks(directory.path()).acquire_with("s", "me", &mut || {
                 pauses += 1;
-                // The system releases the lock of a process that is gone after a while.
+                // The system releases the locks of a process that is gone after a while.
                 if pauses == 10 {
                     held = None;
                 }
@@ -236,14 +354,55 @@ mod tests {
 
     #[test]
     fn a_lock_in_a_directory_that_was_replaced_removes_no_lock_of_another_process() {
-        let directory = tempfile::tempdir().unwrap();
-        let (locks, moved) = (directory.path().join("locks"), directory.path().join("moved"));
-        let lock = acquire("store", &locks, "s", "me").unwrap();
-        fs::rename(&locks, moved).unwrap();
-        let other = acquire("store", &locks, "s", "another").unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let (directory, moved) = (home.path().join("locks"), home.path().join("moved"));
+        let (own, another) = (locks(&directory), locks(&directory));
+        let lock = own.acquire("s", "me").unwrap();
+        fs::rename(&directory, moved).unwrap();
+        let other = another.acquire("s", "another").unwrap();
+        assert!(lock.is_lost() && !other.is_lost());
         drop(lock);
-        assert!(matches!(acquire("store", &locks, "s", "me"), Err(StoreError::Held { .. })));
-        drop(other);
+        assert!(matches!(own.acquire("s", "me"), Err(StoreError::Held { .. })));
+        // Its next locks are in the new directory.
+        let next = own.acquire("t", "me").unwrap();
+        assert!(matches!(another.acquire("t", "another"), Err(StoreError::Held { .. })));
+        drop((other, next));
+        own.acquire("s", "me").unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_loss_of_a_lock_is_noticed() {
+        type Lose = fn(&Path, &FileLock);
+        let losses: [(&str, Lose); 4] = [
+            ("the directory is gone", |directory, _| fs::remove_dir_all(directory).unwrap()),
+            ("the file of the lock is gone", |_, lock| fs::remove_file(&lock.path).unwrap()),
+            ("another process has the lock", |directory, lock| {
+                fs::remove_file(&lock.path).unwrap();
+                std::mem::forget(locks(directory).acquire("s", "another").unwrap());
+            }),
+            ("the owner is gone", |directory, _| {
+                for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+                    if path.extension().is_some_and(|extension| extension == "owner") {
+                        fs::remove_file(path).unwrap();
+                    }
+                }
+                std::mem::forget(locks(directory).acquire("s", "another").unwrap());
+            }),
+        ];
+        for (what, lose) in losses {
+            let home = tempfile::tempdir().unwrap();
+            let directory = home.path().join("locks");
+            let own = locks(&directory);
+            let lock = own.acquire("s", "me").unwrap();
+            let hour = Duration::from_secs(3600);
+            assert!(tokio::time::timeout(hour, lock.notice()).await.is_err(), "{what}: nothing is lost yet");
+            lose(&directory, &lock);
+            assert_eq!(lock.notice().await, LockNotice::Lost, "{what}");
+            drop(lock);
+            if what.starts_with("another") || what.starts_with("the owner") {
+                assert!(matches!(own.acquire("s", "me"), Err(StoreError::Held { .. })), "{what}");
+            }
+        }
     }
 
     #[test]
@@ -251,11 +410,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let active = std::sync::atomic::AtomicUsize::new(0);
         let acquired = std::sync::atomic::AtomicUsize::new(0);
+        let shared = locks(directory.path());
         std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
+            for number in 0..8 {
+                let (shared, active, acquired, directory) = (&shared, &active, &acquired, &directory);
+                scope.spawn(move || {
                     for _ in 0..200 {
-                        let Ok(lock) = acquire("store", directory.path(), "s", "me") else { continue };
+                        // With the owner of others, with one that lives on, and with one that ends like that of a process.
+                        let own = (number > 3).then(|| locks(directory.path()));
+                        let Ok(lock) = own.as_ref().unwrap_or(shared).acquire("s", "me") else { continue };
                         assert_eq!(active.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
                         acquired.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                         active.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);

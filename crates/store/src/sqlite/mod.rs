@@ -15,6 +15,8 @@ pub(crate) mod group;
 pub(crate) mod image;
 pub(crate) mod in_use;
 pub(crate) mod lock;
+pub(crate) mod lock_holder;
+pub(crate) mod lock_owner;
 pub(crate) mod packed;
 pub(crate) mod pages;
 pub(crate) mod plans;

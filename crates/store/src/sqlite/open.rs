@@ -17,6 +17,7 @@ use crate::sqlite::disk::{new_private_file, private_directory, sibling};
 use crate::sqlite::error::{self, Failure};
 use crate::sqlite::in_use::OpeningStore;
 use crate::sqlite::lock;
+use crate::sqlite::lock_owner;
 use crate::sqlite::presence::Presence;
 use crate::sqlite::schema::{self, APPLICATION_ID, MIGRATIONS};
 use crate::sqlite::store::SqliteStore;
@@ -104,6 +105,10 @@ pub(crate) fn open_with(path: &Path, migrations: &[&str]) -> Result<SqliteStore,
         opened => opened?,
     };
     let presence = Presence::of(path, &store, &file)?;
+    if opening.is_alone {
+        // Killed processes have left them.
+        lock_owner::remove_all_dead(&lock::directory(&file));
+    }
     let in_use = opening.finish(&store)?;
     Ok(SqliteStore::new(connection, store, &file).for_writing(presence, in_use))
 }

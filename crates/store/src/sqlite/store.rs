@@ -17,7 +17,7 @@ use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
 use crate::sqlite::group::{Change, GroupWriter};
 use crate::sqlite::in_use::InUse;
-use crate::sqlite::lock::{self, FileLock};
+use crate::sqlite::lock::{self, FileLock, SessionLocks};
 use crate::sqlite::packed::{StoredEvent, stored_event, unpacked};
 use crate::sqlite::presence::Presence;
 use crate::sqlite::read::{
@@ -42,7 +42,7 @@ pub struct SqliteStore {
     connection: Mutex<Connection>,
     store: String,
     file: PathBuf,
-    locks: PathBuf,
+    locks: Arc<SessionLocks>,
     /// None for reading only.
     open_files: Option<Arc<OpenFiles>>,
     /// Writes commits, if they are grouped.
@@ -58,7 +58,7 @@ pub(crate) struct OpenFiles {
 impl SqliteStore {
     /// A store for reading on this connection. `store` is the path of `file` as the user wrote it.
     pub(crate) fn new(connection: Connection, store: String, file: &Path) -> Self {
-        let locks = lock::directory(file);
+        let locks = Arc::new(SessionLocks::new(&store, &lock::directory(file)));
         Self { connection: Mutex::new(connection), store, file: file.to_owned(), locks, open_files: None, group: None }
     }
 
@@ -179,7 +179,7 @@ impl SqliteStore {
         if self.open_files.is_none() {
             return Err(StoreError::ReadOnly { store: self.store.clone() });
         }
-        lock::acquire(&self.store, &self.locks, id, holder)
+        self.locks.acquire(id, holder)
     }
 
     /// Runs `work` so that the data it deletes cannot be found in the file afterwards.
