@@ -110,7 +110,7 @@ pub(crate) fn open_with(path: &Path, migrations: &[&str]) -> Result<SqliteStore,
         lock_owner::remove_all_dead(&lock::directory(&file));
     }
     let in_use = opening.finish(&store)?;
-    Ok(SqliteStore::new(connection, store, &file).for_writing(presence, in_use))
+    Ok(SqliteStore::for_writing(connection, store, &file, presence, in_use))
 }
 
 /// The error for a damaged store, which is copied so that nothing that happens to it later loses more.

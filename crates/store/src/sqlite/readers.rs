@@ -1,0 +1,93 @@
+//! A pool of connections for reading: reads of many sessions wait neither for commits nor for each other, and run on threads of their own.
+//!
+//! In a write-ahead log, a reader sees every commit that was made before it begins, and no writer waits for it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Semaphore;
+
+use crate::error::StoreError;
+use crate::sqlite::error::{self, Failure};
+use crate::sqlite::file::{OpenFiles, SqliteFile};
+use crate::sqlite::open::connect;
+
+/// The maximum number of connections. More reads wait for their turn.
+const MAX_READERS: usize = 4;
+
+pub(crate) struct Readers {
+    pool: Arc<Pool>,
+    turns: Arc<Semaphore>,
+}
+
+struct Pool {
+    path: PathBuf,
+    store: String,
+    files: Arc<OpenFiles>,
+    /// Connections that no read uses.
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    /// Readers of a store that is open for writing; none if it has no write-ahead log, because a commit then waits for all reads.
+    pub(crate) fn of(file: &SqliteFile) -> Result<Option<Self>, StoreError> {
+        let files = Arc::clone(file.writable()?);
+        let mode: String = file.read(|connection| connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)))?;
+        let pool = Pool { path: file.path.clone(), store: file.store.clone(), files, idle: Mutex::default() };
+        Ok((mode == "wal").then(|| Self { pool: Arc::new(pool), turns: Arc::new(Semaphore::new(MAX_READERS)) }))
+    }
+
+    /// Runs a query on a thread of its own. A query that has started always runs to completion.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let turn = turn.map_err(|_| error::thread_ended(&self.pool.store))?;
+        let pool = Arc::clone(&self.pool);
+        on_blocking_thread(&self.pool.store, move || {
+            let _turn = turn;
+            pool.read(query).map_err(|failure| failure.into_store_error(&pool.store))
+        })
+        .await
+    }
+}
+
+impl Pool {
+    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Failure> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = idle().pop();
+        let connection = match free {
+            Some(connection) => connection,
+            None => self.open()?,
+        };
+        // After an error, the connection is closed: it may be the reason.
+        let result = query(&connection)?;
+        idle().push(connection);
+        Ok(result)
+    }
+
+    fn open(&self) -> Result<Connection, Failure> {
+        let connection = connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY, "")?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        // The path may lead to another store in the meantime.
+        self.files.presence.check()?;
+        Ok(connection)
+    }
+}
+
+/// Runs `work` on a thread on which it may block. Work that has started always runs to completion.
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
+    store: &str,
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(error::thread_ended(store)),
+        },
+    }
+}
