@@ -46,6 +46,8 @@ mod damage_tests;
 #[cfg(test)]
 mod group_tests;
 #[cfg(test)]
+mod lock_process_tests;
+#[cfg(test)]
 mod migration_tests;
 #[cfg(test)]
 mod packed_tests;
@@ -53,6 +55,8 @@ mod packed_tests;
 mod plans_tests;
 #[cfg(test)]
 mod presence_tests;
+#[cfg(test)]
+mod readers_tests;
 #[cfg(test)]
 mod requests_tests;
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::sqlite::file::{OpenFiles, SqliteFile};
 use crate::sqlite::open::connect;
 
 /// The maximum number of connections. More reads wait for their turn.
-const MAX_READERS: usize = 4;
+pub(crate) const MAX_READERS: usize = 4;
 
 pub(crate) struct Readers {
     pool: Arc<Pool>,
