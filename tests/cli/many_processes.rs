@@ -45,7 +45,10 @@ fn two_hundred_processes_write_into_one_store_and_none_is_turned_away() {
     assert_eq!(sessions.len(), count);
     let answers = ANSWERS.lines().count();
     for session in sessions {
-        assert_eq!((session["status"].as_str(), session["answers"].as_u64()), (Some("completed"), Some(answers as u64)));
+        assert_eq!(
+            (session["status"].as_str(), session["answers"].as_u64()),
+            (Some("completed"), Some(answers as u64))
+        );
     }
     let checked = home.finish(["store", "check"], "");
     assert_eq!(checked.code, Some(0), "{checked:?}");

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::error::StoreError;
 use crate::sqlite::error::Failure;
 use crate::sqlite::in_use::InUse;
-use crate::sqlite::lock::{self, FileLock, SessionLocks};
+use crate::sqlite::locks::lock::{self, FileLock, SessionLocks};
 use crate::sqlite::presence::Presence;
 use crate::sqlite::remove;
 
@@ -59,7 +59,7 @@ impl SqliteFile {
     /// The error for a failure.
     fn failed(&self, connection: &Connection, failure: Failure) -> StoreError {
         let error = failure.into_store_error(&self.store);
-        if has_lost_files(&error) {
+        if needs_log(&error) {
             keep_log(connection);
         }
         error
@@ -134,8 +134,8 @@ impl SqliteFile {
     }
 }
 
-/// Whether the log must be kept after this error.
-pub(crate) fn has_lost_files(error: &StoreError) -> bool {
+/// Whether the log must be kept after this error ([`keep_log`]).
+pub(crate) fn needs_log(error: &StoreError) -> bool {
     matches!(error, StoreError::Corrupt { .. } | StoreError::Gone { .. })
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::error::StoreError;
 use crate::rows::{Commit, DocumentRow, NewSessionRow};
 use crate::sqlite::error::{self, Failure};
-use crate::sqlite::file::{OpenFiles, has_lost_files, keep_log};
+use crate::sqlite::file::{OpenFiles, keep_log, needs_log};
 use crate::sqlite::open::writer;
 use crate::sqlite::schema::MIGRATIONS;
 
@@ -158,7 +158,7 @@ impl WritingThread {
         };
         run(&mut self.connection).map_err(|failure| {
             let error = failure.into_store_error(&self.store);
-            if has_lost_files(&error) {
+            if needs_log(&error) {
                 keep_log(&self.connection);
             }
             error

@@ -8,7 +8,7 @@ use rusqlite::OpenFlags;
 
 use crate::error::StoreError;
 use crate::sqlite::disk::{read_lock_file, sibling};
-use crate::sqlite::lock::{self, LockText};
+use crate::sqlite::locks::lock::{self, LockText};
 use crate::sqlite::open::{check_header, connect, existing, has_journal, open_read_only};
 use crate::sqlite::schema::{self, MIGRATIONS};
 use crate::sqlite::store::SqliteStore;

@@ -15,9 +15,7 @@ pub(crate) mod file;
 pub(crate) mod group;
 pub(crate) mod image;
 pub(crate) mod in_use;
-pub(crate) mod lock;
-pub(crate) mod lock_holder;
-pub(crate) mod lock_owner;
+pub(crate) mod locks;
 pub(crate) mod packed;
 pub(crate) mod pages;
 pub(crate) mod plans;
@@ -45,8 +43,6 @@ mod cells_tests;
 mod damage_tests;
 #[cfg(test)]
 mod group_tests;
-#[cfg(test)]
-mod lock_process_tests;
 #[cfg(test)]
 mod migration_tests;
 #[cfg(test)]

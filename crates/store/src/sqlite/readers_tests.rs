@@ -21,15 +21,16 @@ fn new_store() -> (TempDir, Arc<SqliteStore>) {
     (directory, Arc::new(store))
 }
 
-#[tokio::test]
-async fn a_read_waits_neither_for_a_writer_nor_for_another_use_of_the_connection() {
+#[test]
+fn a_read_waits_neither_for_a_writer_nor_for_another_use_of_the_connection() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (directory, store) = new_store();
-    start(&*store, "s").await;
+    runtime.block_on(start(&*store, "s"));
     let other = rusqlite::Connection::open(directory.path().join("sessions.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE; DELETE FROM head").unwrap();
     let in_use = store.file.connection();
-    assert_eq!(store.session("s").await.unwrap().unwrap().revision, 1);
-    assert_eq!(store.sessions().await.unwrap().len(), 1);
+    assert_eq!(runtime.block_on(store.session("s")).unwrap().unwrap().revision, 1);
+    assert_eq!(runtime.block_on(store.sessions()).unwrap().len(), 1);
     drop(in_use);
 }
 

@@ -14,7 +14,7 @@ use crate::rows::{
     OpenRequest, RequestRow, SessionCursor, SessionFilter, SessionRow, VariableRow,
 };
 use crate::sqlite::blobs::Blobs;
-use crate::sqlite::file::{OpenFiles, SqliteFile, has_lost_files, keep_log};
+use crate::sqlite::file::{OpenFiles, SqliteFile, keep_log, needs_log};
 use crate::sqlite::group::{Change, GroupWriter};
 use crate::sqlite::in_use::InUse;
 use crate::sqlite::packed::{stored_event, unpacked};
@@ -100,7 +100,7 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let Some(readers) = &self.readers else { return self.run(move |file| file.read(query)).await };
         let result = readers.read(query).await;
-        if result.as_ref().is_err_and(has_lost_files) {
+        if result.as_ref().is_err_and(needs_log) {
             keep_log(&self.file.connection());
         }
         result

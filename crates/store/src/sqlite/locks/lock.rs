@@ -1,5 +1,5 @@
 //! Session locks. A lock is a file that names its owner, and ends with the owner: a process has one locked file
-//! ([`crate::sqlite::lock_owner`]) for all its locks, so that it can have thousands.
+//! ([`crate::sqlite::locks::owner`]) for all its locks, so that it can have thousands.
 //!
 //! The file of a lock is itself locked only while a process looks at it and changes it, so that one process at a time decides whether the
 //! lock is free. Nothing is synced: after a power failure every owner is dead. Releases that kept the file of a lock open as long as the
@@ -18,8 +18,8 @@ use crate::contract::{LockNotice, SessionLock};
 use crate::error::StoreError;
 use crate::sqlite::disk::{MAX_LOCK_BYTES, existing_lock_file, is_same_file, lock_file, private_directory, sibling};
 use crate::sqlite::error;
-use crate::sqlite::lock_holder::Waits;
-use crate::sqlite::lock_owner::{self, LockOwner};
+use crate::sqlite::locks::holder::Waits;
+use crate::sqlite::locks::owner::{self, LockOwner};
 
 /// The maximum number of attempts while a previous holder keeps removing the lock file during its release, or ends.
 const MAX_ATTEMPTS: u32 = 1024;
@@ -86,7 +86,7 @@ impl SessionLock for FileLock {
     async fn notice(&self) -> LockNotice {
         loop {
             tokio::time::sleep(CHECK_INTERVAL).await;
-            if self.is_lost() {
+            if self.is_gone() {
                 return LockNotice::Lost;
             }
         }
@@ -95,7 +95,7 @@ impl SessionLock for FileLock {
 
 impl FileLock {
     /// Whether other processes do not find this lock any more.
-    fn is_lost(&self) -> bool {
+    fn is_gone(&self) -> bool {
         let is_other = match existing_lock_file(&self.path) {
             Ok(file) => !LockText::read(&file).is_of(self.owner.token(), self.number),
             // The process may have too many open files, which says nothing about the lock.
@@ -109,7 +109,7 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         // If the directory was replaced, the path leads to the lock of another process. As long as the owner's file is there, no other
         // process changes the file of this lock.
-        if !self.is_lost() {
+        if !self.is_gone() {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -183,10 +183,10 @@ impl SessionLocks {
         }
         let found = LockText::read(&file);
         if let Some((token, _)) = &found.owner {
-            if lock_owner::is_alive(&self.directory, token)? {
+            if owner::is_alive(&self.directory, token)? {
                 return Ok(Attempt::Held { holder: found.holder });
             }
-            lock_owner::remove_dead(&self.directory, token);
+            owner::remove_dead(&self.directory, token);
         }
         let owner = self.owner()?;
         let number = owner.next_lock();
@@ -218,7 +218,7 @@ impl LockText {
             let (token, number) = first.split_once(' ')?;
             // The end of the text tells that it was written completely.
             let holder = rest.strip_suffix('\n')?.trim_end_matches(' ');
-            let owner = lock_owner::is_token(token).then(|| number.parse().ok().map(|number| (token.into(), number)));
+            let owner = owner::is_token(token).then(|| number.parse().ok().map(|number| (token.into(), number)));
             Some(Self { owner: Some(owner??), holder: holder.to_owned() })
         };
         owned().unwrap_or_else(|| Self { owner: None, holder: text.to_owned() })
@@ -251,7 +251,7 @@ impl LockText {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::lock_holder::is_running;
+    use crate::sqlite::locks::holder::is_running;
 
     fn locks(directory: &Path) -> SessionLocks {
         SessionLocks::new("store", directory)
@@ -271,7 +271,7 @@ mod tests {
     fn a_file_left_by_a_killed_process_does_not_block() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(file_name("s"));
-        let dead = format!("{OWNED}{} 3\nlong dead\n", "0".repeat(lock_owner::TOKEN_LENGTH));
+        let dead = format!("{OWNED}{} 3\nlong dead\n", "0".repeat(owner::TOKEN_LENGTH));
         for left in ["process 1, long dead", "", "owner ", &"x".repeat(1500), &dead] {
             fs::write(&path, left).unwrap();
             let locks = locks(directory.path());
@@ -360,7 +360,7 @@ mod tests {
         let lock = own.acquire("s", "me").unwrap();
         fs::rename(&directory, moved).unwrap();
         let other = another.acquire("s", "another").unwrap();
-        assert!(lock.is_lost() && !other.is_lost());
+        assert!(lock.is_gone() && !other.is_gone());
         drop(lock);
         assert!(matches!(own.acquire("s", "me"), Err(StoreError::Held { .. })));
         // Its next locks are in the new directory.

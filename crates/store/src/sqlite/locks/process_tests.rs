@@ -29,7 +29,7 @@ struct Locking {
 impl Locking {
     fn start(store: &Path) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "sqlite::lock_process_tests::locks_of_a_process", "--nocapture"]).env(STORE, store);
+        command.args(["--exact", "sqlite::locks::process_tests::locks_of_a_process", "--nocapture"]).env(STORE, store);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
         let mut locking = Self { process, input, output: BufReader::new(output) };
@@ -182,7 +182,7 @@ async fn a_process_may_lock_more_sessions_than_it_may_have_open_files() {
     const MAX_FILES: u64 = 256;
     let Some(path) = std::env::var_os(FILES) else {
         let (_directory, path) = new_store();
-        let name = "sqlite::lock_process_tests::a_process_may_lock_more_sessions_than_it_may_have_open_files";
+        let name = "sqlite::locks::process_tests::a_process_may_lock_more_sessions_than_it_may_have_open_files";
         let mut command = Command::new(std::env::current_exe().unwrap());
         let output = command.args(["--exact", name, "--nocapture"]).env(FILES, &path).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
