@@ -10,6 +10,7 @@ use crate::rows::{DocumentRow, TextRow, VariableRow};
 use crate::sqlite::error::Failure;
 use crate::sqlite::plans::{put_plan, sought};
 use crate::sqlite::read::{all, key_of};
+use crate::sqlite::readers::ReadSize;
 use crate::sqlite::replaced::{history, insert_history};
 use crate::sqlite::store::SqliteStore;
 use crate::sqlite::write::{Count, count, create, put_newer_variables};
@@ -46,7 +47,7 @@ fn put(transaction: &Transaction<'_>, store: &str, copy: &SessionCopy) -> Result
 #[async_trait]
 impl StoreCopying for SqliteStore {
     async fn hidden_rows(&self, id: &str) -> Result<HiddenRows, StoreError> {
-        self.within(id, hidden).await
+        self.within(id, ReadSize::Many, hidden).await
     }
 
     async fn put_session(&self, copy: &SessionCopy) -> Result<(), StoreError> {
@@ -55,7 +56,7 @@ impl StoreCopying for SqliteStore {
 
     async fn users(&self) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT user FROM user_variable UNION SELECT user FROM plan ORDER BY 1";
-        self.read(|connection| all(connection, sql, [], |row| row.get(0))).await
+        self.read(ReadSize::Many, |connection| all(connection, sql, [], |row| row.get(0))).await
     }
 
     async fn put_user_variables(&self, user: &str, rows: &[VariableRow]) -> Result<(), StoreError> {
@@ -66,7 +67,7 @@ impl StoreCopying for SqliteStore {
         let Some(stored) = self.plan_tasks(plan).await? else { return Ok(None) };
         let sql = "SELECT number, key, result FROM plan_edit WHERE plan = ? ORDER BY number";
         let edit = |row: &Row<'_>| Ok(KeptEdit { number: count(row, 0)?, key: row.get(1)?, result: row.get(2)? });
-        let edits = self.read(move |connection| all(connection, sql, [sought(plan)], edit)).await?;
+        let edits = self.read(ReadSize::Many, move |connection| all(connection, sql, [sought(plan)], edit)).await?;
         Ok(Some(PlanCopy { stored, edits }))
     }
 

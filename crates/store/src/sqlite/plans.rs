@@ -9,6 +9,7 @@ use crate::plan_contract::PlanStore;
 use crate::plan_rows::{MAX_PLAN_EDITS, PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow, StoredPlan};
 use crate::sqlite::error::Failure;
 use crate::sqlite::read::all;
+use crate::sqlite::readers::ReadSize;
 use crate::sqlite::store::SqliteStore;
 use crate::sqlite::write::{Count, count};
 
@@ -202,16 +203,18 @@ fn delete(
 impl PlanStore for SqliteStore {
     async fn plans(&self, user: &str) -> Result<Vec<PlanRow>, StoreError> {
         let user = user.to_owned();
-        self.read(move |connection| all(connection, &format!("{PLAN} WHERE user = ? ORDER BY id"), [user], plan_row))
-            .await
+        self.read(ReadSize::Many, move |connection| {
+            all(connection, &format!("{PLAN} WHERE user = ? ORDER BY id"), [user], plan_row)
+        })
+        .await
     }
 
     async fn plan(&self, id: u64) -> Result<Option<PlanRow>, StoreError> {
-        self.read(move |connection| plan(connection, id)).await
+        self.read(ReadSize::Few, move |connection| plan(connection, id)).await
     }
 
     async fn plan_tasks(&self, id: u64) -> Result<Option<StoredPlan>, StoreError> {
-        self.read(move |connection| {
+        self.read(ReadSize::Many, move |connection| {
             // Another process cannot change the plan in between.
             let transaction = connection.unchecked_transaction()?;
             let Some(plan) = plan(&transaction, id)? else { return Ok(None) };
@@ -221,7 +224,7 @@ impl PlanStore for SqliteStore {
     }
 
     async fn plan_of_task(&self, task: u64) -> Result<Option<u64>, StoreError> {
-        self.read(move |connection| owner(connection, task)).await
+        self.read(ReadSize::Few, move |connection| owner(connection, task)).await
     }
 
     async fn reserve_plan_ids(&self, plans: u64, tasks: u64) -> Result<(u64, u64), StoreError> {
@@ -264,6 +267,6 @@ impl PlanStore for SqliteStore {
 
     async fn plan_edit(&self, key: &str) -> Result<Option<String>, StoreError> {
         let key = key.to_owned();
-        self.read(move |connection| result_of(connection, &key)).await
+        self.read(ReadSize::Few, move |connection| result_of(connection, &key)).await
     }
 }

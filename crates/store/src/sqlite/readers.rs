@@ -1,4 +1,4 @@
-//! A pool of connections for reading: reads of many sessions wait neither for commits nor for each other, and run on threads of their own.
+//! A pool of connections for reading: reads of many sessions wait neither for commits nor for each other.
 //!
 //! In a write-ahead log, a reader sees every commit that was made before it begins, and no writer waits for it.
 
@@ -16,6 +16,25 @@ use crate::sqlite::open::connect;
 
 /// The maximum number of connections. More reads wait for their turn.
 pub(crate) const MAX_READERS: usize = 4;
+
+/// The maximum number of rows that count as few.
+const FEW: usize = 64;
+
+/// How much a query reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadSize {
+    /// A few rows by their keys: this takes microseconds, less than the way to another thread and back.
+    Few,
+    /// Possibly many rows. Read on a thread of its own.
+    Many,
+}
+
+impl ReadSize {
+    /// Of a query for so many rows at most.
+    pub(crate) fn of(limit: usize) -> Self {
+        if limit <= FEW { Self::Few } else { Self::Many }
+    }
+}
 
 pub(crate) struct Readers {
     pool: Arc<Pool>,
@@ -39,24 +58,35 @@ impl Readers {
         Ok((mode == "wal").then(|| Self { pool: Arc::new(pool), turns: Arc::new(Semaphore::new(MAX_READERS)) }))
     }
 
-    /// Runs a query on a thread of its own. A query that has started always runs to completion.
+    /// Runs a query: on this thread if it reads a few rows and a connection is free, otherwise on a thread of its own. A query that has started
+    /// always runs to completion.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
+        size: ReadSize,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
+        if size == ReadSize::Few
+            && let Ok(_turn) = self.turns.try_acquire()
+        {
+            return self.pool.read(query);
+        }
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|_| error::thread_ended(&self.pool.store))?;
         let pool = Arc::clone(&self.pool);
         on_blocking_thread(&self.pool.store, move || {
             let _turn = turn;
-            pool.read(query).map_err(|failure| failure.into_store_error(&pool.store))
+            pool.read(query)
         })
         .await
     }
 }
 
 impl Pool {
-    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Failure> {
+    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.try_read(query).map_err(|failure| failure.into_store_error(&self.store))
+    }
+
+    fn try_read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Failure> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let free = idle().pop();
         let connection = match free {

@@ -12,7 +12,7 @@ use crate::contract::Store;
 use crate::error::StoreError;
 use crate::rows::Commit;
 use crate::sqlite::open::open;
-use crate::sqlite::readers::{MAX_READERS, Readers};
+use crate::sqlite::readers::{MAX_READERS, ReadSize, Readers};
 use crate::sqlite::store::SqliteStore;
 
 fn new_store() -> (TempDir, Arc<SqliteStore>) {
@@ -51,7 +51,7 @@ async fn reads_run_at_the_same_time_but_only_a_few() {
                 running.fetch_sub(1, Ordering::SeqCst);
                 found
             };
-            store.read(query).await.unwrap()
+            store.read(ReadSize::Many, query).await.unwrap()
         })
     });
     for read in reads.collect::<Vec<_>>() {
@@ -64,9 +64,9 @@ async fn reads_run_at_the_same_time_but_only_a_few() {
 async fn readers_write_nothing_and_a_read_that_fails_does_no_harm_to_the_next_one() {
     let (_directory, store) = new_store();
     start(&*store, "s").await;
-    let error = store.read(|connection| connection.execute("DELETE FROM head", [])).await.unwrap_err();
+    let error = store.read(ReadSize::Many, |connection| connection.execute("DELETE FROM head", [])).await.unwrap_err();
     assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
-    assert!(store.read(|connection| connection.execute_batch("BEGIN; SELECT nothing")).await.is_err());
+    assert!(store.read(ReadSize::Many, |connection| connection.execute_batch("BEGIN; SELECT nothing")).await.is_err());
     store.commit("s", &commit_at(1)).await.unwrap();
     assert_eq!(store.session("s").await.unwrap().unwrap().revision, 2);
 }
@@ -114,14 +114,17 @@ async fn time_of_reads() {
     for number in 0..WRITERS {
         start(&*store, &format!("s{number}")).await;
     }
-    for (what, writers) in [("alone", 0), ("with commits", WRITERS)] {
+    let cases =
+        [("a few rows", 20, 0), ("a few rows", 20, WRITERS), ("more rows", 200, 0), ("more rows", 200, WRITERS)];
+    for (what, rows, writers) in cases {
         let commits = Arc::new(AtomicUsize::new(0));
         let writing: Vec<_> = (0..writers)
             .map(|number| {
                 let (store, commits) = (Arc::clone(&store), Arc::clone(&commits));
                 tokio::spawn(async move {
-                    for revision in 1.. {
-                        let id = format!("s{number}");
+                    let id = format!("s{number}");
+                    let first = store.session(&id).await.unwrap().unwrap().revision;
+                    for revision in first.. {
                         let (journal, messages) = (vec![event(revision, "k")], vec![message(revision, "你好")]);
                         let commit = Commit { journal, messages, ..commit_at(revision) };
                         store.commit(&id, &commit).await.unwrap();
@@ -137,7 +140,7 @@ async fn time_of_reads() {
                 let mut times = Vec::new();
                 for read in 0..READS {
                     let begin = Instant::now();
-                    store.messages_tail(&format!("s{}", (reader + read) % WRITERS), 20).await.unwrap();
+                    store.messages_tail(&format!("s{}", (reader + read) % WRITERS), rows).await.unwrap();
                     times.push(begin.elapsed());
                 }
                 times

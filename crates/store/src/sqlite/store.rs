@@ -23,7 +23,7 @@ use crate::sqlite::read::{
     CELL, CELLS, CELLS_TAIL, JOURNAL_OF, LAST_OF, SESSION, all, cell_row, key_of, message_row, session_row, sql_limit,
     variable_row,
 };
-use crate::sqlite::readers::{Readers, on_blocking_thread};
+use crate::sqlite::readers::{ReadSize, Readers, on_blocking_thread};
 use crate::sqlite::schema::BLOCK_BITS;
 use crate::sqlite::write::{Count, count, key};
 use crate::sqlite::{pages, replaced, requests, write};
@@ -96,10 +96,11 @@ impl SqliteStore {
 
     pub(crate) async fn read<T: Send + 'static>(
         &self,
+        size: ReadSize,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let Some(readers) = &self.readers else { return self.run(move |file| file.read(query)).await };
-        let result = readers.read(query).await;
+        let result = readers.read(size, query).await;
         if result.as_ref().is_err_and(needs_log) {
             keep_log(&self.file.connection());
         }
@@ -114,27 +115,31 @@ impl SqliteStore {
         row: RowReader<T>,
     ) -> Result<Option<T>, StoreError> {
         let sql = sql.into();
-        self.read(move |connection| connection.prepare_cached(&sql)?.query_row(parameters, row).optional()).await
+        let query =
+            move |connection: &Connection| connection.prepare_cached(&sql)?.query_row(parameters, row).optional();
+        self.read(ReadSize::Few, query).await
     }
 
     async fn all<T: Send + 'static>(
         &self,
+        size: ReadSize,
         sql: impl Into<Cow<'static, str>>,
         parameters: impl Params + Send + 'static,
         row: RowReader<T>,
     ) -> Result<Vec<T>, StoreError> {
         let sql = sql.into();
-        self.read(move |connection| all(connection, &sql, parameters, row)).await
+        self.read(size, move |connection| all(connection, &sql, parameters, row)).await
     }
 
     /// The result of `query` for the key of a session; the default value if the session does not exist.
     pub(crate) async fn within<T: Default + Send + 'static>(
         &self,
         id: &str,
+        size: ReadSize,
         query: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let id = id.to_owned();
-        self.read(move |connection| match key_of(connection, &id)? {
+        self.read(size, move |connection| match key_of(connection, &id)? {
             Some(session) => query(connection, session),
             None => Ok(T::default()),
         })
@@ -151,7 +156,7 @@ impl SqliteStore {
         row: RowReader<T>,
         complete: fn(&Blobs<'_>, &mut T) -> rusqlite::Result<()>,
     ) -> Result<Vec<T>, StoreError> {
-        self.within(id, move |connection, session| {
+        self.within(id, ReadSize::of(limit), move |connection, session| {
             let mut rows = numbered(connection, session, after, limit, sql, row)?;
             let blobs = Blobs { connection };
             rows.iter_mut().try_for_each(|row| complete(&blobs, row))?;
@@ -216,7 +221,7 @@ impl Store for SqliteStore {
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         // Without its `Z`, a time sorts correctly as text: `…:00` comes before `…:00.5`.
-        self.all(format!("{SESSION} ORDER BY rtrim(updated_at, 'Z') DESC, id"), [], session_row).await
+        self.all(ReadSize::Many, format!("{SESSION} ORDER BY rtrim(updated_at, 'Z') DESC, id"), [], session_row).await
     }
 
     async fn sessions_page(
@@ -226,35 +231,36 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<SessionRow>, StoreError> {
         let (filter, after) = (filter.clone(), after.cloned());
-        self.read(move |connection| pages::page(connection, &filter, after.as_ref(), limit)).await
+        self.read(ReadSize::Many, move |connection| pages::page(connection, &filter, after.as_ref(), limit)).await
     }
 
     async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, StoreError> {
         let sql =
             "SELECT f.key, state FROM frame AS f JOIN session AS s ON f.session = s.key WHERE s.id = ? ORDER BY f.key";
-        self.all(sql, [id.to_owned()], |row| Ok(FrameRow { key: row.get(0)?, state: row.get(1)? })).await
+        self.all(ReadSize::Few, sql, [id.to_owned()], |row| Ok(FrameRow { key: row.get(0)?, state: row.get(1)? })).await
     }
 
     async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, StoreError> {
         let sql = "SELECT scope, path, name, value, source, round, at, sensitive
                    FROM variable JOIN session AS s ON session = s.key WHERE s.id = ? ORDER BY scope, path, name";
-        self.all(sql, [id.to_owned()], variable_row).await
+        self.all(ReadSize::Few, sql, [id.to_owned()], variable_row).await
     }
 
     async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, StoreError> {
         let sql = "SELECT scope, path, name, value, source, round, at, sensitive
                    FROM user_variable WHERE user = ? ORDER BY scope, path, name";
-        self.all(sql, [user.to_owned()], variable_row).await
+        self.all(ReadSize::Few, sql, [user.to_owned()], variable_row).await
     }
 
     async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, StoreError> {
         let sql = "SELECT name, count FROM counter JOIN session AS s ON session = s.key WHERE s.id = ? ORDER BY name";
-        self.all(sql, [id.to_owned()], |row| Ok(CounterRow { name: row.get(0)?, count: count(row, 1)? })).await
+        self.all(ReadSize::Few, sql, [id.to_owned()], |row| Ok(CounterRow { name: row.get(0)?, count: count(row, 1)? }))
+            .await
     }
 
     async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
         let sql = "SELECT key, at, kind, body, packed, dictionary FROM journal WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
-        self.within(id, move |connection, session| {
+        self.within(id, ReadSize::of(limit), move |connection, session| {
             unpacked(connection, numbered(connection, session, after, limit, sql, stored_event)?)
         })
         .await
@@ -268,7 +274,7 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<JournalRow>, StoreError> {
         let kind = kind.to_owned();
-        self.within(id, move |connection, session| {
+        self.within(id, ReadSize::of(limit), move |connection, session| {
             let (first, after, block) = (key(session, 0)?, key(session, after)?, Count(after >> BLOCK_BITS));
             let parameters = params![first, BLOCK_BITS, session, kind, block, after, sql_limit(limit)];
             unpacked(connection, all(connection, JOURNAL_OF, parameters, stored_event)?)
@@ -278,7 +284,7 @@ impl Store for SqliteStore {
 
     async fn last_by_kind(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
         let kind = kind.to_owned();
-        self.within(id, move |connection, session| {
+        self.within(id, ReadSize::Few, move |connection, session| {
             let parameters = params![key(session, 0)?, BLOCK_BITS, session, kind];
             let row = connection.prepare_cached(LAST_OF)?.query_row(parameters, stored_event).optional()?;
             Ok(unpacked(connection, row.into_iter().collect())?.pop())
@@ -302,7 +308,7 @@ impl Store for SqliteStore {
 
     async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, StoreError> {
         let cell_id = cell_id.to_owned();
-        self.within(id, move |connection, session| {
+        self.within(id, ReadSize::Few, move |connection, session| {
             let cell = connection.prepare_cached(CELL)?.query_row(params![session, cell_id], cell_row).optional()?;
             let complete = |mut cell| complete_cell(&Blobs { connection }, &mut cell).map(|()| cell);
             cell.map(complete).transpose()
@@ -323,30 +329,36 @@ impl Store for SqliteStore {
     async fn answer_accepted(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM answer AS a JOIN session AS s ON a.session = s.key WHERE s.id = ? AND a.id = ?";
         let parameters = [id, answer_id].map(str::to_owned);
-        self.read(move |connection| connection.prepare_cached(sql)?.exists(parameters)).await
+        self.read(ReadSize::Few, move |connection| connection.prepare_cached(sql)?.exists(parameters)).await
     }
 
     async fn revision_with(&self, id: &str, status: &str, answers: u64) -> Result<Option<u64>, StoreError> {
         let status = status.to_owned();
-        self.within(id, move |connection, session| replaced::revision_with(connection, session, &status, answers)).await
+        self.within(id, ReadSize::Few, move |connection, session| {
+            replaced::revision_with(connection, session, &status, answers)
+        })
+        .await
     }
 
     async fn earlier_state(&self, id: &str, revision: u64) -> Result<Option<EarlierState>, StoreError> {
-        self.within(id, move |connection, session| replaced::earlier_state(connection, session, revision)).await
+        self.within(id, ReadSize::Many, move |connection, session| {
+            replaced::earlier_state(connection, session, revision)
+        })
+        .await
     }
 
     async fn requests(&self, id: &str) -> Result<Vec<RequestRow>, StoreError> {
-        self.within(id, requests::of_session).await
+        self.within(id, ReadSize::Few, requests::of_session).await
     }
 
     async fn open_requests(&self, due_before: Option<&str>) -> Result<Vec<OpenRequest>, StoreError> {
         let due_before = due_before.map(str::to_owned);
-        self.read(move |connection| requests::open(connection, due_before.as_deref())).await
+        self.read(ReadSize::Many, move |connection| requests::open(connection, due_before.as_deref())).await
     }
 
     async fn text(&self, id: &str, sha256: &str) -> Result<Option<String>, StoreError> {
         let sha256 = sha256.to_owned();
-        self.within(id, move |connection, session| Blobs { connection }.text_of(session, &sha256)).await
+        self.within(id, ReadSize::Few, move |connection, session| Blobs { connection }.text_of(session, &sha256)).await
     }
 
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
