@@ -27,6 +27,7 @@ pub(crate) mod replaced;
 pub(crate) mod requests;
 pub(crate) mod salvage_plans;
 pub(crate) mod schema;
+pub(crate) mod threads;
 pub(crate) mod wal;
 pub(crate) mod write;
 

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::Semaphore;
 
 use crate::error::StoreError;
-use crate::sqlite::error::{self, Failure};
+use crate::sqlite::error::Failure;
 use crate::sqlite::file::{OpenFiles, SqliteFile};
 use crate::sqlite::open::connect;
+use crate::sqlite::threads::BlockingThreads;
 
 /// The maximum number of connections. More reads wait for their turn.
 pub(crate) const MAX_READERS: usize = 4;
@@ -38,7 +38,7 @@ impl ReadSize {
 
 pub(crate) struct Readers {
     pool: Arc<Pool>,
-    turns: Arc<Semaphore>,
+    threads: BlockingThreads,
 }
 
 struct Pool {
@@ -55,7 +55,8 @@ impl Readers {
         let files = Arc::clone(file.writable()?);
         let mode: String = file.read(|connection| connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)))?;
         let pool = Pool { path: file.path.clone(), store: file.store.clone(), files, idle: Mutex::default() };
-        Ok((mode == "wal").then(|| Self { pool: Arc::new(pool), turns: Arc::new(Semaphore::new(MAX_READERS)) }))
+        let threads = BlockingThreads::new(&file.store, MAX_READERS);
+        Ok((mode == "wal").then(|| Self { pool: Arc::new(pool), threads }))
     }
 
     /// Runs a query: on this thread if it reads a few rows and a connection is free, otherwise on a thread of its own. A query that has started
@@ -66,18 +67,12 @@ impl Readers {
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         if size == ReadSize::Few
-            && let Ok(_turn) = self.turns.try_acquire()
+            && let Some(_turn) = self.threads.try_turn()
         {
             return self.pool.read(query);
         }
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        let turn = turn.map_err(|_| error::thread_ended(&self.pool.store))?;
         let pool = Arc::clone(&self.pool);
-        on_blocking_thread(&self.pool.store, move || {
-            let _turn = turn;
-            pool.read(query)
-        })
-        .await
+        self.threads.run(move || pool.read(query)).await
     }
 }
 
@@ -105,19 +100,5 @@ impl Pool {
         // The path may lead to another store in the meantime.
         self.files.presence.check()?;
         Ok(connection)
-    }
-}
-
-/// Runs `work` on a thread on which it may block. Work that has started always runs to completion.
-pub(crate) async fn on_blocking_thread<T: Send + 'static>(
-    store: &str,
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(error::thread_ended(store)),
-        },
     }
 }

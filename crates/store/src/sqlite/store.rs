@@ -23,10 +23,14 @@ use crate::sqlite::read::{
     CELL, CELLS, CELLS_TAIL, JOURNAL_OF, LAST_OF, SESSION, all, cell_row, key_of, message_row, session_row, sql_limit,
     variable_row,
 };
-use crate::sqlite::readers::{ReadSize, Readers, on_blocking_thread};
+use crate::sqlite::readers::{ReadSize, Readers};
 use crate::sqlite::schema::BLOCK_BITS;
+use crate::sqlite::threads::BlockingThreads;
 use crate::sqlite::write::{Count, count, key};
 use crate::sqlite::{pages, replaced, requests, write};
+
+/// The maximum number of locks that are acquired at a time.
+const MAX_LOCKING: usize = 16;
 
 type RowReader<T> = fn(&Row<'_>) -> rusqlite::Result<T>;
 
@@ -41,6 +45,10 @@ pub struct SqliteStore {
     /// Writes commits, if they are grouped.
     pub(crate) group: Option<GroupWriter>,
     pub(crate) file: Arc<SqliteFile>,
+    /// For what uses the connection of `file`, which only one can at a time.
+    threads: BlockingThreads,
+    /// For locks, which may wait for the end of a process.
+    lock_threads: BlockingThreads,
 }
 
 impl SqliteStore {
@@ -61,7 +69,9 @@ impl SqliteStore {
     }
 
     fn with(file: SqliteFile) -> Self {
-        Self { readers: None, group: None, file: Arc::new(file) }
+        let threads = BlockingThreads::new(&file.store, 1);
+        let lock_threads = BlockingThreads::new(&file.store, MAX_LOCKING);
+        Self { readers: None, group: None, file: Arc::new(file), threads, lock_threads }
     }
 
     /// The same store for a process with many sessions: a thread of its own writes the commits of many sessions together, and others read.
@@ -87,11 +97,19 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&SqliteFile) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.run_on(&self.threads, work).await
+    }
+
+    async fn run_on<T: Send + 'static>(
+        &self,
+        threads: &BlockingThreads,
+        work: impl FnOnce(&SqliteFile) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         if self.group.is_none() {
             return work(&self.file);
         }
         let file = Arc::clone(&self.file);
-        on_blocking_thread(&self.file.store, move || work(&file)).await
+        threads.run(move || work(&file)).await
     }
 
     pub(crate) async fn read<T: Send + 'static>(
@@ -377,7 +395,8 @@ impl Store for SqliteStore {
 
     async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
         let (id, holder) = (id.to_owned(), holder.to_owned());
-        Ok(Box::new(self.run(move |file| file.lock(&id, &holder)).await?))
+        let lock = self.run_on(&self.lock_threads, move |file| file.lock(&id, &holder)).await?;
+        Ok(Box::new(lock))
     }
 
     async fn check_files(&self) -> Result<(), StoreError> {
