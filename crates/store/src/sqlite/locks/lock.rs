@@ -96,8 +96,8 @@ impl SessionLock for FileLock {
 impl FileLock {
     /// Whether other processes do not find this lock any more.
     fn is_gone(&self) -> bool {
-        let is_other = match existing_lock_file(&self.path) {
-            Ok(file) => !LockText::read(&file).is_of(self.owner.token(), self.number),
+        let is_other = match existing_lock_file(&self.path).and_then(|file| LockText::read(&file)) {
+            Ok(text) => !text.is_of(self.owner.token(), self.number),
             // The process may have too many open files, which says nothing about the lock.
             Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput),
         };
@@ -178,10 +178,14 @@ impl SessionLocks {
             Ok(()) if is_same_file(path, &file) => {}
             Ok(()) => return Ok(Attempt::Removed),
             // A process of an earlier release has the lock, or another process is looking at it.
-            Err(TryLockError::WouldBlock) => return Ok(Attempt::Held { holder: LockText::read(&file).holder }),
+            Err(TryLockError::WouldBlock) => {
+                // Some systems do not let others read a locked file.
+                let holder = LockText::read(&file).map_or_else(|_| LockText::unknown().holder, |text| text.holder);
+                return Ok(Attempt::Held { holder });
+            }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let found = LockText::read(&file);
+        let found = LockText::read(&file)?;
         if let Some((token, _)) = &found.owner {
             if owner::is_alive(&self.directory, token)? {
                 return Ok(Attempt::Held { holder: found.holder });
@@ -224,13 +228,15 @@ impl LockText {
         owned().unwrap_or_else(|| Self { owner: None, holder: text.to_owned() })
     }
 
-    fn read(file: &File) -> Self {
+    /// Of a holder that has the lock but has not written its description yet.
+    fn unknown() -> Self {
+        Self { owner: None, holder: "another process".to_owned() }
+    }
+
+    fn read(file: &File) -> io::Result<Self> {
         let mut bytes = Vec::new();
-        match file.take(MAX_LOCK_BYTES).read_to_end(&mut bytes) {
-            Ok(length) if length > 0 => Self::parse(&String::from_utf8_lossy(&bytes)),
-            // The holder has the lock but has not written its description yet.
-            _ => Self { owner: None, holder: "another process".to_owned() },
-        }
+        let length = file.take(MAX_LOCK_BYTES).read_to_end(&mut bytes)?;
+        Ok(if length > 0 { Self::parse(&String::from_utf8_lossy(&bytes)) } else { Self::unknown() })
     }
 
     fn write(file: &mut File, token: &str, number: u64, holder: &str) -> io::Result<()> {
