@@ -32,6 +32,10 @@ const ANSWER: &str = "最近晚上总是睡得不太好，白天也提不起精�
 struct NoObserver;
 
 impl Observer for NoObserver {
+    fn can_wait(&self) -> bool {
+        true
+    }
+
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 
@@ -123,7 +127,8 @@ impl Bench {
     /// Runs one turn: commits the answer, then everything up to the next pause. Returns whether the session continues.
     pub(crate) fn turn(&self, session: &mut Session) -> bool {
         self.runtime.block_on(async {
-            assert_eq!(session.answer(ANSWER, None).await.expect("the answer is taken"), TakenAnswer::Yes);
+            let taken = session.answer_with_turn(ANSWER, None).await.expect("the answer is taken");
+            assert_eq!(taken, TakenAnswer::Yes);
             session.advance().await.expect("the turn is taken") == SessionPause::Waiting
         })
     }

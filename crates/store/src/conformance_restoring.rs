@@ -3,6 +3,7 @@
 use crate::conformance::{commit_at, event, message, new_session, start};
 use crate::conformance_cells::cell;
 use crate::contract::Store;
+use crate::error::StoreError;
 use crate::rows::{
     CellRow, Commit, CounterRow, EarlierState, FrameRow, MessageRow, RequestRow, VariableKey, VariableRow,
 };
@@ -18,6 +19,7 @@ macro_rules! restoring_conformance {
             a_revision_that_is_not_earlier_has_no_state
             a_failed_commit_keeps_nothing
             a_deleted_session_has_no_earlier_states
+            commits_written_together_are_like_commits_one_by_one
         );
     };
     (@ $open:expr; $($case:ident)+) => { $(
@@ -44,16 +46,20 @@ struct Snapshot {
 }
 
 async fn snapshot(store: &dyn Store) -> Snapshot {
-    let row = store.session("s").await.unwrap().unwrap();
+    snapshot_of(store, "s").await
+}
+
+async fn snapshot_of(store: &dyn Store, id: &str) -> Snapshot {
+    let row = store.session(id).await.unwrap().unwrap();
     Snapshot {
         head: [row.status, row.location, row.head],
         answers: row.answers,
-        frames: store.frames("s").await.unwrap(),
-        variables: store.variables("s").await.unwrap(),
-        counters: store.counters("s").await.unwrap(),
-        messages: store.messages("s", 0, usize::MAX).await.unwrap(),
-        cells: store.cells("s", 0, usize::MAX).await.unwrap(),
-        requests: store.requests("s").await.unwrap(),
+        frames: store.frames(id).await.unwrap(),
+        variables: store.variables(id).await.unwrap(),
+        counters: store.counters(id).await.unwrap(),
+        messages: store.messages(id, 0, usize::MAX).await.unwrap(),
+        cells: store.cells(id, 0, usize::MAX).await.unwrap(),
+        requests: store.requests(id).await.unwrap(),
     }
 }
 
@@ -286,4 +292,74 @@ pub(crate) async fn a_deleted_session_has_no_earlier_states(store: &dyn Store) {
     assert_eq!(store.open_requests(None).await.unwrap(), []);
     start(store, "s").await;
     assert_eq!(store.earlier_state("s", 1).await.unwrap(), None, "a new session with the id has no old rows");
+}
+
+/// A commit as turns without effects make it, most of the time.
+fn simple(mut commit: Commit, answers: bool) -> Commit {
+    (commit.messages_kept, commit.cells_kept) = (None, None);
+    commit.cells_put.clear();
+    if !answers {
+        commit.requests_answered.clear();
+    }
+    commit
+}
+
+pub(crate) async fn commits_written_together_are_like_commits_one_by_one(store: &dyn Store) {
+    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    start(store, "s").await;
+    start(store, "together").await;
+    let mut now = snapshot(store).await;
+    let (mut revision, mut seq) = (1, store.session("s").await.unwrap().unwrap().last_seq);
+    for round in 0..60 {
+        let answering = numbers.below(4);
+        let mut commits = vec![];
+        for number in 0..=numbers.below(4) {
+            let mut commit = random_commit(&mut numbers, &now, revision);
+            if round % 4 > 0 {
+                // Messages continue those of the same group.
+                let first = now.messages.len() as u64;
+                commit = simple(commit, number == answering);
+                (commit.messages.iter_mut().zip(first + 1..)).for_each(|(row, number)| row.number = number);
+            }
+            commit.updated_at = format!("2026-11-21T20:{:02}:{:02}Z", revision / 60, revision % 60);
+            commit.answer_ids = vec![format!("id {revision}")];
+            commit.journal = (1..=numbers.below(3)).map(|new| event(seq + new, "k")).collect();
+            seq += commit.journal.len() as u64;
+            store.commit("s", &commit).await.unwrap();
+            now = snapshot(store).await;
+            revision += 1;
+            commits.push(commit);
+        }
+        store.commit_all("together", &std::sync::Arc::new(commits)).await.unwrap();
+        assert_eq!(snapshot_of(store, "together").await, now, "round {round}");
+    }
+    let [one, other] = [store.session("s").await.unwrap().unwrap(), store.session("together").await.unwrap().unwrap()];
+    assert_eq!((one.revision, one.last_seq, &one.updated_at), (other.revision, other.last_seq, &other.updated_at));
+    assert_eq!(
+        store.journal("s", 0, usize::MAX).await.unwrap(),
+        store.journal("together", 0, usize::MAX).await.unwrap()
+    );
+    for earlier in 1..revision {
+        let [one, other] =
+            [store.earlier_state("s", earlier).await.unwrap(), store.earlier_state("together", earlier).await.unwrap()];
+        assert_eq!(one, other, "revision {earlier}");
+    }
+    assert_eq!(
+        store.revision_with("s", "running", 2).await.unwrap(),
+        store.revision_with("together", "running", 2).await.unwrap()
+    );
+}
+
+pub(crate) async fn commits_written_together_are_all_or_none(store: &dyn Store) {
+    start(store, "s").await;
+    let before = snapshot(store).await;
+    let good = |revision| Commit { answer_ids: vec!["a".into()], ..commit_at(revision) };
+    let wrong = std::sync::Arc::new(vec![good(1), commit_at(3)]);
+    assert!(matches!(store.commit_all("s", &wrong).await, Err(StoreError::Conflict { .. })));
+    let taken = std::sync::Arc::new(vec![good(1), good(2)]);
+    assert!(matches!(store.commit_all("s", &taken).await, Err(StoreError::AnswerTaken { .. })));
+    let gone = std::sync::Arc::new(vec![commit_at(1), commit_at(2)]);
+    assert!(matches!(store.commit_all("nobody", &gone).await, Err(StoreError::NotFound { .. })));
+    assert_eq!(snapshot(store).await, before);
+    assert_eq!(store.session("s").await.unwrap().unwrap().revision, 1);
 }

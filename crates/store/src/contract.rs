@@ -1,6 +1,7 @@
 //! The traits that every session store implements (docs/sessions.md, docs/architecture.md).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -31,6 +32,16 @@ pub trait Store: PlanStore {
     /// Errors: [`StoreError::NotFound`]; [`StoreError::Conflict`] when the revision is not the expected one;
     /// [`StoreError::Gap`]; [`StoreError::CellIdMismatch`]; [`StoreError::AnswerTaken`].
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError>;
+
+    /// Writes commits of a session, which follow each other, as [`Store::commit`] writes each. A store writes all of them or none where it
+    /// can; one that writes them one by one stops at the first error. They are shared because a store may hand them to another thread.
+    /// Errors: as [`Store::commit`].
+    async fn commit_all(&self, id: &str, commits: &Arc<Vec<Commit>>) -> Result<(), StoreError> {
+        for commit in commits.iter() {
+            self.commit(id, commit).await?;
+        }
+        Ok(())
+    }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError>;
 

@@ -18,6 +18,7 @@ pub mod plan_rows;
 pub mod postgres;
 pub(crate) mod replaced;
 pub mod rows;
+pub(crate) mod series;
 pub mod session_pages;
 pub mod sqlite;
 pub(crate) mod tail;

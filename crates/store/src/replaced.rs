@@ -35,6 +35,17 @@ pub(crate) enum ReplacedRow {
 }
 
 impl ReplacedRow {
+    pub(crate) fn key(&self) -> RowKey {
+        match self {
+            Self::Frame(row) => RowKey::Frame(row.key.clone()),
+            Self::Variable(row) => RowKey::Variable(row.key()),
+            Self::Counter(row) => RowKey::Counter(row.name.clone()),
+            Self::Message(row) => RowKey::Message(row.number),
+            Self::Cell(row) | Self::RemovedCell(row) => RowKey::Cell(row.number),
+            Self::Request(row) => RowKey::Request(row.id.clone()),
+        }
+    }
+
     /// Of a cell that `commit` replaces.
     pub(crate) fn cell(row: CellRow, commit: &Commit) -> Self {
         match commit.cells_kept {

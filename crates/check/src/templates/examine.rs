@@ -90,7 +90,7 @@ pub fn examine(project: &TemplateProject<'_>) -> Vec<Diagnostic> {
                 if let Some(error) = loaded.blank() {
                     // A file that cannot be parsed has other errors.
                     if templates.mistakes(*root).is_empty() {
-                        found.extend(mistakes::diagnostic(loaded, &error, source));
+                        found.extend(mistakes::diagnostic(loaded, error, source));
                     }
                     continue;
                 }

@@ -43,6 +43,7 @@ pub struct LoadedTemplate {
     /// Caches of [`Templates`](crate::template::templates::Templates), which depend on other files too.
     pub(crate) mentioned: OnceLock<BTreeMap<String, bool>>,
     pub(crate) problem: OnceLock<Option<TemplateError>>,
+    blank: OnceLock<Option<TemplateError>>,
 }
 
 /// The parsed content of a file.
@@ -66,6 +67,7 @@ impl LoadedTemplate {
             content: OnceLock::new(),
             mentioned: OnceLock::new(),
             problem: OnceLock::new(),
+            blank: OnceLock::new(),
         }
     }
 
@@ -79,7 +81,12 @@ impl LoadedTemplate {
     }
 
     /// The error of a template without any text for the model. A part that others include may be empty.
-    pub fn blank(&self) -> Option<TemplateError> {
+    pub fn blank(&self) -> Option<&TemplateError> {
+        // Every prompt asks for it.
+        self.blank.get_or_init(|| self.find_blank()).as_ref()
+    }
+
+    fn find_blank(&self) -> Option<TemplateError> {
         let mut rest = self.body();
         let mut text = String::with_capacity(rest.len());
         while let Some((before, comment)) = rest.split_once("{#") {

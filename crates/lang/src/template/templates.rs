@@ -231,7 +231,7 @@ impl Templates {
         };
         let template = self.at(*number)?;
         match self.loaded.get(*number).and_then(LoadedTemplate::blank) {
-            Some(error) => Err(error),
+            Some(error) => Err(error.clone()),
             None => Ok(template),
         }
     }

@@ -92,6 +92,8 @@ struct Built {
     schema: Arc<Value>,
     root: Field,
     validator: Option<Compiled>,
+    /// What is sent to models instead of `schema`: with the meanings of the outputs, and without.
+    requested: [OnceLock<Arc<Value>>; 2],
 }
 
 impl ReplyShape {
@@ -135,8 +137,12 @@ impl ReplyShape {
     }
 
     /// The schema to send to a model. `explained`: whether the prompt says what the outputs mean.
-    pub fn request_schema(&self, explained: bool) -> Value {
-        request_schema(self.schema(), &self.wanted, explained)
+    pub fn request_schema(&self, explained: bool) -> Arc<Value> {
+        let built = self.built();
+        let [described, short] = &built.requested;
+        let requested = if explained { short } else { described };
+        // Every call to a model sends it.
+        Arc::clone(requested.get_or_init(|| Arc::new(request_schema(&built.schema, &self.wanted, explained))))
     }
 
     /// The names that outputs must not use: the fields of the kind's schema.
@@ -199,7 +205,8 @@ impl Built {
         }
         // Compiling takes milliseconds, and is not needed if coercion supports every rule.
         let validator = if supports(&schema) { None } else { Some(Compiled::with_formats(&schema, &FORMATS)?) };
-        let built = Self { root: Field::new(&schema), schema: Arc::new(schema), validator };
+        let root = Field::new(&schema);
+        let built = Self { root, schema: Arc::new(schema), validator, requested: Default::default() };
         built.check_defaults()?;
         Ok(built)
     }

@@ -462,6 +462,12 @@ pub trait Observer: Send + Sync {
         Ok(())
     }
 
+    /// Whether it makes no difference when it receives the events of turns that take no time, so that these can be written together. Then
+    /// pieces of messages may come before them.
+    fn can_wait(&self) -> bool {
+        false
+    }
+
     /// A fragment of a message was received.
     fn delta(&self, delta: &Delta<'_>) {
         let _ = delta;

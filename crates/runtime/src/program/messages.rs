@@ -36,7 +36,7 @@ pub fn request(template: &Template<'_>, messages: Vec<ChatMessage>, shape: &Repl
     let front = template.front();
     // A template that lists the outputs explains them, so the schema need not.
     let explains = ["output_list", "outputs"].iter().any(|name| template.mentions(name));
-    let schema = Some(Arc::new(shape.request_schema(explains)));
+    let schema = Some(shape.request_schema(explains));
     let task = Task { reply_schema: Some(Arc::clone(shape.schema())), ..task };
     ModelRequest { messages, schema, temperature: front.temperature, max_tokens: front.max_tokens, task }
 }

@@ -1,7 +1,12 @@
 //! Commits: events get their numbers, rows are written, and only then observers are notified.
 
 use bcc_lang::message::argument::ToMessage;
-use std::sync::Arc;
+use bcc_lang::message::message::Message;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use crate::program::event::{Committed, Event, StampedEvent};
 use crate::program::event_redaction::redact;
@@ -10,15 +15,34 @@ use crate::program::recorder::Recorded;
 use crate::program::transcript::TranscriptEntry;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
+use crate::run::head::SessionStatus;
 use crate::run::session::Session;
 use bcc_store::rows::{Commit, CounterRow, JournalRow, MessageRow};
+
+/// The maximum number of commits that wait for each other.
+const MAX_HELD: usize = 16;
 
 /// A prepared commit, with the data for observers once it is made.
 pub(crate) struct PreparedCommit {
     pub(crate) commit: Commit,
-    entries: Vec<TranscriptEntry>,
     /// The events of its journal rows, in their order.
     events: Vec<(Arc<EventLocation>, Event, String)>,
+}
+
+/// The commits that are prepared and not written yet. What they changed in the session, its next turn sees already; nobody else does.
+#[derive(Default)]
+pub(crate) struct HeldCommits {
+    waiting: Mutex<Vec<PreparedCommit>>,
+    /// Whether the store may differ from what this object expects: while commits are prepared or written, and after that failed.
+    is_open: Arc<AtomicBool>,
+    /// The number of the first event that is being written; 0 if none is.
+    written_from: AtomicU64,
+}
+
+impl HeldCommits {
+    fn waiting(&self) -> MutexGuard<'_, Vec<PreparedCommit>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Session {
@@ -27,33 +51,128 @@ impl Session {
     /// # Errors
     /// If the store fails. The session object must then be dropped; the stored session is intact.
     pub(crate) async fn commit(&mut self, draft: CommitDraft) -> Result<(), RunError> {
-        // Until the rows are written, this state is newer than the store. If the store fails, or this future is dropped during the write,
-        // it is unknown whether the commit was made, so this object must not continue.
-        self.commit_pending = true;
         let prepared = self.prepare(draft)?;
-        if let Err(error) = self.store.commit(&self.id, &prepared.commit).await {
+        self.hold(prepared);
+        self.write_held().await
+    }
+
+    /// Commits the draft, or leaves it to the next commit of the same process, which follows at once unless the next turn has to wait for
+    /// something ([`Session::while_writing`]): turns that take microseconds are written together.
+    ///
+    /// # Errors
+    /// As [`Session::commit`].
+    pub(crate) async fn commit_with_next(&mut self, draft: CommitDraft) -> Result<(), RunError> {
+        let can_wait = self.status == SessionStatus::Running
+            && self.next_job.is_none()
+            && self.services.recorder.is_none()
+            && self.services.observer.can_wait()
+            && draft.can_wait()
+            && self.held.waiting().len() < MAX_HELD;
+        let prepared = self.prepare(draft)?;
+        self.hold(prepared);
+        if !can_wait {
+            return self.write_held().await;
+        }
+        self.held.is_open.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes what is held, and starts the analysis that waits for it.
+    ///
+    /// # Errors
+    /// As [`Session::commit`].
+    pub(crate) async fn write_held(&mut self) -> Result<(), RunError> {
+        if let Some(reason) = self.write_waiting().await? {
+            self.halted = Some(reason);
+        }
+        if let Some(job) = self.next_job.take() {
+            self.mailbox.start(job);
+        }
+        Ok(())
+    }
+
+    /// The result of a turn. What is held is written when the turn waits for something for the first time. Also returns why an observer
+    /// lets the session take no other turn.
+    ///
+    /// # Errors
+    /// As [`Session::commit`].
+    pub(crate) async fn while_writing<T>(
+        &self,
+        turn: impl Future<Output = T>,
+    ) -> Result<(T, Option<Message>), RunError> {
+        let mut turn = pin!(turn);
+        if !self.held.waiting().is_empty() {
+            let first = poll_fn(|context| Poll::Ready(turn.as_mut().poll(context))).await;
+            if let Poll::Ready(result) = first {
+                return Ok((result, None));
+            }
+        }
+        let halted = self.write_waiting().await?;
+        Ok((turn.await, halted))
+    }
+
+    /// Writes what is held, and notifies the observer. Returns why the observer lets the session take no other turn.
+    pub(crate) async fn write_waiting(&self) -> Result<Option<Message>, RunError> {
+        let held = std::mem::take(&mut *self.held.waiting());
+        if held.is_empty() {
+            return Ok(None);
+        }
+        // If the store fails, or this future is dropped during the write, it is unknown whether the commits were made.
+        self.held.is_open.store(true, Ordering::Release);
+        let first = held.iter().find_map(|held| held.commit.journal.first()).map_or(0, |event| event.seq);
+        self.held.written_from.store(first, Ordering::Release);
+        let (commits, events): (Vec<_>, Vec<_>) = held.into_iter().map(|held| (held.commit, held.events)).unzip();
+        let commits = Arc::new(commits);
+        let written = match commits.as_slice() {
+            [commit] => self.store.commit(&self.id, commit).await,
+            _ => self.store.commit_all(&self.id, &commits).await,
+        };
+        if let Err(error) = written {
             if let Some(recorder) = &self.services.recorder {
                 recorder.take_back();
             }
             return Err(error.into());
         }
-        self.committed(prepared);
-        self.commit_pending = false;
-        Ok(())
+        self.held.written_from.store(0, Ordering::Release);
+        let mut halted = None;
+        for (commit, events) in commits.iter().zip(&events) {
+            halted = self.notify(commit, events).or(halted);
+        }
+        self.held.is_open.store(false, Ordering::Release);
+        Ok(halted)
+    }
+
+    /// Whether a commit is being written: this future must not be dropped then, if the session is to be used again.
+    pub fn writing(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.held.is_open)
+    }
+
+    /// The number of the newest event that is certain to be stored.
+    pub fn stored_seq(&self) -> u64 {
+        let first = match self.held.written_from.load(Ordering::Acquire) {
+            0 => self.held.waiting().iter().find_map(|held| held.commit.journal.first()).map(|event| event.seq),
+            first => Some(first),
+        };
+        first.map_or(self.last_seq, |first| first.saturating_sub(1))
     }
 
     /// Rejects further use of a state that may differ from the stored one.
     pub(crate) fn ensure_consistent(&self) -> Result<(), RunError> {
-        if self.commit_pending { Err(RunError::CommitInterrupted(self.id.clone())) } else { Ok(()) }
+        if self.held.is_open.load(Ordering::Acquire) {
+            Err(RunError::CommitInterrupted(self.id.clone()))
+        } else {
+            Ok(())
+        }
     }
 
     /// The rows of a draft. Its exchanges with models are recorded first, if the session is recorded.
     pub(crate) fn prepare(&mut self, mut draft: CommitDraft) -> Result<PreparedCommit, RunError> {
+        // Until the rows are written or held, this state is newer than the store.
+        self.held.is_open.store(true, Ordering::Release);
         let unwritable =
             |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_message() };
         self.count_time();
         self.close_abandoned(&mut draft);
-        let mut entries = Vec::new();
         let mut messages = Vec::new();
         let mut calls = Vec::new();
         let mut journal = Vec::with_capacity(draft.events.len());
@@ -65,7 +184,7 @@ impl Session {
             let at = self.services.clock.at(seq);
             if let Event::Message { message_id, role, text, .. } = &event {
                 self.head.messages += 1;
-                entries.push(TranscriptEntry { speaker: *role, text: text.clone() });
+                self.recent.push(TranscriptEntry { speaker: *role, text: text.clone() });
                 messages.push(MessageRow {
                     number: self.head.messages,
                     role: role.name().to_owned(),
@@ -132,26 +251,30 @@ impl Session {
             requests_answered: draft.answered,
             ..commit
         };
-        Ok(PreparedCommit { commit, entries, events })
+        Ok(PreparedCommit { commit, events })
     }
 
-    /// Updates the state after the write, and notifies the observer.
-    pub(crate) fn committed(&mut self, prepared: PreparedCommit) {
-        let PreparedCommit { commit, entries, events } = prepared;
+    /// Counts a commit as made: what follows continues its numbers.
+    fn hold(&mut self, prepared: PreparedCommit) {
         self.revision += 1;
-        self.last_seq += commit.journal.len() as u64;
-        for entry in entries {
-            self.recent.push(entry);
-        }
-        if let Some(job) = self.next_job.take() {
-            self.mailbox.start(job);
-        }
-        for (row, (place, event, line)) in commit.journal.iter().zip(&events) {
+        self.last_seq += prepared.commit.journal.len() as u64;
+        self.held.waiting().push(prepared);
+    }
+
+    /// Updates the state after the first commit was written with the session itself, and notifies the observer.
+    pub(crate) fn created(&mut self, prepared: &PreparedCommit) {
+        self.revision += 1;
+        self.last_seq += prepared.commit.journal.len() as u64;
+        self.halted = self.notify(&prepared.commit, &prepared.events);
+        self.held.is_open.store(false, Ordering::Release);
+    }
+
+    /// Tells the observer what was committed. Returns why it lets the session take no other turn.
+    fn notify(&self, commit: &Commit, events: &[(Arc<EventLocation>, Event, String)]) -> Option<Message> {
+        for (row, (place, event, line)) in commit.journal.iter().zip(events) {
             let committed = Committed { seq: row.seq, at: &row.at, place, event, line };
             self.services.observer.committed(&committed);
         }
-        if let Err(reason) = self.services.observer.commit_ended() {
-            self.halted = Some(reason);
-        }
+        self.services.observer.commit_ended().err()
     }
 }

@@ -36,6 +36,12 @@ impl CommitDraft {
         self.events.push((place, event));
     }
 
+    /// Whether nobody outside the session needs to see it at once.
+    pub(crate) fn can_wait(&self) -> bool {
+        let Self { user_variables, cells, texts, requests, restored, .. } = self;
+        user_variables.is_empty() && cells.is_empty() && texts.is_empty() && requests.is_empty() && restored.is_none()
+    }
+
     /// Adds an event before the one that reports the end of the session, if the draft has one.
     pub(crate) fn event_before_end(&mut self, place: &EventLocation, event: Event) {
         let is_end = |event: &Event| {

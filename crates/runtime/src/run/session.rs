@@ -16,6 +16,7 @@ use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
 use crate::run::branch_state::BranchScopes;
+use crate::run::commit::HeldCommits;
 use crate::run::compensation_records::Compensations;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
@@ -91,8 +92,8 @@ pub struct Session {
     pub masker: Masker,
     /// The clock value when the active time was last added up.
     pub(crate) counted_until_ms: u64,
-    /// Whether this state may differ from the stored one.
-    pub(crate) commit_pending: bool,
+    /// What is committed and not written yet.
+    pub(crate) held: HeldCommits,
     /// Why an observer lets the session take no other turn in this process.
     pub(crate) halted: Option<Message>,
     /// The script and the model, as named in events.
@@ -192,6 +193,17 @@ impl Session {
     /// # Errors
     /// If the store fails; the answer was then not accepted.
     pub async fn answer(&mut self, text: &str, answer_id: Option<&str>) -> Result<TakenAnswer, RunError> {
+        let taken = self.answer_with_turn(text, answer_id).await?;
+        self.write_held().await?;
+        Ok(taken)
+    }
+
+    /// [`Session::answer`] for a caller that calls [`Session::advance`] next, and says only then that the answer is accepted: it may be
+    /// committed together with the turn that follows.
+    ///
+    /// # Errors
+    /// As [`Session::answer`].
+    pub async fn answer_with_turn(&mut self, text: &str, answer_id: Option<&str>) -> Result<TakenAnswer, RunError> {
         self.ensure_consistent()?;
         if text.len() > MAX_VALUE_BYTES {
             return Ok(TakenAnswer::TooLong);
@@ -240,7 +252,7 @@ impl Session {
         self.head.pending = true;
         self.triggers_checked = false;
         self.pending = Some(text.to_owned());
-        self.commit(draft).await?;
+        self.commit_with_next(draft).await?;
         Ok(TakenAnswer::Yes)
     }
 

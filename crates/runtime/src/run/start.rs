@@ -12,6 +12,7 @@ use crate::program::limits::Budget;
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::services::Services;
+use crate::run::commit::HeldCommits;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
@@ -87,7 +88,7 @@ impl Session {
             request: None,
             pending: None,
             masker: Masker::default(),
-            commit_pending: false,
+            held: HeldCommits::default(),
             halted: None,
             script,
             model,
@@ -129,7 +130,7 @@ impl Session {
         };
         let prepared = session.prepare(draft)?;
         session.store.create(&row, &new_session.documents, &prepared.commit).await?;
-        session.committed(prepared);
+        session.created(&prepared);
         Ok(session)
     }
 

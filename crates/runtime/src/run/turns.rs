@@ -52,6 +52,15 @@ impl Session {
     /// running turn are dropped, and the same turn runs again.
     /// Errors: The store failed. The session object must then be dropped; the stored session is intact.
     pub async fn advance(&mut self) -> Result<SessionPause, RunError> {
+        let pause = self.advance_to_pause().await;
+        if pause.is_err() && self.ensure_consistent().is_ok() {
+            // What was done before the turn that failed is kept.
+            self.write_held().await?;
+        }
+        pause
+    }
+
+    async fn advance_to_pause(&mut self) -> Result<SessionPause, RunError> {
         loop {
             self.commit_results().await?;
             if let Some(reason) = self.halted.take() {
@@ -148,6 +157,7 @@ impl Session {
     pub(crate) async fn one_turn(&mut self) -> Result<(), RunError> {
         self.ensure_consistent()?;
         if self.is_between_compensations() {
+            self.write_held().await?;
             return self.next_compensation().await;
         }
         let program = Arc::clone(&self.program);
@@ -166,8 +176,14 @@ impl Session {
         let position =
             self.position(&program, &key).ok_or_else(|| unreadable("its frames do not point to an action"))?;
         if frame.branches.is_some() {
+            self.write_held().await?;
             return self.run_branches().await;
         }
+        // What others may see of a turn must not be ahead of what is stored.
+        let halted = match position.step.action.is_free_of_effects() && frame.effect.is_none() {
+            true => None,
+            false => self.write_waiting().await?,
+        };
         let place = self.place_of(&key);
         let kind = position.step.kind;
         let reasons_with_route = position.reasons_with_route(&program);
@@ -180,10 +196,12 @@ impl Session {
         if let Some(effect) = resources.effect {
             self.mark_started(&effect.id);
         }
-        let result = position.step.action.turn(&turn).await;
+        let (result, also_halted) = self.while_writing(position.step.action.turn(&turn)).await?;
+        let halted = halted.or(also_halted);
         let work = turn.into_work();
         let result = result.and_then(|flow| check_cell_limits(&work).map(|()| flow));
         let result = result.and_then(|flow| self.without_waiting(&key, flow));
+        self.halted = halted.or(self.halted.take());
         self.head.turns += 1;
         self.head.model_calls += u64::from(work.calls);
         self.head.count_tokens(work.tokens_in, work.tokens_out);
@@ -253,7 +271,7 @@ impl Session {
         self.conclude(next, &context.place, &mut draft);
         // Monitors end with the session.
         self.next_job = job.filter(|_| !self.status.is_final());
-        self.commit(draft).await
+        self.commit_with_next(draft).await
     }
 
     /// Ends an action whose turn failed.

@@ -1,7 +1,10 @@
 //! The task of a session: it owns the session, runs its turns, and carries out one command after the other.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bcc_engine::error::EngineError;
@@ -160,10 +163,20 @@ impl Actor {
         self.context.is_busy.store(true, Ordering::Release);
         // What is logged during the turn names its session and its place in the journal.
         let span = tracing::info_span!("turn", session = %self.session.id, after = self.session.last_seq());
-        let advanced = tokio::select! {
-            biased;
-            advanced = self.session.advance().instrument(span) => Some(advanced),
-            () = self.context.interrupt.notified() => None,
+        let writing = self.session.writing();
+        let advanced = {
+            let mut advance = pin!(self.session.advance().instrument(span));
+            let mut interrupted = pin!(self.context.interrupt.notified());
+            let mut is_wanted = false;
+            poll_fn(|context| {
+                if let Poll::Ready(advanced) = advance.as_mut().poll(context) {
+                    return Poll::Ready(Some(advanced));
+                }
+                is_wanted = is_wanted || interrupted.as_mut().poll(context).is_ready();
+                // A turn that is being written ends first: nobody could say whether it is stored.
+                if is_wanted && !writing.load(Ordering::Acquire) { Poll::Ready(None) } else { Poll::Pending }
+            })
+            .await
         };
         self.context.is_interrupted.store(advanced.is_none(), Ordering::Release);
         self.context.is_busy.store(false, Ordering::Release);
@@ -188,8 +201,15 @@ impl Actor {
             }
             Err(error) => {
                 metrics.failed_turns.inc();
+                let is_outdated = is_outdated(&error);
                 let problem = Problem::from(error);
-                waiters.into_iter().for_each(|waiter| waiter.fail(problem.clone()));
+                let stored = self.session.stored_seq();
+                for waiter in waiters {
+                    // An answer that was to be stored with its turn is not: it is for the next task.
+                    let is_stored = !matches!(&waiter, Waiter::Answer { after, .. } if *after >= stored);
+                    let problem = problem.clone();
+                    waiter.fail(if is_outdated && !is_stored { problem.outdated() } else { problem });
+                }
                 self.failure = Some(problem);
                 false
             }
@@ -331,7 +351,12 @@ impl Actor {
             );
         }
         let after = self.session.last_seq();
-        match self.session.answer(&text, key.as_deref()).await {
+        // Whoever wants to know when it is accepted does not wait for the turn.
+        let taken = match &accepted {
+            Some(_) => self.session.answer(&text, key.as_deref()).await,
+            None => self.session.answer_with_turn(&text, key.as_deref()).await,
+        };
+        match taken {
             Ok(TakenAnswer::Yes) => {
                 if let Some(accepted) = accepted {
                     // Whoever wants to know has room for it, or is gone.
@@ -366,8 +391,13 @@ fn rejected(ended: oneshot::Sender<Result<AnsweredTurn, Problem>>, problem: Prob
 
 /// Answers a command after which the session must not be used any more. What was committed stays.
 fn broken(error: RunError, send: impl FnOnce(Problem)) -> Next {
-    let is_outdated = matches!(error, RunError::Store(StoreError::LeaseLost { .. } | StoreError::Conflict { .. }));
+    let is_outdated = is_outdated(&error);
     let problem = Problem::from(EngineError::from(error));
     send(if is_outdated { problem.outdated() } else { problem });
     Next::Broken
+}
+
+/// Whether another process has gone on with the session.
+fn is_outdated(error: &RunError) -> bool {
+    matches!(error, RunError::Store(StoreError::LeaseLost { .. } | StoreError::Conflict { .. }))
 }

@@ -65,6 +65,10 @@ impl Observer for EventFeed {
         });
     }
 
+    fn can_wait(&self) -> bool {
+        self.sender.receiver_count() == 0
+    }
+
     fn delta(&self, delta: &Delta<'_>) {
         self.send(|| {
             let event = json!({ "session_id": self.session, "type": "message_delta",

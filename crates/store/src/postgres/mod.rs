@@ -1,6 +1,6 @@
 //! The store in a PostgreSQL database, for any number of processes on any number of machines (docs/scale.md).
 //!
-//! * Every change is one statement, which calls a function of the database (`functions_1.sql`): one way to the server and back, and one
+//! * Every change is one statement, which calls a function of the database (`functions_1.sql`, `functions_2.sql`): one way to the server and back, and one
 //!   transaction. No statement is prepared by name, and nothing is set for a connection, so that a pooler may give each transaction
 //!   another connection.
 //! * A change that was sent when the connection broke is sent again, and recognised if it was carried out (`client.rs`).
@@ -17,6 +17,7 @@ pub(crate) mod plans;
 pub(crate) mod read;
 pub(crate) mod schema;
 pub(crate) mod text;
+pub(crate) mod together;
 pub(crate) mod write;
 
 #[cfg(test)]

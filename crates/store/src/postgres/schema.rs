@@ -6,7 +6,8 @@ use tokio_postgres::{Client, Error};
 use crate::error::StoreError;
 
 /// Each changes the layout with its index to the next one.
-const MIGRATIONS: &[&str] = &[concat!(include_str!("layout_1.sql"), include_str!("functions_1.sql"))];
+const MIGRATIONS: &[&str] =
+    &[concat!(include_str!("layout_1.sql"), include_str!("functions_1.sql")), include_str!("functions_2.sql")];
 
 /// The key of the advisory lock of migrations.
 const MIGRATION_LOCK: i64 = 0x6263_6373;

@@ -19,7 +19,7 @@ use crate::postgres::read::{
     message_row, open_request, request_row, session_row, text, variable_row,
 };
 use crate::postgres::text::{TextParameter, unescaped_json};
-use crate::postgres::write;
+use crate::postgres::{together, write};
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey};
 use crate::rows::{
     CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
@@ -149,6 +149,17 @@ impl Store for PostgresStore {
 
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {
         write::commit(&self.database, &session_key(id), id, self.leases.token(id), commit).await
+    }
+
+    async fn commit_all(&self, id: &str, commits: &Arc<Vec<Commit>>) -> Result<(), StoreError> {
+        if together::commit(&self.database, &session_key(id), id, self.leases.token(id), commits).await? {
+            return Ok(());
+        }
+        // What depends on the rows that the database has goes there one after the other.
+        for commit in commits.iter() {
+            self.commit(id, commit).await?;
+        }
+        Ok(())
     }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {

@@ -42,6 +42,11 @@ plans_conformance!(((), store(&new_url!())));
 requests_conformance!(((), store(&new_url!())));
 restoring_conformance!(((), store(&new_url!())));
 
+#[tokio::test]
+async fn commits_written_together_are_all_or_none() {
+    crate::conformance_restoring::commits_written_together_are_all_or_none(&store(&new_url!())).await;
+}
+
 /// In transaction mode, each transaction may have another connection.
 mod through_a_pooler {
     use super::{conformance, new_database, pooled, requests_conformance, server, store};
@@ -64,7 +69,7 @@ async fn many_processes_create_one_store() {
     for session in futures_of(opened).await {
         assert_eq!(session.unwrap(), None);
     }
-    assert_eq!(stores[0].version().await.unwrap().1, 1);
+    assert_eq!(stores[0].version().await.unwrap().1, 2);
 }
 
 /// The results of all futures, which run at the same time.
@@ -94,7 +99,7 @@ async fn a_store_of_a_newer_version_is_left_unchanged() {
     store(&url).session("s").await.unwrap();
     connect(&url).await.batch_execute("UPDATE bcc_script.layout SET layout = 99").await.unwrap();
     let error = store(&url).session("s").await.unwrap_err();
-    assert!(matches!(error, StoreError::Newer { found: 99, known: 1, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 2, .. }), "{error}");
 }
 
 #[tokio::test]

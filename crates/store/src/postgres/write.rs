@@ -54,6 +54,9 @@ struct CommitRows<'c> {
     requests_removed: &'c [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     requests_answered: &'c [String],
+    /// When they were answered; none at `updated_at`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered_at: Option<&'c str>,
 }
 
 /// The last row of each key, sorted by key.
@@ -95,6 +98,7 @@ impl<'c> CommitRows<'c> {
             requests_put: last_of_each(&commit.requests_put, |row| &row.id),
             requests_removed: &commit.requests_removed,
             requests_answered: &commit.requests_answered,
+            answered_at: None,
         }
     }
 }
@@ -113,19 +117,19 @@ struct SessionColumns<'s> {
 }
 
 /// The columns of the events and texts of a commit.
-struct CommitColumns<'c> {
-    rows: String,
-    at: Vec<TextParameter<'c>>,
-    kind: Vec<TextParameter<'c>>,
-    body: Vec<TextParameter<'c>>,
-    sha256: Vec<TextParameter<'c>>,
-    text: Vec<TextParameter<'c>>,
+pub(crate) struct CommitColumns<'c> {
+    pub(crate) rows: String,
+    pub(crate) at: Vec<TextParameter<'c>>,
+    pub(crate) kind: Vec<TextParameter<'c>>,
+    pub(crate) body: Vec<TextParameter<'c>>,
+    pub(crate) sha256: Vec<TextParameter<'c>>,
+    pub(crate) text: Vec<TextParameter<'c>>,
 }
 
 impl<'c> CommitColumns<'c> {
-    fn new(store: &str, commit: &'c Commit) -> Result<Self, StoreError> {
+    pub(crate) fn new(store: &str, commit: &'c Commit, answered_at: Option<&'c str>) -> Result<Self, StoreError> {
         Ok(Self {
-            rows: json(store, &CommitRows::new(commit))?,
+            rows: json(store, &CommitRows { answered_at, ..CommitRows::new(commit) })?,
             at: commit.journal.iter().map(|row| TextParameter(&row.at)).collect(),
             kind: commit.journal.iter().map(|row| TextParameter(&row.kind)).collect(),
             body: commit.journal.iter().map(|row| TextParameter(&row.body)).collect(),
@@ -148,13 +152,13 @@ pub(crate) fn random_number() -> i64 {
 }
 
 /// The number before the first row, if rows of this numbering are written.
-fn before(first: Option<u64>) -> Option<i64> {
+pub(crate) fn before(first: Option<u64>) -> Option<i64> {
     first.map(|first| i64::try_from(first).map_or(i64::MAX, |first| first.saturating_sub(1)))
 }
 
 /// Checks that the events and messages of a commit are numbered without gaps, from wherever they begin. The database compares their
 /// beginnings with the rows that it has.
-fn check_numbering(store: &str, id: &str, commit: &Commit) -> Result<(), StoreError> {
+pub(crate) fn check_numbering(store: &str, id: &str, commit: &Commit) -> Result<(), StoreError> {
     let before = |first: Option<u64>| first.map_or(0, |first| first.saturating_sub(1));
     let first = Tail {
         revision: commit.revision,
@@ -181,7 +185,7 @@ pub(crate) async fn create(
 ) -> Result<(), StoreError> {
     let store = database.name.as_str();
     Tail::default().after(store, &session.id, first)?;
-    let columns = CommitColumns::new(store, first)?;
+    let columns = CommitColumns::new(store, first, None)?;
     let session_columns = SessionColumns {
         id: &session.id,
         user: &session.user,
@@ -236,7 +240,7 @@ pub(crate) async fn commit(
 ) -> Result<(), StoreError> {
     let store = database.name.as_str();
     check_numbering(store, id, commit)?;
-    let columns = CommitColumns::new(store, commit)?;
+    let columns = CommitColumns::new(store, commit, None)?;
     let number = random_number();
     let last_seq = before(commit.journal.first().map(|row| row.seq));
     let last_message = before(commit.messages.first().map(|row| row.number));

@@ -29,7 +29,7 @@ pub(crate) enum Change {
     },
     Commit {
         id: String,
-        commit: Commit,
+        commits: Arc<Vec<Commit>>,
     },
     /// A setting of the connection.
     #[cfg(test)]
@@ -169,7 +169,7 @@ impl WritingThread {
 fn apply(transaction: &Transaction<'_>, store: &str, change: &Change) -> Result<(), Failure> {
     match change {
         Change::Create { session, documents, first } => write::create(transaction, store, session, documents, first),
-        Change::Commit { id, commit } => write::commit(transaction, store, id, commit),
+        Change::Commit { id, commits } => write::commit_all(transaction, store, id, commits),
         #[cfg(test)]
         Change::Setting(sql) => Ok(transaction.query_row(sql, [], |_| Ok(()))?),
     }

@@ -27,6 +27,14 @@ cells_conformance!(new_store());
 requests_conformance!(new_store());
 restoring_conformance!(new_store());
 
+#[tokio::test]
+async fn commits_written_together_are_all_or_none() {
+    crate::conformance_restoring::commits_written_together_are_all_or_none(&new_store().1).await;
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("sessions.db")).unwrap();
+    crate::conformance_restoring::commits_written_together_are_all_or_none(&store).await;
+}
+
 /// Limits the size of the file for the thread that writes.
 async fn limit_pages(store: &SqliteStore, pages: u32) {
     let group = store.group.as_ref().unwrap();

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::copying::ReplacedState;
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey, written_keys};
 use crate::rows::{Commit, CounterRow, EarlierState, FrameRow};
+use crate::series::MergedCommits;
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
 use crate::sqlite::read::{all, cell_row, message_row, sql_limit, variable_row};
@@ -25,6 +26,28 @@ fn head_key(status: &str, answers: u64) -> String {
     format!("{HEAD}{answers} {status}")
 }
 
+/// What commits replaced at a revision, as it is stored under the key of the head: the rows as well. Stores of older layouts have each of
+/// them in a row of its own.
+#[derive(Serialize)]
+struct KeptState<'k> {
+    status: &'k str,
+    location: &'k str,
+    head: &'k str,
+    answers: u64,
+    last_seq: u64,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    rows: &'k [(RowKey, Option<ReplacedRow>)],
+}
+
+/// The same when it is read.
+#[derive(Deserialize)]
+struct FoundState {
+    #[serde(flatten)]
+    head: ReplacedHead,
+    #[serde(default)]
+    rows: Vec<(RowKey, Option<ReplacedRow>)>,
+}
+
 /// Keeps the head and the rows at `revision` that `commit` is about to replace.
 pub(crate) fn keep(
     transaction: &Transaction<'_>,
@@ -33,10 +56,55 @@ pub(crate) fn keep(
     head: &ReplacedHead,
     commit: &Commit,
 ) -> Result<(), Failure> {
-    let mut insert =
-        transaction.prepare_cached("INSERT INTO replaced (session, revision, key, row) VALUES (?, ?, ?, ?)")?;
-    let revision = Count(revision);
-    insert.execute(params![session, revision, head_key(&head.status, head.answers), json(head)?])?;
+    let rows = found_rows(transaction, session, commit)?;
+    insert(transaction, session, revision, head, &rows)?;
+    Ok(())
+}
+
+/// [`keep`] for commits that are written together.
+pub(crate) fn keep_all(
+    transaction: &Transaction<'_>,
+    session: i64,
+    revision: u64,
+    head: &ReplacedHead,
+    merged: &MergedCommits,
+) -> Result<(), Failure> {
+    let mut rows: Vec<Vec<(RowKey, Option<ReplacedRow>)>> = vec![vec![]; merged.heads.len() + 1];
+    for (key, row) in found_rows(transaction, session, &merged.commit)? {
+        let number = merged.first_written.get(&key).copied().unwrap_or(0);
+        rows.get_mut(number).into_iter().for_each(|rows| rows.push((key.clone(), row.clone())));
+    }
+    for (number, key, row) in &merged.replaced {
+        rows.get_mut(*number).into_iter().for_each(|rows| rows.push((key.clone(), row.clone())));
+    }
+    for (number, (head, rows)) in std::iter::once(head).chain(&merged.heads).zip(&rows).enumerate() {
+        insert(transaction, session, revision.saturating_add(number as u64), head, rows)?;
+    }
+    Ok(())
+}
+
+fn insert(
+    connection: &Connection,
+    session: i64,
+    revision: u64,
+    head: &ReplacedHead,
+    rows: &[(RowKey, Option<ReplacedRow>)],
+) -> rusqlite::Result<()> {
+    let ReplacedHead { status, location, head, answers, last_seq } = head;
+    let (answers, last_seq) = (*answers, *last_seq);
+    let state = KeptState { status, location, head, answers, last_seq, rows };
+    connection
+        .prepare_cached("INSERT INTO replaced (session, revision, key, row) VALUES (?, ?, ?, ?)")?
+        .execute(params![session, Count(revision), head_key(status, answers), json(&state)?])?;
+    Ok(())
+}
+
+/// The rows that a commit writes or removes, as they are stored.
+fn found_rows(
+    transaction: &Transaction<'_>,
+    session: i64,
+    commit: &Commit,
+) -> Result<Vec<(RowKey, Option<ReplacedRow>)>, Failure> {
     let mut keys = written_keys(commit);
     if let Some(kept) = commit.messages_kept {
         let sql = "SELECT key, role, text, at, action_id, round, message_id FROM message WHERE key > ? AND key <= ?";
@@ -48,11 +116,15 @@ pub(crate) fn keep(
         let removed = all(transaction, sql, params![key(session, kept)?, key(session, u64::MAX)?], cell_row)?;
         keys.extend(removed.iter().map(|row| RowKey::Cell(row.number)));
     }
-    for key in keys {
-        let row = read(transaction, session, &key, commit)?.map(|row| json(&row)).transpose()?;
-        insert.execute(params![session, revision, json(&key)?, row])?;
-    }
-    Ok(())
+    let row = |key: RowKey| {
+        let row = match &key {
+            // Messages that are only appended are new.
+            RowKey::Message(_) if commit.messages_kept.is_none() => None,
+            key => read(transaction, session, key, commit)?,
+        };
+        Ok((key, row))
+    };
+    keys.into_iter().map(row).collect()
 }
 
 /// The stored row with this key. A cell has its text as it is stored, without the parts in other rows.
@@ -141,8 +213,11 @@ pub(crate) fn earlier_state(
     while let Some(row) = found.next()? {
         let (key, json): (String, Option<String>) = (row.get(1)?, row.get(2)?);
         if key.starts_with(HEAD) {
+            let state = json.as_deref().map(parsed::<FoundState>).transpose()?;
+            let Some(FoundState { head: found, rows: replaced }) = state else { continue };
+            rows.extend(replaced);
             if count(row, 0)? == revision {
-                head = json.as_deref().map(parsed::<ReplacedHead>).transpose()?;
+                head = Some(found);
             }
             continue;
         }
@@ -167,17 +242,21 @@ pub(crate) fn history(connection: &Connection, session: i64) -> rusqlite::Result
     let mut rows: BTreeMap<u64, Vec<(RowKey, Option<ReplacedRow>)>> = BTreeMap::new();
     while let Some(row) = found.next()? {
         let (revision, key, json) = (count(row, 0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?);
-        if key.starts_with(HEAD) {
-            if let Some(json) = json {
-                heads.insert(revision, parsed(&json)?);
+        let mut found = match json {
+            Some(json) if key.starts_with(HEAD) => {
+                let FoundState { head, rows } = parsed(&json)?;
+                heads.insert(revision, head);
+                rows
             }
-            continue;
+            None if key.starts_with(HEAD) => continue,
+            json => vec![(parsed(&key)?, json.as_deref().map(parsed::<ReplacedRow>).transpose()?)],
+        };
+        for (_, row) in &mut found {
+            if let Some(ReplacedRow::Cell(cell) | ReplacedRow::RemovedCell(cell)) = row {
+                blobs.complete(&mut cell.body)?;
+            }
         }
-        let mut row = json.as_deref().map(parsed::<ReplacedRow>).transpose()?;
-        if let Some(ReplacedRow::Cell(cell) | ReplacedRow::RemovedCell(cell)) = &mut row {
-            blobs.complete(&mut cell.body)?;
-        }
-        rows.entry(revision).or_default().push((parsed(&key)?, row));
+        rows.entry(revision).or_default().extend(found);
     }
     let states = heads.into_iter().map(|(revision, head)| {
         let mut rows = rows.remove(&revision).unwrap_or_default();
@@ -193,19 +272,15 @@ pub(crate) fn insert_history(
     session: i64,
     states: &[ReplacedState],
 ) -> rusqlite::Result<()> {
-    let mut insert =
-        transaction.prepare_cached("INSERT INTO replaced (session, revision, key, row) VALUES (?, ?, ?, ?)")?;
     let blobs = Blobs { connection: transaction };
     for ReplacedState { revision, head, rows } in states {
-        let revision = Count(*revision);
-        insert.execute(params![session, revision, head_key(&head.status, head.answers), json(head)?])?;
-        for (key, row) in rows {
-            let mut row = row.clone();
-            if let Some(ReplacedRow::Cell(cell) | ReplacedRow::RemovedCell(cell)) = &mut row {
+        let mut rows = rows.clone();
+        for (_, row) in &mut rows {
+            if let Some(ReplacedRow::Cell(cell) | ReplacedRow::RemovedCell(cell)) = row {
                 cell.body = blobs.store(session, &cell.body)?.into_owned();
             }
-            insert.execute(params![session, revision, json(key)?, row.map(|row| json(&row)).transpose()?])?;
         }
+        insert(transaction, session, *revision, head, &rows)?;
     }
     Ok(())
 }

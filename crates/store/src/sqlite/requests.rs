@@ -32,7 +32,13 @@ fn open_request(row: &Row<'_>) -> rusqlite::Result<OpenRequest> {
     Ok(OpenRequest { session: row.get(9)?, request: request_row(row)? })
 }
 
-pub(crate) fn write(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<(), Failure> {
+/// Writes the requests of a commit; those that it answers were answered at `answered_at`.
+pub(crate) fn write(
+    transaction: &Transaction<'_>,
+    session: i64,
+    commit: &Commit,
+    answered_at: &str,
+) -> Result<(), Failure> {
     for id in &commit.requests_removed {
         transaction
             .prepare_cached("DELETE FROM request WHERE session = ? AND id = ?")?
@@ -41,7 +47,7 @@ pub(crate) fn write(transaction: &Transaction<'_>, session: i64, commit: &Commit
     for id in &commit.requests_answered {
         transaction
             .prepare_cached("UPDATE request SET answered_at = ? WHERE session = ? AND id = ? AND answered_at IS NULL")?
-            .execute(params![commit.updated_at, session, id])?;
+            .execute(params![answered_at, session, id])?;
     }
     for row in &commit.requests_put {
         transaction

@@ -9,7 +9,7 @@ use crate::sqlite::error::Failure;
 pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
 
 /// Each migration changes the layout (`PRAGMA user_version`) with its index to the next one.
-pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2, LAYOUT_3, LAYOUT_4, LAYOUT_5];
+pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2, LAYOUT_3, LAYOUT_4, LAYOUT_5, LAYOUT_6];
 
 /// The number of low bits of a `journal` or `message` key that number the rows of a session; the other bits are the session.
 pub(crate) const SEQ_BITS: u32 = 36;
@@ -255,6 +255,10 @@ CREATE TABLE dictionary (
     PRIMARY KEY (session, kind, slot)
 ) STRICT, WITHOUT ROWID;
 ";
+
+/// The row of a head in `replaced` has the other rows of its revision as well. The layout has a number of its own so that earlier versions of
+/// this program, which would not see them, do not open the store.
+const LAYOUT_6: &str = "-- No table changes.";
 
 /// The layout of the store; 0 for an empty file.
 pub(crate) fn layout(connection: &Connection) -> rusqlite::Result<u32> {

@@ -229,7 +229,17 @@ impl Store for SqliteStore {
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {
         match &self.group {
             None => self.file.write(|transaction| write::commit(transaction, &self.file.store, id, commit)),
-            Some(group) => group.write(Change::Commit { id: id.to_owned(), commit: commit.clone() }).await,
+            Some(group) => {
+                let commits = Arc::new(vec![commit.clone()]);
+                group.write(Change::Commit { id: id.to_owned(), commits }).await
+            }
+        }
+    }
+
+    async fn commit_all(&self, id: &str, commits: &Arc<Vec<Commit>>) -> Result<(), StoreError> {
+        match &self.group {
+            None => self.file.write(|transaction| write::commit_all(transaction, &self.file.store, id, commits)),
+            Some(group) => group.write(Change::Commit { id: id.to_owned(), commits: Arc::clone(commits) }).await,
         }
     }
 

@@ -9,6 +9,7 @@ use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, Transaction, params};
 use crate::error::StoreError;
 use crate::replaced::ReplacedHead;
 use crate::rows::{Commit, DocumentRow, EarlierState, JournalRow, NewSessionRow, VariableRow};
+use crate::series::merged;
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
 use crate::sqlite::packed::{PackedText, pack, put_dictionary};
@@ -87,10 +88,19 @@ pub(crate) fn create(
     rows(transaction, key, first)?;
     cells(transaction, store, key, &session.id, first)?;
     answers(transaction, store, key, &session.id, first)?;
-    requests::write(transaction, key, first)
+    requests::write(transaction, key, first, &first.updated_at)
 }
 
-pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commit: &Commit) -> Result<(), Failure> {
+/// A session as a commit finds it.
+struct FoundSession {
+    key: i64,
+    user: String,
+    tail: Tail,
+    head: ReplacedHead,
+    updated_at: String,
+}
+
+fn found_session(transaction: &Transaction<'_>, store: &str, id: &str) -> Result<FoundSession, Failure> {
     let found = transaction
         .prepare_cached(
             "SELECT key, user, revision, last_seq, last_message, status, location, head, answers, updated_at
@@ -98,30 +108,63 @@ pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commi
         )?
         .query_row([id], |row| {
             let tail = Tail { revision: count(row, 2)?, last_seq: count(row, 3)?, last_message: count(row, 4)? };
-            let before = ReplacedHead {
+            let head = ReplacedHead {
                 status: row.get(5)?,
                 location: row.get(6)?,
                 head: row.get(7)?,
                 answers: count(row, 8)?,
                 last_seq: tail.last_seq,
             };
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, tail, before, row.get::<_, String>(9)?))
+            Ok(FoundSession { key: row.get(0)?, user: row.get(1)?, tail, head, updated_at: row.get(9)? })
         })
         .optional()?;
-    let Some((key, user, tail, before, updated_at)) = found else {
-        return Err(StoreError::NotFound { store: store.to_owned(), id: id.to_owned() }.into());
+    found.ok_or_else(|| StoreError::NotFound { store: store.to_owned(), id: id.to_owned() }.into())
+}
+
+pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commit: &Commit) -> Result<(), Failure> {
+    let found = found_session(transaction, store, id)?;
+    let next = found.tail.after(store, id, commit)?;
+    replaced::keep(transaction, found.key, found.tail.revision, &found.head, commit)?;
+    changes(transaction, (store, id), &found, next, (commit, &commit.updated_at))
+}
+
+/// Writes commits that follow each other: each row once, as the last of them leaves it.
+pub(crate) fn commit_all(
+    transaction: &Transaction<'_>,
+    store: &str,
+    id: &str,
+    commits: &[Commit],
+) -> Result<(), Failure> {
+    if let [one] = commits {
+        return commit(transaction, store, id, one);
+    }
+    let found = found_session(transaction, store, id)?;
+    let Some(merged) = merged(commits, found.tail.last_seq) else {
+        return commits.iter().try_for_each(|one| commit(transaction, store, id, one));
     };
-    let next = tail.after(store, id, commit)?;
-    replaced::keep(transaction, key, tail.revision, &before, commit)?;
+    let next = commits.iter().try_fold(found.tail, |tail, commit| tail.after(store, id, commit))?;
+    replaced::keep_all(transaction, found.key, found.tail.revision, &found.head, &merged)?;
+    changes(transaction, (store, id), &found, next, (&merged.commit, &merged.answered_at))
+}
+
+/// Writes the rows of a commit, and the numbers after it.
+fn changes(
+    transaction: &Transaction<'_>,
+    (store, id): (&str, &str),
+    found: &FoundSession,
+    next: Tail,
+    (commit, answered_at): (&Commit, &str),
+) -> Result<(), Failure> {
+    let key = found.key;
     let sql = "UPDATE head SET revision = ?, last_seq = ?, last_message = ?, answers = ?, status = ?, updated_at = ?,
                location = ?, head = ? WHERE session = ?";
     head(transaction, sql, key, next, commit)?;
-    pages::touch(transaction, key, Some(&updated_at), &commit.updated_at)?;
-    variables(transaction, key, &user, commit)?;
+    pages::touch(transaction, key, Some(&found.updated_at), &commit.updated_at)?;
+    variables(transaction, key, &found.user, commit)?;
     rows(transaction, key, commit)?;
     cells(transaction, store, key, id, commit)?;
     answers(transaction, store, key, id, commit)?;
-    requests::write(transaction, key, commit)
+    requests::write(transaction, key, commit, answered_at)
 }
 
 /// Returns a session to an earlier state without a commit: what came later is gone, also of the journal.
@@ -141,7 +184,7 @@ pub(crate) fn restore(
     variables(transaction, session, user, changes)?;
     rows(transaction, session, changes)?;
     cells(transaction, store, session, id, changes)?;
-    requests::write(transaction, session, changes)?;
+    requests::write(transaction, session, changes, &changes.updated_at)?;
     let sql = "SELECT key FROM message WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1";
     let last_message = transaction
         .prepare_cached(sql)?
