@@ -14,7 +14,6 @@ use crate::sqlite::error::{self, Failure};
 use crate::sqlite::file::{OpenFiles, keep_log, needs_log};
 use crate::sqlite::open::writer;
 use crate::sqlite::schema::MIGRATIONS;
-
 use crate::sqlite::write;
 
 /// The maximum number of commits in one transaction. Each waits for all of them.
