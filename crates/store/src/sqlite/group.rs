@@ -22,9 +22,9 @@ const MAX_GROUP: usize = 256;
 /// What is written.
 pub(crate) enum Change {
     Create {
-        session: NewSessionRow,
+        session: Box<NewSessionRow>,
         documents: Vec<DocumentRow>,
-        first: Commit,
+        first: Box<Commit>,
     },
     Commit {
         id: String,

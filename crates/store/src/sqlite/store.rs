@@ -220,7 +220,8 @@ impl Store for SqliteStore {
                 file.write(|transaction| write::create(transaction, &file.store, session, documents, first))
             }
             Some(group) => {
-                let (session, documents, first) = (session.clone(), documents.to_vec(), first.clone());
+                let (session, first) = (Box::new(session.clone()), Box::new(first.clone()));
+                let documents = documents.to_vec();
                 group.write(Change::Create { session, documents, first }).await
             }
         }
