@@ -55,6 +55,22 @@ impl Session {
         Ok(())
     }
 
+    /// Commits the draft of a session that was resumed and waits, or leaves it to the commit of what happens first: a session that is only
+    /// looked at is not written.
+    ///
+    /// # Errors
+    /// As [`Session::commit`].
+    pub(crate) async fn commit_with_first(&mut self, draft: CommitDraft) -> Result<(), RunError> {
+        let can_wait = self.services.recorder.is_none() && self.services.observer.can_wait() && draft.can_wait();
+        let prepared = self.prepare(draft)?;
+        self.hold(prepared);
+        if !can_wait {
+            return self.write_held().await;
+        }
+        self.held.is_open.store(false, Ordering::Release);
+        Ok(())
+    }
+
     /// Writes what is held, and starts the analysis that waits for it.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ enum Waiter {
 
 impl Waiter {
     fn end(self, session: &Session) {
-        let turn = |after| EndedTurn { after, until: session.last_seq(), status: session.status() };
+        let turn = |after| EndedTurn { after, until: session.stored_seq(), status: session.status() };
         // Whoever left in the middle of a turn gets no answer; the turn is kept.
         match self {
             Self::Answer { after, ended } => drop(ended.send(Ok(AnsweredTurn::Ended(turn(after))))),
