@@ -53,6 +53,7 @@ async fn turns(directory: &Path, sessions: usize, turns: usize, clients: usize) 
         ..ServerLimits::default()
     };
     let settings = ServeSettings {
+        continue_trace: None,
         address: "127.0.0.1:0".parse().expect("an address"),
         access: AccessRules::default(),
         limits,

@@ -1,8 +1,6 @@
 //! The entry point: parses the arguments, runs the command, and returns the exit code.
 
-use bcc_lang::message::msg;
 use std::ffi::OsString;
-use std::io::IsTerminal;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -13,13 +11,12 @@ use crate::cli::exit::{Exit, PROGRAM_CODES};
 use crate::cli::print::write_out;
 #[cfg(feature = "server")]
 use crate::cli::serve;
-use crate::cli::sessions::SessionsCommand;
 use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
-    cancel, completions, decide, doctor, explain, file_limit, graph, help, init, language, man, migrate, models, new,
-    plans, report, requests, run, schema, session_report, sessions, signals, store, templates, test, tick, trust,
-    validate,
+    cancel, completions, decide, doctor, explain, file_limit, graph, help, init, language, logging, man, migrate,
+    models, new, plans, report, requests, run, schema, session_report, sessions, signals, store, templates, test, tick,
+    trust, validate,
 };
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
@@ -141,7 +138,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             return if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() };
         }
     };
-    init_logging(&environment, &arguments.command);
+    let traces = logging::start(&environment, &arguments.command);
     let result = match arguments.command {
         Command::Validate(options) => validate::validate(&options, &environment),
         Command::Test(options) => test::test(&options, &environment),
@@ -171,39 +168,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Cancel(options) => wait_for(cancel::cancel(options, environment)),
         Command::Sessions(command) => wait_for(sessions::sessions(command, environment)),
     };
+    if let Some(traces) = traces {
+        traces.end();
+    }
     signals::wait_for_end();
     match result {
         Ok(exit) => exit.code(),
         Err(error) => report::failed(&error).code(),
     }
-}
-
-/// Logs go to standard error. By default, only a program that reads the events gets warnings there. A person does not: the
-/// warnings are about replies that were hard to read, which the events contain and `/why` shows.
-fn init_logging(environment: &Environment, command: &Command) {
-    let for_program = match command {
-        Command::Run(options) => options.output.json,
-        Command::Sessions(SessionsCommand::Resume(options)) => options.output.json,
-        Command::Sessions(SessionsCommand::Retry(options)) => options.resume.output.json,
-        _ => false,
-    };
-    let default_filter = if for_program && !std::io::stderr().is_terminal() { "bcc_script=warn" } else { "off" };
-    let filter = environment.get("BCC_LOG").unwrap_or(default_filter);
-    if filter == "off" {
-        return;
-    }
-    let filter = tracing_subscriber::EnvFilter::try_new(expand_targets(filter)).unwrap_or_else(|error| {
-        report::note(&msg!("BCC_LOG is invalid ({error}); logging warnings"));
-        tracing_subscriber::EnvFilter::new(expand_targets("bcc_script=warn"))
-    });
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
-}
-
-/// Replaces `bcc_script` in a log filter with the common prefix of all crates of this program.
-fn expand_targets(filter: &str) -> String {
-    let directive = |directive: &str| match directive.trim_start().strip_prefix("bcc_script") {
-        Some(rest) if rest.is_empty() || rest.starts_with(['=', '[']) => format!("bcc_{rest}"),
-        _ => directive.to_owned(),
-    };
-    filter.split(',').map(directive).collect::<Vec<_>>().join(",")
 }

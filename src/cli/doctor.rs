@@ -13,6 +13,8 @@ use crate::cli::language::{chosen, translated};
 use crate::cli::print::{print, print_json};
 use crate::cli::report;
 use crate::cli::table::padded;
+use crate::cli::traces::destination::{TraceDestination, public_address, trace_destination};
+use crate::cli::traces::traces::IS_BUILT;
 use bcc_authoring::doctor::doctor::{DoctorRequest, doctor as run_checks};
 use bcc_authoring::doctor::finding::{CheckState, DoctorFinding};
 use bcc_authoring::doctor::machine::Terminals;
@@ -54,7 +56,8 @@ pub async fn doctor(
         language_requested,
         terminals: Terminals { input: std::io::stdin().is_terminal(), output: std::io::stdout().is_terminal() },
     };
-    let found = run_checks(&request, &environment).await;
+    let mut found = run_checks(&request, &environment).await;
+    found.extend(traces(&environment));
     let count = |state| found.iter().filter(|finding| finding.state == state).count();
     let (problems, notes) = (count(CheckState::Problem), count(CheckState::Note));
     if options.json {
@@ -66,6 +69,22 @@ pub async fn doctor(
         report::note(&msg!("problems: {problems}, notes: {notes}"));
     }
     Ok(if problems == 0 { Exit::Done } else { Exit::Failed })
+}
+
+/// Where traces go, if the environment says so.
+fn traces(environment: &Environment) -> Option<DoctorFinding> {
+    const SUBJECT: &str = "traces";
+    Some(match trace_destination(environment) {
+        Ok(None) => return None,
+        Ok(Some(_)) if !IS_BUILT => {
+            DoctorFinding::note(SUBJECT, "traces are not exported: the program is built without the feature `otel`")
+        }
+        Ok(Some(TraceDestination { endpoint, .. })) => {
+            let address = public_address(&endpoint);
+            DoctorFinding::ok(SUBJECT, msg!("traces are exported to {address}"))
+        }
+        Err(warning) => DoctorFinding::note(SUBJECT, warning),
+    })
 }
 
 /// The findings as text, each with its help.

@@ -23,6 +23,7 @@ use crate::cli::exit::Exit;
 use crate::cli::print::{print, print_translated};
 use crate::cli::report;
 use crate::cli::signals::Signals;
+use crate::cli::traces::traces::CONTINUE_TRACE;
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -144,7 +145,8 @@ fn settings(options: &ServeArgs, project: &Project) -> Result<ServeSettings, Eng
         plan_format: table.behavior.plan_format.as_deref().and_then(WorkflowPlanFormat::parse).unwrap_or_default(),
         kernel: BehaviorSettings::kernel_settings(table.behavior.kernel.as_deref(), table.behavior.cell_timeout),
     };
-    Ok(ServeSettings { address, access, limits, chat, behavior, model: options.model.clone() })
+    let (model, continue_trace) = (options.model.clone(), CONTINUE_TRACE);
+    Ok(ServeSettings { address, access, limits, chat, behavior, model, continue_trace })
 }
 
 /// Prints a token, which is stored nowhere.

@@ -16,7 +16,12 @@ mod locks;
 mod openapi;
 mod served;
 mod streams;
+#[cfg(feature = "otel")]
+mod traces;
 
+#[cfg(feature = "otel")]
+#[path = "../support/collector.rs"]
+mod collector;
 #[path = "../support/complete_reply.rs"]
 mod complete_reply;
 #[path = "../support/database.rs"]

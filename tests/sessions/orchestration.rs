@@ -320,6 +320,7 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
     OrchestrationContext::new(PlanRequest {
         program: &program,
         services: &services,
+        session: "",
         phase: &program.phases[0],
         topic: &program.phases[0].topics[0],
         place: &place,

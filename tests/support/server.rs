@@ -8,6 +8,8 @@ use std::sync::{Arc, Barrier, Mutex};
 pub enum ServerBehavior {
     /// Streams this text as a model would, a few characters at a time.
     Answers(String),
+    /// Streams this text as the model `m1-2026`, and reports these tokens of the prompt and the reply.
+    Counts(String, u64, u64),
     /// Responds with this status and body.
     Rejects(u16, &'static str),
     /// Reads the request and sends nothing until the client closes the connection.
@@ -73,6 +75,15 @@ fn serve(mut stream: TcpStream, behavior: ServerBehavior, received: &Mutex<Vec<R
             start_stream(&mut stream)?;
             pieces(&mut stream, &text)?;
             stream.write_all(b"data: [DONE]\n\n").ok()
+        }
+        ServerBehavior::Counts(text, prompt, reply) => {
+            start_stream(&mut stream)?;
+            pieces(&mut stream, &text)?;
+            let end = serde_json::json!({
+                "model": "m1-2026", "choices": [{ "delta": {}, "finish_reason": "stop" }],
+                "usage": { "prompt_tokens": prompt, "completion_tokens": reply },
+            });
+            stream.write_all(format!("data: {end}\n\ndata: [DONE]\n\n").as_bytes()).ok()
         }
         ServerBehavior::CutsOff(text) => {
             start_stream(&mut stream)?;

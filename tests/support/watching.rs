@@ -149,6 +149,7 @@ pub(crate) fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seed
         seq,
         limit: DEFAULT_MONITOR_TIMEOUT,
         recording: false,
+        session: String::new(),
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bcc_runtime::notebook::kernel::contract::KernelSettings;
 
 use crate::access::AccessRules;
+use crate::api::request_span::ContinueTrace;
 use crate::behavior::plan_format::WorkflowPlanFormat;
 
 /// The maximum size of the body of a request, in bytes.
@@ -22,6 +23,8 @@ pub struct ServeSettings {
     pub behavior: BehaviorSettings,
     /// The model of all sessions, as `--model`; the scripts decide if there is none.
     pub model: Option<String>,
+    /// Continues the traces of clients, if traces are exported.
+    pub continue_trace: Option<ContinueTrace>,
 }
 
 /// What chat clients send in addition to the chat completions.

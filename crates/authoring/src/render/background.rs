@@ -118,6 +118,7 @@ async fn ask_monitor(setup: &ActionSetup<'_>, place: &EventLocation) -> Option<M
         ..WatchedTurn::default()
     };
     let context = MonitorContext {
+        session: String::new(),
         program: Arc::clone(program),
         names,
         shape: config.shape.clone(),
@@ -144,6 +145,7 @@ async fn ask_planner(setup: &ActionSetup<'_>, place: &EventLocation) -> Result<O
         .with_help("choose an action that is directly in a topic"));
     };
     let context = OrchestrationContext::new(PlanRequest {
+        session: "",
         program: setup.program,
         services: &setup.services,
         phase,

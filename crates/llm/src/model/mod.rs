@@ -1,5 +1,6 @@
 //! Model requests, replies, errors, and the provider interface (docs/models.md).
 
+pub mod call_span;
 pub mod error;
 pub mod message;
 pub mod provider;

@@ -30,6 +30,8 @@ pub struct ModelRequest {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Task {
     pub purpose: Purpose,
+    /// The id of the session, for traces; empty if the call belongs to none.
+    pub session: String,
     /// The kind of the action as written in scripts: `ai_ask`.
     pub kind: String,
     pub action_id: String,

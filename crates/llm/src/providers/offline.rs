@@ -9,6 +9,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::{Map, Value, json};
 
+use crate::model::call_span::local_call;
 use crate::model::error::ModelError;
 use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
@@ -55,9 +56,12 @@ impl Provider for Offline {
                 help: msg!("the offline provider only answers actions; configure a model for this"),
             });
         }
-        let text = respond(task).to_string();
-        live.text(&text);
-        Ok(ModelReply { text, model: NAME.to_owned(), attempts: 1, ..ModelReply::default() })
+        let call = async {
+            let text = respond(task).to_string();
+            live.text(&text);
+            Ok(ModelReply { text, model: NAME.to_owned(), attempts: 1, ..ModelReply::default() })
+        };
+        local_call(NAME, task, call).await
     }
 }
 

@@ -27,6 +27,7 @@ use async_trait::async_trait;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
+use crate::model::call_span::local_call;
 use crate::model::error::ModelError;
 use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
@@ -108,15 +109,18 @@ impl Provider for Replay {
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
-        let Entry { text, after, .. } = self.entry(&request.task)?;
-        if !after.is_zero() {
-            tokio::time::sleep(*after).await;
-        }
-        let text = text.clone();
-        if !text.is_empty() {
-            live.text(&text);
-        }
-        Ok(ModelReply { text, model: NAME.to_owned(), attempts: 1, ..ModelReply::default() })
+        let call = async {
+            let Entry { text, after, .. } = self.entry(&request.task)?;
+            if !after.is_zero() {
+                tokio::time::sleep(*after).await;
+            }
+            let text = text.clone();
+            if !text.is_empty() {
+                live.text(&text);
+            }
+            Ok(ModelReply { text, model: NAME.to_owned(), attempts: 1, ..ModelReply::default() })
+        };
+        local_call(NAME, &request.task, call).await
     }
 }
 

@@ -413,6 +413,7 @@ impl Turn<'_> {
 fn task(turn: &Turn<'_>, ask: &Ask<'_>) -> Task {
     Task {
         purpose: Purpose::Action,
+        session: turn.session_id.to_owned(),
         kind: ask.kind.to_owned(),
         action_id: ask.action.or(turn.place.action_id.as_deref()).unwrap_or_default().to_owned(),
         path: turn.place.path.clone(),

@@ -167,6 +167,17 @@ impl ToMessage for ActionError {
 }
 
 impl ActionError {
+    /// The kind for traces; contains no text of a person or a model.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Self::Model(error) => error.kind(),
+            Self::Source(_) => "behavior_server",
+            Self::Kernel(error) => error.code,
+            Self::Unusable { .. } => "replies-unusable",
+            Self::Failed { code, .. } => code,
+        }
+    }
+
     pub fn failed(code: &'static str, message: impl Into<Message>) -> Self {
         Self::Failed { code, message: message.into(), help: None }
     }

@@ -95,6 +95,8 @@ pub struct MonitorContext {
     /// The timeout of each call: [`DEFAULT_MONITOR_TIMEOUT`].
     pub limit: Duration,
     pub recording: bool,
+    /// The id of the session, for traces.
+    pub session: String,
 }
 
 /// All names of a monitor's prompt that do not come from [`WatchedTurn`]: the variables at the start of the analysis, the goals,

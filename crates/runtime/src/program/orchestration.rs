@@ -199,6 +199,7 @@ pub(crate) fn execute_orchestration(
 fn task(context: &OrchestrationContext) -> Task {
     Task {
         purpose: Purpose::Orchestrator,
+        session: context.session.clone(),
         kind: ORCHESTRATOR.to_owned(),
         action_id: context.action_id.clone(),
         path: context.path.clone(),

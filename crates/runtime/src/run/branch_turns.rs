@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use tracing::Instrument;
+
 use crate::notebook::state::NotebookState;
 use crate::plan::access::PlanAccess;
 use crate::program::flow::{ActionError, Flow};
@@ -17,6 +19,7 @@ use crate::program::work::TurnWork;
 use crate::run::frames::Frames;
 use crate::run::notebook::{StoredCells, check_cell_limits};
 use crate::run::session::Session;
+use crate::run::spans::record_turn;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::value::mask::Masker;
@@ -99,7 +102,9 @@ impl TurnCopy {
         let turn = Turn::new(resources, self.scopes.clone());
         let result = position.step.action.turn(&turn).await;
         let work = turn.into_work();
-        (result.and_then(|flow| check_cell_limits(&work).map(|()| flow)), work)
+        let result = result.and_then(|flow| check_cell_limits(&work).map(|()| flow));
+        record_turn(position.step.kind, work.round, result.as_ref().err());
+        (result, work)
     }
 }
 
@@ -129,11 +134,13 @@ impl Session {
         if let Some(effect) = effect {
             self.mark_started(&effect.id);
         }
+        let span = self.branch_turn_span(key);
         let (name, key) = (branch.to_owned(), key.to_owned());
-        let turn = Box::pin(async move {
+        let turn = async move {
             let (result, work) = copy.run().await;
             FinishedTurn { branch: name, key, result, work }
-        });
+        };
+        let turn = Box::pin(turn.instrument(span));
         BranchTurn { branch: branch.to_owned(), turn }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tracing::error;
+use tracing::{Instrument, error};
 
 use crate::program::analysis::{AnalysisResult, WatchedTurn};
 use crate::program::monitor::{Monitor, MonitorContext};
@@ -204,7 +204,13 @@ fn spawn(shared: &Arc<Shared>, job: Job) {
     let (key, seq) = (key(&request), request.seq);
     let running_task = RunningTask { shared: Arc::clone(shared), request: request.clone(), result: None };
     let Ok(runtime) = Handle::try_current() else { return };
-    let task = runtime.spawn(async move {
+    let span = tracing::info_span!(
+        "monitor",
+        gen_ai.conversation.id = context.session,
+        bcc_script.action_type = request.watched.action_type,
+        bcc_script.round = i64::from(request.watched.round),
+    );
+    let analysis = async move {
         let analysed = monitor.analyze_with_llm(&request.watched, &context).await;
         let texts = analysed
             .feedback_texts
@@ -213,7 +219,8 @@ fn spawn(shared: &Arc<Shared>, job: Job) {
         let feedback = monitor.build_feedback_prompt(&analysed.analysis, &texts);
         let orchestrate = monitor.should_trigger_orchestration(&analysed.analysis);
         running_task.done(FinishedAnalysis { request, result: analysed, feedback, orchestrate });
-    });
+    };
+    let task = runtime.spawn(analysis.instrument(span));
     let mut state = shared.state();
     if state.closed {
         task.abort();

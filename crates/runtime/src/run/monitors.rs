@@ -274,6 +274,7 @@ impl Session {
             seq: request.seq,
             limit: DEFAULT_MONITOR_TIMEOUT,
             recording: self.services.recorder.is_some(),
+            session: self.id.clone(),
         };
         Some(Job { request, monitor: config.monitor, context })
     }

@@ -61,6 +61,7 @@ impl Session {
         let context = OrchestrationContext::new(PlanRequest {
             program: &program,
             services: &self.services,
+            session: &self.id,
             phase,
             topic,
             place: &place,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tracing::Instrument;
 
 use crate::program::orchestration::plan_prompt::OrchestrationContext;
 use crate::program::orchestration::{Generated, generate_orchestration_plan};
@@ -68,10 +69,16 @@ impl Planner {
         }
         let running_task =
             RunningTask { shared: Arc::clone(&self.shared), asked: Some(asked.clone()), generated: None };
-        let task = runtime.spawn(async move {
+        let span = tracing::info_span!(
+            "orchestrator",
+            gen_ai.conversation.id = context.session,
+            bcc_script.topic = context.topic_id,
+        );
+        let planning = async move {
             let mut running_task = running_task;
             running_task.generated = Some(generate_orchestration_plan(&asked.analysis, &context).await);
-        });
+        };
+        let task = runtime.spawn(planning.instrument(span));
         self.task = Some(task.abort_handle());
         true
     }

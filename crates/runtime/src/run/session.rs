@@ -118,6 +118,19 @@ pub enum SessionPause {
     Cancelled,
 }
 
+impl SessionPause {
+    /// The name in traces.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// The result of submitting an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakenAnswer {

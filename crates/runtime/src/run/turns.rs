@@ -3,6 +3,7 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
+use tracing::{Instrument, Span};
 
 use crate::notebook::kernel::contract::KernelError;
 use crate::program::event::Event;
@@ -20,6 +21,7 @@ use crate::run::head::SessionStatus;
 use crate::run::notebook::check_cell_limits;
 use crate::run::position::Position;
 use crate::run::session::{Session, SessionPause};
+use crate::run::spans::{record_pause, record_turn};
 use crate::run::transitions::SessionFailure;
 use crate::run::triggers::TriggerCheck;
 use bcc_lang::script::route_parser::RouteTarget;
@@ -52,6 +54,21 @@ impl Session {
     /// running turn are dropped, and the same turn runs again.
     /// Errors: The store failed. The session object must then be dropped; the stored session is intact.
     pub async fn advance(&mut self) -> Result<SessionPause, RunError> {
+        self.advance_for(&Span::current()).await
+    }
+
+    /// [`Session::advance`] because of something that has a span of its own in another task.
+    ///
+    /// # Errors
+    /// As [`Session::advance`].
+    pub async fn advance_for(&mut self, cause: &Span) -> Result<SessionPause, RunError> {
+        let span = self.session_span(cause);
+        let pause = self.advance_and_write().instrument(span.clone()).await;
+        record_pause(&span, &pause);
+        pause
+    }
+
+    async fn advance_and_write(&mut self) -> Result<SessionPause, RunError> {
         let pause = self.advance_to_pause().await;
         if pause.is_err() && self.ensure_consistent().is_ok() {
             // What was done before the turn that failed is kept.
@@ -69,7 +86,8 @@ impl Session {
             match self.status {
                 SessionStatus::Running => {
                     self.refresh_globals().await?;
-                    self.one_turn().await?;
+                    let span = self.turn_span();
+                    self.one_turn().instrument(span).await?;
                 }
                 SessionStatus::WaitingInput => return Ok(SessionPause::Waiting),
                 SessionStatus::WaitingApproval | SessionStatus::WaitingTime => {
@@ -200,6 +218,7 @@ impl Session {
         let halted = halted.or(also_halted);
         let work = turn.into_work();
         let result = result.and_then(|flow| check_cell_limits(&work).map(|()| flow));
+        record_turn(kind, work.round, result.as_ref().err());
         let result = result.and_then(|flow| self.without_waiting(&key, flow));
         self.halted = halted.or(self.halted.take());
         self.head.turns += 1;

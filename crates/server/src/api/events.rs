@@ -18,6 +18,7 @@ use serde::Deserialize;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::Instrument;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
@@ -313,12 +314,13 @@ pub(crate) async fn turn_stream(
     let mut reader = EventReader::new(&state, &id, &caller, 0);
     let (turn_state, turn_id, turn_key) = (state.clone(), id.clone(), key.clone());
     // In a task of its own: a client that leaves does not change what is answered to a repeated message.
-    tokio::spawn(async move {
+    let saying = async move {
         match say(&turn_state, &turn_id, &message, turn_key.as_deref(), Some(accepted)).await {
             Ok(reply) => drop(end.send(reply.last_seq)),
             Err(problem) => drop(failed.send(problem)),
         }
-    });
+    };
+    tokio::spawn(saying.in_current_span());
     let after = match answered.recv().await {
         Some(after) => {
             // All events of the turn come through the feed.

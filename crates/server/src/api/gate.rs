@@ -8,7 +8,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::language::Language;
 use bcc_lang::message::msg;
+use tracing::Instrument;
 
+use crate::api::request_span::{record_response, request_span};
 use crate::chat::error::chat_error;
 use crate::metrics::ResponseLabels;
 use crate::problem::{Problem, ProblemKind};
@@ -18,8 +20,16 @@ use crate::state::ServerState;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
-/// Checks a request before its handler sees it, and adds what all responses have.
-pub(crate) async fn gate(State(state): State<ServerState>, mut request: Request, next: Next) -> Response {
+/// Checks a request before its handler sees it, and adds what all responses have, in a span.
+pub(crate) async fn gate(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let span = request_span(&request, route.as_ref().map(MatchedPath::as_str), state.settings.continue_trace);
+    let response = checked(state, request, next).instrument(span.clone()).await;
+    record_response(&span, response.status());
+    response
+}
+
+async fn checked(state: ServerState, mut request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map_or("none", |path| path.as_str()).to_owned();
     let language = language_of(request.headers());
     let access = &state.settings.access;

@@ -10,6 +10,7 @@ pub(crate) mod health;
 pub(crate) mod messages;
 pub(crate) mod plans;
 pub(crate) mod reply;
+pub mod request_span;
 pub(crate) mod requests;
 pub mod router;
 pub(crate) mod scripts;

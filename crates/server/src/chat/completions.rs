@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::msg;
 use bcc_runtime::run::head::SessionStatus;
+use tracing::Instrument;
 
 use crate::access::{ApiCaller, hex};
 use crate::api::body::JsonBody;
@@ -78,14 +79,15 @@ pub(crate) async fn create_completion(
         true => completion_stream(state, turn, place, head, language, wants_usage).await?,
         false => {
             // In a task of its own: a client that leaves does not end the turn.
-            let task = tokio::spawn(async move {
+            let answering = async move {
                 let reply = speak(&state, &turn, &place, None).await?;
                 let content = content_of(&reply.reply, language);
                 remember(&state, &turn, &reply.reply, &[&content]).await?;
                 let store = state.sessions.store().as_ref();
                 let usage = usage_of(store, &reply.reply.id, reply.after, reply.reply.last_seq).await?;
                 Ok::<_, Problem>(Json(head.completion(content, usage)))
-            });
+            };
+            let task = tokio::spawn(answering.in_current_span());
             task.await.map_err(|error| Problem::failure(&msg!("a turn ended early: {error}")))??.into_response()
         }
     };

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument;
 
 use crate::chat::completions::{ChatReply, remember, speak};
 use crate::chat::conversation::{ChatPlace, ChatTurn};
@@ -117,7 +118,7 @@ pub(crate) async fn completion_stream(
     let begins = matches!(place, ChatPlace::Begin(_));
     let (pieces, waiting) = mpsc::channel(MAX_WAITING);
     let (begun, beginning) = oneshot::channel();
-    tokio::spawn(async move {
+    let streaming = async move {
         let speaker_state = state.clone();
         let (turn, reply) = {
             let mut speaker = Speaker { head, pieces, begun: Some(begun), text: SpokenText::default(), language };
@@ -139,7 +140,9 @@ pub(crate) async fn completion_stream(
             }
         }
         drop(feed);
-    });
+    };
+    // The request ends with its stream.
+    tokio::spawn(streaming.in_current_span());
     // What was not accepted is an error, and no stream.
     if let Ok(Err(problem)) = beginning.await {
         return Err(problem);

@@ -19,9 +19,9 @@ use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::{LockNotice, Store};
 use bcc_store::error::StoreError;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tracing::Instrument;
+use tracing::Span;
 
-use crate::live::command::{Answer, AnsweredTurn, EndedTurn, SessionCommand};
+use crate::live::command::{Answer, AnsweredTurn, CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
@@ -75,7 +75,7 @@ enum Happened {
     /// The server ends.
     Ending,
     /// None if no command can arrive any more.
-    Command(Option<Box<SessionCommand>>),
+    Command(Option<Box<CausedCommand>>),
     /// Its time has come.
     Due,
     /// A monitor has a result.
@@ -99,16 +99,18 @@ enum Next {
 
 pub(crate) struct Actor {
     session: Session,
-    commands: mpsc::Receiver<SessionCommand>,
+    commands: mpsc::Receiver<CausedCommand>,
     context: ActorContext,
     waiters: Vec<Waiter>,
+    /// What the next turn is run for: a request, or none.
+    cause: Span,
     /// Why the last turn could not end.
     failure: Option<Problem>,
 }
 
 impl Actor {
-    pub(crate) fn new(session: Session, commands: mpsc::Receiver<SessionCommand>, context: ActorContext) -> Self {
-        Self { session, commands, context, waiters: vec![], failure: None }
+    pub(crate) fn new(session: Session, commands: mpsc::Receiver<CausedCommand>, context: ActorContext) -> Self {
+        Self { session, commands, context, waiters: vec![], cause: Span::current(), failure: None }
     }
 
     /// Runs the session until it ends, nobody has used it for a while, or the server ends. Commands that arrive later are for the next
@@ -116,6 +118,7 @@ impl Actor {
     pub(crate) async fn run(mut self, rests: bool) {
         let id = self.session.id.clone();
         if rests {
+            self.cause = Span::none();
             self.context.is_busy.store(false, Ordering::Release);
         }
         if !rests || self.rest().await {
@@ -126,7 +129,7 @@ impl Actor {
         for waiter in std::mem::take(&mut self.waiters) {
             waiter.fail(gone().retry_after(1));
         }
-        while let Ok(command) = self.commands.try_recv() {
+        while let Ok(CausedCommand { command, .. }) = self.commands.try_recv() {
             match command {
                 SessionCommand::Rest { ended } if self.failure.is_none() => {
                     Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);
@@ -164,11 +167,10 @@ impl Actor {
             () = std::future::ready(()) => {}
         }
         self.context.is_busy.store(true, Ordering::Release);
-        // What is logged during the turn names its session and its place in the journal.
-        let span = tracing::info_span!("turn", session = %self.session.id, after = self.session.last_seq());
+        let cause = std::mem::replace(&mut self.cause, Span::none());
         let writing = self.session.writing();
         let advanced = {
-            let mut advance = pin!(self.session.advance().instrument(span));
+            let mut advance = pin!(self.session.advance_for(&cause));
             let mut interrupted = pin!(self.context.interrupt.notified());
             let mut is_wanted = false;
             poll_fn(|context| {
@@ -232,7 +234,11 @@ impl Actor {
         loop {
             let next = match self.happens().await {
                 Happened::Ending | Happened::Command(None) => return false,
-                Happened::Command(Some(command)) => self.carry_out(*command).await,
+                Happened::Command(Some(caused)) => {
+                    let CausedCommand { command, cause } = *caused;
+                    self.cause = cause;
+                    self.carry_out(command).await
+                }
                 Happened::Due => Next::Turn,
                 Happened::Analysis => self.store_analysis().await,
                 // No command arrives any more after this: whoever sends one begins the next task.
@@ -245,7 +251,7 @@ impl Actor {
             };
             match next {
                 Next::Turn => return true,
-                Next::Rest => {}
+                Next::Rest => self.cause = Span::none(),
                 Next::Broken => return false,
             }
         }

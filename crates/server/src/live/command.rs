@@ -4,6 +4,7 @@ use bcc_runtime::run::decisions::ApprovalDecision;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::take_back::TakenBack;
 use tokio::sync::{mpsc, oneshot};
+use tracing::Span;
 
 use crate::problem::Problem;
 
@@ -72,7 +73,18 @@ pub(crate) enum SessionCommand {
     },
 }
 
+/// A command, and the span that waits for its turn.
+pub(crate) struct CausedCommand {
+    pub(crate) command: SessionCommand,
+    pub(crate) cause: Span,
+}
+
 impl SessionCommand {
+    /// The command because of what is done now.
+    pub(crate) fn caused(self) -> CausedCommand {
+        CausedCommand { command: self, cause: Span::current() }
+    }
+
     /// Answers that the command was not carried out.
     pub(crate) fn fail(self, problem: Problem) {
         // Nobody waits for it any more if a send fails.

@@ -17,7 +17,7 @@ use bcc_store::contract::Store;
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot, watch};
 
 use crate::live::actor::{Actor, ActorContext};
-use crate::live::command::{EndedTurn, SessionCommand};
+use crate::live::command::{CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
@@ -47,7 +47,7 @@ const MAX_ATTEMPTS: usize = 8;
 /// A session in memory.
 #[derive(Clone)]
 struct LiveSession {
-    commands: mpsc::Sender<SessionCommand>,
+    commands: mpsc::Sender<CausedCommand>,
     /// Closed when the task has ended and the session can be opened again.
     ended: watch::Receiver<()>,
     /// Whether a turn runs.
@@ -130,7 +130,7 @@ impl LiveSessions {
         if let Some(live) = place.take() {
             let (closed, result) = oneshot::channel();
             // Without a task there is nothing to close.
-            if live.commands.send(SessionCommand::Close { closed }).await.is_ok() {
+            if live.commands.send(SessionCommand::Close { closed }.caused()).await.is_ok() {
                 let _ = result.await;
             }
             let mut ended = live.ended.clone();
@@ -165,7 +165,7 @@ impl LiveSessions {
         drop(place);
         let (ended, end) = oneshot::channel();
         // The session has just begun, so the command is the first in the queue: it is answered after the first turn.
-        let _ = commands.send(SessionCommand::Rest { ended }).await;
+        let _ = commands.send(SessionCommand::Rest { ended }.caused()).await;
         let end = end.await.unwrap_or_else(|_| Err(gone(id)))?;
         Ok(EndedTurn { after: 0, ..end })
     }
@@ -201,7 +201,7 @@ impl LiveSessions {
         for _ in 0..MAX_ATTEMPTS {
             let live = self.open(id, model, true).await?;
             let (done, result) = oneshot::channel();
-            if live.commands.send(command(done)).await.is_err() {
+            if live.commands.send(command(done).caused()).await.is_err() {
                 // It leaves memory at this moment.
                 continue;
             }

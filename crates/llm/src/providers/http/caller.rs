@@ -3,8 +3,10 @@
 use async_trait::async_trait;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use tracing::Instrument;
 
 use crate::http::retry::Retries;
+use crate::model::call_span::{call_span, record_end};
 use crate::model::error::ModelError;
 use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
@@ -12,12 +14,9 @@ use crate::model::request::ModelRequest;
 use crate::model::tokens;
 use crate::providers::http::config::{ServerConfig, Structured, config_error};
 use crate::providers::http::dialect::Dialect;
-use crate::providers::http::draft::HttpAnswer;
+use crate::providers::http::draft::{HttpAnswer, MAX_MODEL_NAME_CHARS};
 use crate::providers::http::request_features::{LearnedFeatures, RequestFeatures};
 use crate::providers::http::server::ModelServer;
-
-/// The maximum length of a model name that is taken from a server.
-const MAX_MODEL_NAME_CHARS: usize = 200;
 
 /// One model of one server with one API. It reuses connections. Its debug output contains no secrets.
 #[derive(Debug)]
@@ -85,7 +84,11 @@ impl Provider for Caller {
             let body = (self.dialect.encode)(config, request, current)
                 .map_err(|error| config_error(msg!("cannot encode the request ({error})")))?;
             let sent = retries.count();
-            let failed = match self.server.attempt(self.dialect, body, current.form == Structured::Tool, live).await {
+            let span = call_span(self.server.called(self.dialect), &request.task, sent);
+            let attempt = self.server.attempt(self.dialect, body, current.form == Structured::Tool, live);
+            let ended = attempt.instrument(span.clone()).await;
+            record_end(&span, ended.as_ref().map(HttpAnswer::reported).map_err(|failed| &failed.error));
+            let failed = match ended {
                 Ok(answer) => {
                     self.features.store(current, initial, auto_forms);
                     return Ok(self.reply(request, answer, sent));

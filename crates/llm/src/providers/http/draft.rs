@@ -1,7 +1,11 @@
 //! Assembles a reply from the parts of a response.
 
+use crate::model::call_span::ReportedUsage;
 use crate::model::provider::LiveObserver;
 use crate::providers::http::chunk::{Chunk, ServerRejection};
+
+/// The maximum length of a model name that is taken from a server.
+pub(crate) const MAX_MODEL_NAME_CHARS: usize = 200;
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct HttpAnswer {
@@ -13,6 +17,19 @@ pub(crate) struct HttpAnswer {
     pub(crate) cut_off: bool,
     pub(crate) finish_reason: Option<String>,
     pub(crate) refused: bool,
+}
+
+impl HttpAnswer {
+    /// What the server said about the reply, for traces: no estimates.
+    pub(crate) fn reported(&self) -> ReportedUsage<'_> {
+        ReportedUsage {
+            model: self.model.as_deref().filter(|model| model.len() <= MAX_MODEL_NAME_CHARS),
+            tokens_in: self.tokens_in,
+            tokens_cached: self.tokens_cached,
+            tokens_out: self.tokens_out,
+            finish_reason: self.finish_reason.as_deref(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]

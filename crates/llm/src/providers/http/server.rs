@@ -14,6 +14,7 @@ use crate::http::body::{ByteSource, ResponseBody};
 use crate::http::client::{HttpClient, SendError};
 use crate::http::retry::retry_after;
 use crate::http::timeouts::Timeouts;
+use crate::model::call_span::CalledModel;
 use crate::model::error::{MAX_SERVER_MESSAGE_CHARS, ModelError};
 use crate::model::provider::LiveObserver;
 use crate::providers::http::address::endpoint;
@@ -85,6 +86,12 @@ impl ModelServer {
         let host = host_of(&endpoint);
         let secrets = secrets(&config, &endpoint);
         Ok(Self { client, endpoint, headers, host, config, secrets })
+    }
+
+    /// The model for traces.
+    pub(crate) fn called(&self, dialect: &'static Dialect) -> CalledModel<'_> {
+        let server = self.endpoint.host_str().map(|host| (host, self.endpoint.port_or_known_default()));
+        CalledModel { provider: dialect.name, model: &self.config.model, server }
     }
 
     /// Sends `body` and returns the reply, each piece of which is also passed to `live`. `tool` means that the reply was requested as a

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use crate::model::call_span::local_call;
 use crate::model::error::ModelError;
 use crate::model::message::ChatMessage;
 use crate::model::provider::{LiveObserver, Provider, ReplyPolicy};
@@ -254,6 +255,45 @@ impl Recording {
             replayed.waiting = replayed.waiting.saturating_sub(1);
         }
     }
+
+    /// The recorded reply.
+    async fn replay(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
+        let (index, line) = self.find(request)?;
+        let purpose = request.task.purpose;
+        if purpose != Purpose::Action && self.matching == ReplayMatching::Prompt {
+            self.wait_for_earlier_actions(index).await;
+        }
+        let waiting = {
+            let mut replayed = self.replayed();
+            *replayed.counts.entry((purpose, request.task.action_id.clone())).or_default() += 1;
+            if let Some(done) = replayed.lines.get_mut(index) {
+                *done = true;
+            }
+            replayed.waiting
+        };
+        self.progress.notify_waiters();
+        if purpose == Purpose::Action {
+            // Lets the background calls that wait for this call finish first.
+            for _ in 0..waiting * 4 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let text = line.text.clone().unwrap_or_default();
+        if !text.is_empty() {
+            live.text(&text);
+        }
+        Ok(ModelReply {
+            text,
+            model: line.model.clone().unwrap_or_else(|| NAME.to_owned()),
+            tokens_in: line.tokens_in,
+            tokens_out: line.tokens_out,
+            attempts: 1,
+            cut_off: line.cut_off,
+            finish_reason: line.finish_reason.clone(),
+            refused: line.refusal,
+            ..ModelReply::default()
+        })
+    }
 }
 
 /// The relevant exchanges: of several calls with the same prompt, as in a repeated turn, the last one; a failed call only if no such
@@ -294,41 +334,7 @@ impl Provider for Recording {
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
-        let (index, line) = self.find(request)?;
-        let purpose = request.task.purpose;
-        if purpose != Purpose::Action && self.matching == ReplayMatching::Prompt {
-            self.wait_for_earlier_actions(index).await;
-        }
-        let waiting = {
-            let mut replayed = self.replayed();
-            *replayed.counts.entry((purpose, request.task.action_id.clone())).or_default() += 1;
-            if let Some(done) = replayed.lines.get_mut(index) {
-                *done = true;
-            }
-            replayed.waiting
-        };
-        self.progress.notify_waiters();
-        if purpose == Purpose::Action {
-            // Lets the background calls that wait for this call finish first.
-            for _ in 0..waiting * 4 {
-                tokio::task::yield_now().await;
-            }
-        }
-        let text = line.text.clone().unwrap_or_default();
-        if !text.is_empty() {
-            live.text(&text);
-        }
-        Ok(ModelReply {
-            text,
-            model: line.model.clone().unwrap_or_else(|| NAME.to_owned()),
-            tokens_in: line.tokens_in,
-            tokens_out: line.tokens_out,
-            attempts: 1,
-            cut_off: line.cut_off,
-            finish_reason: line.finish_reason.clone(),
-            refused: line.refusal,
-            ..ModelReply::default()
-        })
+        local_call(NAME, &request.task, self.replay(request, live)).await
     }
 }
 

@@ -79,7 +79,7 @@ pub async fn analyze(monitor: &dyn Monitor, watched: &WatchedTurn, context: &Mon
         Ok(provider) => {
             let call = BackgroundCall {
                 provider: provider.as_ref(),
-                request: request(&template, prompt, &context.shape, task(watched)),
+                request: request(&template, prompt, &context.shape, task(watched, context)),
                 shape: &context.shape,
                 call_id,
                 limit: context.limit,
@@ -168,9 +168,10 @@ fn earlier_advice(used: &UsedAdvice) -> Value {
 }
 
 /// The task for scripted replies, in which the replies of a monitor are ordered by round, even if some rounds are not analyzed.
-fn task(watched: &WatchedTurn) -> Task {
+fn task(watched: &WatchedTurn, context: &MonitorContext) -> Task {
     Task {
         purpose: Purpose::Monitor,
+        session: context.session.clone(),
         kind: watched.action_type.clone(),
         action_id: watched.action_id.clone(),
         path: watched.path.clone(),

@@ -7,12 +7,14 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tracing::Instrument;
 
 use crate::actions::tools::checks::{argument_error, described, rule_for, unmet_rule, wants_approval};
 use crate::actions::tools::progress::TurnToolProgress;
 use crate::actions::tools::report::report;
 use crate::actions::tools::requests::{approval_request, input_request};
 use crate::actions::tools::result::{ToolResult, ToolStatus};
+use crate::actions::tools::span::{call_span, record_result};
 use crate::effects::tools::{
     ToolCall, ToolDescription, ToolError, ToolInputRequest, ToolLimits, ToolOutput, within_time,
 };
@@ -256,13 +258,19 @@ async fn make(
     let call = ToolCall { tool, arguments, action, limits };
     let tools = turn.services.host.tools.as_ref();
     let progress = TurnToolProgress::new(turn, tool);
-    match input {
-        None => within_time(&call, tools.call(&call, &progress)).await,
-        Some(StoredInput { prompt, schema, token, values }) => {
-            let request = ToolInputRequest { prompt: prompt.clone(), schema: schema.clone(), token: token.clone() };
-            within_time(&call, tools.call_with_input(&call, &request, values.as_ref(), &progress)).await
+    let span = call_span(turn, tool);
+    let result = async {
+        match input {
+            None => within_time(&call, tools.call(&call, &progress)).await,
+            Some(StoredInput { prompt, schema, token, values }) => {
+                let request = ToolInputRequest { prompt: prompt.clone(), schema: schema.clone(), token: token.clone() };
+                within_time(&call, tools.call_with_input(&call, &request, values.as_ref(), &progress)).await
+            }
         }
-    }
+    };
+    let result = result.instrument(span.clone()).await;
+    record_result(&span, &result);
+    result
 }
 
 fn limits(rule: &ToolRule, options: CallOptions) -> ToolLimits {

@@ -9,4 +9,5 @@ pub(crate) mod progress;
 pub mod report;
 pub mod requests;
 pub mod result;
+mod span;
 pub mod tool;

@@ -60,6 +60,8 @@ const MAX_NAMES: usize = 200;
 pub struct OrchestrationContext {
     pub program: Arc<Program>,
     pub services: Services,
+    /// The id of the session, for traces.
+    pub session: String,
     /// The names for the template, except those from the analysis and the actions.
     pub names: TemplateNames,
     pub topic_id: String,
@@ -88,6 +90,8 @@ pub struct OrchestrationContext {
 pub struct PlanRequest<'a> {
     pub program: &'a Arc<Program>,
     pub services: &'a Services,
+    /// The id of the session.
+    pub session: &'a str,
     pub phase: &'a Phase,
     pub topic: &'a Topic,
     /// The location of the analyzed action.
@@ -137,6 +141,7 @@ impl OrchestrationContext {
         Self {
             program: Arc::clone(program),
             services: services.clone(),
+            session: plan_request.session.to_owned(),
             names,
             topic_id: topic.id.clone(),
             action_id: place.action_id.clone().unwrap_or_default(),
