@@ -67,7 +67,7 @@ impl Collector {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let shared = Arc::clone(&shared);
-                std::thread::spawn(move || while serve(&stream.as_ref().unwrap(), &shared).is_some() {});
+                std::thread::spawn(move || while serve(stream.as_ref().unwrap(), &shared).is_some() {});
             }
         });
         Self { url, received }

@@ -67,7 +67,7 @@ pub fn public_address(endpoint: &str) -> String {
 mod tests {
     use super::*;
 
-    fn destination(variables: &[(&str, &str)]) -> Result<Option<String>, String> {
+    fn destination(variables: &[(&'static str, &str)]) -> Result<Option<String>, String> {
         let environment = Environment::of(variables.iter().map(|(name, value)| (*name, (*value).to_owned())));
         let found = trace_destination(&environment).map_err(|error| error.to_string())?;
         Ok(found.map(|found| found.endpoint))
