@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use crate::process::Home;
 
-const PROCESSES: usize = 100;
+const PROCESSES: usize = 200;
 
 const ANSWERS: &str = "小林\n41\n咖啡\n";
 
@@ -18,7 +18,7 @@ fn start(home: &Home, number: usize) -> Child {
 }
 
 #[test]
-fn a_hundred_processes_write_into_one_store_and_none_is_turned_away() {
+fn two_hundred_processes_write_into_one_store_and_none_is_turned_away() {
     let count = std::env::var("BCC_TEST_PROCESSES").ok().and_then(|count| count.parse().ok()).unwrap_or(PROCESSES);
     let home = Home::new();
     home.script("short_talk.yaml");
@@ -37,6 +37,18 @@ fn a_hundred_processes_write_into_one_store_and_none_is_turned_away() {
     assert_eq!(expected.last().map(String::as_str).map(|last| last.contains("再见")), Some(true), "{expected:?}");
     for number in [1, count / 2, count - 1] {
         assert_eq!(transcript(&home, number).len(), expected.len());
+    }
+    // Every answer of every process is there.
+    let listed = home.finish(["sessions", "list", "--json"], "");
+    let listed: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
+    let sessions = listed["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), count);
+    let answers = ANSWERS.lines().count();
+    for session in sessions {
+        assert_eq!(
+            (session["status"].as_str(), session["answers"].as_u64()),
+            (Some("completed"), Some(answers as u64))
+        );
     }
     let checked = home.finish(["store", "check"], "");
     assert_eq!(checked.code, Some(0), "{checked:?}");

@@ -286,7 +286,7 @@ fn a_planted_lock_is_refused_and_nothing_is_truncated() {
     }
 }
 
-/// The name of the lock file of a session, as in `crates/store/src/sqlite/lock.rs`.
+/// The name of the lock file of a session, as in `crates/store/src/sqlite/locks/lock.rs`.
 fn lock_name(id: &str) -> String {
     format!("{}.lock", &bcc_engine::pin::sha256(id.as_bytes())[..32])
 }

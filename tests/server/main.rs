@@ -12,6 +12,7 @@ mod conversations;
 mod databases;
 mod kernels;
 mod kills;
+mod locks;
 mod openapi;
 mod served;
 mod streams;

@@ -8,6 +8,7 @@ mod background;
 mod conversations;
 mod effects;
 mod handles;
+mod held_commits;
 mod logs;
 mod mailbox;
 mod model_faults;

@@ -1,6 +1,7 @@
 //! A store in memory that calls a hook around each write of a session.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bcc_store::contract::{SessionLock, Store};
@@ -28,6 +29,9 @@ pub(crate) trait Hook: Send + Sync {
         commit: &Commit,
         write: Write<'_>,
     ) -> Result<(), StoreError>;
+
+    /// Called before commits that are written together, each of which is written on its own here.
+    fn together(&self, _commits: &[Commit]) {}
 }
 
 #[derive(Default)]
@@ -95,6 +99,14 @@ impl<H: Hook> Store for HookedStore<H> {
 
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {
         self.hook.around(None, commit, self.inner.commit(id, commit)).await
+    }
+
+    async fn commit_all(&self, id: &str, commits: &Arc<Vec<Commit>>) -> Result<(), StoreError> {
+        self.hook.together(commits);
+        for commit in commits.iter() {
+            self.commit(id, commit).await?;
+        }
+        Ok(())
     }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {

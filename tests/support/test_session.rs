@@ -79,6 +79,10 @@ pub(crate) fn pinned(script: &str, project: &Path, scheme: Option<&str>) -> (Arc
 pub(crate) struct SilentObserver;
 
 impl Observer for SilentObserver {
+    fn can_wait(&self) -> bool {
+        true
+    }
+
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 

@@ -88,7 +88,7 @@ const OPENING_FILES: [&str; 15] = [
     "crates/store/src/sqlite/disk.rs",
     "crates/store/src/sqlite/image.rs",
     "crates/store/src/sqlite/in_use.rs",
-    "crates/store/src/sqlite/lock.rs",
+    "crates/store/src/sqlite/locks/",
     "crates/store/src/sqlite/wal.rs",
 ];
 

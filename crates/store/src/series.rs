@@ -20,6 +20,7 @@ pub(crate) struct MergedCommits {
 }
 
 /// What is known of a row after some of the commits.
+#[allow(clippy::large_enum_variant, reason = "nearly all of them are stored")]
 enum Row {
     Stored(ReplacedRow),
     Removed,
@@ -32,8 +33,9 @@ pub(crate) fn merged(commits: &[Commit], last_seq: u64) -> Option<MergedCommits>
     let (first, last) = (commits.first()?, commits.last()?);
     let is_simple =
         |commit: &Commit| commit.messages_kept.is_none() && commit.cells_kept.is_none() && commit.cells_put.is_empty();
-    let answering = commits.iter().filter(|commit| !commit.requests_answered.is_empty());
-    if !commits.iter().all(is_simple) || answering.clone().count() > 1 {
+    let mut answering = commits.iter().filter(|commit| !commit.requests_answered.is_empty());
+    let answered_at = answering.next().unwrap_or(last).updated_at.clone();
+    if !commits.iter().all(is_simple) || answering.next().is_some() {
         return None;
     }
     let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
@@ -83,7 +85,6 @@ pub(crate) fn merged(commits: &[Commit], last_seq: u64) -> Option<MergedCommits>
     for (key, row) in rows {
         put(key, row, &mut commit);
     }
-    let answered_at = answering.last().unwrap_or(last).updated_at.clone();
     Some(MergedCommits { commit, answered_at, heads, replaced, first_written })
 }
 

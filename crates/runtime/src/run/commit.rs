@@ -4,8 +4,8 @@ use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use crate::program::event::{Committed, Event, StampedEvent};
@@ -16,34 +16,12 @@ use crate::program::transcript::TranscriptEntry;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::head::SessionStatus;
+use crate::run::held_commits::PreparedCommit;
 use crate::run::session::Session;
 use bcc_store::rows::{Commit, CounterRow, JournalRow, MessageRow};
 
 /// The maximum number of commits that wait for each other.
 const MAX_HELD: usize = 16;
-
-/// A prepared commit, with the data for observers once it is made.
-pub(crate) struct PreparedCommit {
-    pub(crate) commit: Commit,
-    /// The events of its journal rows, in their order.
-    events: Vec<(Arc<EventLocation>, Event, String)>,
-}
-
-/// The commits that are prepared and not written yet. What they changed in the session, its next turn sees already; nobody else does.
-#[derive(Default)]
-pub(crate) struct HeldCommits {
-    waiting: Mutex<Vec<PreparedCommit>>,
-    /// Whether the store may differ from what this object expects: while commits are prepared or written, and after that failed.
-    is_open: Arc<AtomicBool>,
-    /// The number of the first event that is being written; 0 if none is.
-    written_from: AtomicU64,
-}
-
-impl HeldCommits {
-    fn waiting(&self) -> MutexGuard<'_, Vec<PreparedCommit>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Session {
     /// Writes the draft with the current state, all or nothing, and notifies the observer.
@@ -68,6 +46,22 @@ impl Session {
             && self.services.observer.can_wait()
             && draft.can_wait()
             && self.held.waiting().len() < MAX_HELD;
+        let prepared = self.prepare(draft)?;
+        self.hold(prepared);
+        if !can_wait {
+            return self.write_held().await;
+        }
+        self.held.is_open.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Commits the draft of a session that was resumed and waits, or leaves it to the commit of what happens first: a session that is only
+    /// looked at is not written.
+    ///
+    /// # Errors
+    /// As [`Session::commit`].
+    pub(crate) async fn commit_with_first(&mut self, draft: CommitDraft) -> Result<(), RunError> {
+        let can_wait = self.services.recorder.is_none() && self.services.observer.can_wait() && draft.can_wait();
         let prepared = self.prepare(draft)?;
         self.hold(prepared);
         if !can_wait {

@@ -23,6 +23,7 @@ mod finally;
 mod finish;
 pub mod frames;
 pub mod head;
+pub(crate) mod held_commits;
 pub mod insertions;
 pub mod jumps;
 pub mod location;

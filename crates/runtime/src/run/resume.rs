@@ -125,7 +125,7 @@ impl Session {
         draft.event(&EventLocation::default(), resumed);
         if self.status.is_waiting() {
             let waiting = self.waiting_lines().await?;
-            self.commit(draft).await?;
+            self.commit_with_first(draft).await?;
             for waiting in waiting {
                 let unreadable =
                     |error: serde_json::Error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() };

@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::access::ApiCaller;
 use crate::api::body::JsonBody;
 use crate::api::events::turn_stream;
-use crate::api::reply::{TurnReply, answer_with_key, earlier_reply, key_reused, reply_of};
+use crate::api::reply::{TurnReply, answer_with_key, earlier_reply, key_reused, reply_from, reply_of};
 use crate::live::command::{AcceptedSender, Answer, AnsweredTurn, SessionCommand, stored_key};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
@@ -133,7 +133,10 @@ pub(crate) async fn say(
         })
     });
     match (answered.await, key) {
-        (Ok(AnsweredTurn::Ended(turn)), _) => reply_of(store, id, turn).await,
+        (Ok(AnsweredTurn::Ended(turn)), _) => match reply_from(&state.sessions.feed(id), id, turn) {
+            Some(reply) => reply,
+            None => reply_of(store, id, turn).await,
+        },
         (Ok(AnsweredTurn::Repeated), Some(key)) => repeated(state, id, key, &message.text).await,
         (Ok(AnsweredTurn::Repeated), None) => {
             Err(Problem::new(ProblemKind::Conflict, msg!("this answer was accepted before")))

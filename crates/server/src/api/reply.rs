@@ -11,6 +11,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::live::command::EndedTurn;
+use crate::live::feed::EventFeed;
 use crate::problem::{Problem, ProblemKind};
 use bcc_lang::message::msg;
 
@@ -71,14 +72,47 @@ impl WaitingFor {
 /// The messages and the question of the events after `after`, up to `until`.
 #[derive(Default)]
 struct Collected {
-    messages: Vec<SaidMessage>,
+    /// With the numbers of their events.
+    said: Vec<(u64, SaidMessage)>,
+    taken_back: Vec<Value>,
     waiting: Option<WaitingFor>,
 }
 
-async fn collect(store: &dyn Store, id: &str, after: u64, until: u64) -> Result<Collected, Problem> {
+impl Collected {
+    /// Adds an event; `line` is its public form.
+    fn add(&mut self, seq: u64, kind: &str, line: &str) -> Result<(), Problem> {
+        match kind {
+            "message" => {
+                let event = public_event(line)?;
+                let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+                if text("role") == "ai" {
+                    self.said.push((seq, SaidMessage { message_id: text("message_id"), text: text("text") }));
+                }
+                self.waiting = None;
+            }
+            "taken_back" => self.taken_back.push(public_event(line)?),
+            "waiting" => self.waiting = Some(WaitingFor::of(&public_event(line)?)),
+            "session_completed" | "session_failed" | "session_cancelled" | "session_stopped" => self.waiting = None,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The messages that were not taken back, and what the session waits for.
+    fn end(self) -> (Vec<SaidMessage>, Option<WaitingFor>) {
+        let taken_back = TakenBackEvents::of(self.taken_back);
+        let said = self.said.into_iter().filter(|(seq, _)| !taken_back.contains(*seq));
+        (said.map(|(_, message)| message).collect(), self.waiting)
+    }
+}
+
+async fn collect(
+    store: &dyn Store,
+    id: &str,
+    after: u64,
+    until: u64,
+) -> Result<(Vec<SaidMessage>, Option<WaitingFor>), Problem> {
     let mut collected = Collected::default();
-    let mut said: Vec<(u64, SaidMessage)> = Vec::new();
-    let mut taken_back = Vec::new();
     let mut at = after;
     'pages: loop {
         let rows = store.journal(id, at, PAGE).await?;
@@ -88,40 +122,34 @@ async fn collect(store: &dyn Store, id: &str, after: u64, until: u64) -> Result<
             if row.seq > until {
                 break 'pages;
             }
-            match row.kind.as_str() {
-                "message" => {
-                    let event = parsed(&row.body)?;
-                    let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-                    if text("role") == "ai" {
-                        let message = SaidMessage { message_id: text("message_id"), text: text("text") };
-                        said.push((row.seq, message));
-                    }
-                    collected.waiting = None;
-                }
-                "taken_back" => taken_back.push(parsed(&row.body)?),
-                "waiting" => collected.waiting = Some(WaitingFor::of(&parsed(&row.body)?)),
-                "session_completed" | "session_failed" | "session_cancelled" | "session_stopped" => {
-                    collected.waiting = None;
-                }
-                _ => {}
-            }
+            collected.add(row.seq, &row.kind, &public_line(&row.body))?;
         }
     }
-    let taken_back = TakenBackEvents::of(taken_back);
-    said.retain(|(seq, _)| !taken_back.contains(*seq));
-    collected.messages = said.into_iter().map(|(_, message)| message).collect();
-    Ok(collected)
+    Ok(collected.end())
+}
+
+fn public_event(line: &str) -> Result<Value, Problem> {
+    serde_json::from_str(line).map_err(|error| Problem::failure(&msg!("an event in the store cannot be read: {error}")))
 }
 
 /// A stored event in its public form.
 pub(crate) fn parsed(body: &str) -> Result<Value, Problem> {
-    serde_json::from_str(&public_line(body))
-        .map_err(|error| Problem::failure(&msg!("an event in the store cannot be read: {error}")))
+    public_event(&public_line(body))
+}
+
+/// The reply after a turn that has just ended in this process, from what its session has told; none if that is not kept any more.
+pub(crate) fn reply_from(feed: &EventFeed, id: &str, turn: EndedTurn) -> Option<Result<TurnReply, Problem>> {
+    let events = feed.turn(turn.after, turn.until)?;
+    let mut collected = Collected::default();
+    let added = events.iter().try_for_each(|event| collected.add(event.seq, event.kind, &event.line));
+    let (messages, waiting) = collected.end();
+    let status = turn.status.name().to_owned();
+    Some(added.map(|()| TurnReply { id: id.to_owned(), status, messages, waiting, last_seq: turn.until }))
 }
 
 /// The reply after turns that have ended.
 pub(crate) async fn reply_of(store: &dyn Store, id: &str, turn: EndedTurn) -> Result<TurnReply, Problem> {
-    let Collected { messages, waiting } = collect(store, id, turn.after, turn.until).await?;
+    let (messages, waiting) = collect(store, id, turn.after, turn.until).await?;
     Ok(TurnReply { id: id.to_owned(), status: turn.status.name().to_owned(), messages, waiting, last_seq: turn.until })
 }
 
@@ -135,7 +163,7 @@ pub(crate) async fn state_of(store: &dyn Store, row: SessionRow) -> Result<TurnR
         None if tail.len() < TAIL => 0,
         None => row.last_seq.saturating_sub(PAGE as u64),
     };
-    let Collected { messages, mut waiting } = collect(store, &row.id, after, row.last_seq).await?;
+    let (messages, mut waiting) = collect(store, &row.id, after, row.last_seq).await?;
     let is_waiting = SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_waiting);
     if waiting.is_none() && is_waiting {
         let last = store.last_by_kind(&row.id, "waiting").await?;
@@ -184,7 +212,7 @@ pub(crate) async fn answer_with_key(store: &dyn Store, id: &str, key: &str) -> R
 pub(crate) async fn earlier_reply(store: &dyn Store, id: &str, answer: &EarlierAnswer) -> Result<TurnReply, Problem> {
     let row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
     let until = answer.until.min(row.last_seq);
-    let Collected { messages, waiting } = collect(store, id, answer.seq, until).await?;
+    let (messages, waiting) = collect(store, id, answer.seq, until).await?;
     let status = if until < row.last_seq && answer.until != u64::MAX { "waiting_input".to_owned() } else { row.status };
     Ok(TurnReply { id: id.to_owned(), status, messages, waiting, last_seq: until })
 }

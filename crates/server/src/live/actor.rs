@@ -22,6 +22,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tracing::Span;
 
 use crate::live::command::{Answer, AnsweredTurn, CausedCommand, EndedTurn, SessionCommand};
+use crate::live::feed::EventFeed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
@@ -29,6 +30,8 @@ use crate::problem::{Problem, ProblemKind};
 pub(crate) struct ActorContext {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) metrics: Arc<Metrics>,
+    /// The observer of the session.
+    pub(crate) feed: Arc<EventFeed>,
     /// How long a session that rests stays in memory.
     pub(crate) idle_time: Duration,
     /// Becomes true when the server ends.
@@ -50,7 +53,7 @@ enum Waiter {
 
 impl Waiter {
     fn end(self, session: &Session) {
-        let turn = |after| EndedTurn { after, until: session.last_seq(), status: session.status() };
+        let turn = |after| EndedTurn { after, until: session.stored_seq(), status: session.status() };
         // Whoever left in the middle of a turn gets no answer; the turn is kept.
         match self {
             Self::Answer { after, ended } => drop(ended.send(Ok(AnsweredTurn::Ended(turn(after))))),
@@ -357,6 +360,7 @@ impl Actor {
             );
         }
         let after = self.session.last_seq();
+        self.context.feed.begin_turn(after);
         // Whoever wants to know when it is accepted does not wait for the turn.
         let taken = match &accepted {
             Some(_) => self.session.answer(&text, key.as_deref()).await,

@@ -1,6 +1,6 @@
 //! The events of a session, for any number of readers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bcc_runtime::program::event::{Committed, Delta, Observer};
 use bcc_runtime::program::output_piece::OutputPiece;
@@ -31,16 +31,68 @@ pub enum FeedItem {
     },
 }
 
+/// The events that the reply to a message is made of.
+const IN_REPLIES: [&str; 7] =
+    ["message", "waiting", "taken_back", "session_completed", "session_failed", "session_cancelled", "session_stopped"];
+
+/// How many of them are kept of a turn. The reply to a longer one is read from the store.
+const MAX_KEPT: usize = 64;
+
+/// An event of the last turn.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptEvent {
+    pub(crate) seq: u64,
+    pub(crate) kind: &'static str,
+    pub(crate) line: Arc<str>,
+}
+
+/// The events of the last turn that was begun with [`EventFeed::begin_turn`].
+#[derive(Debug, Default)]
+struct LastTurn {
+    /// The number of the last event before it; none if not all of its events are kept.
+    after: Option<u64>,
+    events: Vec<KeptEvent>,
+}
+
 /// Sends the events of one session to its readers.
 #[derive(Debug)]
 pub struct EventFeed {
     session: String,
     sender: broadcast::Sender<FeedItem>,
+    last_turn: Mutex<LastTurn>,
 }
 
 impl EventFeed {
     pub(crate) fn new(session: &str) -> Self {
-        Self { session: session.to_owned(), sender: broadcast::Sender::new(CAPACITY) }
+        Self { session: session.to_owned(), sender: broadcast::Sender::new(CAPACITY), last_turn: Mutex::default() }
+    }
+
+    fn last_turn(&self) -> MutexGuard<'_, LastTurn> {
+        self.last_turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what a reply is made of from the event after this one on, and forgets what was before.
+    pub(crate) fn begin_turn(&self, after: u64) {
+        *self.last_turn() = LastTurn { after: Some(after), events: vec![] };
+    }
+
+    /// The events between two numbers that a reply is made of; none if they are not kept.
+    pub(crate) fn turn(&self, after: u64, until: u64) -> Option<Vec<KeptEvent>> {
+        let turn = self.last_turn();
+        turn.after.filter(|first| *first <= after)?;
+        Some(turn.events.iter().filter(|event| event.seq > after && event.seq <= until).cloned().collect())
+    }
+
+    fn keep(&self, seq: u64, kind: &'static str, line: &str) {
+        let mut turn = self.last_turn();
+        if turn.after.is_none() || !IN_REPLIES.contains(&kind) {
+            return;
+        }
+        if turn.events.len() >= MAX_KEPT {
+            *turn = LastTurn::default();
+            return;
+        }
+        turn.events.push(KeptEvent { seq, kind, line: line.into() });
     }
 
     /// What happens from now on.
@@ -58,6 +110,7 @@ impl EventFeed {
 
 impl Observer for EventFeed {
     fn committed(&self, committed: &Committed<'_>) {
+        self.keep(committed.seq, committed.event.kind(), committed.line);
         self.send(|| FeedItem::Committed {
             seq: committed.seq,
             kind: committed.event.kind(),

@@ -319,6 +319,7 @@ impl LiveSessions {
         let context = ActorContext {
             store: Arc::clone(self.store()),
             metrics: Arc::clone(&self.metrics),
+            feed: Arc::clone(&feed),
             idle_time: self.idle_time,
             ending: self.ending.subscribe(),
             is_busy: Arc::new(AtomicBool::new(true)),

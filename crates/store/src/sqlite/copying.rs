@@ -1,7 +1,7 @@
 //! Reads and writes copies of sessions and plans.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, Row, Transaction, params};
 
 use crate::copying::{HiddenRows, KeptEdit, PlanCopy, SessionCopy, StoreCopying};
 use crate::error::StoreError;
@@ -10,6 +10,7 @@ use crate::rows::{DocumentRow, TextRow, VariableRow};
 use crate::sqlite::error::Failure;
 use crate::sqlite::plans::{put_plan, sought};
 use crate::sqlite::read::{all, key_of};
+use crate::sqlite::readers::ReadSize;
 use crate::sqlite::replaced::{history, insert_history};
 use crate::sqlite::store::SqliteStore;
 use crate::sqlite::write::{Count, count, create, put_newer_variables};
@@ -42,40 +43,35 @@ fn put(transaction: &Transaction<'_>, store: &str, copy: &SessionCopy) -> Result
     Ok(())
 }
 
+/// A copy is written by a process that does nothing else, so its writes block the thread.
 #[async_trait]
 impl StoreCopying for SqliteStore {
     async fn hidden_rows(&self, id: &str) -> Result<HiddenRows, StoreError> {
-        self.read(|connection| match key_of(connection, id)? {
-            Some(session) => hidden(connection, session),
-            None => Ok(HiddenRows::default()),
-        })
+        self.within(id, ReadSize::Many, hidden).await
     }
 
     async fn put_session(&self, copy: &SessionCopy) -> Result<(), StoreError> {
-        self.write(|transaction| put(transaction, self.name(), copy))
+        self.file.write(|transaction| put(transaction, &self.file.store, copy))
     }
 
     async fn users(&self) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT user FROM user_variable UNION SELECT user FROM plan ORDER BY 1";
-        self.read(|connection| all(connection, sql, [], |row| row.get(0)))
+        self.read(ReadSize::Many, |connection| all(connection, sql, [], |row| row.get(0))).await
     }
 
     async fn put_user_variables(&self, user: &str, rows: &[VariableRow]) -> Result<(), StoreError> {
-        self.write(|transaction| put_newer_variables(transaction, user, rows))
+        self.file.write(|transaction| put_newer_variables(transaction, user, rows))
     }
 
     async fn plan_copy(&self, plan: u64) -> Result<Option<PlanCopy>, StoreError> {
         let Some(stored) = self.plan_tasks(plan).await? else { return Ok(None) };
         let sql = "SELECT number, key, result FROM plan_edit WHERE plan = ? ORDER BY number";
-        let edits = self.read(|connection| {
-            all(connection, sql, [sought(plan)], |row| {
-                Ok(KeptEdit { number: count(row, 0)?, key: row.get(1)?, result: row.get(2)? })
-            })
-        })?;
+        let edit = |row: &Row<'_>| Ok(KeptEdit { number: count(row, 0)?, key: row.get(1)?, result: row.get(2)? });
+        let edits = self.read(ReadSize::Many, move |connection| all(connection, sql, [sought(plan)], edit)).await?;
         Ok(Some(PlanCopy { stored, edits }))
     }
 
     async fn put_plan(&self, copy: &PlanCopy) -> Result<(), StoreError> {
-        self.write(|transaction| put_plan(transaction, self.name(), copy))
+        self.file.write(|transaction| put_plan(transaction, &self.file.store, copy))
     }
 }

@@ -14,8 +14,8 @@ pub(crate) fn sibling(file: &Path, end: &str) -> PathBuf {
 /// The reason why a lock file is rejected.
 pub const NOT_A_LOCK: &str = "it is a link, or something else than a lock file; remove it, and try again";
 
-/// The maximum size of a lock file, in bytes: it contains at most a short description of its holder.
-pub(crate) const MAX_LOCK_BYTES: u64 = 1024;
+/// The maximum size of a lock file, in bytes: it contains at most its owner and a short description of its holder.
+pub(crate) const MAX_LOCK_BYTES: u64 = 4096;
 
 /// Creates one directory (0700), but none of its parents. An existing directory stays unchanged.
 pub fn private_directory(path: &Path) -> io::Result<()> {

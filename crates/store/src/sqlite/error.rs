@@ -70,9 +70,9 @@ pub(crate) fn sqlite(store: &str, error: &Error) -> StoreError {
     }
 }
 
-/// The error when the thread that writes a store does not exist any more.
-pub(crate) fn writer_ended(store: &str) -> StoreError {
-    StoreError::Io { store: store.to_owned(), reason: Message::word("the thread that writes it has ended") }
+/// The error when the thread that writes or reads a store does not exist any more.
+pub(crate) fn thread_ended(store: &str) -> StoreError {
+    StoreError::Io { store: store.to_owned(), reason: Message::word("the thread that uses it has ended") }
 }
 
 pub(crate) fn io(store: &str, error: &io::Error) -> StoreError {

@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 use crate::error::StoreError;
 use crate::rows::{Commit, DocumentRow, NewSessionRow};
 use crate::sqlite::error::{self, Failure};
+use crate::sqlite::file::{OpenFiles, keep_log, needs_log};
 use crate::sqlite::open::writer;
 use crate::sqlite::schema::MIGRATIONS;
-use crate::sqlite::store::{OpenFiles, keep_log};
 use crate::sqlite::write;
 
 /// The maximum number of commits in one transaction. Each waits for all of them.
@@ -22,9 +22,9 @@ const MAX_GROUP: usize = 256;
 /// What is written.
 pub(crate) enum Change {
     Create {
-        session: NewSessionRow,
+        session: Box<NewSessionRow>,
         documents: Vec<DocumentRow>,
-        first: Commit,
+        first: Box<Commit>,
     },
     Commit {
         id: String,
@@ -63,7 +63,7 @@ impl GroupWriter {
     /// Writes a change, together with those of others. Returns when it is durable. A change whose caller is gone is written as well.
     pub(crate) async fn write(&self, change: Change) -> Result<(), StoreError> {
         let (done, result) = oneshot::channel();
-        let ended = || error::writer_ended(&self.store);
+        let ended = || error::thread_ended(&self.store);
         let jobs = self.jobs.as_ref().ok_or_else(ended)?;
         jobs.send(Job { change, done }).map_err(|_| ended())?;
         result.await.map_err(|_| ended())?
@@ -157,7 +157,7 @@ impl WritingThread {
         };
         run(&mut self.connection).map_err(|failure| {
             let error = failure.into_store_error(&self.store);
-            if matches!(error, StoreError::Corrupt { .. } | StoreError::Gone { .. }) {
+            if needs_log(&error) {
                 keep_log(&self.connection);
             }
             error

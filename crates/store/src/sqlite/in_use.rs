@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::error::StoreError;
 use crate::sqlite::disk::{existing_lock_file, lock_file, private_directory};
 use crate::sqlite::error;
-use crate::sqlite::lock::reject_linked;
+use crate::sqlite::locks::lock::reject_linked;
 
 /// The lock of a process that is opening the store.
 const OPENING: &str = "store.opening";

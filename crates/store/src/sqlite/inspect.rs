@@ -8,7 +8,7 @@ use rusqlite::OpenFlags;
 
 use crate::error::StoreError;
 use crate::sqlite::disk::{read_lock_file, sibling};
-use crate::sqlite::lock;
+use crate::sqlite::locks::lock::{self, LockText};
 use crate::sqlite::open::{check_header, connect, existing, has_journal, open_read_only};
 use crate::sqlite::schema::{self, MIGRATIONS};
 use crate::sqlite::store::SqliteStore;
@@ -95,7 +95,8 @@ fn holders(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().take(MAX_LOCKS);
     let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let locks = files.filter(|path| path.extension().is_some_and(|extension| extension == "lock"));
-    let mut descriptions: Vec<String> = locks.filter_map(|path| read_lock_file(&path)).collect();
+    let texts = locks.filter_map(|path| read_lock_file(&path));
+    let mut descriptions: Vec<String> = texts.map(|text| LockText::parse(&text).holder).collect();
     descriptions.sort();
     descriptions
 }

@@ -11,20 +11,23 @@ pub(crate) mod blobs;
 pub(crate) mod copying;
 pub(crate) mod damage;
 pub(crate) mod error;
+pub(crate) mod file;
 pub(crate) mod group;
 pub(crate) mod image;
 pub(crate) mod in_use;
-pub(crate) mod lock;
+pub(crate) mod locks;
 pub(crate) mod packed;
 pub(crate) mod pages;
 pub(crate) mod plans;
 pub(crate) mod presence;
 pub(crate) mod read;
+pub(crate) mod readers;
 pub(crate) mod remove;
 pub(crate) mod replaced;
 pub(crate) mod requests;
 pub(crate) mod salvage_plans;
 pub(crate) mod schema;
+pub(crate) mod threads;
 pub(crate) mod wal;
 pub(crate) mod write;
 
@@ -49,6 +52,8 @@ mod packed_tests;
 mod plans_tests;
 #[cfg(test)]
 mod presence_tests;
+#[cfg(test)]
+mod readers_tests;
 #[cfg(test)]
 mod requests_tests;
 #[cfg(test)]

@@ -16,7 +16,8 @@ use crate::sqlite::damage::{DAMAGED_FILE, LOG_WITHOUT_FILE, Unclean, copy_aside,
 use crate::sqlite::disk::{new_private_file, private_directory, sibling};
 use crate::sqlite::error::{self, Failure};
 use crate::sqlite::in_use::OpeningStore;
-use crate::sqlite::lock;
+use crate::sqlite::locks::lock;
+use crate::sqlite::locks::owner;
 use crate::sqlite::presence::Presence;
 use crate::sqlite::schema::{self, APPLICATION_ID, MIGRATIONS};
 use crate::sqlite::store::SqliteStore;
@@ -104,8 +105,12 @@ pub(crate) fn open_with(path: &Path, migrations: &[&str]) -> Result<SqliteStore,
         opened => opened?,
     };
     let presence = Presence::of(path, &store, &file)?;
+    if opening.is_alone {
+        // Killed processes have left them.
+        owner::remove_all_dead(&lock::directory(&file));
+    }
     let in_use = opening.finish(&store)?;
-    Ok(SqliteStore::new(connection, store, &file).for_writing(presence, in_use))
+    Ok(SqliteStore::for_writing(connection, store, &file, presence, in_use))
 }
 
 /// The error for a damaged store, which is copied so that nothing that happens to it later loses more.

@@ -9,6 +9,7 @@ use crate::plan_contract::PlanStore;
 use crate::plan_rows::{MAX_PLAN_EDITS, PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow, StoredPlan};
 use crate::sqlite::error::Failure;
 use crate::sqlite::read::all;
+use crate::sqlite::readers::ReadSize;
 use crate::sqlite::store::SqliteStore;
 use crate::sqlite::write::{Count, count};
 
@@ -201,32 +202,40 @@ fn delete(
 #[async_trait]
 impl PlanStore for SqliteStore {
     async fn plans(&self, user: &str) -> Result<Vec<PlanRow>, StoreError> {
-        self.read(|connection| all(connection, &format!("{PLAN} WHERE user = ? ORDER BY id"), [user], plan_row))
+        let user = user.to_owned();
+        self.read(ReadSize::Many, move |connection| {
+            all(connection, &format!("{PLAN} WHERE user = ? ORDER BY id"), [user], plan_row)
+        })
+        .await
     }
 
     async fn plan(&self, id: u64) -> Result<Option<PlanRow>, StoreError> {
-        self.read(|connection| plan(connection, id))
+        self.read(ReadSize::Few, move |connection| plan(connection, id)).await
     }
 
     async fn plan_tasks(&self, id: u64) -> Result<Option<StoredPlan>, StoreError> {
-        self.read(|connection| {
+        self.read(ReadSize::Many, move |connection| {
             // Another process cannot change the plan in between.
             let transaction = connection.unchecked_transaction()?;
             let Some(plan) = plan(&transaction, id)? else { return Ok(None) };
             Ok(Some(StoredPlan { plan, tasks: tasks(&transaction, id)? }))
         })
+        .await
     }
 
     async fn plan_of_task(&self, task: u64) -> Result<Option<u64>, StoreError> {
-        self.read(|connection| owner(connection, task))
+        self.read(ReadSize::Few, move |connection| owner(connection, task)).await
     }
 
     async fn reserve_plan_ids(&self, plans: u64, tasks: u64) -> Result<(u64, u64), StoreError> {
-        self.write(|transaction| {
-            let last_plan = advance(transaction, self.name(), "plan", plans)?;
-            let last_task = advance(transaction, self.name(), "task", tasks)?;
-            Ok((last_plan.saturating_add(1), last_task.saturating_add(1)))
+        self.run(move |file| {
+            file.write(|transaction| {
+                let last_plan = advance(transaction, &file.store, "plan", plans)?;
+                let last_task = advance(transaction, &file.store, "task", tasks)?;
+                Ok((last_plan.saturating_add(1), last_task.saturating_add(1)))
+            })
         })
+        .await
     }
 
     async fn create_plan(
@@ -236,18 +245,28 @@ impl PlanStore for SqliteStore {
         key: &str,
         result: &str,
     ) -> Result<PlanEditOutcome, StoreError> {
-        self.write(|transaction| create(transaction, self.name(), plan, tasks, (key, result)))
+        let (plan, tasks, key, result) = (plan.clone(), tasks.to_vec(), key.to_owned(), result.to_owned());
+        self.run(move |file| file.write(|transaction| create(transaction, &file.store, &plan, &tasks, (&key, &result))))
+            .await
     }
 
     async fn edit_plan(&self, change: &PlanEditRow) -> Result<PlanEditOutcome, StoreError> {
-        self.write(|transaction| edit(transaction, self.name(), change))
+        let change = change.clone();
+        self.run(move |file| file.write(|transaction| edit(transaction, &file.store, &change))).await
     }
 
     async fn delete_plan(&self, plan: u64, key: &str, result: &str) -> Result<Option<PlanEditOutcome>, StoreError> {
-        self.with_secure_delete(|| self.write(|transaction| delete(transaction, self.name(), plan, (key, result))))
+        let (key, result) = (key.to_owned(), result.to_owned());
+        self.run(move |file| {
+            file.with_secure_delete(|| {
+                file.write(|transaction| delete(transaction, &file.store, plan, (&key, &result)))
+            })
+        })
+        .await
     }
 
     async fn plan_edit(&self, key: &str) -> Result<Option<String>, StoreError> {
-        self.read(|connection| result_of(connection, key))
+        let key = key.to_owned();
+        self.read(ReadSize::Few, move |connection| result_of(connection, &key)).await
     }
 }

@@ -17,11 +17,12 @@ use crate::sqlite::damage::{DAMAGED, DAMAGED_FILE, FILES, Unclean, copy_file, fr
 use crate::sqlite::disk::{new_private_file, sibling};
 use crate::sqlite::error::{self, Failure};
 use crate::sqlite::in_use::OpeningStore;
+use crate::sqlite::locks::lock;
 use crate::sqlite::open::{check_header, connect, existing, has_journal, has_log, writer};
 use crate::sqlite::salvage::{Attempt, Found, Saved, Source};
 use crate::sqlite::schema::{self, APPLICATION_ID, MIGRATIONS};
 use crate::sqlite::wal::{Wal, is_log_missing};
-use crate::sqlite::{image, lock, salvage_plans};
+use crate::sqlite::{image, salvage_plans};
 
 /// The end of the name of a recovered store, before its time.
 const RECOVERED: &str = ".recovered-";

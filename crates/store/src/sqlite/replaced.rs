@@ -26,20 +26,11 @@ fn head_key(status: &str, answers: u64) -> String {
     format!("{HEAD}{answers} {status}")
 }
 
-/// What commits replaced at a revision, as it is stored under the key of the head: the rows as well. Stores of older layouts have each of
-/// them in a row of its own.
-#[derive(Serialize)]
-struct KeptState<'k> {
-    status: &'k str,
-    location: &'k str,
-    head: &'k str,
-    answers: u64,
-    last_seq: u64,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    rows: &'k [(RowKey, Option<ReplacedRow>)],
-}
+/// The maximum length, in bytes, of the rows that are stored with their head. A longer entry of the table would take a page of its own.
+const MAX_WITH_HEAD: usize = 880;
 
-/// The same when it is read.
+/// What a commit replaced, as it is stored under the key of the head: the head, and as many rows as have room. The others, and all of them in
+/// stores of older layouts, have entries of their own.
 #[derive(Deserialize)]
 struct FoundState {
     #[serde(flatten)]
@@ -90,12 +81,26 @@ fn insert(
     head: &ReplacedHead,
     rows: &[(RowKey, Option<ReplacedRow>)],
 ) -> rusqlite::Result<()> {
-    let ReplacedHead { status, location, head, answers, last_seq } = head;
-    let (answers, last_seq) = (*answers, *last_seq);
-    let state = KeptState { status, location, head, answers, last_seq, rows };
-    connection
-        .prepare_cached("INSERT INTO replaced (session, revision, key, row) VALUES (?, ?, ?, ?)")?
-        .execute(params![session, Count(revision), head_key(status, answers), json(&state)?])?;
+    let mut insert =
+        connection.prepare_cached("INSERT INTO replaced (session, revision, key, row) VALUES (?, ?, ?, ?)")?;
+    let revision = Count(revision);
+    let mut state = json(head)?;
+    // The brace of the end follows the rows.
+    state.pop();
+    let mut separator = ",\"rows\":[";
+    for row in rows {
+        let entry = json(row)?;
+        if state.len() + separator.len() + entry.len() <= MAX_WITH_HEAD {
+            state.push_str(separator);
+            state.push_str(&entry);
+            separator = ",";
+        } else {
+            let (key, row) = row;
+            insert.execute(params![session, revision, json(key)?, row.as_ref().map(json).transpose()?])?;
+        }
+    }
+    state.push_str(if separator == "," { "]}" } else { "}" });
+    insert.execute(params![session, revision, head_key(&head.status, head.answers), state])?;
     Ok(())
 }
 

@@ -1,11 +1,11 @@
-//! [`SqliteStore`]: implements [`Store`] on one SQLite connection.
+//! [`SqliteStore`]: implements [`Store`] on one SQLite file.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use crate::contract::{SessionLock, Store};
 use crate::error::StoreError;
@@ -14,202 +14,196 @@ use crate::rows::{
     OpenRequest, RequestRow, SessionCursor, SessionFilter, SessionRow, VariableRow,
 };
 use crate::sqlite::blobs::Blobs;
-use crate::sqlite::error::Failure;
+use crate::sqlite::file::{OpenFiles, SqliteFile, keep_log, needs_log};
 use crate::sqlite::group::{Change, GroupWriter};
 use crate::sqlite::in_use::InUse;
-use crate::sqlite::lock::{self, FileLock};
-use crate::sqlite::packed::{StoredEvent, stored_event, unpacked};
+use crate::sqlite::packed::{stored_event, unpacked};
 use crate::sqlite::presence::Presence;
 use crate::sqlite::read::{
     CELL, CELLS, CELLS_TAIL, JOURNAL_OF, LAST_OF, SESSION, all, cell_row, key_of, message_row, session_row, sql_limit,
     variable_row,
 };
+use crate::sqlite::readers::{ReadSize, Readers};
 use crate::sqlite::schema::BLOCK_BITS;
+use crate::sqlite::threads::BlockingThreads;
 use crate::sqlite::write::{Count, count, key};
-use crate::sqlite::{pages, remove, replaced, requests, write};
+use crate::sqlite::{pages, replaced, requests, write};
+
+/// The maximum number of locks that are acquired at a time.
+const MAX_LOCKING: usize = 16;
 
 type RowReader<T> = fn(&Row<'_>) -> rusqlite::Result<T>;
-
-/// The holder name of the lock while a session is deleted.
-const DELETION_HOLDER: &str = "a deletion";
 
 /// A store in one SQLite file, opened by [`crate::sqlite::open::open`].
 ///
 /// Its calls do their work on the thread that polls them: a durable commit takes about 200 µs, and switching to another
-/// thread and back would add a considerable part of that. So a call that has started always runs to completion. Commits of a process with
-/// many sessions are grouped instead ([`SqliteStore::with_group_commits`]).
+/// thread and back would add a considerable part of that. So a call that has started always runs to completion. In a process with
+/// many sessions ([`SqliteStore::with_group_commits`]), other threads do the work: one writes the commits, and a few read.
 pub struct SqliteStore {
-    connection: Mutex<Connection>,
-    store: String,
-    file: PathBuf,
-    locks: PathBuf,
-    /// None for reading only.
-    open_files: Option<Arc<OpenFiles>>,
+    /// Read, if other threads do the work. Dropped first, so that the log is folded in when the last connection is closed.
+    readers: Option<Readers>,
     /// Writes commits, if they are grouped.
     pub(crate) group: Option<GroupWriter>,
-}
-
-/// The files of a store that is open for writing.
-pub(crate) struct OpenFiles {
-    pub(crate) presence: Presence,
-    _in_use: InUse,
+    pub(crate) file: Arc<SqliteFile>,
+    /// For what uses the connection of `file`, which only one can at a time.
+    threads: BlockingThreads,
+    /// For locks, which may wait for the end of a process.
+    lock_threads: BlockingThreads,
 }
 
 impl SqliteStore {
     /// A store for reading on this connection. `store` is the path of `file` as the user wrote it.
     pub(crate) fn new(connection: Connection, store: String, file: &Path) -> Self {
-        let locks = lock::directory(file);
-        Self { connection: Mutex::new(connection), store, file: file.to_owned(), locks, open_files: None, group: None }
+        Self::with(SqliteFile::new(connection, store, file, None))
     }
 
-    /// The same store for writing.
-    pub(crate) fn for_writing(mut self, presence: Presence, in_use: InUse) -> Self {
-        self.open_files = Some(Arc::new(OpenFiles { presence, _in_use: in_use }));
-        self
+    /// A store for writing.
+    pub(crate) fn for_writing(
+        connection: Connection,
+        store: String,
+        file: &Path,
+        presence: Presence,
+        in_use: InUse,
+    ) -> Self {
+        Self::with(SqliteFile::new(connection, store, file, Some(OpenFiles::new(presence, in_use))))
     }
 
-    /// The same store, which writes the commits of many sessions together, in a thread of its own. For a process with many sessions: the
-    /// way to another thread and back takes longer than it saves for a single one.
+    fn with(file: SqliteFile) -> Self {
+        let threads = BlockingThreads::new(&file.store, 1);
+        let lock_threads = BlockingThreads::new(&file.store, MAX_LOCKING);
+        Self { readers: None, group: None, file: Arc::new(file), threads, lock_threads }
+    }
+
+    /// The same store for a process with many sessions: a thread of its own writes the commits of many sessions together, and others read.
+    /// For a single session, the way to another thread and back takes longer than it saves.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`]; the file cannot be opened once more; the system gives no thread.
     pub fn with_group_commits(mut self) -> Result<Self, StoreError> {
-        let files = self.open_files.as_ref().ok_or_else(|| StoreError::ReadOnly { store: self.store.clone() })?;
-        self.group = Some(GroupWriter::start(&self.file, &self.store, Arc::clone(files))?);
+        let files = Arc::clone(self.file.writable()?);
+        self.group = Some(GroupWriter::start(&self.file.path, &self.file.store, files)?);
+        self.readers = Readers::of(&self.file)?;
         Ok(self)
     }
 
-    /// The path of the store as the user wrote it.
-    pub(crate) fn name(&self) -> &str {
-        &self.store
+    /// The connection that does what neither the readers nor the group writer do.
+    #[cfg(test)]
+    pub(crate) fn connection(&self) -> std::sync::MutexGuard<'_, Connection> {
+        self.file.connection()
     }
 
-    /// Ignores poisoning: a panic inside a transaction rolls it back, so the connection stays usable.
-    pub(crate) fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Runs `work`, which may block, on a thread of its own if other threads do the work.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SqliteFile) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run_on(&self.threads, work).await
     }
 
-    pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        let connection = self.connection();
-        query(&connection).map_err(|error| self.failed(&connection, error.into()))
-    }
-
-    /// The error for a failure.
-    fn failed(&self, connection: &Connection, failure: Failure) -> StoreError {
-        let error = failure.into_store_error(&self.store);
-        if matches!(error, StoreError::Corrupt { .. } | StoreError::Gone { .. }) {
-            keep_log(connection);
+    async fn run_on<T: Send + 'static>(
+        &self,
+        threads: &BlockingThreads,
+        work: impl FnOnce(&SqliteFile) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if self.group.is_none() {
+            return work(&self.file);
         }
-        error
+        let file = Arc::clone(&self.file);
+        threads.run(move || work(&file)).await
+    }
+
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        size: ReadSize,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let Some(readers) = &self.readers else { return self.run(move |file| file.read(query)).await };
+        let result = readers.read(size, query).await;
+        if result.as_ref().is_err_and(needs_log) {
+            keep_log(&self.file.connection());
+        }
+        result
     }
 
     /// The row that `sql` returns, if any.
-    fn one<T>(&self, sql: &str, parameters: impl Params, row: RowReader<T>) -> Result<Option<T>, StoreError> {
-        self.read(|connection| connection.prepare_cached(sql)?.query_row(parameters, row).optional())
+    async fn one<T: Send + 'static>(
+        &self,
+        sql: impl Into<Cow<'static, str>>,
+        parameters: impl Params + Send + 'static,
+        row: RowReader<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let sql = sql.into();
+        let query =
+            move |connection: &Connection| connection.prepare_cached(&sql)?.query_row(parameters, row).optional();
+        self.read(ReadSize::Few, query).await
     }
 
-    fn all<T>(&self, sql: &str, parameters: impl Params, row: RowReader<T>) -> Result<Vec<T>, StoreError> {
-        self.read(|connection| all(connection, sql, parameters, row))
+    async fn all<T: Send + 'static>(
+        &self,
+        size: ReadSize,
+        sql: impl Into<Cow<'static, str>>,
+        parameters: impl Params + Send + 'static,
+        row: RowReader<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let sql = sql.into();
+        self.read(size, move |connection| all(connection, &sql, parameters, row)).await
     }
 
     /// The result of `query` for the key of a session; the default value if the session does not exist.
-    fn within<T: Default>(
+    pub(crate) async fn within<T: Default + Send + 'static>(
         &self,
         id: &str,
-        query: impl FnOnce(&Connection, i64) -> rusqlite::Result<T>,
+        size: ReadSize,
+        query: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.read(|connection| match key_of(connection, id)? {
+        let id = id.to_owned();
+        self.read(size, move |connection| match key_of(connection, &id)? {
             Some(session) => query(connection, session),
             None => Ok(T::default()),
         })
+        .await
     }
 
-    /// At most `limit` numbered rows of a session after number `after`.
-    fn between<T>(
+    /// At most `limit` numbered rows of a session after number `after`, each with its text completed.
+    async fn between<T: Send + 'static>(
         &self,
         id: &str,
         after: u64,
         limit: usize,
-        sql: &str,
+        sql: &'static str,
         row: RowReader<T>,
+        complete: fn(&Blobs<'_>, &mut T) -> rusqlite::Result<()>,
     ) -> Result<Vec<T>, StoreError> {
-        self.within(id, |connection, session| {
-            all(connection, sql, params![key(session, after)?, key(session, u64::MAX)?, sql_limit(limit)], row)
-        })
-    }
-
-    /// The rows with their texts, which may have parts in other rows, completed.
-    fn complete<R>(&self, mut rows: Vec<R>, text: fn(&mut R) -> &mut String) -> Result<Vec<R>, StoreError> {
-        self.read(|connection| {
+        self.within(id, ReadSize::of(limit), move |connection, session| {
+            let mut rows = numbered(connection, session, after, limit, sql, row)?;
             let blobs = Blobs { connection };
-            rows.iter_mut().try_for_each(|row| blobs.complete(text(row)))
-        })?;
-        Ok(rows)
-    }
-
-    fn complete_journal(&self, rows: Vec<StoredEvent>) -> Result<Vec<JournalRow>, StoreError> {
-        self.read(|connection| unpacked(connection, rows))
-    }
-
-    fn complete_cells(&self, rows: Vec<CellRow>) -> Result<Vec<CellRow>, StoreError> {
-        self.complete(rows, |row| &mut row.body)
-    }
-
-    /// Runs `work` in one durable transaction, which is rolled back if `work` fails.
-    pub(crate) fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, StoreError> {
-        let mut connection = self.connection();
-        let run = || {
-            // Takes the write lock immediately, so that the values read here are still valid when the transaction writes.
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let result = work(&transaction)?;
-            self.check_presence()?;
-            transaction.commit()?;
-            // Only now is it certain that the commit is in the files that the next process finds.
-            self.check_presence()?;
-            Ok(result)
-        };
-        run().map_err(|failure: Failure| self.failed(&connection, failure))
-    }
-
-    fn check_presence(&self) -> Result<(), StoreError> {
-        self.open_files.as_ref().map_or(Ok(()), |files| files.presence.check())
-    }
-
-    fn acquire_lock(&self, id: &str, holder: &str) -> Result<FileLock, StoreError> {
-        if self.open_files.is_none() {
-            return Err(StoreError::ReadOnly { store: self.store.clone() });
-        }
-        lock::acquire(&self.store, &self.locks, id, holder)
-    }
-
-    /// Runs `work` so that the data it deletes cannot be found in the file afterwards.
-    pub(crate) fn with_secure_delete<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-        self.read(|connection| connection.execute_batch("PRAGMA secure_delete = ON"))?;
-        let result = work();
-        self.read(|connection| {
-            connection.execute_batch("PRAGMA secure_delete = FAST")?;
-            // Erases the log as well. If another process is reading, a later checkpoint does this; that is not an error.
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            rows.iter_mut().try_for_each(|row| complete(&blobs, row))?;
+            Ok(rows)
         })
-        .unwrap_or_else(|error| tracing::debug!(%error, "the log was not folded in after a deletion"));
-        result
+        .await
     }
 }
 
-/// Keeps the log when the connection is closed: a damaged file must not get its content, and the path of the log may lead to
-/// the log of another store.
-pub(crate) fn keep_log(connection: &Connection) {
-    if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
-        tracing::warn!(%error, "the log of the store may be folded in when it is closed");
-    }
+/// At most `limit` numbered rows of a session after number `after`.
+fn numbered<T>(
+    connection: &Connection,
+    session: i64,
+    after: u64,
+    limit: usize,
+    sql: &str,
+    row: RowReader<T>,
+) -> rusqlite::Result<Vec<T>> {
+    all(connection, sql, params![key(session, after)?, key(session, u64::MAX)?, sql_limit(limit)], row)
 }
 
-impl Drop for SqliteStore {
-    fn drop(&mut self) {
-        if self.check_presence().is_err() {
-            keep_log(&self.connection());
-        }
-    }
+/// Completes the text of a cell, which may have parts in other rows.
+fn complete_cell(blobs: &Blobs<'_>, cell: &mut CellRow) -> rusqlite::Result<()> {
+    blobs.complete(&mut cell.body)
+}
+
+/// Messages are stored as they are.
+fn complete_message(_: &Blobs<'_>, _: &mut MessageRow) -> rusqlite::Result<()> {
+    Ok(())
 }
 
 #[async_trait]
@@ -221,9 +215,13 @@ impl Store for SqliteStore {
         first: &Commit,
     ) -> Result<(), StoreError> {
         match &self.group {
-            None => self.write(|transaction| write::create(transaction, &self.store, session, documents, first)),
+            None => {
+                let file = &self.file;
+                file.write(|transaction| write::create(transaction, &file.store, session, documents, first))
+            }
             Some(group) => {
-                let (session, documents, first) = (session.clone(), documents.to_vec(), first.clone());
+                let (session, first) = (Box::new(session.clone()), Box::new(first.clone()));
+                let documents = documents.to_vec();
                 group.write(Change::Create { session, documents, first }).await
             }
         }
@@ -231,7 +229,7 @@ impl Store for SqliteStore {
 
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {
         match &self.group {
-            None => self.write(|transaction| write::commit(transaction, &self.store, id, commit)),
+            None => self.file.write(|transaction| write::commit(transaction, &self.file.store, id, commit)),
             Some(group) => {
                 let commits = Arc::new(vec![commit.clone()]);
                 group.write(Change::Commit { id: id.to_owned(), commits }).await
@@ -241,18 +239,18 @@ impl Store for SqliteStore {
 
     async fn commit_all(&self, id: &str, commits: &Arc<Vec<Commit>>) -> Result<(), StoreError> {
         match &self.group {
-            None => self.write(|transaction| write::commit_all(transaction, &self.store, id, commits)),
+            None => self.file.write(|transaction| write::commit_all(transaction, &self.file.store, id, commits)),
             Some(group) => group.write(Change::Commit { id: id.to_owned(), commits: Arc::clone(commits) }).await,
         }
     }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {
-        self.one(&format!("{SESSION} WHERE id = ?"), [id], session_row)
+        self.one(format!("{SESSION} WHERE id = ?"), [id.to_owned()], session_row).await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         // Without its `Z`, a time sorts correctly as text: `…:00` comes before `…:00.5`.
-        self.all(&format!("{SESSION} ORDER BY rtrim(updated_at, 'Z') DESC, id"), [], session_row)
+        self.all(ReadSize::Many, format!("{SESSION} ORDER BY rtrim(updated_at, 'Z') DESC, id"), [], session_row).await
     }
 
     async fn sessions_page(
@@ -261,35 +259,40 @@ impl Store for SqliteStore {
         after: Option<&SessionCursor>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, StoreError> {
-        self.read(|connection| pages::page(connection, filter, after, limit))
+        let (filter, after) = (filter.clone(), after.cloned());
+        self.read(ReadSize::Many, move |connection| pages::page(connection, &filter, after.as_ref(), limit)).await
     }
 
     async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, StoreError> {
         let sql =
             "SELECT f.key, state FROM frame AS f JOIN session AS s ON f.session = s.key WHERE s.id = ? ORDER BY f.key";
-        self.all(sql, [id], |row| Ok(FrameRow { key: row.get(0)?, state: row.get(1)? }))
+        self.all(ReadSize::Few, sql, [id.to_owned()], |row| Ok(FrameRow { key: row.get(0)?, state: row.get(1)? })).await
     }
 
     async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, StoreError> {
         let sql = "SELECT scope, path, name, value, source, round, at, sensitive
                    FROM variable JOIN session AS s ON session = s.key WHERE s.id = ? ORDER BY scope, path, name";
-        self.all(sql, [id], variable_row)
+        self.all(ReadSize::Few, sql, [id.to_owned()], variable_row).await
     }
 
     async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, StoreError> {
         let sql = "SELECT scope, path, name, value, source, round, at, sensitive
                    FROM user_variable WHERE user = ? ORDER BY scope, path, name";
-        self.all(sql, [user], variable_row)
+        self.all(ReadSize::Few, sql, [user.to_owned()], variable_row).await
     }
 
     async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, StoreError> {
         let sql = "SELECT name, count FROM counter JOIN session AS s ON session = s.key WHERE s.id = ? ORDER BY name";
-        self.all(sql, [id], |row| Ok(CounterRow { name: row.get(0)?, count: count(row, 1)? }))
+        self.all(ReadSize::Few, sql, [id.to_owned()], |row| Ok(CounterRow { name: row.get(0)?, count: count(row, 1)? }))
+            .await
     }
 
     async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
         let sql = "SELECT key, at, kind, body, packed, dictionary FROM journal WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
-        self.complete_journal(self.between(id, after, limit, sql, stored_event)?)
+        self.within(id, ReadSize::of(limit), move |connection, session| {
+            unpacked(connection, numbered(connection, session, after, limit, sql, stored_event)?)
+        })
+        .await
     }
 
     async fn journal_by_kind(
@@ -299,26 +302,29 @@ impl Store for SqliteStore {
         after: u64,
         limit: usize,
     ) -> Result<Vec<JournalRow>, StoreError> {
-        let rows = self.within(id, |connection, session| {
+        let kind = kind.to_owned();
+        self.within(id, ReadSize::of(limit), move |connection, session| {
             let (first, after, block) = (key(session, 0)?, key(session, after)?, Count(after >> BLOCK_BITS));
             let parameters = params![first, BLOCK_BITS, session, kind, block, after, sql_limit(limit)];
-            all(connection, JOURNAL_OF, parameters, stored_event)
-        })?;
-        self.complete_journal(rows)
+            unpacked(connection, all(connection, JOURNAL_OF, parameters, stored_event)?)
+        })
+        .await
     }
 
     async fn last_by_kind(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
-        let row = self.within(id, |connection, session| {
+        let kind = kind.to_owned();
+        self.within(id, ReadSize::Few, move |connection, session| {
             let parameters = params![key(session, 0)?, BLOCK_BITS, session, kind];
-            connection.prepare_cached(LAST_OF)?.query_row(parameters, stored_event).optional()
-        })?;
-        Ok(self.complete_journal(row.into_iter().collect())?.pop())
+            let row = connection.prepare_cached(LAST_OF)?.query_row(parameters, stored_event).optional()?;
+            Ok(unpacked(connection, row.into_iter().collect())?.pop())
+        })
+        .await
     }
 
     async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, StoreError> {
         let sql = "SELECT key, role, text, at, action_id, round, message_id FROM message
                    WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT ?";
-        let mut rows = self.between(id, 0, count, sql, message_row)?;
+        let mut rows = self.between(id, 0, count, sql, message_row, complete_message).await?;
         rows.reverse();
         Ok(rows)
     }
@@ -326,82 +332,85 @@ impl Store for SqliteStore {
     async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, StoreError> {
         let sql = "SELECT key, role, text, at, action_id, round, message_id FROM message
                    WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
-        self.between(id, after, limit, sql, message_row)
+        self.between(id, after, limit, sql, message_row, complete_message).await
     }
 
     async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, StoreError> {
-        let row = self.within(id, |connection, session| {
-            connection.prepare_cached(CELL)?.query_row(params![session, cell_id], cell_row).optional()
-        })?;
-        Ok(self.complete_cells(row.into_iter().collect())?.pop())
+        let cell_id = cell_id.to_owned();
+        self.within(id, ReadSize::Few, move |connection, session| {
+            let cell = connection.prepare_cached(CELL)?.query_row(params![session, cell_id], cell_row).optional()?;
+            let complete = |mut cell| complete_cell(&Blobs { connection }, &mut cell).map(|()| cell);
+            cell.map(complete).transpose()
+        })
+        .await
     }
 
     async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, StoreError> {
-        self.complete_cells(self.between(id, after, limit, CELLS, cell_row)?)
+        self.between(id, after, limit, CELLS, cell_row, complete_cell).await
     }
 
     async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, StoreError> {
-        let mut rows = self.complete_cells(self.between(id, 0, count, CELLS_TAIL, cell_row)?)?;
+        let mut rows = self.between(id, 0, count, CELLS_TAIL, cell_row, complete_cell).await?;
         rows.reverse();
         Ok(rows)
     }
 
     async fn answer_accepted(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM answer AS a JOIN session AS s ON a.session = s.key WHERE s.id = ? AND a.id = ?";
-        self.read(|connection| connection.prepare_cached(sql)?.exists([id, answer_id]))
+        let parameters = [id, answer_id].map(str::to_owned);
+        self.read(ReadSize::Few, move |connection| connection.prepare_cached(sql)?.exists(parameters)).await
     }
 
     async fn revision_with(&self, id: &str, status: &str, answers: u64) -> Result<Option<u64>, StoreError> {
-        self.within(id, |connection, session| replaced::revision_with(connection, session, status, answers))
+        let status = status.to_owned();
+        self.within(id, ReadSize::Few, move |connection, session| {
+            replaced::revision_with(connection, session, &status, answers)
+        })
+        .await
     }
 
     async fn earlier_state(&self, id: &str, revision: u64) -> Result<Option<EarlierState>, StoreError> {
-        self.within(id, |connection, session| replaced::earlier_state(connection, session, revision))
+        self.within(id, ReadSize::Many, move |connection, session| {
+            replaced::earlier_state(connection, session, revision)
+        })
+        .await
     }
 
     async fn requests(&self, id: &str) -> Result<Vec<RequestRow>, StoreError> {
-        self.within(id, requests::of_session)
+        self.within(id, ReadSize::Few, requests::of_session).await
     }
 
     async fn open_requests(&self, due_before: Option<&str>) -> Result<Vec<OpenRequest>, StoreError> {
-        self.read(|connection| requests::open(connection, due_before))
+        let due_before = due_before.map(str::to_owned);
+        self.read(ReadSize::Many, move |connection| requests::open(connection, due_before.as_deref())).await
     }
 
     async fn text(&self, id: &str, sha256: &str) -> Result<Option<String>, StoreError> {
-        self.within(id, |connection, session| Blobs { connection }.text_of(session, sha256))
+        let sha256 = sha256.to_owned();
+        self.within(id, ReadSize::Few, move |connection, session| Blobs { connection }.text_of(session, &sha256)).await
     }
 
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
-        self.one("SELECT text FROM document WHERE sha256 = ?", [sha256], |row| row.get(0))
+        self.one("SELECT text FROM document WHERE sha256 = ?", [sha256.to_owned()], |row| row.get(0)).await
     }
 
     async fn delete(&self, id: &str) -> Result<bool, StoreError> {
-        let _lock = self.acquire_lock(id, DELETION_HOLDER)?;
-        self.with_secure_delete(|| self.write(|transaction| remove::session(transaction, id, None)))
+        let id = id.to_owned();
+        self.run(move |file| file.delete(&id)).await
     }
 
     async fn prune(&self, updated_before: &str) -> Result<Vec<String>, StoreError> {
-        let outdated = self.read(|connection| remove::updated_before(connection, updated_before))?;
-        self.with_secure_delete(|| {
-            let mut deleted = Vec::new();
-            for id in outdated {
-                let _lock = match self.acquire_lock(&id, DELETION_HOLDER) {
-                    Err(StoreError::Held { .. }) => continue,
-                    other => other?,
-                };
-                if self.write(|transaction| remove::session(transaction, &id, Some(updated_before)))? {
-                    deleted.push(id);
-                }
-            }
-            Ok(deleted)
-        })
+        let time = updated_before.to_owned();
+        self.run(move |file| file.prune(&time)).await
     }
 
     async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
-        Ok(Box::new(self.acquire_lock(id, holder)?))
+        let (id, holder) = (id.to_owned(), holder.to_owned());
+        let lock = self.run_on(&self.lock_threads, move |file| file.lock(&id, &holder)).await?;
+        Ok(Box::new(lock))
     }
 
     async fn check_files(&self) -> Result<(), StoreError> {
-        self.check_presence()
+        self.file.check_presence()
     }
 }

@@ -66,7 +66,7 @@ async fn only_the_owner_may_read_the_files() {
         }
     }
     extensions.sort();
-    assert_eq!(extensions, ["db", "db-shm", "db-wal", "lock", "open", "opening"]);
+    assert_eq!(extensions, ["db", "db-shm", "db-wal", "lock", "open", "opening", "owner"]);
 }
 
 #[tokio::test]

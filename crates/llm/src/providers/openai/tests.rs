@@ -43,6 +43,7 @@ fn request() -> ModelRequest {
         ],
         task: Task {
             purpose: Purpose::Action,
+            session: "TASK_session".into(),
             kind: "TASK_kind".into(),
             action_id: "TASK_action".into(),
             path: "TASK_path".into(),
