@@ -14,7 +14,6 @@ use crate::cli::print::{print, print_json};
 use crate::cli::report;
 use crate::cli::table::padded;
 use crate::cli::traces::destination::{TraceDestination, public_address, trace_destination};
-use crate::cli::traces::traces::IS_BUILT;
 use bcc_authoring::doctor::doctor::{DoctorRequest, doctor as run_checks};
 use bcc_authoring::doctor::finding::{CheckState, DoctorFinding};
 use bcc_authoring::doctor::machine::Terminals;
@@ -76,7 +75,7 @@ fn traces(environment: &Environment) -> Option<DoctorFinding> {
     const SUBJECT: &str = "traces";
     Some(match trace_destination(environment) {
         Ok(None) => return None,
-        Ok(Some(_)) if !IS_BUILT => {
+        Ok(Some(_)) if !cfg!(feature = "otel") => {
             DoctorFinding::note(SUBJECT, "traces are not exported: the program is built without the feature `otel`")
         }
         Ok(Some(TraceDestination { endpoint, .. })) => {

@@ -11,7 +11,10 @@ use tracing_subscriber::{EnvFilter, Layer};
 use crate::cli::cli::Command;
 use crate::cli::report;
 use crate::cli::sessions::SessionsCommand;
+#[cfg(feature = "otel")]
 use crate::cli::traces::traces::Traces;
+#[cfg(not(feature = "otel"))]
+use crate::cli::traces::without_otel::NoTraces as Traces;
 
 /// Starts the log and the traces of this command.
 pub fn start(environment: &Environment, command: &Command) -> Option<Traces> {

@@ -13,6 +13,7 @@ use bcc_engine::project::Project;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_server::access::{AccessRole, AccessRules, AccessToken, hash_of_hex, hex, new_token, token_hash};
+use bcc_server::api::request_span::ContinueTrace;
 use bcc_server::behavior::plan_format::WorkflowPlanFormat;
 use bcc_server::serve::Server;
 use bcc_server::settings::{BehaviorSettings, ChatSettings, ServeSettings, ServerLimits};
@@ -23,7 +24,8 @@ use crate::cli::exit::Exit;
 use crate::cli::print::{print, print_translated};
 use crate::cli::report;
 use crate::cli::signals::Signals;
-use crate::cli::traces::traces::CONTINUE_TRACE;
+#[cfg(feature = "otel")]
+use crate::cli::traces::traces::continue_trace;
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -145,7 +147,11 @@ fn settings(options: &ServeArgs, project: &Project) -> Result<ServeSettings, Eng
         plan_format: table.behavior.plan_format.as_deref().and_then(WorkflowPlanFormat::parse).unwrap_or_default(),
         kernel: BehaviorSettings::kernel_settings(table.behavior.kernel.as_deref(), table.behavior.cell_timeout),
     };
-    let (model, continue_trace) = (options.model.clone(), CONTINUE_TRACE);
+    #[cfg(feature = "otel")]
+    let continue_trace: Option<ContinueTrace> = Some(continue_trace);
+    #[cfg(not(feature = "otel"))]
+    let continue_trace: Option<ContinueTrace> = None;
+    let model = options.model.clone();
     Ok(ServeSettings { address, access, limits, chat, behavior, model, continue_trace })
 }
 

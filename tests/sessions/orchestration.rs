@@ -24,7 +24,7 @@ use bcc_llm::providers::replay::Replay;
 use bcc_llm::reply::read::read;
 use bcc_llm::reply::shape::ReplyShape;
 use bcc_runtime::program::analysis::{InterventionReason, MonitorAnalysis};
-use bcc_runtime::program::event::Event;
+use bcc_runtime::program::event::{Event, Speaker};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::orchestration::edits::{id_of, is_skipped};
 use bcc_runtime::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanChange, PlanError, Revision};
@@ -312,10 +312,7 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
         host: Default::default(),
     };
     let mut recent = RecentTranscript::new(20, 8000, true);
-    recent.push(TranscriptEntry {
-        speaker: bcc_runtime::program::event::Speaker::User,
-        text: "{{ nickname }} 不想说".into(),
-    });
+    recent.push(TranscriptEntry { speaker: Speaker::User, text: "{{ nickname }} 不想说".into() });
     let place = EventLocation { action_id: Some("ask_father".into()), round: Some(2), ..EventLocation::default() };
     OrchestrationContext::new(PlanRequest {
         program: &program,

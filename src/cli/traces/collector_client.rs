@@ -39,7 +39,7 @@ impl CollectorClient {
     /// When the address is invalid, or the system has no resources for another client.
     pub(super) fn new(destination: TraceDestination, failures: Arc<ExportFailures>) -> Result<Self, Message> {
         let endpoint = Url::parse(&destination.endpoint)
-            .map_err(|error| msg!("its address is invalid ({})", library(&error.to_string())))?;
+            .map_err(|error| msg!("its address is invalid ({error})", error = library(&error.to_string())))?;
         if !matches!(endpoint.scheme(), "http" | "https") {
             return Err(Message::word("its address must start with http:// or https://"));
         }
@@ -85,7 +85,7 @@ impl HttpClient for CollectorClient {
                 let error = error.without_url();
                 self.failures.request_failed(match error.is_timeout() {
                     true => Message::word("it does not answer in time"),
-                    false => msg!("it cannot be reached ({})", library(&innermost(&error))),
+                    false => msg!("it cannot be reached ({error})", error = library(&innermost(&error))),
                 });
                 Err(error.into())
             }

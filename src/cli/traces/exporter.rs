@@ -25,7 +25,7 @@ impl SpanExporter for TraceExporter {
         batch.iter_mut().for_each(make_lists);
         let exported = self.otlp.export(batch).await;
         if exported.is_err() {
-            self.failures.spans_lost();
+            self.failures.export_failed();
         }
         exported
     }

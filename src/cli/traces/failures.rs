@@ -39,7 +39,7 @@ impl ExportFailures {
     }
 
     /// Spans are lost, because of the last failed request.
-    pub(super) fn spans_lost(&self) {
+    pub(super) fn export_failed(&self) {
         let reason = self.state().reason.take();
         let reason = reason.unwrap_or_else(|| Message::word("it does not take them"));
         self.warn(msg!("traces are not exported to {address}: {reason}", address = self.address));

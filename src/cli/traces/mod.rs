@@ -11,5 +11,4 @@ mod failures;
 #[cfg(feature = "otel")]
 pub mod traces;
 #[cfg(not(feature = "otel"))]
-#[path = "without_otel.rs"]
-pub mod traces;
+pub mod without_otel;

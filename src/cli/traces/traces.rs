@@ -31,14 +31,6 @@ const SERVICE_NAME: &str = "bcc-script";
 /// How long the last spans may take to be exported when the program ends.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
-/// Continues the trace of a client.
-pub type ContinueTrace = fn(&Span, &str, Option<&str>);
-
-pub const CONTINUE_TRACE: Option<ContinueTrace> = Some(continue_trace);
-
-/// Whether traces can be exported.
-pub const IS_BUILT: bool = true;
-
 /// The traces of the program, if the environment names a collector.
 pub struct Traces(Option<Export>);
 
@@ -145,7 +137,7 @@ impl Extractor for TraceHeaders<'_> {
 }
 
 /// Makes `span` a child of the span that the headers name. Invalid headers are ignored.
-fn continue_trace(span: &Span, parent: &str, state: Option<&str>) {
+pub fn continue_trace(span: &Span, parent: &str, state: Option<&str>) {
     let context = TraceContextPropagator::new().extract(&TraceHeaders { parent, state });
     if context.span().span_context().is_valid() {
         // An error means that the span is not exported.

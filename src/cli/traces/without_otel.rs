@@ -2,24 +2,14 @@
 
 use bcc_engine::environment::Environment;
 use bcc_lang::message::message::Message;
-use tracing::Span;
 use tracing_subscriber::layer::Identity;
 
 use crate::cli::report;
 use crate::cli::traces::destination::trace_destination;
 
-/// Continues the trace of a client.
-pub type ContinueTrace = fn(&Span, &str, Option<&str>);
+pub struct NoTraces;
 
-pub const CONTINUE_TRACE: Option<ContinueTrace> = None;
-
-/// Whether traces can be exported.
-pub const IS_BUILT: bool = false;
-
-/// No traces.
-pub struct Traces;
-
-impl Traces {
+impl NoTraces {
     /// Says that there are no traces, if there should be some.
     pub fn start(environment: &Environment, _warns_at_once: bool) -> Self {
         if !matches!(trace_destination(environment), Ok(None)) {
