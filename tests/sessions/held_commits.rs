@@ -50,8 +50,9 @@ impl Hook for Writes {
         write.await
     }
 
-    fn together(&self, commits: &[Commit]) {
+    fn together(&self, commits: &[Commit]) -> bool {
         self.together.lock().unwrap().push(commits.len());
+        false
     }
 }
 

@@ -67,6 +67,11 @@ impl CrashHook {
 
 #[async_trait]
 impl Hook for CrashHook {
+    // A store writes all of them or none.
+    fn together(&self, _commits: &[Commit]) -> bool {
+        true
+    }
+
     async fn around(&self, _: Option<SessionCreation<'_>>, _: &Commit, write: Write<'_>) -> Result<(), StoreError> {
         let mode = {
             let mut state = self.state.lock().unwrap();

@@ -30,8 +30,10 @@ pub(crate) trait Hook: Send + Sync {
         write: Write<'_>,
     ) -> Result<(), StoreError>;
 
-    /// Called before commits that are written together, each of which is written on its own here.
-    fn together(&self, _commits: &[Commit]) {}
+    /// Called before commits that are written together. Returns whether [`Hook::around`] is called once for all of them, and not for each.
+    fn together(&self, _commits: &[Commit]) -> bool {
+        false
+    }
 }
 
 #[derive(Default)]
@@ -102,11 +104,13 @@ impl<H: Hook> Store for HookedStore<H> {
     }
 
     async fn commit_all(&self, id: &str, commits: &Arc<Vec<Commit>>) -> Result<(), StoreError> {
-        self.hook.together(commits);
-        for commit in commits.iter() {
-            self.commit(id, commit).await?;
-        }
-        Ok(())
+        let Some(last) = commits.last().filter(|_| self.hook.together(commits)) else {
+            for commit in commits.iter() {
+                self.commit(id, commit).await?;
+            }
+            return Ok(());
+        };
+        self.hook.around(None, last, self.inner.commit_all(id, commits)).await
     }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {

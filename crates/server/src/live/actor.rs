@@ -360,7 +360,7 @@ impl Actor {
             );
         }
         let after = self.session.last_seq();
-        self.context.feed.begin_turn(after);
+        self.context.feed.start_turn(after);
         // Whoever wants to know when it is accepted does not wait for the turn.
         let taken = match &accepted {
             Some(_) => self.session.answer(&text, key.as_deref()).await,

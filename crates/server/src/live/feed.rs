@@ -46,7 +46,7 @@ pub(crate) struct KeptEvent {
     pub(crate) line: Arc<str>,
 }
 
-/// The events of the last turn that was begun with [`EventFeed::begin_turn`].
+/// The events of the last turn that was begun with [`EventFeed::start_turn`].
 #[derive(Debug, Default)]
 struct LastTurn {
     /// The number of the last event before it; none if not all of its events are kept.
@@ -72,7 +72,7 @@ impl EventFeed {
     }
 
     /// Keeps what a reply is made of from the event after this one on, and forgets what was before.
-    pub(crate) fn begin_turn(&self, after: u64) {
+    pub(crate) fn start_turn(&self, after: u64) {
         *self.last_turn() = LastTurn { after: Some(after), events: vec![] };
     }
 
