@@ -20,6 +20,7 @@ macro_rules! restoring_conformance {
             a_failed_commit_keeps_nothing
             a_deleted_session_has_no_earlier_states
             commits_written_together_are_like_commits_one_by_one
+            a_request_is_opened_and_answered_by_commits_written_together
         );
     };
     (@ $open:expr; $($case:ident)+) => { $(
@@ -310,7 +311,7 @@ pub(crate) async fn commits_written_together_are_like_commits_one_by_one(store: 
     start(store, "together").await;
     let mut now = snapshot(store).await;
     let (mut revision, mut seq) = (1, store.session("s").await.unwrap().unwrap().last_seq);
-    for round in 0..60 {
+    for round in 0..150 {
         let answering = numbers.below(4);
         let mut commits = vec![];
         for number in 0..=numbers.below(4) {
@@ -348,6 +349,32 @@ pub(crate) async fn commits_written_together_are_like_commits_one_by_one(store: 
         store.revision_with("s", "running", 2).await.unwrap(),
         store.revision_with("together", "running", 2).await.unwrap()
     );
+}
+
+pub(crate) async fn a_request_is_opened_and_answered_by_commits_written_together(store: &dyn Store) {
+    start(store, "s").await;
+    let at = |second: u64| format!("2026-11-21T20:00:0{second}Z");
+    let answering = |revision, ids: [&str; 2]| Commit {
+        requests_answered: ids.map(str::to_owned).to_vec(),
+        updated_at: at(revision),
+        ..commit_at(revision)
+    };
+    store.commit("s", &Commit { requests_put: vec![request(1, 2)], ..commit_at(1) }).await.unwrap();
+    let commits = vec![
+        Commit { requests_put: vec![request(2, 4)], ..commit_at(2) },
+        answering(3, ["a1", "a2"]),
+        Commit { requests_put: vec![request(3, 6)], updated_at: at(4), ..commit_at(4) },
+    ];
+    store.commit_all("s", &std::sync::Arc::new(commits)).await.unwrap();
+    let answered = |requests: &[RequestRow]| -> Vec<_> {
+        requests.iter().map(|row| (row.id.clone(), row.answered_at.clone())).collect()
+    };
+    let expected = [("a1".into(), Some(at(3))), ("a2".into(), Some(at(3))), ("a3".into(), None)];
+    assert_eq!(answered(&store.requests("s").await.unwrap()), expected);
+    // After the commit that opened the second request, it was open.
+    let state = store.earlier_state("s", 3).await.unwrap().unwrap();
+    assert_eq!(answered(&state.changes.requests_put), [("a1".into(), None), ("a2".into(), None)]);
+    assert_eq!(state.changes.requests_removed, ["a3"]);
 }
 
 pub(crate) async fn commits_written_together_are_all_or_none(store: &dyn Store) {

@@ -1,6 +1,6 @@
 //! Several commits of a session as one: what a store writes when it is given them together. Each keeps its revision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey, written_keys};
 use crate::rows::Commit;
@@ -19,13 +19,13 @@ pub(crate) struct MergedCommits {
     pub(crate) first_written: BTreeMap<RowKey, usize>,
 }
 
-/// What is known of a row after some of the commits.
-#[allow(clippy::large_enum_variant, reason = "nearly all of them are stored")]
-enum Row {
-    Stored(ReplacedRow),
-    Removed,
-    /// It is changed where only the store knows it.
-    Unknown,
+/// The rows as some of the commits leave them.
+#[derive(Default)]
+struct MergedRows {
+    /// None for a row that is removed.
+    rows: BTreeMap<RowKey, Option<ReplacedRow>>,
+    /// Those of which only the store knows what they are: requests that are answered.
+    unknown: BTreeSet<RowKey>,
 }
 
 /// Merges commits of a session that has `last_seq` events; none if one of them depends on what the store has after another one.
@@ -38,20 +38,21 @@ pub(crate) fn merged(commits: &[Commit], last_seq: u64) -> Option<MergedCommits>
     if !commits.iter().all(is_simple) || answering.next().is_some() {
         return None;
     }
-    let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
+    let mut merged = MergedRows::default();
     let (mut heads, mut replaced, mut first_written) = (vec![], vec![], BTreeMap::new());
     let mut seq = last_seq;
     for (number, commit) in commits.iter().enumerate() {
         for key in written_keys(commit) {
-            match rows.get(&key) {
-                Some(Row::Unknown) => return None,
-                Some(Row::Stored(row)) => replaced.push((number, key, Some(row.clone()))),
-                Some(Row::Removed) => replaced.push((number, key, None)),
+            if merged.unknown.contains(&key) {
+                return None;
+            }
+            match merged.rows.get(&key) {
+                Some(row) => replaced.push((number, key, row.clone())),
                 None if number > 0 => _ = first_written.insert(key, number),
                 None => {}
             }
         }
-        write(commit, &mut rows);
+        merged.add(commit);
         seq = commit.journal.last().map_or(seq, |event| event.seq);
         heads.push(ReplacedHead {
             status: commit.status.clone(),
@@ -78,45 +79,65 @@ pub(crate) fn merged(commits: &[Commit], last_seq: u64) -> Option<MergedCommits>
         commit.journal.extend_from_slice(&part.journal);
         commit.messages.extend_from_slice(&part.messages);
         commit.answer_ids.extend_from_slice(&part.answer_ids);
-        commit.requests_answered.extend_from_slice(&part.requests_answered);
         commit.texts.extend_from_slice(&part.texts);
     }
     commit.user_variables_put = user_variables.into_values().cloned().collect();
-    for (key, row) in rows {
+    let answered = merged.unknown.into_iter().filter_map(|key| match key {
+        RowKey::Request(id) => Some(id),
+        _ => None,
+    });
+    commit.requests_answered.extend(answered);
+    for (key, row) in merged.rows {
         put(key, row, &mut commit);
     }
     Some(MergedCommits { commit, answered_at, heads, replaced, first_written })
 }
 
-/// Applies the rows of a commit.
-fn write(commit: &Commit, rows: &mut BTreeMap<RowKey, Row>) {
-    // What is removed as well is gone, and what is put as well is known.
-    rows.extend(commit.requests_answered.iter().map(|id| (RowKey::Request(id.clone()), Row::Unknown)));
-    rows.extend(commit.frames_removed.iter().map(|key| (RowKey::Frame(key.clone()), Row::Removed)));
-    rows.extend(commit.variables_removed.iter().map(|key| (RowKey::Variable(key.clone()), Row::Removed)));
-    rows.extend(commit.counters_removed.iter().map(|name| (RowKey::Counter(name.clone()), Row::Removed)));
-    rows.extend(commit.requests_removed.iter().map(|id| (RowKey::Request(id.clone()), Row::Removed)));
-    let frames = commit.frames_put.iter().cloned().map(ReplacedRow::Frame);
-    let variables = commit.variables_put.iter().cloned().map(ReplacedRow::Variable);
-    let counters = commit.counters_put.iter().cloned().map(ReplacedRow::Counter);
-    let messages = commit.messages.iter().cloned().map(ReplacedRow::Message);
-    let requests = commit.requests_put.iter().cloned().map(ReplacedRow::Request);
-    let stored = frames.chain(variables).chain(counters).chain(messages).chain(requests);
-    rows.extend(stored.map(|row| (row.key(), Row::Stored(row))));
+impl MergedRows {
+    /// Applies the rows of a commit.
+    fn add(&mut self, commit: &Commit) {
+        let frames = commit.frames_removed.iter().cloned().map(RowKey::Frame);
+        let variables = commit.variables_removed.iter().cloned().map(RowKey::Variable);
+        let counters = commit.counters_removed.iter().cloned().map(RowKey::Counter);
+        let requests = commit.requests_removed.iter().cloned().map(RowKey::Request);
+        let removed = frames.chain(variables).chain(counters).chain(requests);
+        let frames = commit.frames_put.iter().cloned().map(ReplacedRow::Frame);
+        let variables = commit.variables_put.iter().cloned().map(ReplacedRow::Variable);
+        let counters = commit.counters_put.iter().cloned().map(ReplacedRow::Counter);
+        let messages = commit.messages.iter().cloned().map(ReplacedRow::Message);
+        let requests = commit.requests_put.iter().cloned().map(ReplacedRow::Request);
+        let stored = frames.chain(variables).chain(counters).chain(messages).chain(requests);
+        let rows = removed.map(|key| (key, None)).chain(stored.map(|row| (row.key(), Some(row))));
+        for key in commit.requests_answered.iter().cloned().map(RowKey::Request) {
+            match self.rows.get_mut(&key) {
+                Some(Some(ReplacedRow::Request(row))) if row.answered_at.is_none() => {
+                    row.answered_at = Some(commit.updated_at.clone());
+                }
+                // It is answered already, or removed.
+                Some(_) => {}
+                None => _ = self.unknown.insert(key),
+            }
+        }
+        // What is removed or put as well is known.
+        for (key, row) in rows {
+            self.unknown.remove(&key);
+            self.rows.insert(key, row);
+        }
+    }
 }
 
 /// Adds a row to the commit that leaves it so.
-fn put(key: RowKey, row: Row, commit: &mut Commit) {
+fn put(key: RowKey, row: Option<ReplacedRow>, commit: &mut Commit) {
     match (key, row) {
-        (_, Row::Stored(ReplacedRow::Frame(row))) => commit.frames_put.push(row),
-        (_, Row::Stored(ReplacedRow::Variable(row))) => commit.variables_put.push(row),
-        (_, Row::Stored(ReplacedRow::Counter(row))) => commit.counters_put.push(row),
-        (_, Row::Stored(ReplacedRow::Request(row))) => commit.requests_put.push(row),
-        (RowKey::Frame(key), Row::Removed) => commit.frames_removed.push(key),
-        (RowKey::Variable(key), Row::Removed) => commit.variables_removed.push(key),
-        (RowKey::Counter(name), Row::Removed) => commit.counters_removed.push(name),
-        (RowKey::Request(id), Row::Removed) => commit.requests_removed.push(id),
-        // Messages are added in their order; answered requests are listed.
+        (_, Some(ReplacedRow::Frame(row))) => commit.frames_put.push(row),
+        (_, Some(ReplacedRow::Variable(row))) => commit.variables_put.push(row),
+        (_, Some(ReplacedRow::Counter(row))) => commit.counters_put.push(row),
+        (_, Some(ReplacedRow::Request(row))) => commit.requests_put.push(row),
+        (RowKey::Frame(key), None) => commit.frames_removed.push(key),
+        (RowKey::Variable(key), None) => commit.variables_removed.push(key),
+        (RowKey::Counter(name), None) => commit.counters_removed.push(name),
+        (RowKey::Request(id), None) => commit.requests_removed.push(id),
+        // Messages are added in their order, and commits with cells are not merged.
         _ => {}
     }
 }

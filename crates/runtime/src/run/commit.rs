@@ -29,9 +29,7 @@ impl Session {
     /// # Errors
     /// If the store fails. The session object must then be dropped; the stored session is intact.
     pub(crate) async fn commit(&mut self, draft: CommitDraft) -> Result<(), RunError> {
-        let prepared = self.prepare(draft)?;
-        self.hold(prepared);
-        self.write_held().await
+        self.commit_or_hold(draft, false).await
     }
 
     /// Commits the draft, or leaves it to the next commit of the same process, which follows at once unless the next turn has to wait for
@@ -40,19 +38,9 @@ impl Session {
     /// # Errors
     /// As [`Session::commit`].
     pub(crate) async fn commit_with_next(&mut self, draft: CommitDraft) -> Result<(), RunError> {
-        let can_wait = self.status == SessionStatus::Running
-            && self.next_job.is_none()
-            && self.services.recorder.is_none()
-            && self.services.observer.can_wait()
-            && draft.can_wait()
-            && self.held.waiting().len() < MAX_HELD;
-        let prepared = self.prepare(draft)?;
-        self.hold(prepared);
-        if !can_wait {
-            return self.write_held().await;
-        }
-        self.held.is_open.store(false, Ordering::Release);
-        Ok(())
+        let can_wait =
+            self.status == SessionStatus::Running && self.next_job.is_none() && self.held.waiting().len() < MAX_HELD;
+        self.commit_or_hold(draft, can_wait).await
     }
 
     /// Commits the draft of a session that was resumed and waits, or leaves it to the commit of what happens first: a session that is only
@@ -61,7 +49,17 @@ impl Session {
     /// # Errors
     /// As [`Session::commit`].
     pub(crate) async fn commit_with_first(&mut self, draft: CommitDraft) -> Result<(), RunError> {
-        let can_wait = self.services.recorder.is_none() && self.services.observer.can_wait() && draft.can_wait();
+        self.commit_or_hold(draft, true).await
+    }
+
+    async fn commit_or_hold(&mut self, draft: CommitDraft, can_wait: bool) -> Result<(), RunError> {
+        // A store writes only such commits together for which it need not look at what it has after each of them.
+        let answers = |held: &PreparedCommit| !held.commit.requests_answered.is_empty();
+        if !draft.joins_others() || (!draft.answered.is_empty() && self.held.waiting().iter().any(answers)) {
+            self.halted = self.write_waiting().await?.or(self.halted.take());
+        }
+        let can_wait =
+            can_wait && draft.can_wait() && self.services.recorder.is_none() && self.services.observer.can_wait();
         let prepared = self.prepare(draft)?;
         self.hold(prepared);
         if !can_wait {
@@ -136,7 +134,7 @@ impl Session {
         Ok(halted)
     }
 
-    /// Whether a commit is being written: this future must not be dropped then, if the session is to be used again.
+    /// Whether a commit is being prepared or written. If a future of the session is dropped then, nobody knows whether it was made.
     pub fn writing(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.held.is_open)
     }

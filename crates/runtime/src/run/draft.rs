@@ -38,8 +38,13 @@ impl CommitDraft {
 
     /// Whether nobody outside the session needs to see it at once.
     pub(crate) fn can_wait(&self) -> bool {
-        let Self { user_variables, cells, texts, requests, restored, .. } = self;
-        user_variables.is_empty() && cells.is_empty() && texts.is_empty() && requests.is_empty() && restored.is_none()
+        let Self { user_variables, texts, requests, .. } = self;
+        self.joins_others() && user_variables.is_empty() && texts.is_empty() && requests.is_empty()
+    }
+
+    /// Whether it can be written together with commits before it: it changes nothing that only the store knows.
+    pub(crate) fn joins_others(&self) -> bool {
+        self.cells.is_empty() && self.restored.is_none()
     }
 
     /// Adds an event before the one that reports the end of the session, if the draft has one.

@@ -1,96 +1,7 @@
 -- Commits of a session that are written together: one call, and each row once, as the last of them leaves it. Each commit keeps its revision.
 
--- As before, but requests are answered at the time of the commit that answers them.
-CREATE OR REPLACE FUNCTION bcc_script.write_rows(
-    p_session bigint, p_user text, p_rows jsonb, p_sha256 text[], p_text text[]
-) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    v_written bigint;
-BEGIN
-    IF p_rows ? 'variables_removed' THEN
-        DELETE FROM bcc_script.variable AS v
-        USING jsonb_to_recordset(p_rows -> 'variables_removed') AS x(scope text, path text, name text)
-        WHERE v.session = p_session AND v.scope = x.scope AND v.path = x.path AND v.name = x.name;
-    END IF;
-    IF p_rows ? 'variables_put' THEN
-        INSERT INTO bcc_script.variable
-        SELECT p_session, scope, path, name, value, source, round, at, sensitive
-        FROM jsonb_to_recordset(p_rows -> 'variables_put')
-            AS x(scope text, path text, name text, value text, source text, round bigint, at text, sensitive boolean)
-        ON CONFLICT (session, scope, path, name) DO UPDATE SET value = excluded.value, source = excluded.source,
-            round = excluded.round, at = excluded.at, sensitive = excluded.sensitive;
-    END IF;
-    -- The caller has sorted them, so that two sessions of one user do not wait for each other.
-    IF p_rows ? 'user_variables_put' THEN
-        INSERT INTO bcc_script.user_variable
-        SELECT p_user, scope, path, name, value, source, round, at, sensitive
-        FROM jsonb_to_recordset(p_rows -> 'user_variables_put')
-            AS x(scope text, path text, name text, value text, source text, round bigint, at text, sensitive boolean)
-        ON CONFLICT (user_name, scope, path, name) DO UPDATE SET value = excluded.value, source = excluded.source,
-            round = excluded.round, at = excluded.at, sensitive = excluded.sensitive;
-    END IF;
-    IF p_rows ? 'frames_removed' THEN
-        DELETE FROM bcc_script.frame
-        WHERE session = p_session AND key IN (SELECT jsonb_array_elements_text(p_rows -> 'frames_removed'));
-    END IF;
-    IF p_rows ? 'frames_put' THEN
-        INSERT INTO bcc_script.frame
-        SELECT p_session, key, state FROM jsonb_to_recordset(p_rows -> 'frames_put') AS x(key text, state text)
-        ON CONFLICT (session, key) DO UPDATE SET state = excluded.state;
-    END IF;
-    IF p_rows ? 'counters_removed' THEN
-        DELETE FROM bcc_script.counter
-        WHERE session = p_session AND name IN (SELECT jsonb_array_elements_text(p_rows -> 'counters_removed'));
-    END IF;
-    IF p_rows ? 'counters_put' THEN
-        INSERT INTO bcc_script.counter
-        SELECT p_session, name, count FROM jsonb_to_recordset(p_rows -> 'counters_put') AS x(name text, count bigint)
-        ON CONFLICT (session, name) DO UPDATE SET count = excluded.count;
-    END IF;
-    IF cardinality(p_sha256) > 0 THEN
-        INSERT INTO bcc_script.stored_text
-        SELECT p_session, sha256, text FROM unnest(p_sha256, p_text) AS x(sha256, text)
-        ON CONFLICT DO NOTHING;
-    END IF;
-    IF p_rows ? 'messages_kept' THEN
-        DELETE FROM bcc_script.message WHERE session = p_session AND number > (p_rows ->> 'messages_kept')::bigint;
-    END IF;
-    IF p_rows ? 'messages' THEN
-        INSERT INTO bcc_script.message
-        SELECT p_session, number, role, text, at, action_id, round, message_id
-        FROM jsonb_to_recordset(p_rows -> 'messages')
-            AS x(number bigint, role text, text text, at text, action_id text, round bigint, message_id text);
-    END IF;
-    IF p_rows ? 'requests_removed' THEN
-        DELETE FROM bcc_script.request
-        WHERE session = p_session AND id IN (SELECT jsonb_array_elements_text(p_rows -> 'requests_removed'));
-    END IF;
-    IF p_rows ? 'requests_answered' THEN
-        UPDATE bcc_script.request SET answered_at = coalesce(p_rows ->> 'answered_at', p_rows ->> 'updated_at')
-        WHERE session = p_session AND id IN (SELECT jsonb_array_elements_text(p_rows -> 'requests_answered'))
-            AND answered_at IS NULL;
-    END IF;
-    IF p_rows ? 'requests_put' THEN
-        INSERT INTO bcc_script.request
-        SELECT p_session, id, kind, prompt, schema, decisions, approvers, due_at, opened_at, answered_at
-        FROM jsonb_to_recordset(p_rows -> 'requests_put') AS x(id text, kind text, prompt text, schema text, decisions text,
-            approvers text, due_at text, opened_at text, answered_at text)
-        ON CONFLICT (session, id) DO UPDATE SET kind = excluded.kind, prompt = excluded.prompt, schema = excluded.schema,
-            decisions = excluded.decisions, approvers = excluded.approvers, due_at = excluded.due_at,
-            opened_at = excluded.opened_at, answered_at = excluded.answered_at, claimed_until = NULL;
-    END IF;
-    IF p_rows ? 'answer_ids' THEN
-        INSERT INTO bcc_script.answer SELECT p_session, jsonb_array_elements_text(p_rows -> 'answer_ids')
-        ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS v_written = ROW_COUNT;
-        IF v_written <> jsonb_array_length(p_rows -> 'answer_ids') THEN
-            RAISE EXCEPTION USING ERRCODE = 'BC004', MESSAGE = 'answer';
-        END IF;
-    END IF;
-END $$;
-
 -- `p_rows` are the rows as the last of `p_count` commits leaves them, `p_keys` the keys of the rows that the store may have, each with the
--- number (`n`, from 0) of the commit that writes it first. `p_heads` are the heads that the commits after the first replace, `p_replaced`
+-- number (`n`, from 0) of the commit that writes it first. `answered` are the requests that one of them answers, at `answered_at`. `p_heads` are the heads that the commits after the first replace, `p_replaced`
 -- the rows that a commit replaces and an earlier one of them has written.
 CREATE FUNCTION bcc_script.commit_together(
     p_id bytea, p_token bigint, p_commit bigint, p_last_seq bigint, p_last_message bigint, p_count bigint, p_rows jsonb,
@@ -159,6 +70,11 @@ BEGIN
     UNION ALL
     SELECT v_session, v_expected + x.n, x.key, nullif(x.row, 'null'::jsonb)
     FROM jsonb_to_recordset(p_replaced) AS x(n bigint, key jsonb, row jsonb);
+    IF p_rows ? 'answered' THEN
+        -- Before the other rows: a request that is removed or put as well is what these leave.
+        UPDATE bcc_script.request SET answered_at = p_rows ->> 'answered_at'
+        WHERE session = v_session AND id IN (SELECT jsonb_array_elements_text(p_rows -> 'answered')) AND answered_at IS NULL;
+    END IF;
     PERFORM bcc_script.write_rows(v_session, v_user, p_rows, p_sha256, p_text);
     INSERT INTO bcc_script.journal
     SELECT v_session, v_head.last_seq + place, at, kind, body

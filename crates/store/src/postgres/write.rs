@@ -54,7 +54,9 @@ struct CommitRows<'c> {
     requests_removed: &'c [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     requests_answered: &'c [String],
-    /// When they were answered; none at `updated_at`.
+    /// Of commits that are written together, which are not answered at `updated_at`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    answered: &'c [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     answered_at: Option<&'c str>,
 }
@@ -98,6 +100,7 @@ impl<'c> CommitRows<'c> {
             requests_put: last_of_each(&commit.requests_put, |row| &row.id),
             requests_removed: &commit.requests_removed,
             requests_answered: &commit.requests_answered,
+            answered: &[],
             answered_at: None,
         }
     }
@@ -128,8 +131,12 @@ pub(crate) struct CommitColumns<'c> {
 
 impl<'c> CommitColumns<'c> {
     pub(crate) fn new(store: &str, commit: &'c Commit, answered_at: Option<&'c str>) -> Result<Self, StoreError> {
+        let mut rows = CommitRows::new(commit);
+        if answered_at.is_some() {
+            rows = CommitRows { answered: std::mem::take(&mut rows.requests_answered), answered_at, ..rows };
+        }
         Ok(Self {
-            rows: json(store, &CommitRows { answered_at, ..CommitRows::new(commit) })?,
+            rows: json(store, &rows)?,
             at: commit.journal.iter().map(|row| TextParameter(&row.at)).collect(),
             kind: commit.journal.iter().map(|row| TextParameter(&row.kind)).collect(),
             body: commit.journal.iter().map(|row| TextParameter(&row.body)).collect(),
