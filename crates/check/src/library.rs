@@ -164,6 +164,23 @@ impl SkillLibrary {
         self.skills.keys().map(String::as_str)
     }
 
+    /// Texts that differ for two libraries with which a script can have different programs. None if something in it could not be
+    /// read, so that its files do not say what it is.
+    pub fn identity(&self) -> Option<Vec<&str>> {
+        if !self.complete || !self.broken.is_empty() {
+            return None;
+        }
+        let mut texts = vec![];
+        for (path, target) in &self.paths {
+            let SkillPathTarget::Skill(id) = target else { return None };
+            texts.extend([path.as_str(), id.as_str()]);
+        }
+        for outline in self.skills.values().flatten() {
+            texts.extend([outline.file.name(), outline.file.text()]);
+        }
+        Some(texts)
+    }
+
     /// The target of a path in the script's `skills`, if it was set.
     pub(crate) fn path_target(&self, path: &str) -> Option<&SkillPathTarget> {
         self.paths.get(path)

@@ -11,7 +11,7 @@ use crate::earlier_replies::with_earlier_replies;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::host_services::{SessionOrigin, check_permissions, host_services, stored_host_services};
-use crate::loaded::LoadedProgram;
+use crate::loaded::{CheckedPrograms, LoadedProgram};
 use crate::model_selection::{ModelRequested, refuse_silent_change, select_models};
 use crate::models::shared::SharedModels;
 use crate::pin::{Pinned, sha256};
@@ -113,12 +113,14 @@ pub struct Engine {
     pub(crate) shared: Arc<SharedModels>,
     pub(crate) tools: ToolChoice,
     pub(crate) stored_programs: StoredPrograms,
+    checked_programs: CheckedPrograms,
 }
 
 impl Engine {
     pub fn new(project: Project, environment: Environment, store: Arc<dyn Store>) -> Self {
-        let (shared, tools, stored_programs) = Default::default();
-        Self { project, environment, store, clock: None, budget: Budget::default(), shared, tools, stored_programs }
+        let (shared, tools, stored_programs, checked_programs) = Default::default();
+        let (clock, budget) = (None, Budget::default());
+        Self { project, environment, store, clock, budget, shared, tools, stored_programs, checked_programs }
     }
 
     /// The same engine with this clock instead of the machine's, for sessions that are started without `--clock`.
@@ -173,7 +175,8 @@ impl Engine {
     /// # Errors
     /// `Invalid` with all findings when the script has errors; `Usage` and `Failed` as documented there.
     pub async fn run(&self, request: &RunRequest, observer: Arc<dyn Observer>) -> Result<OpenedSession, EngineError> {
-        self.run_loaded(LoadedProgram::of(&self.project, request)?, request, observer).await
+        let loaded = LoadedProgram::shared(&self.project, request, &self.checked_programs)?;
+        self.run_loaded(loaded, request, observer).await
     }
 
     /// [`Engine::run`] with a loaded script. A caller can check the script before it opens a store, so that no store is created
@@ -227,11 +230,9 @@ impl Engine {
             false => (observer, None),
         };
         let script_sha256 = sha256(pinned.script.text().as_bytes());
-        let pinned = Arc::new(pinned);
         let services = services(selected.models, clock, observer, &pinned, host);
         let recorded = request.record.as_deref().map(FileRecorder::create).transpose()?.map(Arc::new);
         let (manifest, documents) = pinned.documents()?;
-        let program = Arc::new(program);
         let mut attempts = 0;
         loop {
             attempts += 1;

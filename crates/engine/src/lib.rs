@@ -40,6 +40,7 @@ pub mod program_environment;
 pub mod project;
 mod project_files;
 pub mod project_services;
+pub(crate) mod recently_used;
 pub mod recheck;
 pub mod recording;
 pub mod replay;

@@ -12,23 +12,24 @@ use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::{TemplateFolders, reply_schemas, script};
 use crate::host_services::{check_permissions, host_services};
-use crate::pin::Pinned;
+use crate::pin::{Pinned, sha256};
 use crate::project::{Project, absolute};
+use crate::recently_used::RecentlyUsed;
 use bcc_check::library::SkillLibrary;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::script::read::{is_workflow, scheme, skill_paths};
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
-use bcc_lang::source::yaml::YamlNode;
+use bcc_lang::source::yaml::{ParsedYaml, YamlNode};
 use bcc_lang::template::layers::{CHINESE_SCHEME, TemplateFile, collect, own_scheme, scheme_of_language};
 use bcc_lang::template::missing::Marks;
 use bcc_runtime::program::program::Program;
 
 /// A script with its templates, checked.
 pub struct LoadedProgram {
-    pub(crate) pinned: Pinned,
-    pub program: Program,
+    pub(crate) pinned: Arc<Pinned>,
+    pub program: Arc<Program>,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) scheme: Option<String>,
     /// Which prompts are used, if nothing names a scheme.
@@ -61,6 +62,65 @@ impl LoadedProgram {
         request: &RunRequest,
         marks: Option<&Arc<Marks>>,
     ) -> Result<Self, EngineError> {
+        let found = FoundScript::of(project, request)?;
+        let checked = found.check(marks)?;
+        Ok(found.load(checked))
+    }
+
+    /// [`LoadedProgram::of`], checked only if nothing in `checked` is made from the same texts: one program serves all sessions.
+    pub(crate) fn shared(
+        project: &Project,
+        request: &RunRequest,
+        checked: &CheckedPrograms,
+    ) -> Result<Self, EngineError> {
+        let found = FoundScript::of(project, request)?;
+        let Some(key) = found.key()? else {
+            let checked = found.check(None)?;
+            return Ok(found.load(checked));
+        };
+        let program = match checked.0.get(&key) {
+            Some(program) => program,
+            None => checked.0.put(key, found.check(None)?),
+        };
+        Ok(found.load(program))
+    }
+
+    pub fn into_parts(self) -> (Arc<Pinned>, Arc<Program>) {
+        (self.pinned, self.program)
+    }
+
+    /// The findings of the check, without errors.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+}
+
+/// The programs of the scripts that sessions were started from last, by the texts that they are made from.
+#[derive(Clone, Default)]
+pub(crate) struct CheckedPrograms(Arc<RecentlyUsed<CheckedProgram>>);
+
+/// A program, and what its check found.
+#[derive(Clone)]
+struct CheckedProgram {
+    pinned: Arc<Pinned>,
+    program: Arc<Program>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// A script and all that it is checked against, as the files of the project are now.
+struct FoundScript {
+    parsed: ParsedYaml,
+    /// Without skills: the check finds those that the script uses.
+    pinned: Pinned,
+    library: SkillLibrary,
+    scheme: Option<String>,
+    is_named: bool,
+    wrong_scheme: Option<Diagnostic>,
+    is_state_file: bool,
+}
+
+impl FoundScript {
+    fn of(project: &Project, request: &RunRequest) -> Result<Self, EngineError> {
         let file = script(&request.file)?;
         // The scheme determines the templates, and the check needs the templates.
         let parsed = parse(&file);
@@ -81,40 +141,51 @@ impl LoadedProgram {
         };
         let is_state_file = parsed.root.as_deref().is_some_and(is_workflow);
         let library = skills(project, &request.file, parsed.root.as_deref())?;
-        let mut pinned =
+        let pinned =
             Pinned::new(file, templates, reply_schemas(&project.directory)?).with_kinds(kinds(&project.config));
-        let compiled = pinned.compiled()?;
+        Ok(Self { parsed, pinned, library, scheme, is_named, wrong_scheme, is_state_file })
+    }
+
+    /// A text that is the same only for a script that is checked against the same texts. None if it cannot be valid, or its skills
+    /// cannot be told by their files.
+    fn key(&self) -> Result<Option<String>, EngineError> {
+        let Some(library) = self.library.identity().filter(|_| self.wrong_scheme.is_none()) else { return Ok(None) };
+        let mut key = self.pinned.key()?;
+        for text in library {
+            key.push_str(&sha256(text.as_bytes()));
+        }
+        Ok(Some(key))
+    }
+
+    /// # Errors
+    /// `Invalid` with all findings when the script has errors; `Usage` when a template or schema cannot be read.
+    fn check(&self, marks: Option<&Arc<Marks>>) -> Result<CheckedProgram, EngineError> {
+        let compiled = self.pinned.compiled()?;
         let compiled = match marks {
             Some(marks) => compiled.with_marks(Arc::clone(marks)),
             None => compiled,
         };
-        let (mut program, mut diagnostics) = pinned.check_against(compiled, parsed, &library)?;
+        let (mut program, mut diagnostics) = self.pinned.check_against(compiled, self.parsed.clone(), &self.library)?;
         if let (Some(program), Some(marks)) = (&mut program, marks) {
             program.texts.record_in(Arc::clone(marks));
         }
-        if let Some(wrong_scheme) = wrong_scheme {
-            diagnostics.push(wrong_scheme);
+        if let Some(wrong_scheme) = &self.wrong_scheme {
+            diagnostics.push(wrong_scheme.clone());
             sort(&mut diagnostics);
             return Err(EngineError::Invalid(diagnostics));
         }
-        match (program, diagnostics) {
-            (Some(program), diagnostics) => {
-                pinned.add_skills(&program);
-                let unnamed_scheme =
-                    (!is_named && !is_state_file).then(|| unnamed_scheme(&pinned.templates, scheme.as_deref()));
-                Ok(Self { pinned, program, diagnostics, scheme, unnamed_scheme, is_state_file })
-            }
-            (None, diagnostics) => Err(EngineError::Invalid(diagnostics)),
-        }
+        let Some(program) = program else { return Err(EngineError::Invalid(diagnostics)) };
+        let mut pinned = self.pinned.clone();
+        pinned.add_skills(&program);
+        Ok(CheckedProgram { pinned: Arc::new(pinned), program: Arc::new(program), diagnostics })
     }
 
-    pub fn into_parts(self) -> (Pinned, Program) {
-        (self.pinned, self.program)
-    }
-
-    /// The findings of the check, without errors.
-    pub fn diagnostics(&self) -> &[Diagnostic] {
-        &self.diagnostics
+    fn load(self, checked: CheckedProgram) -> LoadedProgram {
+        let CheckedProgram { pinned, program, diagnostics } = checked;
+        let Self { scheme, is_named, is_state_file, .. } = self;
+        let unnamed_scheme =
+            (!is_named && !is_state_file).then(|| unnamed_scheme(&pinned.templates, scheme.as_deref()));
+        LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme, is_state_file }
     }
 }
 
@@ -135,4 +206,83 @@ fn skills(project: &Project, script: &Path, root: Option<&YamlNode>) -> Result<S
     let library = library(&project.directory, &names);
     let paths = root.map(skill_paths).unwrap_or_default();
     Ok(with_paths(&library, paths.into_iter(), (&absolute(script), &project.directory), &names))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::{CheckedPrograms, LoadedProgram};
+    use crate::engine::RunRequest;
+    use crate::environment::Environment;
+    use crate::pin::builtin_reply_schemas;
+    use crate::project::Project;
+
+    const SCRIPT: &str = "session:\n  session_id: talk\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          \
+                          actions:\n            - { action_type: ai_ask, action_id: a, config: { content: 'How are you?' } }\n";
+    const SKILL: &str =
+        "skill:\n  skill_id: comfort\n  actions:\n    - { action_type: ai_say, config: { content: 'There.' } }\n";
+
+    fn write(folder: &Path, name: &str, text: &str) {
+        let file = folder.join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+
+    #[test]
+    fn sessions_share_a_program_until_something_that_it_is_made_from_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        std::fs::create_dir(folder.join(".bcc")).unwrap();
+        write(folder, "talk.yaml", SCRIPT);
+        let project = Project::of(folder, None, false, &Environment::default()).unwrap();
+        let checked = CheckedPrograms::default();
+        let load = |scheme: Option<&str>| {
+            let scheme = scheme.map(str::to_owned);
+            let request = RunRequest { file: folder.join("talk.yaml"), scheme, ..RunRequest::default() };
+            LoadedProgram::shared(&project, &request, &checked).unwrap()
+        };
+        let first = load(None);
+        let again = load(None);
+        assert!(Arc::ptr_eq(&first.program, &again.program) && Arc::ptr_eq(&first.pinned, &again.pinned));
+        assert!(again.unnamed_scheme.is_some() && load(Some("english")).unnamed_scheme.is_none());
+
+        let schema = builtin_reply_schemas().find(|(name, _)| *name == "ai_ask").unwrap().1;
+        let mut before = first;
+        let edits = [
+            ("talk.yaml", SCRIPT.replace("How are you?", "Well?")),
+            ("skills/comfort.yaml", SKILL.to_owned()),
+            ("skills/comfort.yaml", SKILL.replace("There.", "There, there.")),
+            ("_system/config/default/ai_ask_v1.md", "Another prompt.".to_owned()),
+            ("schemas/replies/ai_ask.json", schema.replacen('{', "{ \"$comment\": \"ours\",", 1)),
+        ];
+        for (name, text) in edits {
+            write(folder, name, &text);
+            let edited = load(None);
+            assert!(!Arc::ptr_eq(&before.program, &edited.program), "{name} was edited");
+            before = edited;
+        }
+        // What was undone is as it was; and a file that is not a skill anymore hides nothing.
+        let sharing = load(None);
+        assert!(Arc::ptr_eq(&before.program, &sharing.program));
+        write(folder, "skills/broken.yaml", "skill: [");
+        assert!(!Arc::ptr_eq(&before.program, &load(None).program), "it is unknown which skills there are");
+    }
+
+    #[test]
+    fn errors_are_found_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        std::fs::create_dir(folder.join(".bcc")).unwrap();
+        write(folder, "talk.yaml", &SCRIPT.replace("ai_ask", "ai_aks"));
+        let project = Project::of(folder, None, false, &Environment::default()).unwrap();
+        let checked = CheckedPrograms::default();
+        let request = RunRequest { file: folder.join("talk.yaml"), ..RunRequest::default() };
+        for _ in 0..2 {
+            assert!(LoadedProgram::shared(&project, &request, &checked).is_err());
+        }
+        write(folder, "talk.yaml", SCRIPT);
+        assert!(LoadedProgram::shared(&project, &request, &checked).is_ok());
+    }
 }

@@ -123,32 +123,32 @@ impl Pinned {
     /// The manifest as JSON, and the documents that it names.
     pub fn documents(&self) -> Result<(String, Vec<DocumentRow>), EngineError> {
         let mut documents = Vec::new();
-        let mut store = |text: &str| {
+        let manifest = self.manifest(|text| {
             let sha256 = sha256(text.as_bytes());
             documents.push(DocumentRow { sha256: sha256.clone(), text: text.to_owned() });
             sha256
-        };
-        let manifest = Manifest {
-            script: Named { name: self.script.name().to_owned(), sha256: store(self.script.text()) },
-            skills: self
-                .skills
-                .iter()
-                .map(|file| Named { name: file.name().to_owned(), sha256: store(file.text()) })
-                .collect(),
-            templates: self
-                .templates
-                .iter()
-                .map(|file| Placed { place: file.place.clone(), name: file.name.clone(), sha256: store(&file.text) })
-                .collect(),
-            schemas: self
-                .schemas
-                .iter()
-                .map(|(name, text)| Named { name: name.clone(), sha256: store(text) })
-                .collect(),
-            kinds: self.kinds.values().cloned().collect(),
-        };
-        let manifest = serde_json::to_string(&manifest).map_err(|error| EngineError::failed(error.to_message()))?;
+        })?;
         Ok((manifest, documents))
+    }
+
+    /// The manifest as JSON: two that are equal have the same texts.
+    pub(crate) fn key(&self) -> Result<String, EngineError> {
+        self.manifest(|text| sha256(text.as_bytes()))
+    }
+
+    fn manifest(&self, mut hash: impl FnMut(&str) -> String) -> Result<String, EngineError> {
+        let mut of_file = |file: &Arc<SourceFile>| Named { name: file.name().to_owned(), sha256: hash(file.text()) };
+        let (script, skills) = (of_file(&self.script), self.skills.iter().map(&mut of_file).collect());
+        let placed = |file: &TemplateFile| Placed {
+            place: file.place.clone(),
+            name: file.name.clone(),
+            sha256: hash(&file.text),
+        };
+        let templates = self.templates.iter().map(placed).collect();
+        let schema = |(name, text): (&String, &String)| Named { name: name.clone(), sha256: hash(text) };
+        let schemas = self.schemas.iter().map(schema).collect();
+        let manifest = Manifest { script, skills, templates, schemas, kinds: self.kinds.values().cloned().collect() };
+        serde_json::to_string(&manifest).map_err(|error| EngineError::failed(error.to_message()))
     }
 
     /// The documents that a stored manifest names.

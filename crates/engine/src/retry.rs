@@ -152,7 +152,7 @@ impl Engine {
                 let allowed = host.permissions.allowed.iter().cloned().collect();
                 let diagnostics = loaded.diagnostics().to_vec();
                 let (pinned, program) = loaded.into_parts();
-                (Arc::new(pinned), Arc::new(program), RunSettings { commands, allowed, ..settings }, diagnostics)
+                (pinned, program, RunSettings { commands, allowed, ..settings }, diagnostics)
             }
         };
         let plan = RetryPlan {

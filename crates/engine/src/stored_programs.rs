@@ -1,17 +1,14 @@
 //! The programs of stored sessions: each is read from the store and checked once, however many sessions are pinned to it.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bcc_runtime::program::program::Program;
 use bcc_store::contract::Store;
 
 use crate::error::EngineError;
 use crate::pin::Pinned;
+use crate::recently_used::RecentlyUsed;
 use bcc_lang::source::compose::parse;
-
-/// How many programs are kept. One takes about as much memory as its texts, which are mostly templates.
-const MAX_PROGRAMS: usize = 32;
 
 /// What a session is pinned to, and the program made from it.
 #[derive(Clone)]
@@ -23,8 +20,7 @@ pub(crate) struct StoredProgram {
 /// The programs that were needed last. A manifest has the hashes of everything that its program is made from.
 #[derive(Clone, Default)]
 pub(crate) struct StoredPrograms {
-    /// By manifest, the one that was needed last first.
-    entries: Arc<Mutex<VecDeque<(String, StoredProgram)>>>,
+    by_manifest: Arc<RecentlyUsed<StoredProgram>>,
 }
 
 impl StoredPrograms {
@@ -33,7 +29,7 @@ impl StoredPrograms {
     /// # Errors
     /// Those of [`Pinned::load`]; `Invalid` if this version finds errors in the script.
     pub(crate) async fn get(&self, store: &dyn Store, manifest: &str) -> Result<StoredProgram, EngineError> {
-        if let Some(found) = self.find(manifest) {
+        if let Some(found) = self.by_manifest.get(manifest) {
             return Ok(found);
         }
         // Others are not kept waiting; at worst, a program is made twice.
@@ -41,19 +37,7 @@ impl StoredPrograms {
         let (program, diagnostics) = pinned.check(parse(&pinned.script))?;
         let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
         let stored = StoredProgram { pinned: Arc::new(pinned), program };
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.truncate(MAX_PROGRAMS - 1);
-        entries.push_front((manifest.to_owned(), stored.clone()));
-        Ok(stored)
-    }
-
-    fn find(&self, manifest: &str) -> Option<StoredProgram> {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = entries.iter().position(|(of, _)| of == manifest)?;
-        let entry = entries.remove(place)?;
-        let found = entry.1.clone();
-        entries.push_front(entry);
-        Some(found)
+        Ok(self.by_manifest.put(manifest.to_owned(), stored))
     }
 }
 
@@ -63,10 +47,11 @@ mod tests {
 
     use bcc_store::memory::MemoryStore;
 
-    use super::{MAX_PROGRAMS, StoredPrograms};
+    use super::StoredPrograms;
     use crate::engine::{Engine, RunRequest};
     use crate::environment::Environment;
     use crate::project::Project;
+    use crate::recently_used::MAX_RECENT;
     use bcc_runtime::program::event::{Committed, Delta, Observer};
 
     #[derive(Debug)]
@@ -86,7 +71,7 @@ mod tests {
         let project = Project::of(folder.path(), None, false, &environment).unwrap();
         let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
         let mut manifests = vec![];
-        for number in 0..=MAX_PROGRAMS {
+        for number in 0..=MAX_RECENT {
             let file = folder.path().join("talk.yaml");
             let script = format!(
                 "session:\n  session_id: talk\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          \
@@ -100,14 +85,14 @@ mod tests {
         }
         let programs = StoredPrograms::default();
         let first = programs.get(engine.store().as_ref(), &manifests[0]).await.unwrap();
-        for manifest in &manifests[1..MAX_PROGRAMS] {
+        for manifest in &manifests[1..MAX_RECENT] {
             programs.get(engine.store().as_ref(), manifest).await.unwrap();
         }
         let again = programs.get(engine.store().as_ref(), &manifests[0]).await.unwrap();
         assert!(Arc::ptr_eq(&first.program, &again.program));
         // One more than are kept: the second one was needed longest ago.
-        programs.get(engine.store().as_ref(), &manifests[MAX_PROGRAMS]).await.unwrap();
-        assert!(programs.find(&manifests[1]).is_none());
-        assert!(programs.find(&manifests[0]).is_some() && programs.find(&manifests[2]).is_some());
+        programs.get(engine.store().as_ref(), &manifests[MAX_RECENT]).await.unwrap();
+        assert!(programs.by_manifest.get(&manifests[1]).is_none());
+        assert!(programs.by_manifest.get(&manifests[0]).is_some() && programs.by_manifest.get(&manifests[2]).is_some());
     }
 }

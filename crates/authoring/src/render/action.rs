@@ -85,7 +85,7 @@ pub async fn prompt_of_action(
         models: Arc::new(capturing_models.clone()),
         clock: clock(request.clock.as_deref())?,
         observer: Arc::new(IgnoreEvents),
-        recheck: Arc::new(PinnedScript::new(Arc::new(pinned))),
+        recheck: Arc::new(PinnedScript::new(pinned)),
         recorder: None,
         host: HostServices { servers: Arc::new(NoPrompt), ..HostServices::default() },
     };

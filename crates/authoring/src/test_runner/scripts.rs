@@ -131,7 +131,7 @@ impl Scripts {
         {
             return Err(failed(EngineError::usage(denied.message).with_help(denied.help)));
         }
-        let recheck: Arc<dyn Recheck> = Arc::new(PinnedScript::new(Arc::new(pinned)));
-        Ok(Arc::new(LoadedScript { program: Arc::new(program), recheck, services, project, path: absolute(path) }))
+        let recheck: Arc<dyn Recheck> = Arc::new(PinnedScript::new(pinned));
+        Ok(Arc::new(LoadedScript { program, recheck, services, project, path: absolute(path) }))
     }
 }
