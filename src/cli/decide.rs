@@ -7,7 +7,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use clap::Args;
 
-use crate::cli::drive::{ResumeHint, drive, interrupted_early_notice};
+use crate::cli::drive::{GivenInput, ResumeHint, drive, interrupted_early_notice};
 use crate::cli::exit::Exit;
 use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::live_notebook::LiveNotebook;
@@ -83,7 +83,8 @@ pub async fn decide(
     if options.run {
         let signals = Signals::new(interrupted_early_notice())?;
         let watched = state_file.map(|keeper| WatchedFile { keeper, waits: false });
-        return drive(session, store.as_ref(), front, &sessions.hint, LiveNotebook::default(), signals, watched).await;
+        let given = GivenInput { watched, ..GivenInput::default() };
+        return drive(session, store.as_ref(), front, &sessions.hint, LiveNotebook::default(), signals, given).await;
     }
     if !options.output.json {
         recorded(&sessions.hint, &id)?;

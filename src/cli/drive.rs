@@ -2,6 +2,7 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use crate::cli::commands::commands::command;
@@ -36,6 +37,14 @@ pub struct ResumeHint {
     pub notebook: Option<PathBuf>,
 }
 
+/// What a session is given besides what the person enters.
+#[derive(Default)]
+pub struct GivenInput {
+    pub watched: Option<WatchedFile>,
+    /// Answers that are given before the person is asked.
+    pub answers: VecDeque<String>,
+}
+
 /// Drives `session` until it ends or waits.
 /// Errors: when the store fails; what was committed before stays.
 pub async fn drive(
@@ -45,8 +54,9 @@ pub async fn drive(
     hint: &ResumeHint,
     mut notebook: LiveNotebook,
     mut signals: Signals,
-    watched: Option<WatchedFile>,
+    given: GivenInput,
 ) -> Result<Exit, EngineError> {
+    let GivenInput { watched, mut answers } = given;
     let _progress = ProgressEnd;
     let waits_for_file = watched.as_ref().is_some_and(|watched| watched.waits);
     let mut is_input_over = false;
@@ -125,11 +135,22 @@ pub async fn drive(
         if decisions::takes_input(&session) {
             progress::set_shown(false);
         }
-        decisions::report_next(&session, front);
+        let is_given = !answers.is_empty() && session.awaits_answer();
+        if !is_given {
+            decisions::report_next(&session, front);
+        }
         loop {
             // Results of monitors are stored while the session waits for the person. Immediate results, such as those of prepared
             // replies, are processed before the next answer, so that piped answers always give the same conversation.
             tokio::task::yield_now().await;
+            if is_given
+                && !session.awaits_analysis()
+                && let Some(text) = answers.pop_front()
+            {
+                front.show_answer(&text)?;
+                session.answer(&text, None).await?;
+                break;
+            }
             let due = decisions::time_left(&session);
             let input = tokio::select! {
                 biased;
@@ -145,7 +166,7 @@ pub async fn drive(
                     }
                     break;
                 }
-                input = source.next(), if decisions::takes_input(&session) && !is_input_over => input,
+                input = source.next(), if decisions::takes_input(&session) && !is_input_over && !is_given => input,
             };
             if stays && matches!(input, InputLine::End) {
                 is_input_over = true;

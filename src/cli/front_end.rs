@@ -14,11 +14,13 @@ use crate::cli::language::translated;
 use crate::cli::line_editor::LineEditor;
 use crate::cli::lines::{InputFormat, InputLines};
 use crate::cli::piped::Piped;
+use crate::cli::print::print;
 use crate::cli::progress;
 use crate::cli::report;
 use crate::cli::terminal::{Terminal, color, quiet};
 use bcc_engine::error::EngineError;
 use bcc_engine::last_exchanges::LastExchanges;
+use bcc_lang::source::render::visible::visible_line;
 use bcc_runtime::program::event::Observer;
 use bcc_store::contract::Store;
 
@@ -130,6 +132,17 @@ impl FrontEnd {
             }
         };
         self.note(&msg!("warning: {message}", message = message));
+    }
+
+    /// Shows an answer that is given without being entered; only a terminal shows answers.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn show_answer(self, text: &str) -> Result<(), EngineError> {
+        match self {
+            Self::Terminal => print(&format!("> {}", visible_line(text))),
+            Self::Piped | Self::Json { .. } => Ok(()),
+        }
     }
 
     /// Prints a note that is not part of the conversation.

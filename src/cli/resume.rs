@@ -1,12 +1,13 @@
 //! `sessions resume`: resumes a stored session and drives it.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bcc_lang::message::msg;
 use clap::Args;
 
-use crate::cli::drive::{ResumeHint, drive, interrupted_early, interrupted_early_notice};
+use crate::cli::drive::{GivenInput, ResumeHint, drive, interrupted_early, interrupted_early_notice};
 use crate::cli::exit::{Exit, SESSION_CODES};
 use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::json::{self, CatchUp};
@@ -74,6 +75,16 @@ pub struct ResumeArgs {
 const PAGE: usize = 64;
 
 pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
+    resume_with(options, VecDeque::new(), environment, front).await
+}
+
+/// [`resume`], with answers that are given before the person is asked.
+pub async fn resume_with(
+    options: ResumeArgs,
+    answers: VecDeque<String>,
+    environment: Environment,
+    front: FrontEnd,
+) -> Result<Exit, EngineError> {
     let given = options.project.as_deref();
     let project = Project::of(Path::new("."), given, options.trust, &environment)?;
     let any_project = given_directory(given, &environment)?.is_some();
@@ -125,7 +136,8 @@ pub async fn resume(options: ResumeArgs, environment: Environment, front: FrontE
     let hint = ResumeHint { trust: options.trust, record: options.record, notebook: options.notebook, ..hint };
     let waits = front == FrontEnd::Terminal;
     let watched = opened.state_file.map(|keeper| WatchedFile { keeper, waits });
-    drive(opened.session, sessions, front, &hint, notebook, signals, watched).await
+    let given = GivenInput { watched, answers };
+    drive(opened.session, sessions, front, &hint, notebook, signals, given).await
 }
 
 /// Locks the session before the earlier events are written, so that no event is committed in between.

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use clap::Args;
+use serde::Serialize;
 
 use crate::cli::exit::{Exit, SESSION_CODES};
 use crate::cli::front_end::FrontEnd;
 use crate::cli::language::translated;
 use crate::cli::print::{print, print_json};
 use crate::cli::report;
-use crate::cli::resume::{ResumeArgs, resume};
+use crate::cli::resume::{ResumeArgs, resume, resume_with};
+use bcc_engine::again::begin_again::{AgainPlan, AgainRequest};
 use bcc_engine::engine::Engine;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -33,9 +35,16 @@ pub struct RetryArgs {
     /// The step from which it runs again: an action, or a path as in `report` [default: the step that failed]
     #[arg(long, value_name = "STEP")]
     pub from: Option<String>,
-    /// Use this edited script; the steps before STEP must still be in it
+    /// Begin the conversation again with its answer N, also if the session has not ended; the answers from N on are given again. 0 begins it
+    /// anew
+    #[arg(long, value_name = "N", conflicts_with = "from")]
+    pub turn: Option<u64>,
+    /// Use this edited script; what is kept must still be in it. With --turn, its templates are used as they are now
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
+    /// Use another scheme of templates
+    #[arg(long, value_name = "SCHEME", requires_all = ["turn", "script"])]
+    pub scheme: Option<String>,
     /// Print what is kept and what runs, and change nothing
     #[arg(long)]
     pub preview: bool,
@@ -44,7 +53,7 @@ pub struct RetryArgs {
 }
 
 pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
-    let RetryArgs { from, script, preview, resume: resuming } = options;
+    let RetryArgs { from, turn, script, scheme, preview, resume: resuming } = options;
     let Some(given) = &resuming.id else {
         return Err(EngineError::usage(msg!("specify the session that is repeated"))
             .with_help("run `bcc-script sessions list` to list the sessions"));
@@ -60,23 +69,69 @@ pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd
     let engine = Engine::with_store(project, environment.clone(), resuming.store.store.as_deref())?
         .with_tools(Arc::new(ConfiguredTools));
     let id = find_session(engine.store().as_ref(), given).await?;
+    if let Some(turn) = turn {
+        let model = resuming.model.clone();
+        let request = AgainRequest { id: id.clone(), turn, script, scheme, model, new_id: None, any_project };
+        let prepared = engine.prepare_again(&request).await?;
+        report::warnings(&prepared.diagnostics);
+        if preview {
+            return previewed(&prepared.plan, resuming.output.json, show_again);
+        }
+        report::quiet(&told(&prepared.plan));
+        let new = engine.create_again(&prepared).await?;
+        report::quiet(&msg!("session {new} begins again with answer {turn} of {id}"));
+        drop(engine);
+        let answers = prepared.answers.into();
+        return resume_with(ResumeArgs { id: Some(new), model: None, ..resuming }, answers, environment, front).await;
+    }
     let prepared =
         engine.prepare_retry(&RetryRequest { id: id.clone(), from, script, new_id: None, any_project }).await?;
     report::warnings(&prepared.diagnostics);
     if preview {
-        if resuming.output.json {
-            let plan = serde_json::to_value(&prepared.plan).map_err(|error| EngineError::failed(error.to_message()))?;
-            print_json(&plan)?;
-        } else {
-            show(&prepared.plan)?;
-        }
-        return Ok(Exit::Done);
+        return previewed(&prepared.plan, resuming.output.json, show);
     }
     let from = prepared.plan.from.clone();
     let new = engine.create_retry(prepared).await?;
     report::quiet(&msg!("session {new} repeats {id} from {from}"));
     drop(engine);
     resume(ResumeArgs { id: Some(new), ..resuming }, environment, front).await
+}
+
+fn previewed<P: Serialize>(
+    plan: &P,
+    is_json: bool,
+    show: impl FnOnce(&P) -> Result<(), EngineError>,
+) -> Result<Exit, EngineError> {
+    if is_json {
+        print_json(&serde_json::to_value(plan).map_err(|error| EngineError::failed(error.to_message()))?)?;
+    } else {
+        show(plan)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// How often models are asked.
+fn told(plan: &AgainPlan) -> Message {
+    let calls = plan.model_calls;
+    let (recorded, earlier, asked) = (calls.recorded, calls.earlier, calls.asked);
+    match &plan.first_difference {
+        None => msg!("model calls: the replies of {recorded} of {earlier} are used again; no model is asked"),
+        Some(place) => {
+            let (action, round) = (&place.action_id, place.round);
+            msg!(
+                "model calls: the replies of {recorded} of {earlier} are used again; from `{action}`, round {round}, on, a model is asked, about {asked} times"
+            )
+        }
+    }
+}
+
+fn show_again(plan: &AgainPlan) -> Result<(), EngineError> {
+    print(&translated(&msg!("answers that are given again: {}", plan.answers)))?;
+    print(&translated(&told(plan)))?;
+    match plan.effects {
+        0 => Ok(()),
+        effects => print(&translated(&msg!("effects that are repeated only if you say so: {effects}"))),
+    }
 }
 
 fn show(plan: &RetryPlan) -> Result<(), EngineError> {

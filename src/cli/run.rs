@@ -7,7 +7,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use clap::{Args, ValueEnum};
 
-use crate::cli::drive::{ResumeHint, drive, interrupted_early, interrupted_early_notice};
+use crate::cli::drive::{GivenInput, ResumeHint, drive, interrupted_early, interrupted_early_notice};
 use crate::cli::exit::{Exit, SESSION_CODES};
 use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::live_notebook::LiveNotebook;
@@ -182,7 +182,8 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
     }
     let waits = waits || front == FrontEnd::Terminal;
     let watched = opened.state_file.map(|keeper| WatchedFile { keeper, waits });
-    let driven = drive(opened.session, store, front, &hint, notebook, signals, watched.clone()).await;
+    let given = GivenInput { watched: watched.clone(), ..GivenInput::default() };
+    let driven = drive(opened.session, store, front, &hint, notebook, signals, given).await;
     match watched.filter(|watched| driven.is_err() && watched.keeper.is_replanned()) {
         Some(_) => Ok(None),
         None => driven.map(Some),

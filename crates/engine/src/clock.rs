@@ -143,7 +143,7 @@ pub fn in_zone(stamp: &str, zone: &TimeZone) -> Option<Zoned> {
     stamp.parse::<Timestamp>().ok().map(|moment| moment.to_zoned(zone.clone()))
 }
 
-fn readable_time(moment: Timestamp, zone: TimeZone, language: PromptLanguage) -> String {
+pub(crate) fn readable_time(moment: Timestamp, zone: TimeZone, language: PromptLanguage) -> String {
     let local = moment.to_zoned(zone);
     match language {
         PromptLanguage::En => local.strftime("%Y-%m-%d %H:%M (%A)").to_string(),

@@ -2,6 +2,7 @@
 //! prompt gets the same reply, without asking the model.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -38,7 +39,29 @@ pub(crate) async fn with_earlier_replies(
     if replies.is_empty() {
         return Ok(models);
     }
-    Ok(Arc::new(RecordedModels { models, replies: Arc::new(Mutex::new(replies)) }))
+    Ok(Arc::new(RecordedModels { models, replies: Arc::new(Mutex::new(replies)), used: UsedReplies::default() }))
+}
+
+/// How many earlier replies were used.
+#[derive(Clone, Default)]
+pub(crate) struct UsedReplies(Arc<AtomicU64>);
+
+impl UsedReplies {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// [`with_earlier_replies`], which counts those that are used.
+pub(crate) async fn with_counted_replies(
+    store: &dyn Store,
+    of: &str,
+    seq: Option<u64>,
+    models: Arc<dyn ModelProviders>,
+    used: &UsedReplies,
+) -> Result<Arc<dyn ModelProviders>, EngineError> {
+    let replies = earlier_replies(store, of, seq.unwrap_or_default()).await?;
+    Ok(Arc::new(RecordedModels { models, replies: Arc::new(Mutex::new(replies)), used: used.clone() }))
 }
 
 /// The number of replies that can be used again.
@@ -78,11 +101,12 @@ fn digest(messages: &[ChatMessage]) -> Option<String> {
 struct RecordedModels {
     models: Arc<dyn ModelProviders>,
     replies: Arc<Mutex<Replies>>,
+    used: UsedReplies,
 }
 
 impl RecordedModels {
     fn recorded(&self, provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
-        Arc::new(RecordedProvider { provider, replies: Arc::clone(&self.replies) })
+        Arc::new(RecordedProvider { provider, replies: Arc::clone(&self.replies), used: self.used.clone() })
     }
 }
 
@@ -99,6 +123,7 @@ impl ModelProviders for RecordedModels {
 struct RecordedProvider {
     provider: Arc<dyn Provider>,
     replies: Arc<Mutex<Replies>>,
+    used: UsedReplies,
 }
 
 #[async_trait]
@@ -125,6 +150,7 @@ impl Provider for RecordedProvider {
             replies.get_mut(&digest).and_then(VecDeque::pop_front)
         });
         let Some(text) = recorded else { return self.provider.complete(request, live).await };
+        self.used.0.fetch_add(1, Ordering::AcqRel);
         if !text.is_empty() {
             live.text(&text);
         }

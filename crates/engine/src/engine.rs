@@ -6,6 +6,7 @@ use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::again::clock::{repeated_clock, times_resumed};
 use crate::clock::{FixedClock, SystemClock, now};
 use crate::earlier_replies::with_earlier_replies;
 use crate::environment::Environment;
@@ -109,7 +110,7 @@ pub struct Engine {
     environment: Environment,
     store: Arc<dyn Store>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
-    budget: Budget,
+    pub(crate) budget: Budget,
     pub(crate) shared: Arc<SharedModels>,
     pub(crate) tools: ToolChoice,
     pub(crate) stored_programs: StoredPrograms,
@@ -213,6 +214,8 @@ impl Engine {
             clock: request.clock.clone(),
             retry_of: None,
             retry_seq: None,
+            repeats_answers: false,
+            asks_anew: false,
         };
         let variables = variable_values(&program, request)?;
         let requested =
@@ -335,15 +338,17 @@ impl Engine {
         }
         let asks_models = settings.state_file.is_none() || !program.skills.is_empty();
         let mut notices = if asks_models { selected.notices } else { vec![] };
-        let clock = self.clock(settings.clock.as_deref())?;
+        let clock = self.clock_of(&settings, id).await?;
         let keeper = keeper_of(&self.store, project, (id, &settings), request.state_file, &pinned.script, &observer);
         let (observer, state_file) = keeper.await?.map_or((observer, None), observed);
         let replaced = model.is_some() || selected.replayed.is_some();
         let models = match &settings.retry_of {
             // Another model was asked for.
             _ if replaced => selected.models,
-            Some(of) => with_earlier_replies(self.store.as_ref(), of, settings.retry_seq, selected.models).await?,
-            None => selected.models,
+            Some(of) if !settings.asks_anew => {
+                with_earlier_replies(self.store.as_ref(), of, settings.retry_seq, selected.models).await?
+            }
+            _ => selected.models,
         };
         let mut services = services(models, clock, observer, &pinned, host);
         if let Some(file) = &request.record {
@@ -374,7 +379,7 @@ impl Engine {
     }
 
     /// The clock of a session: fixed at `start`, the one of this engine, or the machine's.
-    fn clock(&self, start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
+    pub(crate) fn clock(&self, start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
         let Some(start) = start else {
             return Ok(self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new())));
         };
@@ -383,6 +388,18 @@ impl Engine {
                 .with_help("write a time such as 2026-11-21T20:00:00Z")
         })?;
         Ok(Arc::new(FixedClock::new(start)))
+    }
+
+    /// The clock of a stored session, or of the copy of one.
+    pub(crate) async fn clock_of(&self, settings: &RunSettings, id: &str) -> Result<Arc<dyn Clock>, EngineError> {
+        let clock = self.clock(settings.clock.as_deref())?;
+        let (Some(of), Some(seq)) = (&settings.retry_of, settings.retry_seq) else { return Ok(clock) };
+        if !settings.repeats_answers {
+            return Ok(clock);
+        }
+        let store = self.store.as_ref();
+        let resumed = times_resumed(store, id, seq).await?;
+        repeated_clock(clock, store, (of, seq), resumed, settings.clock.is_some()).await
     }
 
     /// The settings of a new session, with the code by which this user recognizes it, if that is ever needed.
@@ -455,7 +472,7 @@ impl Engine {
 }
 
 /// The services of a session of the script in `pinned`.
-fn services(
+pub(crate) fn services(
     models: Arc<dyn ModelProviders>,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,

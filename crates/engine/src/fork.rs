@@ -1,5 +1,7 @@
 //! Forks of sessions: a new session with everything that another one was at one of its questions (docs/server.md).
 
+use std::collections::BTreeMap;
+
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
 use bcc_runtime::run::head::SessionStatus;
@@ -69,8 +71,7 @@ impl Engine {
         // What the earlier session may do counts for the copy only if it was this user who allowed it.
         let is_own = place == SessionPlace::Here && is_own(self.environment(), id, &settings, &row.manifest);
         let allowed = if is_own { settings.allowed.clone() } else { vec![] };
-        let settings =
-            RunSettings { allowed, origin: None, state_file: None, retry_of: None, retry_seq: None, ..settings };
+        let settings = RunSettings { allowed, origin: None, state_file: None, ..settings }.without_earlier_session();
         let settings = self.with_origin(new, &program, &settings, &row.manifest);
         if let Some(started) = first.journal.first_mut() {
             let of = format!(",\"fork_of\":{},\"fork_seq\":{},\"location\":", Value::from(id), earlier.last_seq);
@@ -101,7 +102,7 @@ impl Engine {
                 let message = msg!("session `{id}` was not waiting there: its status was `{}`", earlier.status);
                 return Err(EngineError::usage(message).with_help("name the last event before it waited"));
             };
-            let target = CopyTarget { id: new, at: time, status, edited: None };
+            let target = CopyTarget { id: new, at: time, status, edited: None, earlier_effects: BTreeMap::new() };
             let first = copy_of(store, &row, earlier.clone(), &target).await?;
             if stored_session(store, id).await?.revision == row.revision {
                 return Ok(ForkedState { row, earlier, first });
@@ -110,7 +111,7 @@ impl Engine {
         Err(EngineError::failed(msg!("session `{id}` goes on all the time; try again")))
     }
 
-    async fn state_at_point(&self, row: &SessionRow, at: ForkPoint) -> Result<EarlierState, EngineError> {
+    pub(crate) async fn state_at_point(&self, row: &SessionRow, at: ForkPoint) -> Result<EarlierState, EngineError> {
         let store = self.store().as_ref();
         let id = row.id.as_str();
         let current = || EarlierState {

@@ -7,6 +7,7 @@
 //! Guarantees: the clock, the environment and identifiers enter here and in no lower crate; nothing of a project runs or is
 //! sent anywhere before the project is trusted; this crate prints nothing.
 
+pub mod again;
 pub mod api_key;
 pub mod behavior_servers;
 pub mod calls;

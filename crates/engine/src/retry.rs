@@ -1,6 +1,6 @@
 //! `sessions retry`: begins a session from the journal of an ended one, at one of its steps (docs/retry.md).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -137,7 +137,7 @@ impl Engine {
             retry_of: Some(id.to_owned()),
             retry_seq: Some(earlier.last_seq),
             project: Some(self.project().directory.to_string_lossy().into_owned()),
-            ..settings
+            ..settings.without_earlier_session()
         };
         let (pinned, program, settings, diagnostics) = match &request.script {
             None => (pinned, before, settings, vec![]),
@@ -197,6 +197,8 @@ impl Engine {
                 at: &at,
                 status: SessionStatus::Running,
                 edited: edited.then_some(program.as_ref()),
+                // A step that is repeated is to do again what it does.
+                earlier_effects: BTreeMap::new(),
             };
             let mut first = copy_of(store, &row, earlier.clone(), &target).await?;
             // The first event names the session that this one repeats.

@@ -40,6 +40,12 @@ pub struct RunSettings {
     /// The last event of that session that this one has a copy of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_seq: Option<u64>,
+    /// Whether the answers of that session are given again, at the times at which they were given.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeats_answers: bool,
+    /// Whether the replies that models gave in that session are not used: another model is asked for everything.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_anew: bool,
     /// The state file that the session carries: relative to the project, if it is in there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_file: Option<String>,
@@ -55,6 +61,12 @@ pub enum SessionPlace {
 }
 
 impl RunSettings {
+    /// The same settings of a session that repeats no other one.
+    #[must_use]
+    pub fn without_earlier_session(self) -> Self {
+        Self { retry_of: None, retry_seq: None, repeats_answers: false, asks_anew: false, ..self }
+    }
+
     /// Compares the project in which the session `id` was started with the project `here`. The store does not decide which
     /// project a session is used in: it may come from somebody else.
     ///

@@ -94,6 +94,9 @@ pub struct OpenEffect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "word")]
     pub answer: Option<String>,
+    /// Whether the session that this one repeats has had it already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_earlier: bool,
 }
 
 /// A list of steps inside an action, by the action's name for it. Frames store the name, so that a resumed session finds the

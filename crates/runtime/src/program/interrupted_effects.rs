@@ -41,6 +41,8 @@ pub fn decide(turn: &Turn<'_>, announced: impl FnOnce() -> EffectAnnouncement) -
         return Decision::Run;
     }
     let answer = match turn.on_interrupted {
+        // Nothing has interrupted what the earlier session has done.
+        _ if effect.is_earlier => effect.answer.as_deref().and_then(parse_answer),
         OnInterrupted::Ask => effect.answer.as_deref().and_then(parse_answer),
         OnInterrupted::Retry => Some(EffectAnswer::Again),
         OnInterrupted::Skip => Some(EffectAnswer::Skip),
@@ -109,16 +111,26 @@ fn parse_answer(input: &str) -> Option<EffectAnswer> {
 /// The question to the person about an effect that was found open, in Chinese if the conversation or the script is. The question
 /// says so if an earlier answer was not understood.
 pub fn question(program: &Program, recent: &RecentTranscript, effect: &OpenEffect) -> String {
-    let OpenEffect { kind, summary, answer: word, .. } = effect;
+    let OpenEffect { kind, summary, answer: word, is_earlier, .. } = effect;
     let again = word.is_some();
     if is_in_chinese(program, recent) {
         let first = if again { "无法理解您的回答。" } else { "" };
         let summary = summary.render(Language::Chinese);
+        if *is_earlier {
+            return format!(
+                "{first}本会话重复另一个会话，该操作在那个会话中已经执行过：{summary}（{kind}）。请回答“重试”（再执行一次）、“跳过”（不再执行，继续）或“失败”（让该动作失败）。"
+            );
+        }
         return format!(
             "{first}程序中断时正在执行：{summary}（{kind}），无法确定完成了多少。请回答“重试”（再执行一次）、“跳过”（不再执行，继续）或“失败”（让该动作失败）。"
         );
     }
     let first = if again { "That was not one of the expected answers. " } else { "" };
+    if *is_earlier {
+        return format!(
+            "{first}The session that this one repeats has already done this: {summary} ({kind}). Answer `again` to do it again, `skip` to continue without it, or `fail` to let the action fail."
+        );
+    }
     format!(
         "{first}The program was stopped during this operation: {summary} ({kind}). It is not known how far it got. Answer `again` to run it again, `skip` to continue without it, or `fail` to let the action fail."
     )

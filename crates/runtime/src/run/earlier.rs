@@ -58,8 +58,13 @@ impl Session {
         let kind = step.kind.to_owned();
         let place = self.place_of(key);
         let Some(frame) = self.frames.change(key) else { return };
-        frame.effect =
-            Some(OpenEffect { id: effect_id.clone(), kind: kind.clone(), summary: summary.clone(), answer: None });
+        frame.effect = Some(OpenEffect {
+            id: effect_id.clone(),
+            kind: kind.clone(),
+            summary: summary.clone(),
+            answer: None,
+            is_earlier: false,
+        });
         draft.event(&place, Event::EffectStarted { effect_id, kind, summary });
     }
 

@@ -9,6 +9,7 @@ use crate::program::flow::{EffectAnnouncement, OpenEffect, WaitReason};
 use crate::program::interrupted_effects::question;
 use crate::program::location::EventLocation;
 use crate::run::draft::CommitDraft;
+use crate::run::head::earlier_effect;
 use crate::run::session::Session;
 
 impl Session {
@@ -33,12 +34,28 @@ impl Session {
     ) {
         let EffectAnnouncement { kind, summary } = announced;
         let id = format!("e{}", self.last_seq + 1);
-        let effect = OpenEffect { id: id.clone(), kind: kind.to_owned(), summary: summary.clone(), answer: None };
+        let is_earlier = self.take_earlier_effect(kind, place);
+        let effect =
+            OpenEffect { id: id.clone(), kind: kind.to_owned(), summary: summary.clone(), answer: None, is_earlier };
         if let Some(frame) = self.frames.change(key) {
             frame.effect = Some(effect);
         }
         draft.event(place, Event::EffectStarted { effect_id: id.clone(), kind: kind.to_owned(), summary });
-        self.due.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        // What the earlier session has done is not due: the person decides.
+        if !is_earlier {
+            self.due.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        }
+    }
+
+    /// Whether the session that this one repeats has had this effect, and this one has not announced it yet.
+    fn take_earlier_effect(&mut self, kind: &str, place: &EventLocation) -> bool {
+        let key = earlier_effect(kind, place.action_id.as_deref().unwrap_or_default());
+        let Some(count) = self.head.earlier_effects.get_mut(&key) else { return false };
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.head.earlier_effects.remove(&key);
+        }
+        true
     }
 
     /// Closes the open external effect of the action `key`, if any, because the action ends.

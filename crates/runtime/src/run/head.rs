@@ -126,6 +126,16 @@ pub struct Head {
     /// The end that was decided, while something runs before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+    /// The effects that the session which this one repeats has had from there on, and this one has not announced yet, by
+    /// [`earlier_effect`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub earlier_effects: BTreeMap<String, u64>,
+}
+
+/// How an effect is recognized in a session that repeats another one: whatever an edited script makes of its details, the same action must
+/// not do the same kind of thing again without a question.
+pub fn earlier_effect(kind: &str, action_id: &str) -> String {
+    format!("{kind} {action_id}")
 }
 
 /// The end of a session that was decided, while something has to run before it.

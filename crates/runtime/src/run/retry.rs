@@ -32,6 +32,8 @@ pub struct CopyTarget<'t> {
     pub status: SessionStatus,
     /// The program of the new session, if its script was edited.
     pub edited: Option<&'t Program>,
+    /// The effects that the session has had after the copied state: the copy asks before it has them again ([`Head::earlier_effects`]).
+    pub earlier_effects: BTreeMap<String, u64>,
 }
 
 /// The state of a session as the first commit left it that contains the event `seq`; `None` if the store does not keep it.
@@ -72,6 +74,7 @@ pub async fn copy_of(
     head.monitors.clear();
     head.planning = None;
     head.hidden = now.hidden;
+    head.earlier_effects.clone_from(&target.earlier_effects);
     let changes = &earlier.changes;
     let mut frames = restored_frames(store.frames(&row.id).await?, changes);
     let current = store.variables(&row.id).await?;

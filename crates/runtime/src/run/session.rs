@@ -181,6 +181,21 @@ impl Session {
         self.head.waiting.as_deref()
     }
 
+    /// Whether it waits for an answer of the person to what was said, and for nothing else.
+    pub fn awaits_answer(&self) -> bool {
+        self.status == SessionStatus::WaitingInput && !self.head.asks_effect
+    }
+
+    /// Whether it waits for what is to happen with an effect that was interrupted, or that an earlier session has had.
+    pub fn awaits_effect_answer(&self) -> bool {
+        self.status == SessionStatus::WaitingInput && self.head.asks_effect
+    }
+
+    /// Whether a monitor or the planner has not finished, or its result was not stored.
+    pub fn awaits_analysis(&self) -> bool {
+        !self.mailbox.pending().is_empty() || self.head.planning.is_some()
+    }
+
     /// The number of its newest event.
     pub fn last_seq(&self) -> u64 {
         self.last_seq
