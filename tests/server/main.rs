@@ -6,6 +6,7 @@
 mod access;
 mod authoring;
 mod bad_input;
+mod begin_again;
 mod behavior;
 mod chat;
 mod conversations;

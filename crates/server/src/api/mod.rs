@@ -1,5 +1,6 @@
 //! The API under `/v1`: JSON in, JSON or a stream of events out.
 
+pub(crate) mod again;
 pub(crate) mod authoring;
 pub(crate) mod body;
 pub(crate) mod catalog;

@@ -11,7 +11,7 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{authoring, data, events, gate, health, messages, plans, requests, scripts, sessions};
+use crate::api::{again, authoring, data, events, gate, health, messages, plans, requests, scripts, sessions};
 use crate::behavior::{endpoints as behavior, kernel_endpoints as kernels};
 use crate::chat::{completions, models};
 use crate::problem::{Problem, ProblemKind};
@@ -66,6 +66,7 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(sessions::take_back))
         .routes(routes!(sessions::fork_session))
         .routes(routes!(sessions::retry_session))
+        .routes(routes!(again::begin_again))
         .routes(routes!(messages::post_message))
         .routes(routes!(events::get_events))
         .routes(routes!(requests::list_requests))

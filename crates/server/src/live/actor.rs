@@ -1,5 +1,6 @@
 //! The task of a session: it owns the session, runs its turns, and carries out one command after the other.
 
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -78,6 +79,8 @@ enum Happened {
     Command(Option<Box<CausedCommand>>),
     /// Its time has come.
     Due,
+    /// The session waits for an answer that it is given.
+    Given,
     /// A monitor has a result.
     Analysis,
     /// Nobody has used it for a while.
@@ -102,6 +105,8 @@ pub(crate) struct Actor {
     commands: mpsc::Receiver<CausedCommand>,
     context: ActorContext,
     waiters: Vec<Waiter>,
+    /// Answers that the session is given when it waits for one.
+    given: VecDeque<String>,
     /// What the next turn is run for: a request, or none.
     cause: Span,
     /// Why the last turn could not end.
@@ -110,7 +115,15 @@ pub(crate) struct Actor {
 
 impl Actor {
     pub(crate) fn new(session: Session, commands: mpsc::Receiver<CausedCommand>, context: ActorContext) -> Self {
-        Self { session, commands, context, waiters: vec![], cause: Span::current(), failure: None }
+        Self {
+            session,
+            commands,
+            context,
+            waiters: vec![],
+            given: VecDeque::new(),
+            cause: Span::current(),
+            failure: None,
+        }
     }
 
     /// Runs the session until it ends, nobody has used it for a while, or the server ends. Commands that arrive later are for the next
@@ -240,6 +253,7 @@ impl Actor {
                     self.carry_out(command).await
                 }
                 Happened::Due => Next::Turn,
+                Happened::Given => self.give().await,
                 Happened::Analysis => self.store_analysis().await,
                 // No command arrives any more after this: whoever sends one begins the next task.
                 Happened::Idle | Happened::Wanted => {
@@ -269,7 +283,9 @@ impl Actor {
             },
             command = self.commands.recv() => Happened::Command(command.map(Box::new)),
             () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => Happened::Due,
+            // Before an answer that is given, as a person reads first.
             () = self.session.wait_for_result() => Happened::Analysis,
+            () = std::future::ready(()), if self.is_given() => Happened::Given,
             () = tokio::time::sleep(self.context.idle_time) => Happened::Idle,
         }
     }
@@ -287,7 +303,11 @@ impl Actor {
 
     async fn carry_out(&mut self, command: SessionCommand) -> Next {
         match command {
-            SessionCommand::Answer(answer) => self.answer(answer).await,
+            SessionCommand::Answer(answer) => {
+                // Whoever answers takes over.
+                self.given.clear();
+                self.answer(answer).await
+            }
             SessionCommand::Decide { decision, ended } => {
                 let after = self.session.last_seq();
                 match self.session.decide(*decision).await {
@@ -319,9 +339,31 @@ impl Actor {
                 let _ = closed.send(());
                 Next::Broken
             }
+            SessionCommand::GiveAnswers { answers, taken } => {
+                self.given = answers;
+                let _ = taken.send(Ok(()));
+                Next::Rest
+            }
             SessionCommand::Rest { ended } => {
                 Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);
                 Next::Rest
+            }
+        }
+    }
+
+    /// Whether the next turn is that of an answer which the session is given.
+    fn is_given(&self) -> bool {
+        !self.given.is_empty() && self.session.awaits_answer() && !self.session.awaits_analysis()
+    }
+
+    async fn give(&mut self) -> Next {
+        let Some(text) = self.given.pop_front() else { return Next::Rest };
+        self.context.feed.start_turn(self.session.last_seq());
+        match self.session.answer_with_turn(&text, None).await {
+            Ok(_) => Next::Turn,
+            Err(error) => {
+                tracing::warn!(session = %self.session.id, error = %error.to_message(), "an answer was not given");
+                Next::Broken
             }
         }
     }

@@ -1,0 +1,134 @@
+//! `/v1/sessions/{id}/again`: begins a session again at one of its answers (docs/begin-again.md).
+
+use std::collections::VecDeque;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use bcc_engine::again::begin_again::{AgainPlan, AgainRequest, CallPlace, RepeatedCalls};
+use bcc_engine::session_ids::secret_id;
+use bcc_lang::message::msg;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::access::{AccessRole, ApiCaller};
+use crate::api::body::JsonBody;
+use crate::live::command::SessionCommand;
+use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::state::ServerState;
+
+/// The model that is always there.
+const OFFLINE: &str = "offline";
+
+/// How a session begins again.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgainBody {
+    /// The number of the first answer that is given again; what was before it is kept. With 0, the session begins anew.
+    turn: u64,
+    /// A script of the project with the same `session_id`, by its `session_id` or path: it and its templates are used as they are now. Without
+    /// it, those with which the session started.
+    script: Option<String>,
+    /// Another scheme of templates. Needs `script`.
+    scheme: Option<String>,
+    /// Another configured model, or `offline`. It is asked for everything.
+    model: Option<String>,
+    /// Whether to say only what it takes.
+    #[serde(default)]
+    preview: bool,
+}
+
+/// What it takes to begin a session again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgainReply {
+    /// The new session, which is given the answers while it is live: `GET /v1/sessions/{id}/events` tells its events. None for a preview.
+    id: Option<String>,
+    /// How many answers are given again.
+    answers: u64,
+    model_calls: AgainCalls,
+    /// The first call for which a model is asked; none if no model is asked.
+    first_difference: Option<AgainCall>,
+    /// How many effects the earlier session had from there on. The session asks before it repeats one.
+    effects: u64,
+}
+
+/// The model calls of the earlier session from the answer on.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgainCalls {
+    earlier: u64,
+    /// Those whose reply is used again, because their prompt is the same.
+    recorded: u64,
+    /// The others: about as many times, a model is asked.
+    asked: u64,
+}
+
+/// Where a model is called.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgainCall {
+    action_id: String,
+    purpose: String,
+    round: u32,
+}
+
+impl AgainReply {
+    fn new(id: Option<String>, plan: AgainPlan) -> Self {
+        let RepeatedCalls { earlier, recorded, asked } = plan.model_calls;
+        let call =
+            |CallPlace { action_id, purpose, round }| AgainCall { action_id, purpose: purpose.to_owned(), round };
+        Self {
+            id,
+            answers: plan.answers,
+            model_calls: AgainCalls { earlier, recorded, asked },
+            first_difference: plan.first_difference.map(call),
+            effects: plan.effects,
+        }
+    }
+}
+
+/// Starts a session that repeats another one from one of its answers: the later answers are given again, and recorded replies are used as long
+/// as the prompts are the same. The other session does not change.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/again",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session that begins again")),
+    request_body = AgainBody,
+    responses(
+        (status = 200, description = "What it takes", body = AgainReply),
+        (status = 201, description = "The new session", body = AgainReply),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn begin_again(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: ApiCaller,
+    JsonBody(body): JsonBody<AgainBody>,
+) -> Result<(StatusCode, Json<AgainReply>), Problem> {
+    caller.require(AccessRole::Author)?;
+    let store = state.sessions.store().as_ref();
+    let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    let engine = state.sessions.engine();
+    let AgainBody { turn, script, scheme, model, preview } = body;
+    // Not any text that `--model` takes: that may name a file.
+    if let Some(model) = model.as_ref().filter(|model| *model != OFFLINE)
+        && !engine.project().config.models.contains_key(model)
+    {
+        return Err(Problem::new(ProblemKind::InvalidRequest, msg!("the project has no model `{model}`")));
+    }
+    let script = match script {
+        Some(name) => Some(state.catalog.find(&name).await?.file),
+        None => None,
+    };
+    let new_id = Some(secret_id(&row.script));
+    let request = AgainRequest { id, turn, script, scheme, model, new_id, any_project: false };
+    let prepared = engine.prepare_again(&request).await?;
+    if preview {
+        return Ok((StatusCode::OK, Json(AgainReply::new(None, prepared.plan))));
+    }
+    let new = engine.create_again(&prepared).await?;
+    let answers: VecDeque<String> = prepared.answers.into();
+    let give = |taken| SessionCommand::GiveAnswers { answers: answers.clone(), taken };
+    state.sessions.send(&new, None, give).await?;
+    Ok((StatusCode::CREATED, Json(AgainReply::new(Some(new), prepared.plan))))
+}
