@@ -152,7 +152,8 @@ fn settings(options: &ServeArgs, project: &Project) -> Result<ServeSettings, Eng
     #[cfg(not(feature = "otel"))]
     let continue_trace: Option<ContinueTrace> = None;
     let model = options.model.clone();
-    Ok(ServeSettings { address, access, limits, chat, behavior, model, continue_trace })
+    let talk_request = None;
+    Ok(ServeSettings { address, access, limits, chat, behavior, model, talk_request, continue_trace })
 }
 
 /// Prints a token, which is stored nowhere.

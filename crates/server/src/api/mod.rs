@@ -7,6 +7,7 @@ pub(crate) mod data;
 pub(crate) mod events;
 pub(crate) mod gate;
 pub(crate) mod health;
+pub(crate) mod links;
 pub(crate) mod messages;
 pub(crate) mod plans;
 pub(crate) mod reply;

@@ -11,11 +11,12 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{authoring, data, events, gate, health, messages, plans, requests, scripts, sessions};
+use crate::api::{authoring, data, events, gate, health, links, messages, plans, requests, scripts, sessions};
 use crate::behavior::{endpoints as behavior, kernel_endpoints as kernels};
 use crate::chat::{completions, models};
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
+use crate::talk;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -28,6 +29,7 @@ use crate::state::ServerState;
     security(("token" = [])),
     tags(
         (name = "sessions", description = "Conversations: start them, talk in them, read their events"),
+        (name = "links", description = "Links by which people begin conversations in their browsers"),
         (name = "requests", description = "What sessions wait for, and decisions about it"),
         (name = "scripts", description = "The scripts of the project, their templates and tests"),
         (name = "data", description = "What is known about a session"),
@@ -75,6 +77,8 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(data::get_metrics))
         .routes(routes!(data::get_calls))
         .routes(routes!(data::get_report))
+        .routes(routes!(links::create_link, links::list_links))
+        .routes(routes!(links::get_link, links::revoke_link))
         .routes(routes!(plans::list_plans))
         .routes(routes!(plans::get_plan, plans::delete_plan))
         .routes(routes!(completions::create_completion))
@@ -105,8 +109,13 @@ pub(crate) fn router(state: ServerState) -> Router {
     let (router, document) = routes().split_for_parts();
     let limits = state.settings.limits;
     let document = Json(document);
+    let router = match state.settings.talk_request {
+        // The server of one conversation has nothing else.
+        Some(_) => Router::new(),
+        None => router.route("/v1/openapi.json", get(move || async move { document.clone().into_response() })),
+    };
     router
-        .route("/v1/openapi.json", get(move || async move { document.clone().into_response() }))
+        .merge(talk::routes::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(RequestBodyTimeoutLayer::new(limits.request_time))
