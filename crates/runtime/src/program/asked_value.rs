@@ -22,7 +22,10 @@ impl Program {
         let in_topics = self.phases.iter().flat_map(|phase| {
             phase.topics.iter().flat_map(move |topic| {
                 let scopes = [&*topic.declarations, &*phase.declarations];
-                [&topic.steps, &topic.finally].into_iter().flat_map(|steps| steps.iter()).map(move |step| (step, scopes))
+                [&topic.steps, &topic.finally]
+                    .into_iter()
+                    .flat_map(|steps| steps.iter())
+                    .map(move |step| (step, scopes))
             })
         });
         let in_skills = self.skills.values().flat_map(|skill| {

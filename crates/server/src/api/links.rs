@@ -207,10 +207,7 @@ fn check_consent(consent: &ConsentText) -> Result<(), Problem> {
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn list_links(
-    State(state): State<ServerState>,
-    caller: ApiCaller,
-) -> Result<Json<LinkList>, Problem> {
+pub(crate) async fn list_links(State(state): State<ServerState>, caller: ApiCaller) -> Result<Json<LinkList>, Problem> {
     caller.require(AccessRole::Author)?;
     let links = state.sessions.store().links().await?;
     Ok(Json(LinkList { links: links.into_iter().map(LinkEntry::of).collect::<Result<_, _>>()? }))

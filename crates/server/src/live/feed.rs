@@ -68,7 +68,12 @@ pub struct EventFeed {
 
 impl EventFeed {
     pub(crate) fn new(session: &str) -> Self {
-        Self { session: session.to_owned(), sender: broadcast::Sender::new(CAPACITY), last_turn: Mutex::default(), said: Mutex::default() }
+        Self {
+            session: session.to_owned(),
+            sender: broadcast::Sender::new(CAPACITY),
+            last_turn: Mutex::default(),
+            said: Mutex::default(),
+        }
     }
 
     fn last_turn(&self) -> MutexGuard<'_, LastTurn> {
@@ -123,11 +128,7 @@ impl Observer for EventFeed {
             *self.said() = None;
         }
         self.keep(committed.seq, kind, committed.line);
-        self.send(|| FeedItem::Committed {
-            seq: committed.seq,
-            kind,
-            line: committed.line.into(),
-        });
+        self.send(|| FeedItem::Committed { seq: committed.seq, kind, line: committed.line.into() });
     }
 
     fn can_wait(&self) -> bool {

@@ -27,9 +27,8 @@ pub(crate) async fn link_view(
         return Err(closed);
     }
     let consent = visit.terms.consent.as_ref();
-    let consent = consent.map(|consent| {
-        json!({ "text": consent.text, "language": consent.language, "sha256": consent.sha256() })
-    });
+    let consent = consent
+        .map(|consent| json!({ "text": consent.text, "language": consent.language, "sha256": consent.sha256() }));
     Ok(Json(json!({ "title": visit.terms.title, "consent": consent })).into_response())
 }
 

@@ -87,10 +87,7 @@ impl From<Problem> for TalkErrorKind {
             ProblemKind::Busy | ProblemKind::Held | ProblemKind::Unavailable | ProblemKind::Timeout => {
                 Self::Unavailable
             }
-            ProblemKind::Unauthorized
-            | ProblemKind::Forbidden
-            | ProblemKind::InvalidScript
-            | ProblemKind::Failed => {
+            ProblemKind::Unauthorized | ProblemKind::Forbidden | ProblemKind::InvalidScript | ProblemKind::Failed => {
                 tracing::warn!(error = %problem.detail(), "a conversation cannot be shown");
                 Self::Failed
             }

@@ -128,8 +128,8 @@ impl NewLink {
     /// Makes a link for one conversation of the script, which is run by the command line.
     ///
     /// # Errors
-    /// The text for people of what went wrong.
-    pub async fn for_one_talk(engine: &Engine, program: &Program, script: String) -> Result<Self, String> {
+    /// As [`NewLink::make`].
+    pub async fn for_one_talk(engine: &Engine, program: &Program, script: String) -> Result<Self, Problem> {
         let terms = LinkTerms {
             script,
             kind: LinkKind::OneTime,
@@ -140,7 +140,7 @@ impl NewLink {
             title: title(program),
             created_by: None,
         };
-        Self::make(engine.store().as_ref(), &terms, None).await.map_err(|problem| problem.detail())
+        Self::make(engine.store().as_ref(), &terms, None).await
     }
 }
 

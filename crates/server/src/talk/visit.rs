@@ -74,7 +74,6 @@ impl TalkVisit {
 
 /// The hash of a secret, as it is stored.
 pub(crate) fn secret_hash(secret: &str) -> Result<String, TalkErrorKind> {
-    let is_secret =
-        secret.len() == SECRET_DIGITS && secret.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_secret = secret.len() == SECRET_DIGITS && secret.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     if is_secret { Ok(hex(&token_hash(secret))) } else { Err(TalkErrorKind::NotFound) }
 }
