@@ -1,6 +1,7 @@
 // Requests to the server, and the stream of what happens.
 
 import { talkPath } from "./address.js";
+import { backoff, pause } from "./pause.js";
 
 // Why a request failed: a word of the server, or `offline`.
 export class Refused extends Error {
@@ -46,24 +47,6 @@ export async function request(path, body, headers = {}) {
     word = await response.json().then((problem) => problem.error, () => undefined);
   }
   throw new Refused(word ?? (response.status >= 500 ? "unavailable" : "failed"), wait);
-}
-
-export function pause(milliseconds) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, milliseconds);
-    // A network that comes back ends the pause.
-    addEventListener("online", done);
-    function done() {
-      clearTimeout(timer);
-      removeEventListener("online", done);
-      resolve();
-    }
-  });
-}
-
-// How long to wait before attempt number `attempt`: one second first, half a minute at most.
-export function backoff(attempt) {
-  return Math.min(30_000, 1000 * 2 ** attempt) * (0.75 + Math.random() / 2);
 }
 
 const KINDS = ["message", "piece", "discard", "waiting", "taken_back", "end", "stopped", "gone", "revoked"];

@@ -3,7 +3,8 @@
 import { hasSecret, keepSecret, linkPath, memory, randomHex, talkPath } from "./address.js";
 import { AnswerForm } from "./answer.js";
 import { Messages, clean, element } from "./messages.js";
-import { Refused, Stream, backoff, pause, request } from "./server.js";
+import { backoff, pause } from "./pause.js";
+import { Refused, Stream, request } from "./server.js";
 import { texts } from "./texts.js";
 
 const main = document.getElementById("main");

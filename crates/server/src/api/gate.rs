@@ -16,6 +16,7 @@ use crate::chat::error::chat_error;
 use crate::metrics::ResponseLabels;
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
+use crate::studio::routes::STUDIO_PREFIX;
 use crate::talk::routes::TALK_PREFIX;
 
 /// The address of a client.
@@ -72,8 +73,8 @@ fn admit(state: &ServerState, request: &mut Request, route: &str) -> Result<(), 
     if OPEN_ROUTES.contains(&route) {
         return Ok(());
     }
-    // Whoever has the address of a page may use it, and nothing else: no caller is known behind these routes.
-    let is_page = route.starts_with(TALK_PREFIX);
+    // Whoever has the address of a page may load it, and nothing else: no caller is known behind these routes.
+    let is_page = route.starts_with(TALK_PREFIX) || route.starts_with(STUDIO_PREFIX);
     let caller = match is_page {
         true => Ok(None),
         false => state.settings.access.caller(request.headers()).map(Some),

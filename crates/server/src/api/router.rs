@@ -11,11 +11,14 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{authoring, data, events, gate, health, links, messages, plans, requests, scripts, sessions};
+use crate::api::{
+    authoring, data, events, gate, health, journal, links, messages, outline, plans, requests, scripts, sessions,
+};
 use crate::behavior::{endpoints as behavior, kernel_endpoints as kernels};
 use crate::chat::{completions, models};
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
+use crate::studio;
 use crate::talk;
 
 #[derive(OpenApi)]
@@ -56,6 +59,7 @@ fn routes() -> OpenApiRouter<ServerState> {
     OpenApiRouter::with_openapi(ApiDescription::openapi())
         .routes(routes!(scripts::list_scripts))
         .routes(routes!(scripts::check_script, authoring::put_script))
+        .routes(routes!(scripts::get_source))
         .routes(routes!(authoring::get_graph))
         .routes(routes!(authoring::list_schemas))
         .routes(routes!(authoring::get_schema))
@@ -70,12 +74,15 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(sessions::retry_session))
         .routes(routes!(messages::post_message))
         .routes(routes!(events::get_events))
+        .routes(routes!(journal::get_journal))
+        .routes(routes!(outline::get_outline))
         .routes(routes!(requests::list_requests))
         .routes(routes!(requests::answer_request))
         .routes(routes!(data::export_session))
         .routes(routes!(data::get_variables))
         .routes(routes!(data::get_metrics))
         .routes(routes!(data::get_calls))
+        .routes(routes!(data::get_notebook))
         .routes(routes!(data::get_report))
         .routes(routes!(links::create_link, links::list_links))
         .routes(routes!(links::get_link, links::revoke_link))
@@ -112,7 +119,9 @@ pub(crate) fn router(state: ServerState) -> Router {
     let router = match state.settings.talk_request {
         // The server of one conversation has nothing else.
         Some(_) => Router::new(),
-        None => router.route("/v1/openapi.json", get(move || async move { document.clone().into_response() })),
+        None => router
+            .route("/v1/openapi.json", get(move || async move { document.clone().into_response() }))
+            .merge(studio::routes::routes()),
     };
     router
         .merge(talk::routes::routes())
