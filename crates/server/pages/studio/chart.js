@@ -1,5 +1,6 @@
 // A small chart of one metric over the rounds.
 
+import { upgrade } from "./display.js";
 import uPlot from "./libraries/uPlot.esm.js";
 
 const WIDTH = 320;
@@ -13,6 +14,7 @@ export class StudioChart extends HTMLElement {
   }
 
   connectedCallback() {
+    upgrade(this, "points");
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this);
     this.theme = matchMedia("(prefers-color-scheme: dark)");

@@ -113,3 +113,11 @@ export function problemNotice(problem, retry) {
     ${retry ? html`<button type="button" @click=${retry}>${texts.tryAgain}</button>` : nothing}
   </div>`;
 }
+
+// Gives a property to an element that had it before its class was loaded.
+export function upgrade(element, name) {
+  if (!Object.hasOwn(element, name)) return;
+  const value = element[name];
+  delete element[name];
+  element[name] = value;
+}

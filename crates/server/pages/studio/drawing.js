@@ -1,6 +1,6 @@
 // Draws a graph of steps from top to bottom.
 
-import { line, mark } from "./display.js";
+import { line, mark, upgrade } from "./display.js";
 import dagre from "./libraries/dagre.esm.js";
 import { html, render, svg } from "./libraries/lit-html.js";
 import { texts } from "./texts.js";
@@ -21,6 +21,7 @@ export class WorkflowDrawing extends HTMLElement {
   }
 
   connectedCallback() {
+    upgrade(this, "graph");
     this.draw();
   }
 

@@ -18,7 +18,7 @@ export function errorBubble({ seq, event, parseError, purpose }, store, redraw) 
     redraw();
   };
   return html`<section class="bubble" aria-label=${texts.bubble.title}>
-    <p class="bubble-title"><span aria-hidden="true">❌</span> ${texts.bubble.title}
+    <p class="bubble-title"><span aria-hidden="true">✕</span> ${texts.bubble.title}
       <span class="hint">${texts.purpose[purpose] ?? purpose} · ${event.location?.action_id ?? ""} · ${stamp(event.at)}</span></p>
     <dl class="facts">
       <div><dt>${texts.bubble.retries}</dt><dd>${tries}/${Math.max(tries, strategies.length)}</dd></div>

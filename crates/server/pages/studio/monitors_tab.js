@@ -48,7 +48,7 @@ export class MonitorsTab extends HTMLElement {
     return html`<li class="feedback">
       <p><button type="button" class="place" @click=${() => this.select(seq)}>${own(event.action_id)} · ${texts.round(event.round)}</button> ${stamp(event.at)}
         ${metadata?.parse_error ? html`<span class="tag failed">${texts.unreadable}</span>` : nothing}</p>
-      <dl class="facts">${Object.entries(analysis).map(([name, value]) => html`<div><dt>${texts.analysis[name] ?? own(name)}</dt><dd dir="auto">${visible(typeof value === "object" ? valueText(value, 2) : valueText(value))}</dd></div>`)}</dl>
+      <dl class="facts">${Object.entries(analysis).filter(([, value]) => value !== null).map(([name, value]) => html`<div><dt>${texts.analysis[name] ?? own(name)}</dt><dd dir="auto">${visible(typeof value === "object" ? valueText(value, 2) : valueText(value))}</dd></div>`)}</dl>
       ${usedAt === null
         ? html`<p class="hint">${texts.notUsed}</p>`
         : html`<button type="button" class="quiet" aria-expanded=${isOpen} @click=${toggle}>${texts.usedIn(usedRound ?? event.round)}</button>${isOpen ? this.change(event, usedAt) : nothing}`}

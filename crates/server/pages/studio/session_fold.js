@@ -246,6 +246,8 @@ export class SessionFold {
     if (action_id) {
       const node = this.node(event, 3);
       if (node.status !== "failed") node.status = "waiting";
+      const step = this.openSteps.get(event.location?.path);
+      if (step) step.status = "waiting";
     }
     this.turns.push({ seq: event.seq, at: event.at, prompt: event.prompt });
   }

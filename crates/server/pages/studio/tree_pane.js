@@ -96,15 +96,16 @@ export class TreePane extends HTMLElement {
   item({ node, level, isOpen, place, count }, isCurrent) {
     const { status, round, visits, reason } = node.state;
     const word = texts.status[status] ?? status;
+    const exit = reason && reason !== "exit_criteria_met" ? reason : "";
     const rounds = round && (node.maxRounds ?? node.state.maxRounds) > 1 ? texts.roundOf(round, node.maxRounds ?? node.state.maxRounds) : "";
     return html`<div role="treeitem" class="node level-${level} ${status}" data-key=${node.key} aria-level=${level} aria-posinset=${place} aria-setsize=${count}
-      aria-expanded=${node.children.length ? String(isOpen) : nothing} aria-selected=${isCurrent ? "true" : "false"} tabindex=${isCurrent ? "0" : "-1"} @click=${(event) => this.click(event, node, isOpen)}>
+      aria-expanded=${node.children.length ? String(isOpen) : nothing} aria-selected=${isCurrent ? "true" : "false"} tabindex=${isCurrent ? "0" : "-1"} title=${exit ? `${word}: ${exit}` : word} @click=${(event) => this.click(event, node, isOpen)}>
       <span class="twist" aria-hidden="true">${node.children.length ? (isOpen ? "▾" : "▸") : ""}</span>
       <span class="mark ${status}" aria-hidden="true">${mark(status)}</span>
       <span class="name">${own(node.name ?? node.id)}</span>
       ${node.type ? html`<span class="hint">${visible(node.type)}</span>` : nothing}
-      <span class="hint end">${rounds}${visits > 1 ? ` ×${visits}` : ""}${node.isInserted ? ` ${texts.inserted}` : ""}${reason && reason !== "exit_criteria_met" ? ` ${reason}` : ""}</span>
-      <span class="unseen">${word}</span>
+      <span class="hint end">${rounds}${visits > 1 ? ` ×${visits}` : ""}${node.isInserted ? ` ${texts.inserted}` : ""}</span>
+      <span class="unseen">${word}${exit ? `, ${exit}` : ""}</span>
     </div>`;
   }
 
