@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bcc_lang::message::language::Language;
+use bcc_lang::message::message::Message;
 use bcc_lang::source::render::html::escape;
 use sha2::{Digest, Sha256};
 
@@ -93,9 +95,10 @@ async fn page(state: &ServerState, token: &str, headers: &HeaderMap) -> Response
         // The page says so, and tries again.
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, language_of(headers), String::new()),
     };
-    let language = if language.name() == "zh" { "zh-CN" } else { "en" };
-    let html = PAGE.replace("{{version}}", &VERSION).replace("{{language}}", language);
+    let tag = if language == Language::Chinese { "zh-CN" } else { "en" };
+    let html = PAGE.replace("{{version}}", &VERSION).replace("{{language}}", tag);
     // Last, so that nothing in it is replaced.
+    let title = if title.is_empty() { Message::word("Conversation").render(language) } else { title };
     let html = html.replace("{{title}}", &escape(&title));
     (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
 }
@@ -108,4 +111,16 @@ pub(crate) async fn part(Path((version, name)): Path<(String, String)>) -> Respo
     // A page of an earlier release gets the parts of this one.
     let lasting = if version == *VERSION { "public, max-age=31536000, immutable" } else { "no-store" };
     ([(header::CONTENT_TYPE, *kind), (header::CACHE_CONTROL, lasting)], *text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_small() {
+        let size: usize = PARTS.iter().map(|(_, _, text)| text.len()).sum::<usize>() + PAGE.len();
+        // Before compression.
+        assert!(size < 60_000, "{size}");
+    }
 }
