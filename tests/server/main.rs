@@ -12,12 +12,16 @@ mod conversations;
 mod databases;
 mod kernels;
 mod kills;
+mod links;
 mod locks;
 mod openapi;
+mod pages;
 mod served;
 mod streams;
 #[cfg(feature = "otel")]
 mod traces;
+mod visitor;
+mod web;
 
 #[cfg(feature = "otel")]
 #[path = "../support/collector.rs"]

@@ -4,6 +4,9 @@ import { memory } from "./address.js";
 import { clean, element } from "./messages.js";
 import { texts } from "./texts.js";
 
+// On a screen keyboard, Enter begins a new line.
+const isTouched = matchMedia("(pointer: coarse)").matches;
+
 export class AnswerForm {
   // `send` gets the text of an answer.
   constructor(send) {
@@ -23,7 +26,7 @@ export class AnswerForm {
     this.dateLine = element("p", { class: "date", hidden: true }, element("label", { for: "date" }, texts.date), this.date);
     this.words = element("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.inWords() }, texts.words);
     this.button = element("button", { type: "submit", class: "send" }, texts.send);
-    this.hint = element("p", { id: "hint", class: "hint" }, matchMedia("(pointer: fine)").matches ? texts.keys : "");
+    this.hint = element("p", { id: "hint", class: "hint" }, isTouched ? "" : texts.keys);
     this.notice = element("p", { class: "notice", role: "alert", hidden: true });
     this.root = element(
       "form",
@@ -59,7 +62,7 @@ export class AnswerForm {
     this.dateLine.hidden = input !== "date";
     this.date.value = "";
     this.text.inputMode = input === "number" ? "decimal" : "text";
-    this.words.hidden = input !== "number" || matchMedia("(pointer: fine)").matches;
+    this.words.hidden = input !== "number" || !isTouched;
     if (hadFocus) this.text.focus();
     this.grow();
   }
@@ -98,7 +101,7 @@ export class AnswerForm {
   key(event) {
     // While an input method composes a word, the key ends the word.
     const isComposing = event.isComposing || event.keyCode === 229;
-    if (event.key === "Enter" && !event.shiftKey && !isComposing && matchMedia("(pointer: fine)").matches) {
+    if (event.key === "Enter" && !event.shiftKey && !isComposing && !isTouched) {
       event.preventDefault();
       this.root.requestSubmit();
     }

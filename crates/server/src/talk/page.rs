@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bcc_lang::message::language::Language;
+use bcc_lang::message::message::Message;
 use bcc_lang::source::render::html::escape;
 
 use crate::api::gate::language_of;
@@ -66,9 +68,10 @@ async fn page(state: &ServerState, token: &str, headers: &HeaderMap) -> Response
         // The page says so, and tries again.
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, language_of(headers), String::new()),
     };
-    let language = if language.name() == "zh" { "zh-CN" } else { "en" };
-    let html = PAGE.replace("{{version}}", &VERSION).replace("{{language}}", language);
+    let tag = if language == Language::Chinese { "zh-CN" } else { "en" };
+    let html = PAGE.replace("{{version}}", &VERSION).replace("{{language}}", tag);
     // Last, so that nothing in it is replaced.
+    let title = if title.is_empty() { Message::word("Conversation").render(language) } else { title };
     let html = html.replace("{{title}}", &escape(&title));
     (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
 }
@@ -77,4 +80,16 @@ async fn page(state: &ServerState, token: &str, headers: &HeaderMap) -> Response
 pub(crate) async fn part(Path((version, name)): Path<(String, String)>) -> Response {
     let found = embedded_file(&PARTS, &name, version == *VERSION);
     found.unwrap_or_else(|| TalkErrorKind::NotFound.into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_small() {
+        let size: usize = PARTS.iter().map(|(_, _, text)| text.len()).sum::<usize>() + PAGE.len();
+        // Before compression.
+        assert!(size < 60_000, "{size}");
+    }
 }

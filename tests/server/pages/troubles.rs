@@ -1,0 +1,162 @@
+//! What the page does when something goes wrong: it says so, and loses nothing that was accepted.
+
+use std::sync::{Arc, Barrier};
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::pages::browser::{Browser, DESKTOP};
+use crate::pages::conversations::visit;
+use crate::process::Home;
+use crate::served::{Serving, TALK, said};
+use crate::server::{Server, ServerBehavior};
+use crate::visitor::{make_link, model_config};
+
+/// The port of a server.
+fn address_of(serving: &Serving) -> String {
+    serving.url.strip_prefix("http://").unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_in_the_middle_of_a_word_goes_on_when_it_is_back() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let home = Home::new();
+    let text = "It is a long story that comes in pieces.";
+    let gate = Arc::new(Barrier::new(2));
+    let model = Server::start(vec![ServerBehavior::Paused(gate, said(text)), ServerBehavior::Answers(said(text))]);
+    home.put("bcc-script.toml", model_config(&model));
+    home.put("scripts/talk.yaml", TALK.replace("'Who are you?'", "'Who are you?', max_rounds: 9, exit: never"));
+    let mut serving = Serving::with(&home, &["--trust"]);
+    let path = make_link(&serving, json!({ "script": "talk", "kind": "open" })).await;
+    browser.open(&format!("{}{path}", serving.url)).await;
+    browser.click("Begin").await;
+    browser.until_messages(2).await;
+    browser.say("a person").await;
+    // Half of the reply is there.
+    browser.element(".live:not([hidden])").await;
+    serving.kill();
+    browser.shows("No connection. Trying again…").await;
+    // What is written in the meantime stays.
+    browser.element("#answer").await.send_keys("a draft").await.unwrap();
+    let address = address_of(&serving);
+    let serving = Serving::of(home.start(["serve", "--addr", &address, "--trust"]));
+    assert_eq!(browser.until_messages(4).await.get(2..).unwrap(), ["a person", text]);
+    browser.vanishes(".live:not([hidden])").await;
+    assert_eq!(browser.run("return document.querySelector('#answer').value").await, "a draft");
+    browser.say(" and more").await;
+    assert_eq!(browser.until_messages(6).await.get(4).unwrap(), "a draft and more");
+    drop(serving);
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_sent_is_sent_when_the_server_is_back() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let (home, mut serving) = visit();
+    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
+    browser.open(&format!("{}{path}", serving.url)).await;
+    browser.click("Begin").await;
+    browser.until_messages(2).await;
+    browser.element("form.answer button[type=submit]:not(:disabled)").await;
+    serving.kill();
+    browser.say("Ann").await;
+    browser.element(".own[data-state=later]").await;
+    browser.shows("Not sent yet.").await;
+    let address = address_of(&serving);
+    let serving = Serving::of(home.start(["serve", "--addr", &address]));
+    assert_eq!(browser.until_messages(4).await.get(2..).unwrap(), ["Ann", "How are you today, Ann?"]);
+    drop(serving);
+}
+
+#[tokio::test]
+async fn an_answer_to_an_answered_question_is_given_back() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let (_home, serving) = visit();
+    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
+    browser.open(&format!("{}{path}", serving.url)).await;
+    browser.click("Begin").await;
+    browser.until_messages(2).await;
+    let address = browser.address().await;
+    browser.open_tab(&address).await;
+    browser.until_messages(2).await;
+    // Ten tabs, of which each shows the same.
+    for _ in 0..8 {
+        browser.open_tab(&address).await;
+        browser.until_messages(2).await;
+    }
+    browser.say("Ann").await;
+    browser.until_messages(4).await;
+    // The first tab has not noticed: it still shows the question, and its answer comes too late.
+    browser.switch(0).await;
+    let late = "const form = document.querySelector('form.answer'); \
+        document.querySelector('#answer').value = 'Ben'; form.requestSubmit()";
+    if browser.messages().await.len() == 2 {
+        browser.run(late).await;
+    } else {
+        let late = "fetch(location.pathname + '/messages', { method: 'POST', body: JSON.stringify({ text: 'Ben', answer_id: 'a1' }), \
+            headers: { 'content-type': 'application/json', 'idempotency-key': 'late' } }).then((r) => arguments[0](r.status))";
+        assert_eq!(browser.run_async(late).await, 409);
+    }
+    // Each tab shows the one answer.
+    for tab in [0, 1, 9] {
+        browser.switch(tab).await;
+        let messages = browser.until_messages(4).await;
+        assert_eq!(messages.get(2..).unwrap(), ["Ann", "How are you today, Ann?"]);
+    }
+}
+
+#[tokio::test]
+async fn a_late_answer_stays_in_the_field() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let (_home, serving) = visit();
+    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
+    browser.open(&format!("{}{path}", serving.url)).await;
+    browser.click("Begin").await;
+    browser.until_messages(2).await;
+    browser.element("form.answer button[type=submit]:not(:disabled)").await;
+    // Another window answers while this page has no stream.
+    let other = "const [done] = arguments; Object.defineProperty(document, 'hidden', { value: true, configurable: true }); \
+        document.dispatchEvent(new Event('visibilitychange')); \
+        fetch(location.pathname + '/messages', { method: 'POST', body: JSON.stringify({ text: 'Ann', answer_id: 'a1' }), \
+        headers: { 'content-type': 'application/json', 'idempotency-key': 'other' } }).then((r) => done(r.status))";
+    assert_eq!(browser.run_async(other).await, 202);
+    browser.say("Ben").await;
+    browser.shows("This question has just been answered").await;
+    assert_eq!(browser.run("return document.querySelector('#answer').value").await, "Ben");
+    assert_eq!(browser.until_messages(4).await.get(2).unwrap(), "Ann");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_given_back() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let (_home, serving) = visit();
+    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
+    browser.open(&format!("{}{path}", serving.url)).await;
+    browser.click("Begin").await;
+    browser.until_messages(2).await;
+    browser.element("form.answer button[type=submit]:not(:disabled)").await;
+    browser.run("document.querySelector('#answer').value = 'x'.repeat(1100000)").await;
+    browser.click("Send").await;
+    browser.shows("Your answer is too long to be stored.").await;
+    assert_eq!(browser.run("return document.querySelector('#answer').value.length").await, 1_100_000);
+    assert_eq!(browser.messages().await.len(), 2);
+}
+
+#[tokio::test]
+async fn links_that_do_not_work_say_why() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let (_home, serving) = visit();
+    browser.open(&format!("{}/t/none", serving.url)).await;
+    browser.shows("This link does not exist.").await;
+    let link = serving.post("/v1/links", json!({ "script": "visit", "kind": "open" })).await.json();
+    let path = link["path"].as_str().unwrap();
+    browser.open(&format!("{}{path}", serving.url)).await;
+    browser.click("Begin").await;
+    browser.until_messages(2).await;
+    let revoke = format!("/v1/links/{}", link["id"].as_str().unwrap());
+    assert_eq!(serving.send(Method::DELETE, &revoke, &[], None).await.status, 204);
+    // An open page is told, and keeps what was said.
+    browser.shows("the conversation does not go on").await;
+    assert_eq!(browser.messages().await.len(), 2);
+    browser.open(&format!("{}{path}", serving.url)).await;
+    browser.shows("This link is no longer valid.").await;
+}
