@@ -1,7 +1,9 @@
 // A small chart of one metric over the rounds.
 
 import { upgrade } from "./display.js";
-import uPlot from "./libraries/uPlot.esm.js";
+
+// Its smallest file is no module: the page loads it as a script.
+const { uPlot } = globalThis;
 
 const WIDTH = 320;
 const HEIGHT = 84;

@@ -162,7 +162,7 @@ export class VirtualList extends HTMLElement {
       row.listIndex = index;
       row.setAttribute("aria-posinset", index + 1);
       row.setAttribute("aria-setsize", this.#items.length);
-      row.style.transform = `translateY(${this.#tops[index]}px)`;
+      row.style.top = `${this.#tops[index]}px`;
       render(this.renderRow(item, index), row);
     }
     for (const [key, row] of this.#rows) {

@@ -58,7 +58,7 @@ const OTHERS: &[EmbeddedFile] = &[
     ("panes.css", STYLE, include_str!("../../pages/studio/panes.css")),
     // Unmodified files of npm packages, with their licences beside them in `pages/libraries`.
     ("libraries/lit-html.js", SCRIPT, include_str!("../../pages/libraries/lit-html.js")),
-    ("libraries/uPlot.esm.js", SCRIPT, include_str!("../../pages/libraries/uPlot.esm.js")),
+    ("libraries/uPlot.iife.min.js", SCRIPT, include_str!("../../pages/libraries/uPlot.iife.min.js")),
     ("libraries/dagre.esm.js", SCRIPT, include_str!("../../pages/libraries/dagre.esm.js")),
     ("libraries/LICENSES", "text/plain; charset=utf-8", LICENSES),
     ICON,
