@@ -84,12 +84,12 @@ async fn every_view(look: Look, is_chinese: bool) {
     show(2).await;
     for (tab, seen) in [
         ("calls", ".detail .raw"),
-        ("variables", "[role=tabpanel] .empty"),
+        ("variables", "variables-tab > *"),
         ("requests", ".request select"),
         ("metrics", "studio-chart canvas"),
-        ("monitors", "[role=tabpanel] .empty"),
-        ("plan", "[role=tabpanel] .empty"),
-        ("notebook", "[role=tabpanel] .empty"),
+        ("monitors", "monitors-tab > *"),
+        ("plan", "plan-tab > *"),
+        ("notebook", "notebook-tab > *"),
         ("workflow", ".step"),
     ] {
         browser.run(&format!("document.getElementById('tab-{tab}').click()")).await;

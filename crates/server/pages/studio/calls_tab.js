@@ -57,7 +57,7 @@ export class CallsTab extends HTMLElement {
     const { event } = call;
     const coerced = Array.isArray(event.bent) ? event.bent : [];
     return html`<section class="detail" aria-label=${texts.call}>
-      <h3>${own(event.location?.action_id ?? event.purpose)} <span class="hint">${event.call_id} · ${stamp(event.at)}</span></h3>
+      <h2>${own(event.location?.action_id ?? event.purpose)} <span class="hint">${event.call_id} · ${stamp(event.at)}</span></h2>
       <dl class="facts columns">
         <div><dt>${texts.model}</dt><dd>${own(event.model)}</dd></div>
         <div><dt>${texts.tokens}</dt><dd>${event.tokens_in ?? "—"} → ${event.tokens_out ?? "—"}</dd></div>
@@ -72,7 +72,7 @@ export class CallsTab extends HTMLElement {
       ${event.refusal ? html`<p class="warning">${texts.refused}</p>` : nothing}
       ${event.error ? html`<p class="warning">${visible(event.error)}</p>` : nothing}
       ${(event.passed_over ?? []).map((other) => html`<p class="warning">${visible(other.model)}: ${visible(other.error)}</p>`)}
-      <h4>${texts.coerced}</h4>
+      <h3>${texts.coerced}</h3>
       ${coerced.length ? html`<ul class="plain">${coerced.map((item) => html`<li>${coercion(item)}</li>`)}</ul>` : html`<p class="hint">${texts.nothingCoerced}</p>`}
       ${event.repairs && event.repairs.length ? html`<p class="hint">${texts.repairs}: <code>${visible(valueText(event.repairs))}</code></p>` : nothing}
       ${this.exchange(call)}
@@ -88,9 +88,9 @@ export class CallsTab extends HTMLElement {
     const key = `${this.store.id}/${call.detail}`;
     const redraw = () => this.draw();
     const messages = Array.isArray(prompt) ? prompt : [{ role: "prompt", content: prompt }];
-    return html`<h4>${texts.rawReply}</h4>
+    return html`<h3>${texts.rawReply}</h3>
       ${reply === "" ? html`<p class="hint">${texts.emptyReply}</p>` : longText(reply, `${key}/reply`, redraw, "raw")}
-      <h4>${texts.prompt}</h4>
+      <h3>${texts.prompt}</h3>
       ${messages.map(
         (message, index) => html`<div class="prompt-message"><p class="hint">${texts.roles[message.role] ?? message.role}</p>
           ${longText(valueText(message.content, 2), `${key}/prompt/${index}`, redraw, "raw")}</div>`,

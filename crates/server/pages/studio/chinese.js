@@ -152,7 +152,7 @@ export const chinese = {
   unreadable: "响应无法解析",
   notUsed: "尚未用于提示词。",
   usedIn: (round) => `已用于第 ${round} 轮：提示词的变化`,
-  promptChange: "与同一动作上一次提示词的对比",
+  promptChange: "与上一次提示词的对比",
   lineKinds: { added: "新增：", removed: "删除：", same: "" },
   noPlans: "没有计划。",
   scriptChanges: "运行中对脚本的调整",

@@ -26,15 +26,20 @@ export function line(text, length = 120) {
 export const own = (text) => html`<bdi>${visible(text)}</bdi>`;
 
 // Texts that were opened as a whole. Rows come and go while one scrolls.
-const opened = new Set();
+const opened = new Map();
 const LONG = 3000;
 
 // A text of any length: the beginning of a long one, with a button for the rest.
 export function longText(text, key, redraw, name = "text") {
   const whole = String(text ?? "");
-  if (whole.length <= LONG || opened.has(key)) return html`<div class=${name} dir="auto">${visible(whole)}</div>`;
+  if (whole.length <= LONG) return html`<div class=${name} dir="auto">${visible(whole)}</div>`;
+  if (opened.has(key)) {
+    // A large text is not prepared in each frame.
+    if (opened.get(key)?.whole !== whole) opened.set(key, { whole, shown: visible(whole) });
+    return html`<div class=${name} dir="auto">${opened.get(key).shown}</div>`;
+  }
   const more = () => {
-    opened.add(key);
+    opened.set(key, null);
     redraw();
   };
   return html`<div class=${name} dir="auto">${visible(whole.slice(0, LONG))}…</div>

@@ -105,7 +105,7 @@ export class EditorView extends HTMLElement {
     const lines = (this.text ?? "").split("\n").length;
     render(
       html`<div class="editor-page">
-        <header class="session-head"><a class="back" href="#/scripts" aria-label=${texts.backToScripts} title=${texts.backToScripts}>←</a><h2>${visible(this.path)}</h2>
+        <header class="session-head"><a class="back" href="#/scripts" aria-label=${texts.backToScripts} title=${texts.backToScripts}>←</a><h1>${visible(this.path)}</h1>
           ${this.check ? checkBadge(this.check) : nothing}
           <span class="hint" role="status">${this.isSaving ? texts.saving : this.isChanged ? texts.changed : this.note ?? ""}</span>
           <button type="button" class="main" ?disabled=${!this.isChanged || this.isSaving || !this.isStorable} @click=${() => this.save()}>${texts.save}</button></header>
@@ -116,7 +116,7 @@ export class EditorView extends HTMLElement {
             <pre class="numbers" aria-hidden="true">${Array.from({ length: lines }, (_, index) => html`<span class=${marked.get(index + 1) ?? ""}>${index + 1}\n</span>`)}</pre>
             <textarea class="code" aria-label=${texts.scriptText} spellcheck="false" autocapitalize="off" wrap="off" dir="ltr" .value=${this.text} @input=${(event) => this.input(event)} @keydown=${(event) => this.key(event)} @scroll=${(event) => this.scrolled(event)}></textarea>
           </div>
-          <section class="problems" aria-label=${texts.problems}><h3>${texts.problems}</h3>
+          <section class="problems" aria-label=${texts.problems}><h2>${texts.problems}</h2>
             ${this.check && this.text !== this.checkedText ? html`<p class="hint">${texts.checkIsOfBefore}</p>` : nothing}
             ${this.check && diagnostics.length + others.length === 0 ? html`<p class="hint">${texts.noProblems}</p>` : nothing}
             <ul class="plain">${diagnostics.map((found) => this.diagnostic(found))}${others.map((found) => this.diagnostic(found))}</ul></section>

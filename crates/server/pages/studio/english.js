@@ -158,7 +158,7 @@ export const english = {
   unreadable: "unreadable reply",
   notUsed: "Not used in a prompt yet.",
   usedIn: (round) => `Used in round ${round}: what changed in the prompt`,
-  promptChange: "The prompt, compared with the one before it of the same action",
+  promptChange: "The prompt, compared with the one before it",
   lineKinds: { added: "added: ", removed: "removed: ", same: "" },
   noPlans: "There is no plan.",
   scriptChanges: "Changes of the script while it ran",

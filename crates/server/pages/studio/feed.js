@@ -35,6 +35,11 @@ export class Feed {
         if (!document.hidden && this.isWanted) attempt += 1;
       } catch (error) {
         if (!this.isWanted) return;
+        // Not a loss: nobody looks at it.
+        if (document.hidden) {
+          attempt = 0;
+          continue;
+        }
         if (error instanceof ApiProblem && !error.passes) return this.state(error);
         attempt += 1;
         this.wait = error.wait;

@@ -11,6 +11,10 @@ import "./requests_tab.js";
 import "./variables_tab.js";
 import "./workflow_tab.js";
 
+// Tabs that are drawn in each frame in which something happens. The others, which are larger, are drawn some times in a second.
+const AT_ONCE = new Set(["calls", "requests"]);
+const PAUSE = 250;
+
 const TABS = ["calls", "variables", "requests", "metrics", "monitors", "plan", "notebook", "workflow"];
 
 export class InspectorPane extends HTMLElement {
@@ -21,8 +25,11 @@ export class InspectorPane extends HTMLElement {
 
   show(store, selection) {
     this.store = store;
+    const isOther = this.selection?.selected !== selection.selected || this.past !== store.past;
     this.selection = selection;
-    this.draw();
+    this.past = store.past;
+    if (isOther || AT_ONCE.has(this.tab) || performance.now() - this.drawnAt > PAUSE) return this.draw();
+    this.timer ??= setTimeout(() => this.isConnected && this.draw(), PAUSE);
   }
 
   open(tab) {
@@ -44,6 +51,9 @@ export class InspectorPane extends HTMLElement {
 
   draw() {
     if (!this.store) return;
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.drawnAt = performance.now();
     render(
       html`<div class="tabs" role="tablist" aria-label=${texts.inspector} @keydown=${(event) => this.key(event)}>
           ${TABS.map((tab) => html`<button type="button" role="tab" id="tab-${tab}" aria-controls="panel" aria-selected=${tab === this.tab} tabindex=${tab === this.tab ? 0 : -1} @click=${() => this.open(tab)}>${texts.tabs[tab]}<span class="count">${this.count(tab)}</span></button>`)}

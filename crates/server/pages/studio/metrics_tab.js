@@ -26,7 +26,7 @@ export class MetricsTab extends HTMLElement {
     render(
       html`${metrics.length === 0 ? html`<p class="empty">${texts.noMetrics}</p>` : nothing}
         ${drawn.map(({ name, points }) => this.chart(name, points))}
-        ${metrics.length ? html`<h3>${texts.rounds} <span class="hint">${metrics.length}</span></h3>` : nothing}
+        ${metrics.length ? html`<h2>${texts.rounds} <span class="hint">${metrics.length}</span></h2>` : nothing}
         <ul class="plain">${metrics.slice(-LISTED).reverse().map((event) => this.round(event))}</ul>`,
       this,
     );

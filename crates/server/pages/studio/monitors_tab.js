@@ -37,7 +37,7 @@ export class MonitorsTab extends HTMLElement {
     );
   }
 
-  entry({ seq, event, usedAt, usedRound }) {
+  entry({ seq, event, usedCall }) {
     const isOpen = this.open.has(seq);
     const toggle = () => {
       if (isOpen) this.open.delete(seq);
@@ -49,26 +49,23 @@ export class MonitorsTab extends HTMLElement {
       <p><button type="button" class="place" @click=${() => this.select(seq)}>${own(event.action_id)} · ${texts.round(event.round)}</button> ${stamp(event.at)}
         ${metadata?.parse_error ? html`<span class="tag failed">${texts.unreadable}</span>` : nothing}</p>
       <dl class="facts">${Object.entries(analysis).filter(([, value]) => value !== null).map(([name, value]) => html`<div><dt>${texts.analysis[name] ?? own(name)}</dt><dd dir="auto">${visible(typeof value === "object" ? valueText(value, 2) : valueText(value))}</dd></div>`)}</dl>
-      ${usedAt === null
+      ${usedCall === null
         ? html`<p class="hint">${texts.notUsed}</p>`
-        : html`<button type="button" class="quiet" aria-expanded=${isOpen} @click=${toggle}>${texts.usedIn(usedRound ?? event.round)}</button>${isOpen ? this.change(event, usedAt) : nothing}`}
+        : html`<button type="button" class="quiet" aria-expanded=${isOpen} @click=${toggle}>${texts.usedIn(usedCall.event.location?.round ?? event.round)}</button>${isOpen ? this.change(usedCall) : nothing}`}
     </li>`;
   }
 
-  // The prompt of the turn that used it, compared with the one before it of the same action.
-  change(event, usedAt) {
-    const { calls } = this.store.shown;
-    const ofAction = calls.filter((call) => call.event.purpose === "action" && call.detail && call.event.location?.action_id === event.action_id);
-    const index = ofAction.findIndex((call) => call.seq >= usedAt || call.detail >= usedAt);
-    const found = ofAction[index] ?? ofAction.at(-1);
-    if (!found) return html`<p class="hint">${texts.noExchange}</p>`;
-    const earlier = ofAction[ofAction.indexOf(found) - 1];
-    const [now, before] = [this.store.detail(found.detail), earlier ? this.store.detail(earlier.detail) : {}];
-    for (const detail of [now, before]) {
+  // The prompt of the turn that used it, compared with the one before it: of the same action, if there is one.
+  change(found) {
+    const earlier = this.store.shown.calls.filter((call) => call.event.purpose === "action" && call.detail && call.seq < found.seq);
+    const before = earlier.findLast((call) => call.event.location?.path === found.event.location?.path) ?? earlier.at(-1);
+    if (!found.detail) return html`<p class="hint">${texts.noExchange}</p>`;
+    const [now, last] = [this.store.detail(found.detail), before ? this.store.detail(before.detail) : {}];
+    for (const detail of [now, last]) {
       if (!detail) return html`<p class="hint" role="status">${texts.loading}</p>`;
       if (detail instanceof ApiProblem) return problemNotice(detail);
     }
-    const lines = lineDiff(promptText(before.debug_info?.llm_prompt ?? ""), promptText(now.debug_info?.llm_prompt ?? ""));
+    const lines = lineDiff(promptText(last.debug_info?.llm_prompt ?? ""), promptText(now.debug_info?.llm_prompt ?? ""));
     return html`<p class="hint">${texts.promptChange}</p><div class="diff" tabindex="0" role="group" aria-label=${texts.promptChange}>${around(lines).map((part) =>
       part === null ? html`<p class="gap">⋯</p>` : html`<p class=${part.kind}><span aria-hidden="true">${{ added: "+", removed: "−", same: " " }[part.kind]}</span><span class="unseen">${texts.lineKinds[part.kind]}</span>${visible(part.text)}</p>`,
     )}</div>`;

@@ -50,7 +50,7 @@ export class NotebookTab extends HTMLElement {
       html`${problemNotice(this.problem, () => this.load())}
         ${this.isLoaded && cells.length === 0 ? html`<p class="empty">${texts.noNotebook}</p>` : nothing}
         ${this.store.past !== null && cells.length ? html`<p class="hint">${texts.notebookNow}</p>` : nothing}
-        ${this.notebook?.title ? html`<h3 dir="auto">${visible(this.notebook.title)}</h3>` : nothing}
+        ${this.notebook?.title ? html`<h2 dir="auto">${visible(this.notebook.title)}</h2>` : nothing}
         ${cells.slice(0, this.limit).map((cell) => this.cell(cell))}
         ${cells.length > this.limit ? html`<button type="button" class="quiet" @click=${more}>${texts.showMore}</button>` : nothing}`,
       this,

@@ -38,14 +38,14 @@ export class PlanTab extends HTMLElement {
       html`${changes.length + plans.length === 0 ? html`<p class="empty">${texts.noPlans}</p>` : nothing}
         ${problemNotice(this.problem, () => this.load())}
         ${plans.map((plan) => this.plan(plan))}
-        ${changes.length ? html`<h3>${texts.scriptChanges}</h3>` : nothing}
+        ${changes.length ? html`<h2>${texts.scriptChanges}</h2>` : nothing}
         <ul class="plain">${changes.slice().reverse().map((event) => this.change(event))}</ul>`,
       this,
     );
   }
 
   plan(plan) {
-    return html`<section><h3>${own(plan.title ?? plan.goal ?? plan.plan_id)} ${plan.status ? statusBadge(plan.status) : nothing}</h3>
+    return html`<section><h2>${own(plan.title ?? plan.goal ?? plan.plan_id)} ${plan.status ? statusBadge(plan.status) : nothing}</h2>
       ${plan.goal ? html`<p class="hint" dir="auto">${visible(plan.goal)}</p>` : nothing}
       ${this.tasks(plan.tasks ?? [])}</section>`;
   }

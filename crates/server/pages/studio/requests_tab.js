@@ -23,7 +23,7 @@ export class RequestsTab extends HTMLElement {
     render(
       html`${open.length + answered.length === 0 ? html`<p class="empty">${texts.noRequests}</p>` : nothing}
         ${open.map((request) => this.request(request))}
-        ${answered.length ? html`<h3>${texts.decided}</h3><ul class="plain">${answered.map((request) => this.answered(request))}</ul>` : nothing}`,
+        ${answered.length ? html`<h2>${texts.decided}</h2><ul class="plain">${answered.map((request) => this.answered(request))}</ul>` : nothing}`,
       this,
     );
   }
@@ -42,7 +42,7 @@ export class RequestsTab extends HTMLElement {
       delete draft.errors[name];
     };
     return html`<form class="request" aria-labelledby="${id}-title" @submit=${(event) => event.preventDefault()}>
-      <h3 id="${id}-title">${texts.requestOpened(request.kind)} <span class="hint">${stamp(request.opened_at, true)}</span></h3>
+      <h2 id="${id}-title">${texts.requestOpened(request.kind)} <span class="hint">${stamp(request.opened_at, true)}</span></h2>
       <p class="text" dir="auto">${visible(request.prompt)}</p>
       ${request.due_at ? html`<p class="hint">${texts.due(dateTime(request.due_at))}</p>` : nothing}
       ${request.approvers.length ? html`<p class="hint">${texts.approvers}: ${visible(request.approvers.join(", "))}</p>` : nothing}

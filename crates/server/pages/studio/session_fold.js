@@ -209,10 +209,11 @@ export class SessionFold {
   monitor_feedback(event) {
     if (event.used) {
       const first = this.feedback.find((entry) => entry.seq === event.feedback);
-      // The call of the turn that uses it comes after it, or just before it.
-      if (first) Object.assign(first, { usedAt: event.seq, usedRound: event.round });
-      else this.feedback.push({ seq: event.seq, event, usedAt: event.seq, usedRound: event.round });
-    } else this.feedback.push({ seq: event.seq, event, usedAt: null });
+      // The turn that used it has just called the model.
+      const usedCall = this.calls.findLast((call) => call.event.purpose === "action") ?? null;
+      if (first) first.usedCall = usedCall;
+      else this.feedback.push({ seq: event.seq, event, usedCall });
+    } else this.feedback.push({ seq: event.seq, event, usedCall: null });
   }
 
   orchestrated(event) {

@@ -172,7 +172,7 @@ export class SessionStore extends EventTarget {
       this.connection = "lost";
     } else {
       // Pieces that were missed are in no event.
-      if (state === "lost") this.live.clear();
+      if (state === "lost" || state === "connecting") this.live.clear();
       if (state === "live" && this.connection === "lost") this.askForRequests();
       this.connection = state;
     }

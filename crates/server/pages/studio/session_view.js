@@ -52,7 +52,7 @@ export class SessionView extends HTMLElement {
     render(
       html`<header class="session-head">
           <a class="back" href="#/sessions" aria-label=${texts.backToSessions} title=${texts.backToSessions}>←</a>
-          <h2>${own(store.outline?.name ?? fold.script ?? store.id)}</h2>
+          <h1>${own(store.outline?.name || fold.script || store.id)}</h1>
           ${isOpening ? nothing : statusBadge(fold.status)}
           <code class="hint id">${visible(store.id)}</code>
           <span class="hint">${fold.model ? visible(fold.model) : nothing}</span>

@@ -43,11 +43,9 @@ export class StudioApp extends HTMLElement {
       this.isOpen = true;
       this.isAsking = false;
     } catch (problem) {
-      if (problem.status === 401 || problem.status === 403) this.askForToken(problem);
-      else {
-        // The views say that there is no connection, and try again.
-        this.isOpen = true;
-      }
+      if (problem.status === 403) this.askForToken(problem);
+      // The views say that there is no connection, and try again.
+      else if (problem.status !== 401) this.isOpen = true;
     }
     this.draw();
   }
@@ -58,7 +56,9 @@ export class StudioApp extends HTMLElement {
     this.tokenProblem = token.get() ? problem : null;
     token.set("");
     this.draw();
-    this.querySelector("#token")?.focus();
+    const field = this.querySelector("#token");
+    field.value = "";
+    field.focus();
   }
 
   moved() {

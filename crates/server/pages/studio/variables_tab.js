@@ -4,12 +4,16 @@ import { longText, own, stamp, valueText, visible } from "./display.js";
 import { html, nothing, render } from "./libraries/lit-html.js";
 import { texts } from "./texts.js";
 
+// How many variables of a scope are drawn at first.
+const LIMIT = 150;
+
 const SCOPES = ["topic", "phase", "session", "global"];
 
 export class VariablesTab extends HTMLElement {
   constructor() {
     super();
     this.filter = "";
+    this.limit = LIMIT;
   }
 
   show(store, { select }) {
@@ -36,8 +40,13 @@ export class VariablesTab extends HTMLElement {
 
   scope(scope, variables) {
     if (variables.length === 0) return nothing;
-    return html`<section><h3>${texts.scopes[scope]} <span class="hint">${variables.length}</span></h3>
-      <ul class="plain variables">${variables.map((variable) => this.variable(variable))}</ul></section>`;
+    const more = () => {
+      this.limit += LIMIT;
+      this.draw();
+    };
+    return html`<section><h2>${texts.scopes[scope]} <span class="hint">${variables.length}</span></h2>
+      <ul class="plain variables">${variables.slice(0, this.limit).map((variable) => this.variable(variable))}</ul>
+      ${variables.length > this.limit ? html`<button type="button" class="quiet" @click=${more}>${texts.showMore}</button>` : nothing}</section>`;
   }
 
   variable(variable) {
