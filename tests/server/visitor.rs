@@ -4,12 +4,17 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::process::TIMEOUT;
-use crate::served::{EventStream, Reply, Serving};
+use crate::served::{EventStream, Reply, Serving, TALK};
 use crate::server::Server;
 
 /// The configuration of a project whose model is on this server.
 pub fn model_config(model: &Server) -> String {
     format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n", model.base_url)
+}
+
+/// The talk with a first question that needs no model, and whose answers only a model judges.
+pub fn asking_model() -> String {
+    TALK.replace("'Who are you?'", "'Who are you?', delivery: verbatim, monitor: off, max_rounds: 9, exit: never")
 }
 
 /// Makes a link, and returns the path of its page.
