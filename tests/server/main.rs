@@ -18,6 +18,7 @@ mod openapi;
 mod pages;
 mod served;
 mod streams;
+mod talk_troubles;
 #[cfg(feature = "otel")]
 mod traces;
 mod visitor;

@@ -10,7 +10,7 @@ use crate::pages::conversations::visit;
 use crate::process::Home;
 use crate::served::{Serving, said};
 use crate::server::{Server, ServerBehavior};
-use crate::visitor::{asking_model, make_link, model_config};
+use crate::visitor::{ASKING_MODEL, make_link, model_config};
 
 /// The port of a server.
 fn address_of(serving: &Serving) -> String {
@@ -25,12 +25,12 @@ async fn a_server_that_is_killed_in_the_middle_of_a_word_goes_on_when_it_is_back
     let gate = Arc::new(Barrier::new(2));
     let model = Server::start(vec![ServerBehavior::Paused(gate, said(text)), ServerBehavior::Answers(said(text))]);
     home.put("bcc-script.toml", model_config(&model));
-    home.put("scripts/talk.yaml", asking_model());
+    home.put("scripts/talk.yaml", ASKING_MODEL);
     let mut serving = Serving::with(&home, &["--trust"]);
     let path = make_link(&serving, json!({ "script": "talk", "kind": "open" })).await;
     browser.open(&format!("{}{path}", serving.url)).await;
     browser.click("Begin").await;
-    browser.until_messages(2).await;
+    browser.until_messages(1).await;
     browser.say("a person").await;
     // Half of the reply is there.
     browser.element(".live:not([hidden])").await;
@@ -40,11 +40,11 @@ async fn a_server_that_is_killed_in_the_middle_of_a_word_goes_on_when_it_is_back
     browser.element("#answer").await.send_keys("a draft").await.unwrap();
     let address = address_of(&serving);
     let serving = Serving::of(home.start(["serve", "--addr", &address, "--trust"]));
-    assert_eq!(browser.until_messages(4).await.get(2..).unwrap(), ["a person", text]);
+    assert_eq!(browser.until_messages(3).await.get(1..).unwrap(), ["a person", text]);
     browser.vanishes(".live:not([hidden])").await;
     assert_eq!(browser.run("return document.querySelector('#answer').value").await, "a draft");
     browser.say(" and more").await;
-    assert_eq!(browser.until_messages(6).await.get(4).unwrap(), "a draft and more");
+    assert_eq!(browser.until_messages(5).await.get(3).unwrap(), "a draft and more");
     drop(serving);
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn router(state: ServerState) -> Router {
         None => router.route("/v1/openapi.json", get(move || async move { document.clone().into_response() })),
     };
     router
-        .merge(talk::routes::routes())
+        .merge(talk::router::router())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(RequestBodyTimeoutLayer::new(limits.request_time))
