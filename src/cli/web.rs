@@ -1,9 +1,10 @@
 //! `run --web`: a conversation in the browser of this machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::{Engine, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -34,9 +35,6 @@ const LOOK: Duration = Duration::from_millis(300);
 /// How long the server stays after the end of the conversation, so that the page can show the end and load the copy.
 const STAY: Duration = Duration::from_secs(3);
 
-/// The session of the conversation, once it has begun, and its last known status.
-type Begun = Arc<Mutex<Option<(String, SessionStatus)>>>;
-
 pub async fn run_in_browser(options: RunArgs, environment: Environment) -> Result<Exit, EngineError> {
     let project = Project::of(&options.file, options.project.as_deref(), options.trust, &environment)?;
     let request = request_of(&options, &environment)?;
@@ -65,29 +63,28 @@ pub async fn run_in_browser(options: RunArgs, environment: Environment) -> Resul
     if !browser::open(&url, &environment) {
         report::note(&Message::word("no browser could be opened; open the address yourself"));
     }
-    let begun = Begun::default();
     let store = Arc::clone(engine.store());
     let stop = {
-        let (begun, link, store, hint) = (Arc::clone(&begun), link.row.id.clone(), Arc::clone(&store), hint.clone());
+        let (link, store, hint) = (link.row.id.clone(), Arc::clone(&store), hint.clone());
         async move {
             let ended = async {
-                until_ended(store.as_ref(), &link, &begun).await;
+                until_ended(store.as_ref(), &link).await;
                 tokio::time::sleep(STAY).await;
             };
-            tokio::select! {
-                () = signals.any() => {
-                    signals.announce();
-                    report::note(&interrupted(&begun, &hint));
-                }
-                () = ended => {}
+            let is_interrupted = tokio::select! {
+                () = signals.any() => true,
+                () = ended => false,
+            };
+            if is_interrupted {
+                signals.announce();
+                report::note(&interrupted(begun(store.as_ref(), &link).await, &hint));
             }
         }
     };
     server.run(stop).await;
     // Nothing serves it any more.
-    store.revoke_link(&link.row.id, &bcc_engine::clock::stamp(bcc_engine::clock::now())).await?;
-    let begun = begun.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(exit(begun, &hint))
+    store.revoke_link(&link.row.id, &stamp(now())).await?;
+    Ok(exit(begun(store.as_ref(), &link.row.id).await, &hint))
 }
 
 /// The server of the page alone, on a free port of this machine.
@@ -111,25 +108,27 @@ async fn bind(engine: &Engine, request: RunRequest) -> Result<(Server, SocketAdd
 }
 
 /// Returns when the conversation has ended, or waits for somebody who does not decide on the page.
-async fn until_ended(store: &dyn Store, link: &str, begun: &Begun) {
+async fn until_ended(store: &dyn Store, link: &str) {
     loop {
         tokio::time::sleep(LOOK).await;
-        // A store that cannot be read at the moment is read again.
-        let Ok(talks) = store.talks(link).await else { continue };
-        let Some(talk) = talks.into_iter().next() else { continue };
-        let Ok(Some(row)) = store.session(&talk.session).await else { continue };
-        let Some(status) = SessionStatus::parse(&row.status) else { continue };
-        *begun.lock().unwrap_or_else(PoisonError::into_inner) = Some((row.id, status));
-        if status.is_final() || status == SessionStatus::WaitingApproval {
+        let status = begun(store, link).await.map(|(_, status)| status);
+        if status.is_some_and(|status| status.is_final() || status == SessionStatus::WaitingApproval) {
             return;
         }
     }
 }
 
-fn interrupted(begun: &Begun, hint: &ResumeHint) -> Message {
-    match begun.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+/// The session of the conversation, and how it stands. None if it has not begun, or the store cannot be read at the moment.
+async fn begun(store: &dyn Store, link: &str) -> Option<(String, SessionStatus)> {
+    let talk = store.talks(link).await.ok()?.into_iter().next()?;
+    let row = store.session(&talk.session).await.ok()??;
+    Some((row.id, SessionStatus::parse(&row.status)?))
+}
+
+fn interrupted(begun: Option<(String, SessionStatus)>, hint: &ResumeHint) -> Message {
+    match begun {
         Some((session, _)) => {
-            let resume = hint.command(session);
+            let resume = hint.command(&session);
             msg!("\ninterrupted; nothing is lost. Resume with: {resume}")
         }
         None => interrupted_early_notice(),

@@ -19,6 +19,7 @@ mod pages;
 mod served;
 mod streams;
 mod studio;
+mod talk_troubles;
 #[cfg(feature = "otel")]
 mod traces;
 mod visitor;

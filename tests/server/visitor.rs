@@ -12,6 +12,21 @@ pub fn model_config(model: &Server) -> String {
     format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n", model.base_url)
 }
 
+/// A talk that asks its first question without a model, and whose answers only a model judges.
+pub const ASKING_MODEL: &str = "
+session:
+  session_id: talk
+  declare: [{ var: name, type: string }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: ai_ask
+              action_id: ask_name
+              config: { content: Who are you?, delivery: verbatim, monitor: off, max_rounds: 9, exit: never, output: [{ get: name }] }
+";
+
 /// Makes a link, and returns the path of its page.
 pub async fn make_link(serving: &Serving, body: Value) -> String {
     let made = serving.post("/v1/links", body).await;

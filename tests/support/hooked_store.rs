@@ -68,8 +68,8 @@ impl<H: Hook> LinkStore for HookedStore<H> {
         self.inner.revoke_link(link, at).await
     }
 
-    async fn begin_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError> {
-        self.inner.begin_talk(talk, limit).await
+    async fn start_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError> {
+        self.inner.start_talk(talk, limit).await
     }
 
     async fn talk(&self, link: &str, secret_sha256: &str) -> Result<Option<LinkTalkRow>, StoreError> {

@@ -27,6 +27,7 @@ export class AnswerForm {
     this.words = element("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.inWords() }, texts.words);
     this.button = element("button", { type: "submit", class: "send" }, texts.send);
     this.hint = element("p", { id: "hint", class: "hint" }, isTouched ? "" : texts.keys);
+    this.under = element("div", { class: "under" }, this.hint, this.words);
     this.notice = element("p", { class: "notice", role: "alert", hidden: true });
     this.root = element(
       "form",
@@ -36,7 +37,7 @@ export class AnswerForm {
       this.dateLine,
       element("label", { for: "answer", class: "who" }, texts.answer),
       element("div", { class: "line" }, this.text, this.button),
-      element("div", { class: "under" }, this.hint, this.words),
+      this.under,
     );
     this.text.value = memory.get("draft") ?? "";
     this.show(null);

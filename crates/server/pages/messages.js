@@ -24,7 +24,9 @@ export function clean(text) {
 
 export class Messages {
   constructor() {
-    this.list = element("ol", { class: "messages", role: "log", "aria-label": texts.conversation, tabindex: 0 });
+    this.list = element("ol", { class: "messages" });
+    // Read out as it grows, and reached with the keyboard to be read again.
+    const log = element("div", { role: "log", "aria-label": texts.conversation, tabindex: 0 }, this.list);
     // What is being said is shown, and read out when it is complete.
     this.live = element("div", { class: "message live", "aria-hidden": "true", hidden: true });
     this.liveText = element("div", { class: "text", dir: "auto" });
@@ -36,7 +38,7 @@ export class Messages {
       element("span", { class: "label" }, texts.writing),
     );
     this.newer = element("button", { class: "newer", type: "button", hidden: true, onclick: () => this.toEnd() }, texts.newer);
-    this.root = element("div", { class: "conversation" }, this.list, this.live, this.typing, this.newer);
+    this.root = element("div", { class: "conversation" }, log, this.live, this.typing, this.newer);
     this.liveId = null;
     addEventListener("scroll", () => this.isAtEnd() && (this.newer.hidden = true), { passive: true });
   }

@@ -44,11 +44,12 @@ class Talk {
   constructor() {
     this.messages = new Messages();
     this.form = new AnswerForm((text) => this.answer(text));
-    this.takeBackButton = element("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.takeBack() }, texts.takeBack);
+    this.takeBackButton = element("button", { type: "button", class: "quiet take-back", hidden: true, onclick: () => this.takeBack() }, texts.takeBack);
     this.state = element("p", { class: "state", role: "status" });
     this.again = element("button", { type: "button", class: "main", hidden: true, onclick: () => this.tryAgain() }, texts.tryAgain);
     this.save = element("button", { type: "button", class: "main", hidden: true, onclick: () => this.saveCopy() }, texts.copy);
-    this.foot = element("div", { class: "foot" }, this.takeBackButton, this.state, this.again, this.save, this.form.root);
+    this.form.under.append(this.takeBackButton);
+    this.foot = element("div", { class: "foot" }, this.state, this.again, this.save, this.form.root);
     this.lastSeq = 0;
     this.pending = memory.get("pending") ?? [];
     this.copy = null;

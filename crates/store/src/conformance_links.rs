@@ -74,10 +74,10 @@ pub(crate) async fn a_link_for_one_talk_begins_one(store: &dyn Store) {
     store.create_link(&link("l")).await.unwrap();
     let [a, b, c, d] = ["a", "b", "c", "d"].map(|secret| talk("l", secret));
     let (a, b, c, d) = tokio::join!(
-        store.begin_talk(&a, Some(1)),
-        store.begin_talk(&b, Some(1)),
-        store.begin_talk(&c, Some(1)),
-        store.begin_talk(&d, Some(1))
+        store.start_talk(&a, Some(1)),
+        store.start_talk(&b, Some(1)),
+        store.start_talk(&c, Some(1)),
+        store.start_talk(&d, Some(1))
     );
     let outcomes = [a, b, c, d];
     let begun = outcomes.iter().filter(|outcome| **outcome == Ok(TalkOutcome::Begun)).count();
@@ -87,7 +87,7 @@ pub(crate) async fn a_link_for_one_talk_begins_one(store: &dyn Store) {
     // Without a limit, any number begins.
     store.create_link(&link("open")).await.unwrap();
     for number in ["1", "2", "3"] {
-        assert_eq!(store.begin_talk(&talk("open", number), None).await, Ok(TalkOutcome::Begun));
+        assert_eq!(store.start_talk(&talk("open", number), None).await, Ok(TalkOutcome::Begun));
     }
     assert_eq!(store.talks("open").await.unwrap(), ["1", "2", "3"].map(|number| talk("open", number)));
 }
@@ -95,9 +95,9 @@ pub(crate) async fn a_link_for_one_talk_begins_one(store: &dyn Store) {
 pub(crate) async fn a_talk_that_begins_again_is_the_same(store: &dyn Store) {
     store.create_link(&link("l")).await.unwrap();
     let first = LinkTalkRow { consent: Some(r#"{"sha256":"…"}"#.into()), ..talk("l", "s") };
-    assert_eq!(store.begin_talk(&first, Some(1)).await, Ok(TalkOutcome::Begun));
+    assert_eq!(store.start_talk(&first, Some(1)).await, Ok(TalkOutcome::Begun));
     let again = LinkTalkRow { session: "another".into(), ..talk("l", "s") };
-    assert_eq!(store.begin_talk(&again, Some(1)).await, Ok(TalkOutcome::Repeated(first.clone())));
+    assert_eq!(store.start_talk(&again, Some(1)).await, Ok(TalkOutcome::Repeated(first.clone())));
     assert_eq!(store.talk("l", "s").await, Ok(Some(first)));
     assert_eq!(store.talk("l", "t").await, Ok(None));
     assert_eq!(store.talk("another", "s").await, Ok(None));
@@ -105,21 +105,21 @@ pub(crate) async fn a_talk_that_begins_again_is_the_same(store: &dyn Store) {
 
 pub(crate) async fn no_talk_begins_by_a_link_that_is_revoked(store: &dyn Store) {
     store.create_link(&link("l")).await.unwrap();
-    assert_eq!(store.begin_talk(&talk("l", "s"), None).await, Ok(TalkOutcome::Begun));
+    assert_eq!(store.start_talk(&talk("l", "s"), None).await, Ok(TalkOutcome::Begun));
     assert_eq!(store.revoke_link("l", "2026-11-23T00:00:00Z").await, Ok(true));
     assert_eq!(store.revoke_link("l", "2026-11-24T00:00:00Z").await, Ok(true));
     assert_eq!(store.revoke_link("none", "2026-11-24T00:00:00Z").await, Ok(false));
     let revoked = LinkRow { revoked_at: Some("2026-11-23T00:00:00Z".into()), talks: 1, ..link("l") };
     assert_eq!(store.links().await.unwrap(), [revoked]);
-    assert_eq!(store.begin_talk(&talk("l", "t"), None).await, Ok(TalkOutcome::Closed));
-    assert_eq!(store.begin_talk(&talk("none", "t"), None).await, Ok(TalkOutcome::Closed));
+    assert_eq!(store.start_talk(&talk("l", "t"), None).await, Ok(TalkOutcome::Closed));
+    assert_eq!(store.start_talk(&talk("none", "t"), None).await, Ok(TalkOutcome::Closed));
     // Whoever began before comes back.
-    assert_eq!(store.begin_talk(&talk("l", "s"), None).await, Ok(TalkOutcome::Repeated(talk("l", "s"))));
+    assert_eq!(store.start_talk(&talk("l", "s"), None).await, Ok(TalkOutcome::Repeated(talk("l", "s"))));
 }
 
 pub(crate) async fn what_is_known_of_a_talk_is_not_undone(store: &dyn Store) {
     store.create_link(&link("l")).await.unwrap();
-    store.begin_talk(&talk("l", "s"), None).await.unwrap();
+    store.start_talk(&talk("l", "s"), None).await.unwrap();
     store.update_talk(&LinkTalkRow { is_started: true, ..talk("l", "s") }).await.unwrap();
     let withdrawn = LinkTalkRow { withdrawn_at: Some("2026-11-23T00:00:00Z".into()), ..talk("l", "s") };
     store.update_talk(&withdrawn).await.unwrap();

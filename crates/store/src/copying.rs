@@ -169,7 +169,7 @@ async fn copy_links(from: &dyn Store, to: &dyn Store) -> Result<(), StoreError> 
     for link in from.links().await? {
         to.create_link(&LinkRow { revoked_at: None, ..link.clone() }).await?;
         for talk in from.talks(&link.id).await? {
-            to.begin_talk(&talk, None).await?;
+            to.start_talk(&talk, None).await?;
             to.update_talk(&talk).await?;
         }
         if let Some(at) = &link.revoked_at {

@@ -83,9 +83,9 @@ async fn fill_links(store: &dyn LinkStore) {
         store.create_link(&link(id)).await.unwrap();
     }
     let began = LinkTalkRow { is_started: true, session: "s".into(), ..talk("open", "a") };
-    store.begin_talk(&began, Some(1)).await.unwrap();
+    store.start_talk(&began, Some(1)).await.unwrap();
     let withdrawn = LinkTalkRow { withdrawn_at: Some("2026-11-23T00:00:00Z".into()), ..talk("revoked", "b") };
-    store.begin_talk(&withdrawn, None).await.unwrap();
+    store.start_talk(&withdrawn, None).await.unwrap();
     store.revoke_link("revoked", "2026-11-24T00:00:00Z").await.unwrap();
 }
 

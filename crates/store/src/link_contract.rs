@@ -22,7 +22,7 @@ pub trait LinkStore: Send + Sync {
 
     /// Keeps that a conversation begins, if the link is valid and fewer than `limit` have begun. Of several attempts at the same time, no
     /// more than `limit` succeed. The time at which the link expires is not compared.
-    async fn begin_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError>;
+    async fn start_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError>;
 
     /// The conversation of this link with this secret.
     async fn talk(&self, link: &str, secret_sha256: &str) -> Result<Option<LinkTalkRow>, StoreError>;

@@ -52,16 +52,10 @@ struct StoredSession {
 #[derive(Debug, Default)]
 pub(crate) struct MemoryState {
     sessions: BTreeMap<String, StoredSession>,
-    users: HashMap<String, BTreeMap<VariableKey, VariableRow>>,
+    pub(crate) users: HashMap<String, BTreeMap<VariableKey, VariableRow>>,
     documents: HashMap<String, String>,
     pub(crate) plans: MemoryPlans,
     pub(crate) links: MemoryLinks,
-}
-
-impl MemoryState {
-    pub(crate) fn forget_user(&mut self, user: &str) {
-        self.users.remove(user);
-    }
 }
 
 /// The locked sessions, each with its holder.

@@ -40,7 +40,7 @@ impl MemoryLinks {
         true
     }
 
-    fn begin(&mut self, talk: &LinkTalkRow, limit: Option<u64>) -> TalkOutcome {
+    fn start(&mut self, talk: &LinkTalkRow, limit: Option<u64>) -> TalkOutcome {
         let Some((link, talks)) = self.links.get_mut(&talk.link) else { return TalkOutcome::Closed };
         if let Some(earlier) = talks.get(&talk.secret_sha256) {
             return TalkOutcome::Repeated(earlier.clone());
@@ -90,8 +90,8 @@ impl LinkStore for MemoryStore {
         Ok(lock_mutex(&self.state).links.revoke(link, at))
     }
 
-    async fn begin_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError> {
-        Ok(lock_mutex(&self.state).links.begin(talk, limit))
+    async fn start_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError> {
+        Ok(lock_mutex(&self.state).links.start(talk, limit))
     }
 
     async fn talk(&self, link: &str, secret_sha256: &str) -> Result<Option<LinkTalkRow>, StoreError> {
@@ -109,7 +109,7 @@ impl LinkStore for MemoryStore {
     }
 
     async fn forget_user(&self, user: &str) -> Result<(), StoreError> {
-        lock_mutex(&self.state).forget_user(user);
+        lock_mutex(&self.state).users.remove(user);
         Ok(())
     }
 }

@@ -16,8 +16,8 @@ use crate::chat::error::chat_error;
 use crate::metrics::ResponseLabels;
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
-use crate::studio::routes::STUDIO_PREFIX;
-use crate::talk::routes::TALK_PREFIX;
+use crate::studio::router::STUDIO_PREFIX;
+use crate::talk::router::TALK_PREFIX;
 
 /// The address of a client.
 #[derive(Clone, Copy, Debug)]

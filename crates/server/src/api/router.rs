@@ -121,10 +121,10 @@ pub(crate) fn router(state: ServerState) -> Router {
         Some(_) => Router::new(),
         None => router
             .route("/v1/openapi.json", get(move || async move { document.clone().into_response() }))
-            .merge(studio::routes::routes()),
+            .merge(studio::router::router()),
     };
     router
-        .merge(talk::routes::routes())
+        .merge(talk::router::router())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(RequestBodyTimeoutLayer::new(limits.request_time))

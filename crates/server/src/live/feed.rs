@@ -109,7 +109,7 @@ impl EventFeed {
         self.sender.subscribe()
     }
 
-    fn said(&self) -> MutexGuard<'_, Option<String>> {
+    fn current_message(&self) -> MutexGuard<'_, Option<String>> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -125,7 +125,7 @@ impl Observer for EventFeed {
     fn committed(&self, committed: &Committed<'_>) {
         let kind = committed.event.kind();
         if matches!(kind, "message" | "message_discarded" | "taken_back") {
-            *self.said() = None;
+            *self.current_message() = None;
         }
         self.keep(committed.seq, kind, committed.line);
         self.send(|| FeedItem::Committed { seq: committed.seq, kind, line: committed.line.into() });
@@ -137,9 +137,9 @@ impl Observer for EventFeed {
 
     fn delta(&self, delta: &Delta<'_>) {
         // Also without readers: one may come before the next piece.
-        let starts = self.said().as_deref() != Some(delta.message_id);
+        let starts = self.current_message().as_deref() != Some(delta.message_id);
         if starts {
-            *self.said() = Some(delta.message_id.to_owned());
+            *self.current_message() = Some(delta.message_id.to_owned());
         }
         self.send(|| {
             let event = json!({ "session_id": self.session, "type": "message_delta",

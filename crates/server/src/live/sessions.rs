@@ -146,7 +146,7 @@ impl LiveSessions {
     /// # Errors
     /// As `Engine::run`; `Conflict` if there is already a session with the id.
     pub(crate) async fn start(self: &Arc<Self>, request: RunRequest, id: &str) -> Result<EndedTurn, Problem> {
-        let end = self.begin(request, id).await?.await.unwrap_or_else(|_| Err(gone(id)))?;
+        let end = self.launch(request, id).await?.await.unwrap_or_else(|_| Err(gone(id)))?;
         Ok(EndedTurn { after: 0, ..end })
     }
 
@@ -154,7 +154,7 @@ impl LiveSessions {
     ///
     /// # Errors
     /// As [`LiveSessions::start`].
-    pub(crate) async fn begin(
+    pub(crate) async fn launch(
         self: &Arc<Self>,
         request: RunRequest,
         id: &str,

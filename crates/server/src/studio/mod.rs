@@ -2,4 +2,4 @@
 //! (docs/studio.md).
 
 pub(crate) mod page;
-pub(crate) mod routes;
+pub(crate) mod router;

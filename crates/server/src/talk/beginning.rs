@@ -41,7 +41,7 @@ pub(crate) struct BeginBody {
 }
 
 /// `POST /t/TOKEN/SECRET/begin`: begins the conversation of this secret. Sent again, it has no effect.
-pub(crate) async fn begin(
+pub(crate) async fn start_talk(
     State(state): State<ServerState>,
     Path((token, secret)): Path<(String, String)>,
     body: Result<JsonBody<BeginBody>, Problem>,
@@ -70,7 +70,7 @@ pub(crate) async fn begin(
             consent,
             ..LinkTalkRow::default()
         };
-        match state.sessions.store().begin_talk(&talk, visit.terms.kind.limit()).await? {
+        match state.sessions.store().start_talk(&talk, visit.terms.kind.limit()).await? {
             TalkOutcome::Begun | TalkOutcome::Repeated(_) => {}
             TalkOutcome::UsedUp => return Err(TalkErrorKind::UsedUp),
             TalkOutcome::Closed => return Err(TalkErrorKind::Revoked),
@@ -103,7 +103,7 @@ pub(crate) async fn ensure_started(state: &ServerState, visit: &TalkVisit) -> Re
     }
     visit.require_valid()?;
     let request = request(state, terms, &talk.session).await?;
-    match state.sessions.begin(request, &talk.session).await {
+    match state.sessions.launch(request, &talk.session).await {
         Ok(_) => {}
         // Another tab, or the server before this one, has started it.
         Err(problem) if problem.kind() == ProblemKind::Conflict => {}

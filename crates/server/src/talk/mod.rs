@@ -6,7 +6,7 @@ pub(crate) mod beginning;
 pub(crate) mod copy;
 pub(crate) mod error;
 pub(crate) mod page;
-pub(crate) mod routes;
+pub(crate) mod router;
 pub(crate) mod stream;
 pub mod terms;
 pub(crate) mod view;

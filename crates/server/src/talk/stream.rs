@@ -18,11 +18,11 @@ use crate::api::events::{EventReader, EventsQuery, ReadEvent, last_event, stream
 use crate::problem::Problem;
 use crate::state::ServerState;
 use crate::talk::error::TalkErrorKind;
-use crate::talk::view::waiting_view;
+use crate::talk::view::{go_on, waiting_view};
 use crate::talk::visit::TalkVisit;
 
 /// How often it is checked whether the conversation was erased, or its link revoked.
-const CHECK: Duration = Duration::from_secs(2);
+const CHECK: Duration = Duration::from_secs(5);
 
 /// How long a browser waits before it connects again, in milliseconds.
 const RETRY: u64 = 1500;
@@ -140,7 +140,12 @@ pub(crate) async fn events(
     // Subscribed before the store is read, so that nothing is missed.
     let mut reader = EventReader::new(&state, id, false, after);
     let row = state.sessions.store().session(id).await?.ok_or(TalkErrorKind::Deleted)?;
-    let is_over = SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final);
+    let status = SessionStatus::parse(&row.status);
+    if status == Some(SessionStatus::Running) && visit.link.revoked_at.is_none() {
+        // The browser has connected again, to a server that was started in the meantime.
+        go_on(&state, id).await;
+    }
+    let is_over = status.is_some_and(SessionStatus::is_final);
     if is_over && after >= row.last_seq {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -44,7 +44,10 @@ pub(crate) async fn erase(state: &ServerState, terms: &LinkTerms, talk: &LinkTal
         for plan in store.plans(user).await? {
             store.delete_plan(plan.id, &format!("withdrawn {} {}", talk.session, plan.id), "{}").await?;
         }
-        store.forget_user(user).await?;
+        // Also when somebody comes back later: only what is there is a reason to write.
+        if !store.user_variables(user).await?.is_empty() {
+            store.forget_user(user).await?;
+        }
     }
     Ok(())
 }

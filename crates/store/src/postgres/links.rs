@@ -75,8 +75,8 @@ impl LinkStore for PostgresStore {
         Ok(self.one(sql, parameters, Concern::default(), |row| text(row, 0)).await?.is_some())
     }
 
-    async fn begin_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError> {
-        let sql = "SELECT bcc_script.begin_talk($1, $2, $3, $4, $5, $6, $7, $8)";
+    async fn start_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError> {
+        let sql = "SELECT bcc_script.start_talk($1, $2, $3, $4, $5, $6, $7, $8)";
         let (consent, withdrawn_at) = (talk.consent.as_deref(), talk.withdrawn_at.as_deref());
         let (consent, withdrawn_at) = (consent.map(TextParameter), withdrawn_at.map(TextParameter));
         let limit = limit.map(number);

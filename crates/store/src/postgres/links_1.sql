@@ -22,7 +22,7 @@ CREATE TABLE bcc_script.talk (
 
 -- Keeps that a conversation begins, and says what became of it. The row of the link is locked, so that of two attempts the second one sees
 -- the first.
-CREATE FUNCTION bcc_script.begin_talk(
+CREATE FUNCTION bcc_script.start_talk(
     p_link text, p_secret text, p_session text, p_began_at text, p_consent text, p_started boolean, p_withdrawn_at text, p_limit bigint
 ) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE v_revoked_at text;

@@ -60,7 +60,7 @@ fn revoke(transaction: &Transaction<'_>, link: &str, at: &str) -> Result<bool, F
 }
 
 /// In one transaction, so that of two attempts the second one sees the first.
-fn begin(transaction: &Transaction<'_>, new: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, Failure> {
+fn start(transaction: &Transaction<'_>, new: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, Failure> {
     if let Some(earlier) = talk(transaction, &new.link, &new.secret_sha256)? {
         return Ok(TalkOutcome::Repeated(earlier));
     }
@@ -112,9 +112,9 @@ impl LinkStore for SqliteStore {
         self.run(move |file| file.write(|transaction| revoke(transaction, &link, &at))).await
     }
 
-    async fn begin_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError> {
+    async fn start_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError> {
         let talk = talk.clone();
-        self.run(move |file| file.write(|transaction| begin(transaction, &talk, limit))).await
+        self.run(move |file| file.write(|transaction| start(transaction, &talk, limit))).await
     }
 
     async fn talk(&self, link: &str, secret_sha256: &str) -> Result<Option<LinkTalkRow>, StoreError> {

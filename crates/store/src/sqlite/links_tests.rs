@@ -26,7 +26,7 @@ async fn of_two_processes_one_uses_a_link_for_one_talk() {
     store.create_link(&link("l")).await.unwrap();
     let other = open(&directory.path().join("sessions.db")).unwrap();
     let (first, second) = (talk("l", "a"), talk("l", "b"));
-    let (first, second) = tokio::join!(store.begin_talk(&first, Some(1)), other.begin_talk(&second, Some(1)));
+    let (first, second) = tokio::join!(store.start_talk(&first, Some(1)), other.start_talk(&second, Some(1)));
     let mut outcomes = [first.unwrap(), second.unwrap()];
     outcomes.sort_by_key(|outcome| *outcome != TalkOutcome::Begun);
     assert_eq!(outcomes, [TalkOutcome::Begun, TalkOutcome::UsedUp]);
@@ -37,7 +37,7 @@ async fn the_links_of_a_damaged_store_are_saved() {
     let (directory, store) = new_store();
     let path = directory.path().join("sessions.db");
     store.create_link(&link("l")).await.unwrap();
-    store.begin_talk(&talk("l", "a"), None).await.unwrap();
+    store.start_talk(&talk("l", "a"), None).await.unwrap();
     store.create(&new_session("s"), &[], &commit_at(0)).await.unwrap();
     for revision in 1..200 {
         let commit = Commit { journal: vec![event(revision, "message")], ..commit_at(revision) };

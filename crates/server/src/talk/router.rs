@@ -10,13 +10,13 @@ use crate::talk::{answers, beginning, copy, page, stream, view, withdrawal};
 /// The beginning of all of their paths.
 pub(crate) const TALK_PREFIX: &str = "/t/";
 
-pub(crate) fn routes() -> Router<ServerState> {
+pub(crate) fn router() -> Router<ServerState> {
     Router::new()
         .route("/t/parts/{version}/{name}", get(page::part))
         .route("/t/{token}", get(page::link_page))
         .route("/t/{token}/link", get(beginning::link_view))
         .route("/t/{token}/{secret}", get(page::talk_page))
-        .route("/t/{token}/{secret}/begin", post(beginning::begin))
+        .route("/t/{token}/{secret}/begin", post(beginning::start_talk))
         .route("/t/{token}/{secret}/state", get(view::talk_view))
         .route("/t/{token}/{secret}/events", get(stream::events))
         .route("/t/{token}/{secret}/messages", post(answers::answer))

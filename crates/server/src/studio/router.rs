@@ -10,7 +10,7 @@ use crate::studio::page;
 /// The beginning of all of their paths.
 pub(crate) const STUDIO_PREFIX: &str = "/studio";
 
-pub(crate) fn routes() -> Router<ServerState> {
+pub(crate) fn router() -> Router<ServerState> {
     Router::new()
         .route("/studio", get(page::studio_page))
         .route("/studio/parts/{version}/{*name}", get(page::part))
