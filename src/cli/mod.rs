@@ -1,6 +1,8 @@
 //! The command line: one file per subcommand, and the front ends for a terminal, a pipe and a program.
 
 pub mod async_runtime;
+#[cfg(feature = "server")]
+pub mod browser;
 pub mod cancel;
 pub mod cells;
 pub mod cli;
@@ -71,3 +73,5 @@ pub mod trust;
 pub mod validate;
 pub mod version;
 pub mod watch;
+#[cfg(feature = "server")]
+pub mod web;

@@ -14,6 +14,8 @@ use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
 use crate::cli::signals::Signals;
 use crate::cli::state_file::WatchedFile;
+#[cfg(feature = "server")]
+use crate::cli::web::run_in_browser;
 use bcc_engine::engine::{DEFAULT_USER, Engine, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -39,6 +41,10 @@ pub struct RunArgs {
     /// Of a workflow state file: keep running while it waits for a decision, even if standard input is no terminal
     #[arg(long, help_heading = "Session")]
     pub wait: bool,
+    /// Talk in the browser: serve the page of this conversation on this machine, and open it
+    #[cfg(feature = "server")]
+    #[arg(long, conflicts_with_all = ["wait", "session", "record", "json", "notebook", "clock"], help_heading = "Session")]
+    pub web: bool,
     /// Id of the session; an unfinished session with this id is resumed [default: a new id]
     #[arg(long, value_name = "ID", help_heading = "Session")]
     pub session: Option<String>,
@@ -103,6 +109,10 @@ pub enum ReplayBy {
 }
 
 pub async fn run(options: RunArgs, environment: Environment) -> Result<Exit, EngineError> {
+    #[cfg(feature = "server")]
+    if options.web {
+        return run_in_browser(options, environment).await;
+    }
     let front = FrontEnd::of(&options.output);
     loop {
         match start(options.clone(), environment.clone(), front).await {
@@ -113,6 +123,30 @@ pub async fn run(options: RunArgs, environment: Environment) -> Result<Exit, Eng
     }
 }
 
+/// What the options ask the engine for.
+pub fn request_of(options: &RunArgs, environment: &Environment) -> Result<RunRequest, EngineError> {
+    let any_project = given_directory(options.project.as_deref(), environment)?.is_some();
+    let replay = replay_request(options.replay.as_deref(), options.replay_by);
+    let RunArgs { file, session, user, variables, variables_file, scheme, model, seed, clock, record, .. } =
+        options.clone();
+    let values = ExactValues::new();
+    Ok(RunRequest {
+        file,
+        session,
+        user,
+        variables,
+        variables_file,
+        values,
+        scheme,
+        model,
+        seed,
+        clock,
+        record,
+        replay,
+        any_project,
+    })
+}
+
 /// Runs the file. None if it is a state file that must be run again, because the steps that are still to run were changed.
 async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> Result<Option<Exit>, EngineError> {
     let project = Project::of(&options.file, options.project.as_deref(), options.trust, &environment)?;
@@ -120,21 +154,7 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
     let (options_trust, waits) = (options.trust, options.wait);
     let place = store_place(&project, &environment, store);
     let notebook = LiveNotebook::from_option(options.notebook.as_deref(), options.session.as_deref())?;
-    let request = RunRequest {
-        file: options.file,
-        session: options.session,
-        user: options.user,
-        variables: options.variables,
-        variables_file: options.variables_file,
-        values: ExactValues::new(),
-        scheme: options.scheme,
-        model: options.model,
-        seed: options.seed,
-        clock: options.clock,
-        record: options.record,
-        replay: replay_request(options.replay.as_deref(), options.replay_by),
-        any_project: given_directory(options.project.as_deref(), &environment)?.is_some(),
-    };
+    let request = request_of(&options, &environment)?;
     let record = request.record.clone();
     let hint = ResumeHint {
         trust: options_trust,

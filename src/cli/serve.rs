@@ -1,6 +1,6 @@
 //! `serve`: the scripts of a project over HTTP.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use bcc_server::settings::{BehaviorSettings, ChatSettings, ServeSettings, Server
 use bcc_tools::project_tools::ConfiguredTools;
 use clap::{Args, ValueEnum};
 
+use crate::cli::browser;
 use crate::cli::exit::Exit;
 use crate::cli::print::{print, print_translated};
 use crate::cli::report;
@@ -45,6 +46,9 @@ pub struct ServeArgs {
     /// Trust the project for this run, as with BCC_TRUST=1
     #[arg(long)]
     pub trust: bool,
+    /// Open the studio, the page for authors, in the browser
+    #[arg(long)]
+    pub open: bool,
     /// Print a new token with this role, and what to write in bcc-script.toml, and do not serve
     #[arg(long, value_enum, value_name = "ROLE")]
     pub new_token: Option<TokenRole>,
@@ -79,6 +83,7 @@ pub async fn serve(options: ServeArgs, environment: Environment) -> Result<Exit,
     }
     let project = Project::of(Path::new("."), options.project.as_deref(), options.trust, &environment)?;
     let settings = settings(&options, &project)?;
+    let browser_environment = environment.clone();
     let directory = project.directory.display().to_string();
     let engine = Engine::with_shared_store(project, environment, options.store.as_deref())?
         .with_tools(Arc::new(ConfiguredTools));
@@ -93,12 +98,31 @@ pub async fn serve(options: ServeArgs, environment: Environment) -> Result<Exit,
         .address()
         .map_err(|error| EngineError::failed(msg!("the server has no address: {error}", error = error.to_string())))?;
     print_translated(&msg!("serving {directory} at http://{address}"))?;
+    if options.open {
+        open_studio(address, &browser_environment)?;
+    }
     let all_ended = server.run(async move { signals.any().await }).await;
     if all_ended {
         return Ok(Exit::Done);
     }
     report::note(&msg!("turns were still running; the next server or `bcc-script tick --unfinished` continues them"));
     Ok(Exit::Waiting)
+}
+
+/// Opens the studio in the browser of this machine.
+fn open_studio(address: SocketAddr, environment: &Environment) -> Result<(), EngineError> {
+    // An address such as 0.0.0.0 is none to connect to.
+    let ip = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    let url = format!("http://{}/studio", SocketAddr::new(ip, address.port()));
+    print_translated(&msg!("the studio is at {url}"))?;
+    if !browser::open(&url, environment) {
+        report::note(&Message::word("no browser could be opened; open the address yourself"));
+    }
+    Ok(())
 }
 
 /// The settings of the project and the command line.
@@ -152,7 +176,8 @@ fn settings(options: &ServeArgs, project: &Project) -> Result<ServeSettings, Eng
     #[cfg(not(feature = "otel"))]
     let continue_trace: Option<ContinueTrace> = None;
     let model = options.model.clone();
-    Ok(ServeSettings { address, access, limits, chat, behavior, model, continue_trace })
+    let talk_request = None;
+    Ok(ServeSettings { address, access, limits, chat, behavior, model, talk_request, continue_trace })
 }
 
 /// Prints a token, which is stored nowhere.

@@ -13,12 +13,18 @@ mod conversations;
 mod databases;
 mod kernels;
 mod kills;
+mod links;
 mod locks;
 mod openapi;
+mod pages;
 mod served;
 mod streams;
+mod studio;
+mod talk_troubles;
 #[cfg(feature = "otel")]
 mod traces;
+mod visitor;
+mod web;
 
 #[cfg(feature = "otel")]
 #[path = "../support/collector.rs"]

@@ -81,6 +81,12 @@ impl Serving {
             Next::End => panic!("the server ended: {}", running.finish().err),
         };
         let url = line.split(' ').next_back().unwrap().to_owned();
+        Self::at(running, &url)
+    }
+
+    /// The server at this address.
+    pub fn at(running: Running, url: &str) -> Self {
+        let url = url.to_owned();
         let client = plain_client(&url.parse().unwrap(), Some("none"), None).unwrap();
         Self { running, url, client, token: None }
     }
@@ -131,6 +137,11 @@ impl Serving {
             request = request.header("last-event-id", after);
         }
         EventStream::new(request.send().await.unwrap())
+    }
+
+    /// The events at this path.
+    pub async fn listen(&self, path: &str) -> EventStream {
+        EventStream::new(self.client.get(format!("{}{path}", self.url)).send().await.unwrap())
     }
 
     /// A response whose body is read piece by piece.

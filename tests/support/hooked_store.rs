@@ -6,6 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bcc_store::contract::{SessionLock, Store};
 use bcc_store::error::StoreError;
+use bcc_store::link_contract::LinkStore;
+use bcc_store::link_rows::{LinkRow, LinkTalkRow, TalkOutcome};
 use bcc_store::memory::MemoryStore;
 use bcc_store::plan_contract::PlanStore;
 use bcc_store::plan_rows::{PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow, StoredPlan};
@@ -45,6 +47,45 @@ pub(crate) struct HookedStore<H> {
 impl<H> HookedStore<H> {
     pub(crate) fn with(hook: H) -> Self {
         Self { inner: MemoryStore::default(), hook }
+    }
+}
+
+#[async_trait]
+impl<H: Hook> LinkStore for HookedStore<H> {
+    async fn create_link(&self, link: &LinkRow) -> Result<bool, StoreError> {
+        self.inner.create_link(link).await
+    }
+
+    async fn links(&self) -> Result<Vec<LinkRow>, StoreError> {
+        self.inner.links().await
+    }
+
+    async fn link_of_token(&self, sha256: &str) -> Result<Option<LinkRow>, StoreError> {
+        self.inner.link_of_token(sha256).await
+    }
+
+    async fn revoke_link(&self, link: &str, at: &str) -> Result<bool, StoreError> {
+        self.inner.revoke_link(link, at).await
+    }
+
+    async fn start_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError> {
+        self.inner.start_talk(talk, limit).await
+    }
+
+    async fn talk(&self, link: &str, secret_sha256: &str) -> Result<Option<LinkTalkRow>, StoreError> {
+        self.inner.talk(link, secret_sha256).await
+    }
+
+    async fn talks(&self, link: &str) -> Result<Vec<LinkTalkRow>, StoreError> {
+        self.inner.talks(link).await
+    }
+
+    async fn update_talk(&self, talk: &LinkTalkRow) -> Result<(), StoreError> {
+        self.inner.update_talk(talk).await
+    }
+
+    async fn forget_user(&self, user: &str) -> Result<(), StoreError> {
+        self.inner.forget_user(user).await
     }
 }
 

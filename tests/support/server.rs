@@ -17,6 +17,8 @@ pub enum ServerBehavior {
     /// Streams this text and closes the connection in the middle of it.
     CutsOff(String),
     Floods,
+    /// Streams the first half of this text, waits for the test at the barrier, and streams the rest.
+    Paused(Arc<Barrier>, String),
     /// Waits for the test at the barrier, and then streams this text.
     Held(Arc<Barrier>, String),
 }
@@ -89,6 +91,14 @@ fn serve(mut stream: TcpStream, behavior: ServerBehavior, received: &Mutex<Vec<R
             start_stream(&mut stream)?;
             let half: String = text.chars().take(text.chars().count() / 2).collect();
             pieces(&mut stream, &half)
+        }
+        ServerBehavior::Paused(barrier, text) => {
+            start_stream(&mut stream)?;
+            let half = text.chars().count() / 2;
+            pieces(&mut stream, &text.chars().take(half).collect::<String>())?;
+            barrier.wait();
+            pieces(&mut stream, &text.chars().skip(half).collect::<String>())?;
+            stream.write_all(b"data: [DONE]\n\n").ok()
         }
         ServerBehavior::Held(barrier, text) => {
             barrier.wait();

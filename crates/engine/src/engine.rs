@@ -33,6 +33,7 @@ use crate::variables::variable_values;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::exact::ExactValues;
+use bcc_runtime::program::asked_value::AskedValue;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::custom::COMMAND;
 use bcc_runtime::program::event::Observer;
@@ -371,6 +372,15 @@ impl Engine {
         };
         let session = Session::resume(parts).await?;
         Ok(OpenedSession { session, diagnostics: vec![], notices, resumed: true, state_file })
+    }
+
+    /// What the action with this id asks the person of a stored session for ([`Program::asked_value`]).
+    ///
+    /// # Errors
+    /// The script of the session cannot be read.
+    pub async fn asked_value(&self, row: &SessionRow, action_id: &str) -> Result<Option<AskedValue>, EngineError> {
+        let StoredProgram { program, .. } = self.stored_programs.get(self.store.as_ref(), &row.manifest).await?;
+        Ok(program.asked_value(action_id))
     }
 
     /// The script of a stored session, as it was when the session began.

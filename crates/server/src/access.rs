@@ -97,6 +97,13 @@ pub fn new_token() -> Option<String> {
     Some(format!("bcc_{}", hex(&bytes)))
 }
 
+/// A new part of an address that only those can know who have the address: 160 random bits. None if the system gives none.
+pub(crate) fn new_secret() -> Option<String> {
+    let mut bytes = [0_u8; 20];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    Some(hex(&bytes))
+}
+
 /// The hash of a token, as it is configured.
 pub fn token_hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()

@@ -9,7 +9,7 @@ use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::language::Language;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
 use bcc_runtime::run::error::RunError;
 use bcc_store::error::StoreError;
 use serde::Serialize;
@@ -141,6 +141,38 @@ pub struct ProblemDiagnostic {
     pub line: usize,
     /// Counts from 1, in characters.
     pub column: usize,
+    /// Where it ends.
+    pub end_line: usize,
+    pub end_column: usize,
+    /// What would fix it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<ProblemFix>,
+}
+
+/// A change of a script that fixes an error.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProblemFix {
+    /// What it does, as an imperative.
+    pub title: String,
+    pub edits: Vec<ProblemEdit>,
+}
+
+/// A replacement of a part of a script.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProblemEdit {
+    /// Where the part begins, in bytes of UTF-8.
+    pub byte_start: usize,
+    pub byte_end: usize,
+    /// The new text.
+    pub text: String,
+}
+
+impl ProblemFix {
+    fn of(fix: &Fix, language: Language) -> Self {
+        let edit =
+            |edit: &Edit| ProblemEdit { byte_start: edit.span.start, byte_end: edit.span.end, text: edit.text.clone() };
+        Self { title: fix.title.render(language), edits: fix.edits.iter().map(edit).collect() }
+    }
 }
 
 impl ProblemDiagnostic {
@@ -148,6 +180,7 @@ impl ProblemDiagnostic {
         let path = Path::new(found.file.name());
         let file = project.and_then(|project| path.strip_prefix(project).ok()).unwrap_or(path);
         let (line, column) = found.file.line_column(found.span.start);
+        let (end_line, end_column) = found.file.line_column(found.span.end);
         Self {
             rule: found.rule.to_owned(),
             severity: found.severity.name(),
@@ -156,6 +189,9 @@ impl ProblemDiagnostic {
             file: file.to_string_lossy().into_owned(),
             line,
             column,
+            end_line,
+            end_column,
+            fixes: found.fixes.iter().map(|fix| ProblemFix::of(fix, language)).collect(),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::api::gate::ClientAddress;
 use crate::api::router::router;
 use crate::settings::ServeSettings;
 use crate::state::ServerState;
+use crate::talk::withdrawal::finish_withdrawals;
 
 /// How long the server waits after a connection could not be accepted, for example because no file may be opened any more.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -56,6 +57,7 @@ impl Server {
         let sessions = Arc::clone(&state.sessions);
         let kernels = Arc::clone(&state.kernels);
         let ticks = tokio::spawn(Arc::clone(&sessions).tick());
+        let withdrawals = tokio::spawn(finish_withdrawals(state.clone()));
         let app = router(state);
         let graceful = GracefulShutdown::new();
         let connections = Arc::new(Semaphore::new(limits.connections));
@@ -92,6 +94,7 @@ impl Server {
             let _ = tokio::time::timeout(limits.end_time, graceful.shutdown()).await;
         });
         ticks.abort();
+        withdrawals.abort();
         kernels.stop().await;
         sessions_ended
     }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use bcc_engine::engine::RunRequest;
 use bcc_runtime::notebook::kernel::contract::KernelSettings;
 
 use crate::access::AccessRules;
@@ -23,6 +24,8 @@ pub struct ServeSettings {
     pub behavior: BehaviorSettings,
     /// The model of all sessions, as `--model`; the scripts decide if there is none.
     pub model: Option<String>,
+    /// How the conversations of links begin, whatever the links say, if the server has nothing but the page for one script.
+    pub talk_request: Option<RunRequest>,
     /// Continues the traces of clients, if traces are exported.
     pub continue_trace: Option<ContinueTrace>,
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::error::StoreError;
+use crate::link_contract::LinkStore;
 use crate::plan_contract::PlanStore;
 use crate::rows::{
     CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
@@ -15,7 +16,7 @@ use crate::rows::{
 /// A store of sessions. A call that returned `Ok` is durable; one that returned an error has changed nothing (but see
 /// [`Store::prune`]). Every call may fail with the variants of [`StoreError`] that concern the store itself.
 #[async_trait]
-pub trait Store: PlanStore {
+pub trait Store: PlanStore + LinkStore {
     /// Creates a session with all documents that its manifest names and its first commit, which expects revision 0. A
     /// document that another session has already stored stays unchanged.
     /// Errors: [`StoreError::Exists`]; [`StoreError::Conflict`], [`StoreError::Gap`] and [`StoreError::CellIdMismatch`] for the

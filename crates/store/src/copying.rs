@@ -1,9 +1,10 @@
-//! Copies a store: sessions as they are, with their earlier states, the variables of users, and plans.
+//! Copies a store: sessions as they are, with their earlier states, the variables of users, plans, and links.
 
 use async_trait::async_trait;
 
 use crate::contract::Store;
 use crate::error::StoreError;
+use crate::link_rows::LinkRow;
 use crate::plan_rows::StoredPlan;
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey};
 use crate::rows::{Commit, DocumentRow, NewSessionRow, SessionFilter, SessionRow, TextRow, VariableRow};
@@ -158,8 +159,24 @@ pub async fn copy_store(
             report.plans += 1;
         }
     }
+    copy_links(from, to).await?;
     keep_reserved_ids(from, to).await?;
     Ok(report)
+}
+
+/// Links with the conversations that began by them. One that was revoked in either store is revoked in the new one.
+async fn copy_links(from: &dyn Store, to: &dyn Store) -> Result<(), StoreError> {
+    for link in from.links().await? {
+        to.create_link(&LinkRow { revoked_at: None, ..link.clone() }).await?;
+        for talk in from.talks(&link.id).await? {
+            to.start_talk(&talk, None).await?;
+            to.update_talk(&talk).await?;
+        }
+        if let Some(at) = &link.revoked_at {
+            to.revoke_link(&link.id, at).await?;
+        }
+    }
+    Ok(())
 }
 
 /// No id that a plan or a task of the store had is given again.

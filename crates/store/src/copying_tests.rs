@@ -2,8 +2,11 @@
 
 use crate::conformance::{NASTY, commit_at, event, message, new_session};
 use crate::conformance_cells::cell;
+use crate::conformance_links::{link, talk};
 use crate::contract::Store;
 use crate::copying::{SessionCopy, StoreCopying, copy_store, session_copy};
+use crate::link_contract::LinkStore;
+use crate::link_rows::LinkTalkRow;
 use crate::plan_contract::PlanStore;
 use crate::plan_rows::{PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow};
 use crate::rows::{Commit, CounterRow, DocumentRow, FrameRow, RequestRow, TextRow, VariableKey, VariableRow};
@@ -75,6 +78,17 @@ async fn fill(store: &dyn Store, id: &str) {
     store.commit(id, &last).await.unwrap();
 }
 
+async fn fill_links(store: &dyn LinkStore) {
+    for id in ["open", "revoked"] {
+        store.create_link(&link(id)).await.unwrap();
+    }
+    let began = LinkTalkRow { is_started: true, session: "s".into(), ..talk("open", "a") };
+    store.start_talk(&began, Some(1)).await.unwrap();
+    let withdrawn = LinkTalkRow { withdrawn_at: Some("2026-11-23T00:00:00Z".into()), ..talk("revoked", "b") };
+    store.start_talk(&withdrawn, None).await.unwrap();
+    store.revoke_link("revoked", "2026-11-24T00:00:00Z").await.unwrap();
+}
+
 async fn fill_plan(store: &dyn PlanStore) {
     let (plan, task) = store.reserve_plan_ids(1, 3).await.unwrap();
     let tasks = [PlanTaskRow { id: task, rank: 1, body: NASTY.into(), parent: None }];
@@ -120,6 +134,10 @@ async fn copy_is_equal(from: &dyn StoreCopying, to: &dyn StoreCopying) {
         assert!(here.is_some());
     }
     assert_eq!(to.document(NASTY).await.unwrap(), from.document(NASTY).await.unwrap());
+    assert_eq!(to.links().await.unwrap(), from.links().await.unwrap());
+    for id in ["open", "revoked"] {
+        assert_eq!(to.talks(id).await.unwrap(), from.talks(id).await.unwrap());
+    }
     // The session goes on there, and knows its answers.
     assert!(to.answer_accepted("s", "a3").await.unwrap());
     let plan = from.plans("林").await.unwrap().remove(0).id;
@@ -138,6 +156,7 @@ async fn a_copy_has_everything_that_was_copied() {
     fill(&from, "s").await;
     fill(&from, NASTY).await;
     fill_plan(&from).await;
+    fill_links(&from).await;
     copy_is_equal(&from, &to).await;
 }
 
@@ -150,6 +169,7 @@ async fn a_copy_in_a_database_and_back_has_everything() {
     fill(&from, "s").await;
     fill(&from, NASTY).await;
     fill_plan(&from).await;
+    fill_links(&from).await;
     copy_is_equal(&from, &database).await;
     copy_is_equal(&database, &to).await;
     assert_eq!(database.commit("s", &commit_at(7)).await, to.commit("s", &commit_at(7)).await);

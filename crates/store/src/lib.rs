@@ -1,6 +1,6 @@
-//! Persistent storage of sessions and plans: stores identifiers, rows and JSON text without interpreting them.
+//! Persistent storage of sessions, plans and links: stores identifiers, rows and JSON text without interpreting them.
 //!
-//! [`contract`] and [`plan_contract`] are the traits of stores, [`rows`] and [`plan_rows`] their data types. [`memory`], [`sqlite`] and
+//! [`contract`], [`plan_contract`] and [`link_contract`] are the traits of stores, [`rows`], [`plan_rows`] and [`link_rows`] their data types. [`memory`], [`sqlite`] and
 //! `postgres` (a feature) implement them, and one set of conformance tests checks that all behave the same.
 //!
 //! This crate guarantees that a commit is stored completely or not at all, even after a crash, that the journal is only
@@ -10,7 +10,10 @@ pub(crate) mod content_hash;
 pub mod contract;
 pub mod copying;
 pub mod error;
+pub mod link_contract;
+pub mod link_rows;
 pub mod memory;
+pub(crate) mod memory_links;
 pub(crate) mod memory_plans;
 pub mod plan_contract;
 pub mod plan_rows;
@@ -27,6 +30,8 @@ pub(crate) mod tail;
 mod conformance;
 #[cfg(test)]
 mod conformance_cells;
+#[cfg(test)]
+mod conformance_links;
 #[cfg(test)]
 mod conformance_pages;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use crate::contract::{SessionLock, Store};
 use crate::error::StoreError;
+use crate::memory_links::MemoryLinks;
 use crate::memory_plans::MemoryPlans;
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey, written_keys};
 use crate::rows::{
@@ -51,9 +52,10 @@ struct StoredSession {
 #[derive(Debug, Default)]
 pub(crate) struct MemoryState {
     sessions: BTreeMap<String, StoredSession>,
-    users: HashMap<String, BTreeMap<VariableKey, VariableRow>>,
+    pub(crate) users: HashMap<String, BTreeMap<VariableKey, VariableRow>>,
     documents: HashMap<String, String>,
     pub(crate) plans: MemoryPlans,
+    pub(crate) links: MemoryLinks,
 }
 
 /// The locked sessions, each with its holder.
@@ -483,6 +485,7 @@ fn instant(at: &str) -> &str {
 mod tests {
     use crate::conformance::conformance;
     use crate::conformance_cells::cells_conformance;
+    use crate::conformance_links::links_conformance;
     use crate::conformance_plans::plans_conformance;
     use crate::conformance_requests::requests_conformance;
     use crate::conformance_restoring::restoring_conformance;
@@ -490,6 +493,7 @@ mod tests {
 
     conformance!(((), MemoryStore::default()));
     cells_conformance!(((), MemoryStore::default()));
+    links_conformance!(((), MemoryStore::default()));
     plans_conformance!(((), MemoryStore::default()));
     requests_conformance!(((), MemoryStore::default()));
     restoring_conformance!(((), MemoryStore::default()));

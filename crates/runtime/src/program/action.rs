@@ -48,6 +48,11 @@ pub trait Action: Send + Sync {
         false
     }
 
+    /// What it extracts from the answers of the person.
+    fn asked_outputs(&self) -> &[OutputVariable] {
+        &[]
+    }
+
     /// The fields of the values that a decision about it carries.
     fn form(&self) -> &[OutputVariable] {
         &[]

@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod analysis;
+pub mod asked_value;
 pub mod assigned;
 pub mod assignments;
 pub mod background;

@@ -173,6 +173,25 @@ pub(crate) async fn get_calls(
     part(&state, &id, &caller, &["model_calls", "usage"], true).await
 }
 
+/// The notebook of a session: its cells with their complete outputs.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/notebook",
+    tag = "data",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The notebook; null if the session has not used it", body = Object),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn get_notebook(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: ApiCaller,
+) -> Result<Json<Value>, Problem> {
+    part(&state, &id, &caller, &["notebook"], false).await
+}
+
 /// Parts of the export of a session.
 async fn part(
     state: &ServerState,

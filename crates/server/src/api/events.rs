@@ -13,7 +13,7 @@ use bcc_lang::message::msg;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
-use futures_util::stream;
+use futures_util::stream::{self, Stream};
 use serde::Deserialize;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -57,8 +57,20 @@ const TALK_EVENTS: [&str; 14] = [
     "skipped",
 ];
 
+/// An event as a reader gets it.
+pub(crate) struct ReadEvent {
+    /// Its number; none for what is not stored.
+    pub(crate) seq: Option<u64>,
+    /// Its type.
+    pub(crate) kind: String,
+    /// The event as a line of JSON.
+    pub(crate) line: String,
+    /// Whether it is the first piece of a message.
+    pub(crate) starts: bool,
+}
+
 /// Reads the events of a session one after the other: first those in the store, then those that happen.
-struct EventReader {
+pub(crate) struct EventReader {
     store: Arc<dyn Store>,
     id: String,
     /// Kept, so that the session goes on to send its events to it.
@@ -70,7 +82,7 @@ struct EventReader {
     is_behind: bool,
     /// Whether the last item of the feed is the last event that was given: what is not stored belongs there then.
     is_live: bool,
-    ready: VecDeque<SseEvent>,
+    ready: VecDeque<ReadEvent>,
     /// Tells the number of the last event that is wanted, if the stream has an end.
     end: Option<oneshot::Receiver<u64>>,
     until: Option<u64>,
@@ -97,7 +109,8 @@ impl Drop for EventReader {
 }
 
 impl EventReader {
-    fn new(state: &ServerState, id: &str, caller: &ApiCaller, after: u64) -> Self {
+    /// A reader of the events after this one. With `sees_all`, also of those that the person in the conversation may not see.
+    pub(crate) fn new(state: &ServerState, id: &str, sees_all: bool, after: u64) -> Self {
         let feed = state.sessions.feed(id);
         state.metrics.streams.inc();
         Self {
@@ -112,13 +125,19 @@ impl EventReader {
             end: None,
             until: None,
             ends_with_session: false,
-            sees_all: caller.role >= AccessRole::Author,
+            sees_all,
             ending: state.sessions.ending(),
             metrics: Arc::clone(&state.metrics),
         }
     }
 
-    fn push(&mut self, seq: Option<u64>, kind: &str, line: &str) {
+    /// Ends with the session, or after this event if the session is over already.
+    pub(crate) fn end_with_session(&mut self, until: Option<u64>) {
+        self.until = until;
+        self.ends_with_session = true;
+    }
+
+    fn push(&mut self, seq: Option<u64>, kind: &str, line: &str, starts: bool) {
         if let Some(seq) = seq {
             self.last = seq;
             if is_end(kind) && self.ends_with_session {
@@ -126,11 +145,7 @@ impl EventReader {
             }
         }
         if self.sees_all || TALK_EVENTS.contains(&kind) {
-            let event = SseEvent::default().event(kind).data(line);
-            self.ready.push_back(match seq {
-                Some(seq) => event.id(seq.to_string()),
-                None => event,
-            });
+            self.ready.push_back(ReadEvent { seq, kind: kind.to_owned(), line: line.to_owned(), starts });
         }
     }
 
@@ -142,12 +157,13 @@ impl EventReader {
             if self.until.is_some_and(|until| row.seq > until) {
                 break;
             }
-            self.push(Some(row.seq), &row.kind, &public_line(&row.body));
+            self.push(Some(row.seq), &row.kind, &public_line(&row.body), false);
         }
         Ok(())
     }
 
-    async fn next(&mut self) -> Option<SseEvent> {
+    /// The next event; none at the end of the stream. Nothing is lost if it is dropped while it waits.
+    pub(crate) async fn next(&mut self) -> Option<ReadEvent> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
@@ -165,14 +181,16 @@ impl EventReader {
             }
             match self.happens().await {
                 Happened::Item(Ok(FeedItem::Committed { seq, kind, line })) if seq == self.last + 1 => {
-                    self.push(Some(seq), kind, &line);
+                    self.push(Some(seq), kind, &line, false);
                     self.is_live = true;
                 }
                 Happened::Item(Ok(FeedItem::Committed { seq, .. })) => {
                     self.is_behind = seq > self.last;
                     self.is_live = seq == self.last;
                 }
-                Happened::Item(Ok(FeedItem::Live { kind, line })) if self.is_live => self.push(None, kind, &line),
+                Happened::Item(Ok(FeedItem::Live { kind, line, starts })) if self.is_live => {
+                    self.push(None, kind, &line, starts);
+                }
                 // It belongs before an event that was given.
                 Happened::Item(Ok(FeedItem::Live { .. })) => {}
                 Happened::Item(Err(RecvError::Lagged(_))) | Happened::Poll => self.is_behind = true,
@@ -213,10 +231,20 @@ impl EventReader {
     fn into_response(self) -> Response {
         let events = stream::unfold(self, async |mut reader| {
             let event = reader.next().await?;
-            Some((Ok::<_, Infallible>(event), reader))
+            let sent = SseEvent::default().event(&event.kind).data(&event.line);
+            let sent = match event.seq {
+                Some(seq) => sent.id(seq.to_string()),
+                None => sent,
+            };
+            Some((Ok(sent), reader))
         });
-        Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+        stream_response(events)
     }
+}
+
+/// A response of server-sent events.
+pub(crate) fn stream_response(events: impl Stream<Item = Result<SseEvent, Infallible>> + Send + 'static) -> Response {
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
 
 /// Whether an event is the last one of a session.
@@ -282,21 +310,25 @@ pub(crate) async fn get_events(
     headers: HeaderMap,
     UrlQuery(query): UrlQuery<EventsQuery>,
 ) -> Result<Response, Problem> {
-    let in_header = headers.get("last-event-id").map(|value| value.to_str().ok()?.trim().parse().ok());
-    // Numbers of events are those of the store: signed.
-    let is_number = |after: &u64| i64::try_from(*after).is_ok();
-    let invalid = || Problem::invalid(msg!("`Last-Event-ID` must be the number of an event"));
-    let query = Some(query.after).filter(is_number).ok_or_else(invalid)?;
-    let after = in_header.unwrap_or(Some(query)).filter(is_number).ok_or_else(invalid)?;
-    let mut reader = EventReader::new(&state, &id, &caller, after);
+    let after = last_event(&headers, query)?;
+    let mut reader = EventReader::new(&state, &id, caller.role >= AccessRole::Author, after);
     let row = state.sessions.store().session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
     let is_over = SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final);
     if is_over && after >= row.last_seq {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    reader.until = is_over.then_some(row.last_seq);
-    reader.ends_with_session = true;
+    reader.end_with_session(is_over.then_some(row.last_seq));
     Ok(reader.into_response())
+}
+
+/// The number of the last event that a client has.
+pub(crate) fn last_event(headers: &HeaderMap, query: EventsQuery) -> Result<u64, Problem> {
+    let in_header = headers.get("last-event-id").map(|value| value.to_str().ok()?.trim().parse().ok());
+    // Numbers of events are those of the store: signed.
+    let is_number = |after: &u64| i64::try_from(*after).is_ok();
+    let invalid = || Problem::invalid(msg!("`Last-Event-ID` must be the number of an event"));
+    let query = Some(query.after).filter(is_number).ok_or_else(invalid)?;
+    in_header.unwrap_or(Some(query)).filter(is_number).ok_or_else(invalid)
 }
 
 /// The events of one turn, from the message on.
@@ -311,7 +343,7 @@ pub(crate) async fn turn_stream(
     let (end, ended) = oneshot::channel();
     let (failed, failure) = oneshot::channel();
     // Subscribed before the turn begins, so that no piece of a message is missed.
-    let mut reader = EventReader::new(&state, &id, &caller, 0);
+    let mut reader = EventReader::new(&state, &id, caller.role >= AccessRole::Author, 0);
     let (turn_state, turn_id, turn_key) = (state.clone(), id.clone(), key.clone());
     // In a task of its own: a client that leaves does not change what is answered to a repeated message.
     let saying = async move {

@@ -10,11 +10,14 @@ use bcc_lang::message::language::Language;
 use bcc_lang::message::msg;
 use tracing::Instrument;
 
+use crate::access::ApiCaller;
 use crate::api::request_span::{record_response, request_span};
 use crate::chat::error::chat_error;
 use crate::metrics::ResponseLabels;
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
+use crate::studio::router::STUDIO_PREFIX;
+use crate::talk::router::TALK_PREFIX;
 
 /// The address of a client.
 #[derive(Clone, Copy, Debug)]
@@ -70,11 +73,16 @@ fn admit(state: &ServerState, request: &mut Request, route: &str) -> Result<(), 
     if OPEN_ROUTES.contains(&route) {
         return Ok(());
     }
-    let caller = state.settings.access.caller(request.headers());
+    // Whoever has the address of a page may load it, and nothing else: no caller is known behind these routes.
+    let is_page = route.starts_with(TALK_PREFIX) || route.starts_with(STUDIO_PREFIX);
+    let caller = match is_page {
+        true => Ok(None),
+        false => state.settings.access.caller(request.headers()).map(Some),
+    };
     let address = request.extensions().get::<ClientAddress>().map(|address| address.0);
     // Also for requests with a wrong token, so that tokens are not guessed.
     let client = match &caller {
-        Ok(caller) if caller.name.is_some() => caller.name.clone().unwrap_or_default(),
+        Ok(Some(ApiCaller { name: Some(name), .. })) => name.clone(),
         _ => address.map(|address| address.to_string()).unwrap_or_default(),
     };
     if let Err(until) = state.limiter.check_key(&client) {
@@ -84,7 +92,9 @@ fn admit(state: &ServerState, request: &mut Request, route: &str) -> Result<(), 
             Problem::new(ProblemKind::TooManyRequests, msg!("too many requests; wait {wait} s")).retry_after(wait)
         );
     }
-    request.extensions_mut().insert(caller?);
+    if let Some(caller) = caller? {
+        request.extensions_mut().insert(caller);
+    }
     Ok(())
 }
 

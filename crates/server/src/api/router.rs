@@ -11,11 +11,15 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{again, authoring, data, events, gate, health, messages, plans, requests, scripts, sessions};
+use crate::api::{
+    again, authoring, data, events, gate, health, journal, links, messages, outline, plans, requests, scripts, sessions,
+};
 use crate::behavior::{endpoints as behavior, kernel_endpoints as kernels};
 use crate::chat::{completions, models};
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
+use crate::studio;
+use crate::talk;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -28,6 +32,7 @@ use crate::state::ServerState;
     security(("token" = [])),
     tags(
         (name = "sessions", description = "Conversations: start them, talk in them, read their events"),
+        (name = "links", description = "Links by which people begin conversations in their browsers"),
         (name = "requests", description = "What sessions wait for, and decisions about it"),
         (name = "scripts", description = "The scripts of the project, their templates and tests"),
         (name = "data", description = "What is known about a session"),
@@ -54,6 +59,7 @@ fn routes() -> OpenApiRouter<ServerState> {
     OpenApiRouter::with_openapi(ApiDescription::openapi())
         .routes(routes!(scripts::list_scripts))
         .routes(routes!(scripts::check_script, authoring::put_script))
+        .routes(routes!(scripts::get_source))
         .routes(routes!(authoring::get_graph))
         .routes(routes!(authoring::list_schemas))
         .routes(routes!(authoring::get_schema))
@@ -69,13 +75,18 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(again::begin_again))
         .routes(routes!(messages::post_message))
         .routes(routes!(events::get_events))
+        .routes(routes!(journal::get_journal))
+        .routes(routes!(outline::get_outline))
         .routes(routes!(requests::list_requests))
         .routes(routes!(requests::answer_request))
         .routes(routes!(data::export_session))
         .routes(routes!(data::get_variables))
         .routes(routes!(data::get_metrics))
         .routes(routes!(data::get_calls))
+        .routes(routes!(data::get_notebook))
         .routes(routes!(data::get_report))
+        .routes(routes!(links::create_link, links::list_links))
+        .routes(routes!(links::get_link, links::revoke_link))
         .routes(routes!(plans::list_plans))
         .routes(routes!(plans::get_plan, plans::delete_plan))
         .routes(routes!(completions::create_completion))
@@ -106,8 +117,15 @@ pub(crate) fn router(state: ServerState) -> Router {
     let (router, document) = routes().split_for_parts();
     let limits = state.settings.limits;
     let document = Json(document);
+    let router = match state.settings.talk_request {
+        // The server of one conversation has nothing else.
+        Some(_) => Router::new(),
+        None => router
+            .route("/v1/openapi.json", get(move || async move { document.clone().into_response() }))
+            .merge(studio::router::router()),
+    };
     router
-        .route("/v1/openapi.json", get(move || async move { document.clone().into_response() }))
+        .merge(talk::router::router())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(RequestBodyTimeoutLayer::new(limits.request_time))

@@ -2,8 +2,11 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::error::EngineError;
+use bcc_engine::files::script;
 use bcc_engine::loaded::LoadedProgram;
 use bcc_lang::message::msg;
 use serde::Serialize;
@@ -46,6 +49,31 @@ pub(crate) struct CheckedScript {
     pub(crate) is_valid: bool,
     /// What the check found.
     pub(crate) diagnostics: Vec<ProblemDiagnostic>,
+}
+
+/// Gives the text of a script, as it is now.
+#[utoipa::path(
+    get,
+    path = "/v1/scripts/{name}/source",
+    tag = "scripts",
+    params(("name" = String, Path, description = "Its `session_id`, or its path in the project")),
+    responses(
+        (status = 200, description = "The script", content((String = "application/yaml"))),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn get_source(
+    State(state): State<ServerState>,
+    Path(name): Path<String>,
+    caller: ApiCaller,
+) -> Result<Response, Problem> {
+    caller.require(AccessRole::Author)?;
+    let found = state.catalog.find(&name).await?;
+    let directory = state.sessions.engine().project().directory.clone();
+    let read = tokio::task::spawn_blocking(move || script(&found.file).map(|source| source.text().to_owned()));
+    let read = read.await.map_err(|error| Problem::failure(&msg!("the work has ended unexpectedly: {error}")))?;
+    let text = read.map_err(|error| Problem::from(error).in_project(&directory))?;
+    Ok(([(header::CONTENT_TYPE, "application/yaml")], text).into_response())
 }
 
 /// Checks a script, as it is now.

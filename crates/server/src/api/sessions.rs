@@ -373,7 +373,8 @@ pub(crate) async fn take_back(
     Path(id): Path<String>,
     _caller: ApiCaller,
 ) -> Result<Json<TurnReply>, Problem> {
-    let taken: TakenBack = state.sessions.send(&id, None, |done| SessionCommand::TakeBack { done }).await?;
+    let taken: TakenBack =
+        state.sessions.send(&id, None, |done| SessionCommand::TakeBack { answer_id: None, done }).await?;
     let conflict = |why| Err(Problem::new(ProblemKind::Conflict, why));
     match taken {
         TakenBack::Yes => {}

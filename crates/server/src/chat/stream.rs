@@ -190,7 +190,7 @@ impl Speaker {
                     self.start_response();
                     self.committed(kind, &line).await;
                 }
-                Ok(FeedItem::Live { kind: "message_delta", line }) if has_begun => self.delta(&line).await,
+                Ok(FeedItem::Live { kind: "message_delta", line, .. }) if has_begun => self.delta(&line).await,
                 // What was missed is sent at the end.
                 Ok(FeedItem::Live { .. }) | Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return,

@@ -328,7 +328,14 @@ impl Actor {
                     Err(error) => broken(error, |problem| drop(ended.send(Err(problem)))),
                 }
             }
-            SessionCommand::TakeBack { done } => match self.session.take_back().await {
+            SessionCommand::TakeBack { answer_id, done }
+                if answer_id.is_some() && answer_id.as_deref() != self.session.awaited() =>
+            {
+                let why = msg!("the session does not wait for this answer any more");
+                let _ = done.send(Err(Problem::new(ProblemKind::Conflict, why)));
+                Next::Rest
+            }
+            SessionCommand::TakeBack { done, .. } => match self.session.take_back().await {
                 Ok(taken) => {
                     let _ = done.send(Ok(taken));
                     Next::Rest

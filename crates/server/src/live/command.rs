@@ -63,6 +63,8 @@ pub(crate) enum SessionCommand {
         ended: oneshot::Sender<Result<EndedTurn, Problem>>,
     },
     TakeBack {
+        /// The question that the session must wait for; any one if not set.
+        answer_id: Option<String>,
         done: oneshot::Sender<Result<TakenBack, Problem>>,
     },
     /// Leaves memory as soon as the session rests.
@@ -100,7 +102,7 @@ impl SessionCommand {
             Self::Decide { ended, .. } | Self::Cancel { ended, .. } | Self::Rest { ended } => {
                 drop(ended.send(Err(problem)));
             }
-            Self::TakeBack { done } => drop(done.send(Err(problem))),
+            Self::TakeBack { done, .. } => drop(done.send(Err(problem))),
             Self::GiveAnswers { taken, .. } => drop(taken.send(Err(problem))),
             Self::Close { closed } => drop(closed),
         }

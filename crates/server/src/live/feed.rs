@@ -28,6 +28,8 @@ pub enum FeedItem {
         kind: &'static str,
         /// The event as a line of JSON, without a `seq`.
         line: Arc<str>,
+        /// Whether a message begins with it: a reader that comes later has not seen the beginning.
+        starts: bool,
     },
 }
 
@@ -60,11 +62,18 @@ pub struct EventFeed {
     session: String,
     sender: broadcast::Sender<FeedItem>,
     last_turn: Mutex<LastTurn>,
+    /// The message that is being said; none between messages.
+    said: Mutex<Option<String>>,
 }
 
 impl EventFeed {
     pub(crate) fn new(session: &str) -> Self {
-        Self { session: session.to_owned(), sender: broadcast::Sender::new(CAPACITY), last_turn: Mutex::default() }
+        Self {
+            session: session.to_owned(),
+            sender: broadcast::Sender::new(CAPACITY),
+            last_turn: Mutex::default(),
+            said: Mutex::default(),
+        }
     }
 
     fn last_turn(&self) -> MutexGuard<'_, LastTurn> {
@@ -100,6 +109,10 @@ impl EventFeed {
         self.sender.subscribe()
     }
 
+    fn current_message(&self) -> MutexGuard<'_, Option<String>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     // Without readers, an item is not made.
     fn send(&self, item: impl FnOnce() -> FeedItem) {
         if self.sender.receiver_count() > 0 {
@@ -110,12 +123,12 @@ impl EventFeed {
 
 impl Observer for EventFeed {
     fn committed(&self, committed: &Committed<'_>) {
-        self.keep(committed.seq, committed.event.kind(), committed.line);
-        self.send(|| FeedItem::Committed {
-            seq: committed.seq,
-            kind: committed.event.kind(),
-            line: committed.line.into(),
-        });
+        let kind = committed.event.kind();
+        if matches!(kind, "message" | "message_discarded" | "taken_back") {
+            *self.current_message() = None;
+        }
+        self.keep(committed.seq, kind, committed.line);
+        self.send(|| FeedItem::Committed { seq: committed.seq, kind, line: committed.line.into() });
     }
 
     fn can_wait(&self) -> bool {
@@ -123,10 +136,15 @@ impl Observer for EventFeed {
     }
 
     fn delta(&self, delta: &Delta<'_>) {
+        // Also without readers: one may come before the next piece.
+        let starts = self.current_message().as_deref() != Some(delta.message_id);
+        if starts {
+            *self.current_message() = Some(delta.message_id.to_owned());
+        }
         self.send(|| {
             let event = json!({ "session_id": self.session, "type": "message_delta",
                 "message_id": delta.message_id, "text": delta.text });
-            FeedItem::Live { kind: "message_delta", line: event.to_string().into() }
+            FeedItem::Live { kind: "message_delta", line: event.to_string().into(), starts }
         });
     }
 
@@ -134,7 +152,7 @@ impl Observer for EventFeed {
         self.send(|| {
             let event = json!({ "session_id": self.session, "type": "effect_output", "effect_id": output.effect_id,
                 "stream": output.stream, "text": output.text, "left_out": output.left_out });
-            FeedItem::Live { kind: "effect_output", line: event.to_string().into() }
+            FeedItem::Live { kind: "effect_output", line: event.to_string().into(), starts: false }
         });
     }
 }

@@ -146,6 +146,19 @@ impl LiveSessions {
     /// # Errors
     /// As `Engine::run`; `Conflict` if there is already a session with the id.
     pub(crate) async fn start(self: &Arc<Self>, request: RunRequest, id: &str) -> Result<EndedTurn, Problem> {
+        let end = self.launch(request, id).await?.await.unwrap_or_else(|_| Err(gone(id)))?;
+        Ok(EndedTurn { after: 0, ..end })
+    }
+
+    /// Starts a session. Returns what tells the end of its first turn.
+    ///
+    /// # Errors
+    /// As [`LiveSessions::start`].
+    pub(crate) async fn launch(
+        self: &Arc<Self>,
+        request: RunRequest,
+        id: &str,
+    ) -> Result<oneshot::Receiver<Result<EndedTurn, Problem>>, Problem> {
         self.refuse_at_end()?;
         let slot = self.slot(id);
         let mut place = slot.lock().await;
@@ -166,8 +179,7 @@ impl LiveSessions {
         let (ended, end) = oneshot::channel();
         // The session has just begun, so the command is the first in the queue: it is answered after the first turn.
         let _ = commands.send(SessionCommand::Rest { ended }.caused()).await;
-        let end = end.await.unwrap_or_else(|_| Err(gone(id)))?;
-        Ok(EndedTurn { after: 0, ..end })
+        Ok(end)
     }
 
     /// Makes a session from another one ([`Engine::fork`]).

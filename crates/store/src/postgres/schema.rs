@@ -6,8 +6,11 @@ use tokio_postgres::{Client, Error};
 use crate::error::StoreError;
 
 /// Each changes the layout with its index to the next one.
-const MIGRATIONS: &[&str] =
-    &[concat!(include_str!("layout_1.sql"), include_str!("functions_1.sql")), include_str!("functions_2.sql")];
+const MIGRATIONS: &[&str] = &[
+    concat!(include_str!("layout_1.sql"), include_str!("functions_1.sql")),
+    include_str!("functions_2.sql"),
+    include_str!("links_1.sql"),
+];
 
 /// The key of the advisory lock of migrations.
 const MIGRATION_LOCK: i64 = 0x6263_6373;

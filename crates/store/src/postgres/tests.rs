@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::conformance::{commit_at, conformance, event, message, new_session, start};
 use crate::conformance_cells::cells_conformance;
+use crate::conformance_links::links_conformance;
 use crate::conformance_plans::plans_conformance;
 use crate::conformance_requests::requests_conformance;
 use crate::conformance_restoring::restoring_conformance;
@@ -38,6 +39,7 @@ fn store(url: &str) -> PostgresStore {
 
 conformance!(((), store(&new_url!())));
 cells_conformance!(((), store(&new_url!())));
+links_conformance!(((), store(&new_url!())));
 plans_conformance!(((), store(&new_url!())));
 requests_conformance!(((), store(&new_url!())));
 restoring_conformance!(((), store(&new_url!())));

@@ -15,6 +15,7 @@ pub(crate) mod file;
 pub(crate) mod group;
 pub(crate) mod image;
 pub(crate) mod in_use;
+pub(crate) mod links;
 pub(crate) mod locks;
 pub(crate) mod packed;
 pub(crate) mod pages;
@@ -25,6 +26,7 @@ pub(crate) mod readers;
 pub(crate) mod remove;
 pub(crate) mod replaced;
 pub(crate) mod requests;
+pub(crate) mod salvage_links;
 pub(crate) mod salvage_plans;
 pub(crate) mod schema;
 pub(crate) mod threads;
@@ -44,6 +46,8 @@ mod cells_tests;
 mod damage_tests;
 #[cfg(test)]
 mod group_tests;
+#[cfg(test)]
+mod links_tests;
 #[cfg(test)]
 mod migration_tests;
 #[cfg(test)]

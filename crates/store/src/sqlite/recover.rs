@@ -22,7 +22,7 @@ use crate::sqlite::open::{check_header, connect, existing, has_journal, has_log,
 use crate::sqlite::salvage::{Attempt, Found, Saved, Source};
 use crate::sqlite::schema::{self, APPLICATION_ID, MIGRATIONS};
 use crate::sqlite::wal::{Wal, is_log_missing};
-use crate::sqlite::{image, salvage_plans};
+use crate::sqlite::{image, salvage_links, salvage_plans};
 
 /// The end of the name of a recovered store, before its time.
 const RECOVERED: &str = ".recovered-";
@@ -40,6 +40,8 @@ pub struct RecoveryReport {
     pub misses_commits: bool,
     /// Whether plans, or tasks of plans, are lost.
     pub misses_plans: bool,
+    /// Whether links, or conversations that began by them, are lost.
+    pub misses_links: bool,
     /// All sessions whose id can be read, sorted by id.
     pub sessions: Vec<RecoveredSession>,
 }
@@ -72,7 +74,8 @@ impl RecoveryReport {
 
     /// Whether all sessions and all plans can be read whole.
     pub fn is_complete(&self) -> bool {
-        !self.misses_commits && !self.misses_plans && self.sessions.iter().all(|session| session.saved == Saved::Whole)
+        let misses_rows = self.misses_commits || self.misses_plans || self.misses_links;
+        !misses_rows && self.sessions.iter().all(|session| session.saved == Saved::Whole)
     }
 }
 
@@ -311,6 +314,12 @@ fn copy_all(
     if !salvage_plans::copy(sources, &transaction)? {
         report.misses_plans = true;
         report.damage.push(Message::word("some plans, or tasks of plans, cannot be read"));
+    }
+    if !salvage_links::copy(sources, &transaction)? {
+        report.misses_links = true;
+        report
+            .damage
+            .push(Message::word("some links, or the list of the conversations that began by them, cannot be read"));
     }
     transaction.commit()?;
     Ok(())

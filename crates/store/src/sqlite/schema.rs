@@ -9,7 +9,7 @@ use crate::sqlite::error::Failure;
 pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
 
 /// Each migration changes the layout (`PRAGMA user_version`) with its index to the next one.
-pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2, LAYOUT_3, LAYOUT_4, LAYOUT_5, LAYOUT_6];
+pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2, LAYOUT_3, LAYOUT_4, LAYOUT_5, LAYOUT_6, LAYOUT_7];
 
 /// The number of low bits of a `journal` or `message` key that number the rows of a session; the other bits are the session.
 pub(crate) const SEQ_BITS: u32 = 36;
@@ -259,6 +259,29 @@ CREATE TABLE dictionary (
 /// The row of a head in `replaced` has the other rows of its revision as well. The layout has a number of its own so that earlier versions of
 /// this program, which would not see them, do not open the store.
 const LAYOUT_6: &str = "-- No table changes.";
+
+/// Links, and the conversations that began by them. A conversation has no foreign key to its link: of a damaged store, either may be saved
+/// without the other.
+const LAYOUT_7: &str = "
+CREATE TABLE link (
+    id TEXT PRIMARY KEY,
+    token_sha256 TEXT NOT NULL UNIQUE,
+    created_at TEXT NOT NULL,
+    expires_at TEXT,
+    revoked_at TEXT,
+    body TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE talk (
+    link TEXT NOT NULL,
+    secret_sha256 TEXT NOT NULL,
+    session TEXT NOT NULL,
+    began_at TEXT NOT NULL,
+    consent TEXT,
+    is_started INTEGER NOT NULL,
+    withdrawn_at TEXT,
+    PRIMARY KEY (link, secret_sha256)
+) STRICT, WITHOUT ROWID;
+";
 
 /// The layout of the store; 0 for an empty file.
 pub(crate) fn layout(connection: &Connection) -> rusqlite::Result<u32> {

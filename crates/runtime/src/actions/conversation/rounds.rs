@@ -17,6 +17,7 @@ use crate::program::exchange::{Ask, Exchange};
 use crate::program::flow::{ActionError, Flow, WaitReason};
 use crate::program::live_text::reports_crisis;
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::output::OutputVariable;
 use crate::program::prompt_values::missing;
 use crate::program::turn::Turn;
 use bcc_lang::template::names::TemplateNames;
@@ -114,6 +115,10 @@ impl Action for Conversation {
 
     fn watched(&self) -> Option<&WatchedConfig> {
         self.watched.as_ref()
+    }
+
+    fn asked_outputs(&self) -> &[OutputVariable] {
+        &self.model.outputs
     }
 }
 

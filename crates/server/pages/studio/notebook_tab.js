@@ -1,0 +1,85 @@
+// The notebook: its cells in order, with pictures that cannot run anything.
+
+import { ApiProblem, api, path } from "./api.js";
+import { longText, problemNotice, visible } from "./display.js";
+import { html, nothing, render } from "./libraries/lit-html.js";
+import { texts } from "./texts.js";
+
+const PICTURES = ["image/png", "image/jpeg"];
+const BASE64 = /^[A-Za-z0-9+/=\s]+$/;
+
+// How many cells are drawn at first.
+const FIRST = 50;
+
+export class NotebookTab extends HTMLElement {
+  constructor() {
+    super();
+    this.limit = FIRST;
+  }
+
+  show(store) {
+    const isOther = this.store !== store;
+    this.store = store;
+    if (isOther || this.cells !== store.fold.cells) {
+      this.cells = store.fold.cells;
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.load(), isOther ? 0 : 300);
+    }
+    this.draw();
+  }
+
+  async load() {
+    try {
+      this.notebook = (await api.get(path`/v1/sessions/${this.store.id}/notebook`)).notebook;
+      this.problem = null;
+      this.isLoaded = true;
+    } catch (error) {
+      if (!(error instanceof ApiProblem)) throw error;
+      this.problem = error;
+    }
+    this.draw();
+  }
+
+  draw() {
+    const cells = this.notebook?.cells ?? [];
+    const more = () => {
+      this.limit += FIRST;
+      this.draw();
+    };
+    render(
+      html`${problemNotice(this.problem, () => this.load())}
+        ${this.isLoaded && cells.length === 0 ? html`<p class="empty">${texts.noNotebook}</p>` : nothing}
+        ${this.store.past !== null && cells.length ? html`<p class="hint">${texts.notebookNow}</p>` : nothing}
+        ${this.notebook?.title ? html`<h2 dir="auto">${visible(this.notebook.title)}</h2>` : nothing}
+        ${cells.slice(0, this.limit).map((cell) => this.cell(cell))}
+        ${cells.length > this.limit ? html`<button type="button" class="quiet" @click=${more}>${texts.showMore}</button>` : nothing}`,
+      this,
+    );
+  }
+
+  cell(cell) {
+    const redraw = () => this.draw();
+    const key = `${this.store.id}/cell/${cell.id}`;
+    return html`<article class="cell ${cell.type}" aria-label=${texts.cell(cell.number)}>
+      <p class="hint">${texts.cellTypes[cell.type] ?? cell.type} ${cell.number}${cell.ended && cell.ended !== "ok" ? html` · <span class="failed">${texts.cellEnds[cell.ended] ?? cell.ended}</span>` : nothing}</p>
+      ${longText(cell.content, key, redraw, cell.type === "markdown" ? "text" : "raw")}
+      ${(cell.outputs ?? []).map((output, index) => this.output(output, `${key}/${index}`, redraw))}
+    </article>`;
+  }
+
+  output(output, key, redraw) {
+    if (output.output_type === "error") return longText([`${output.ename}: ${output.evalue}`, ...(output.traceback ?? [])].join("\n"), key, redraw, "raw failed");
+    if (output.text !== undefined) return longText(joined(output.text), key, redraw, "raw");
+    const data = output.data ?? {};
+    const kind = PICTURES.find((type) => typeof joined(data[type]) === "string" && BASE64.test(joined(data[type])));
+    if (kind) return html`<img class="picture" src="data:${kind};base64,${joined(data[kind]).replace(/\s+/g, "")}" alt=${visible(joined(data["text/plain"]) ?? texts.picture)}>`;
+    const text = joined(data["text/plain"]);
+    if (text !== undefined) return longText(text, key, redraw, "raw");
+    return html`<p class="hint">${texts.otherOutput(Object.keys(data).join(", "))}</p>`;
+  }
+}
+
+// Texts of notebooks may be lists of lines.
+const joined = (text) => (Array.isArray(text) ? text.join("") : text);
+
+customElements.define("notebook-tab", NotebookTab);

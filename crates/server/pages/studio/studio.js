@@ -1,0 +1,133 @@
+// The page for authors: which view is shown, the token, and the language.
+
+import { api, token } from "./api.js";
+import { problemNotice } from "./display.js";
+import { html, nothing, render } from "./libraries/lit-html.js";
+import { switchLanguage, texts } from "./texts.js";
+import "./editor_view.js";
+import "./scripts_view.js";
+import "./session_view.js";
+import "./sessions_view.js";
+
+// The view that an address names.
+function routeOf(hash) {
+  const [where, search = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [view = "", ...rest] = where.split("/");
+  const name = decode(rest.join("/"));
+  const query = new URLSearchParams(search);
+  if (view === "sessions" && name) return { view: "session", name };
+  if (view === "scripts" && name) return { view: "script", name, line: Number(query.get("line")) || null };
+  return { view: view === "sessions" ? "sessions" : "scripts", script: query.get("script") ?? "" };
+}
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export class StudioApp extends HTMLElement {
+  connectedCallback() {
+    this.hash = location.hash;
+    addEventListener("hashchange", () => this.moved());
+    document.addEventListener("token-needed", (event) => this.askForToken(event.detail));
+    this.start();
+  }
+
+  // With tokens, nothing is shown before there is one that may see it.
+  async start() {
+    try {
+      await api.get("/v1/sessions?limit=1");
+      this.isOpen = true;
+      this.isAsking = false;
+    } catch (problem) {
+      if (problem.status === 403) this.askForToken(problem);
+      // The views say that there is no connection, and try again.
+      else if (problem.status !== 401) this.isOpen = true;
+    }
+    this.draw();
+  }
+
+  askForToken(problem) {
+    this.isAsking = true;
+    this.isOpen = false;
+    this.tokenProblem = token.get() ? problem : null;
+    token.set("");
+    this.draw();
+    const field = this.querySelector("#token");
+    field.value = "";
+    field.focus();
+  }
+
+  moved() {
+    const view = this.querySelector("editor-view");
+    if (view && !view.mayLeave()) return history.replaceState(null, "", this.hash);
+    this.hash = location.hash;
+    this.draw();
+    // A screen reader begins at the new view.
+    this.querySelector("main")?.focus();
+  }
+
+  draw() {
+    const route = routeOf(location.hash);
+    const isSession = route.view === "session" || route.view === "script";
+    const link = (view, href, label) => html`<a href=${href} aria-current=${route.view.startsWith(view) ? "page" : nothing}>${label}</a>`;
+    render(
+      html`<a class="skip" href="#main" @click=${(event) => this.skip(event)}>${texts.skip}</a>
+        <header class="top"><span class="brand">bcc-script</span>
+          <nav aria-label=${texts.views}>${link("script", "#/scripts", texts.scripts)}${link("session", "#/sessions", texts.sessions)}</nav>
+          <button type="button" class="quiet" lang=${texts.otherLanguage.code} @click=${switchLanguage}>${texts.otherLanguage.name}</button>
+          ${token.get() ? html`<button type="button" class="quiet" @click=${() => this.forget()}>${texts.forgetToken}</button>` : nothing}
+        </header>
+        <main id="main" tabindex="-1" class=${isSession ? "whole" : ""}>${this.isAsking ? this.tokenForm() : this.isOpen ? nothing : html`<p class="page hint" role="status">${texts.loading}</p>`}<div class="view" ?hidden=${!this.isOpen}></div></main>`,
+      this,
+    );
+    this.place(this.isOpen ? route : null);
+    document.title = `${isSession ? `${route.name} · ` : ""}bcc-script studio`;
+  }
+
+  // Puts the view of a route into the page, unless it is there.
+  place(route) {
+    const view = this.querySelector(".view");
+    const key = route && JSON.stringify(route);
+    if (this.placed === key) return;
+    this.placed = key;
+    if (!route) return view.replaceChildren();
+    const made = document.createElement({ session: "session-view", script: "editor-view", sessions: "sessions-view", scripts: "scripts-view" }[route.view]);
+    if (route.view === "session") made.session = route.name;
+    if (route.view === "script") made.script = { path: route.name, line: route.line };
+    if (route.view === "sessions" && route.script) made.filter.script = route.script;
+    view.replaceChildren(made);
+  }
+
+  skip(event) {
+    event.preventDefault();
+    this.querySelector("main").focus();
+  }
+
+  tokenForm() {
+    return html`<form class="card" @submit=${(event) => this.submit(event)}>
+      <h1>${texts.tokenTitle}</h1><p>${texts.tokenHelp}</p>
+      ${problemNotice(this.tokenProblem)}
+      <label class="field"><span>${texts.token}</span><input id="token" type="password" autocomplete="off" spellcheck="false"></label>
+      <button type="submit" class="main">${texts.open}</button></form>`;
+  }
+
+  async submit(event) {
+    event.preventDefault();
+    const given = this.querySelector("#token").value.trim();
+    if (!given) return;
+    token.set(given);
+    this.isAsking = false;
+    await this.start();
+  }
+
+  forget() {
+    token.set("");
+    this.askForToken(null);
+  }
+}
+
+customElements.define("studio-app", StudioApp);

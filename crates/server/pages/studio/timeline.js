@@ -1,0 +1,60 @@
+// The timeline: steps back turn by turn, and begins again from a turn.
+
+import { beginAgain } from "./again.js";
+import { ApiProblem } from "./api.js";
+import { line, problemNotice, stamp } from "./display.js";
+import { html, nothing, render } from "./libraries/lit-html.js";
+import { texts } from "./texts.js";
+
+export class TimelineBar extends HTMLElement {
+  show(store) {
+    this.store = store;
+    this.draw();
+  }
+
+  draw() {
+    const { store } = this;
+    const { turns } = store.fold;
+    if (turns.length === 0) return render(nothing, this);
+    const found = store.past === null ? -1 : turns.findIndex((turn) => turn.seq === store.past);
+    const index = found < 0 ? turns.length - 1 : found;
+    const turn = turns[index];
+    const isPast = store.past !== null;
+    render(
+      html`<div class="timeline ${isPast ? "past" : ""}" role="group" aria-label=${texts.timeline}>
+        <button type="button" class="step" aria-label=${texts.turnBack} title=${texts.turnBack} ?disabled=${index === 0} @click=${() => this.go(index - 1)}>◀</button>
+        <input type="range" min="1" max=${turns.length} .value=${String(index + 1)} aria-label=${texts.turn} aria-valuetext=${texts.turnOf(index + 1, turns.length)} @input=${(event) => this.go(Number(event.target.value) - 1)}>
+        <button type="button" class="step" aria-label=${texts.turnForward} title=${texts.turnForward} ?disabled=${index === turns.length - 1} @click=${() => this.go(index + 1)}>▶</button>
+        <span class="hint" role="status">${isPast ? texts.turnOf(index + 1, turns.length) : texts.now} ${isPast ? html`· ${stamp(turn.at)} · #${turn.seq}` : nothing}</span>
+        ${isPast ? html`<button type="button" @click=${() => this.store.showPast(null)}>${texts.toNow}</button>` : nothing}
+        <button type="button" ?disabled=${this.isSending} @click=${() => this.again(turn)} title=${line(turn.prompt)}>${texts.beginAgain}</button>
+      </div>${problemNotice(this.problem)}`,
+      this,
+    );
+  }
+
+  go(index) {
+    const { turns } = this.store.fold;
+    const turn = turns[Math.max(0, Math.min(index, turns.length - 1))];
+    this.problem = null;
+    this.store.showPast(index >= turns.length - 1 ? null : turn.seq);
+  }
+
+  async again(turn) {
+    this.isSending = true;
+    this.problem = null;
+    this.draw();
+    try {
+      const id = await beginAgain(this.store.id, turn.seq);
+      location.hash = `#/sessions/${encodeURIComponent(id)}`;
+    } catch (error) {
+      if (!(error instanceof ApiProblem)) throw error;
+      this.problem = error;
+    } finally {
+      this.isSending = false;
+      this.draw();
+    }
+  }
+}
+
+customElements.define("timeline-bar", TimelineBar);

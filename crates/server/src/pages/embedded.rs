@@ -1,0 +1,43 @@
+//! The files of a page: each has the version of all of them in its address.
+
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+
+use crate::access::hex;
+use crate::api::gate::language_of;
+
+/// The content type of modules.
+pub(crate) const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The content type of style sheets.
+pub(crate) const STYLE: &str = "text/css; charset=utf-8";
+
+/// The icon of all pages.
+pub(crate) const ICON: EmbeddedFile = ("icon.svg", "image/svg+xml", include_str!("../../pages/icon.svg"));
+
+/// A file of a page: its name, its content type and its text.
+pub(crate) type EmbeddedFile = (&'static str, &'static str, &'static str);
+
+/// The version of files, which changes with each of them: a browser that has a file never asks for it again, and gets new ones from a new
+/// release.
+pub(crate) fn version_of(files: &[EmbeddedFile]) -> String {
+    let mut hash = Sha256::new();
+    for (name, _, text) in files {
+        hash.update(name);
+        hash.update(text);
+    }
+    hex(&hash.finalize()).chars().take(16).collect()
+}
+
+/// The file with this name; none if the page has none. A page of an earlier release gets the files of this one.
+pub(crate) fn embedded_file(files: &[EmbeddedFile], name: &str, is_current: bool) -> Option<Response> {
+    let (_, kind, text) = files.iter().find(|(known, _, _)| *known == name)?;
+    let lasting = if is_current { "public, max-age=31536000, immutable" } else { "no-store" };
+    Some(([(header::CONTENT_TYPE, *kind), (header::CACHE_CONTROL, lasting)], *text).into_response())
+}
+
+/// The language of a page for a client that names its languages, as pages write it.
+pub(crate) fn page_language(headers: &HeaderMap) -> &'static str {
+    if language_of(headers).name() == "zh" { "zh-CN" } else { "en" }
+}

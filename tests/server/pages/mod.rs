@@ -1,0 +1,8 @@
+//! Tests of the page in a real browser (CONTRIBUTING.md, "A browser for the tests").
+
+mod accessibility;
+pub mod browser;
+mod conversations;
+mod hostile_texts;
+mod screenshots;
+mod troubles;

@@ -1,0 +1,39 @@
+//! What an author does on the page.
+
+use serde_json::json;
+
+use crate::pages::browser::{Browser, Look};
+use crate::served::Serving;
+
+/// Wide enough for three panes.
+pub const WIDE: Look = Look { width: 1440, height: 900, is_phone: false, is_dark: false };
+
+/// Opens a session, and waits until it is shown.
+pub async fn open_session(browser: &Browser, serving: &Serving, id: &str) {
+    browser.open(&format!("{}/studio#/sessions/{id}", serving.url)).await;
+    browser.element("talk-pane .message").await;
+}
+
+/// Opens a tab of the inspector.
+pub async fn open_tab(browser: &Browser, name: &str) {
+    browser.element(&format!("#tab-{name}")).await.click().await.unwrap();
+    browser.element(&format!("#tab-{name}[aria-selected=true]")).await;
+}
+
+/// Answers in the talk.
+pub async fn answer(browser: &Browser, text: &str) {
+    browser.element("#answer").await.send_keys(text).await.unwrap();
+    browser.element(".composer button:not(:disabled)").await.click().await.unwrap();
+}
+
+/// Waits until an element with this text matches `css`.
+pub async fn has(browser: &Browser, css: &str, text: &str) {
+    let script = format!(
+        "const done = arguments[0]; const look = () => [...document.querySelectorAll({})].some((found) => found.textContent.includes({})) \
+         ? done(true) : requestAnimationFrame(look); setTimeout(() => done(document.body.innerText), 20000); look();",
+        json!(css),
+        json!(text)
+    );
+    let found = browser.run_async(&script).await;
+    assert_eq!(found, true, "{css} with {text:?}: the page says {found}");
+}

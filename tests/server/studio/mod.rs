@@ -1,0 +1,10 @@
+//! Tests of the page for authors and of what the API has for it (docs/studio.md).
+
+mod accessibility;
+mod author;
+mod data;
+mod failures;
+mod requests;
+mod sessions;
+mod troubles;
+mod weight;

@@ -1,0 +1,144 @@
+//! A server that goes away, tokens, the keyboard, and scripts with errors.
+
+use fantoccini::key::Key;
+
+use crate::access::tokens;
+use crate::pages::browser::Browser;
+use crate::process::Home;
+use crate::served::{Serving, TALK};
+use crate::studio::author::{WIDE, answer, has, open_session};
+
+#[tokio::test]
+async fn a_server_that_is_killed_and_started_again_goes_on() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let mut serving = Serving::start(&home);
+    let id = serving.session("talk").await;
+    open_session(&browser, &serving, &id).await;
+    has(&browser, ".connection", "Live").await;
+    browser.element("#answer").await.send_keys("Ann").await.unwrap();
+    serving.kill();
+    has(&browser, ".connection", "Connection lost").await;
+    // The answer cannot be sent, and stays.
+    browser.element(".composer button:not(:disabled)").await.click().await.unwrap();
+    has(&browser, ".composer .problem", "The server cannot be reached.").await;
+    assert_eq!(browser.run("return document.querySelector('#answer').value").await, "Ann");
+    let address = serving.url.strip_prefix("http://").unwrap().to_owned();
+    let serving = Serving::of(home.start(["serve", "--addr", &address]));
+    has(&browser, ".connection", "Live").await;
+    browser.element(".composer button:not(:disabled)").await.click().await.unwrap();
+    has(&browser, ".message.ai .text", "What do you like?").await;
+    // What another client does is seen as well, once.
+    serving.say(&id, "tea").await;
+    has(&browser, ".message.ai .text", "Ann likes tea.").await;
+    let messages = "return document.querySelectorAll('talk-pane .message:not(.live)').length";
+    assert_eq!(browser.run(messages).await, 6);
+    has(&browser, ".session-head .status", "completed").await;
+}
+
+#[tokio::test]
+async fn a_token_is_asked_for_and_kept_in_the_tab_only() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let tokens = tokens(&home);
+    let token = |role: &str| tokens.iter().find(|(name, _)| name == role).unwrap().1.clone();
+    let serving = Serving::with(&home, &["--trust"]);
+    browser.open(&format!("{}/studio", serving.url)).await;
+    browser.shows("This server needs a token").await;
+    for (wrong, why) in [("bcc_wrong".to_owned(), "not valid"), (token("talk"), "needs the role")] {
+        browser.element("#token").await.send_keys(&wrong).await.unwrap();
+        browser.click("Open").await;
+        has(&browser, ".problem", why).await;
+    }
+    browser.element("#token").await.send_keys(&token("author")).await.unwrap();
+    browser.click("Open").await;
+    has(&browser, ".script .status", "No problems").await;
+    let kept = "return [sessionStorage.length, localStorage.length, document.cookie]";
+    assert_eq!(browser.run(kept).await, serde_json::json!([1, 0, ""]));
+    browser.reload().await;
+    browser.click("Start a session").await;
+    has(&browser, ".message .text", "Who are you?").await;
+    has(&browser, ".connection", "Live").await;
+    browser.click("Forget the token").await;
+    browser.element("#token").await;
+    assert_eq!(browser.run("return sessionStorage.length").await, 0);
+}
+
+#[tokio::test]
+async fn everything_is_reached_with_the_keyboard() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let serving = Serving::start(&home);
+    browser.open(&format!("{}/studio", serving.url)).await;
+    has(&browser, ".script .status", "No problems").await;
+    browser.tab_to("Start a session").await;
+    browser.press(&Key::Enter.to_string()).await;
+    has(&browser, ".message .text", "Who are you?").await;
+    // The tree is one stop, in which the arrows move.
+    let focused = async |css: &str| {
+        for _ in 0..30 {
+            browser.press(&Key::Tab.to_string()).await;
+            let script = format!("return document.activeElement.matches({})", serde_json::json!(css));
+            if browser.run(&script).await == true {
+                return;
+            }
+        }
+        panic!("{css} is not reached with the keyboard");
+    };
+    focused("[role=treeitem]").await;
+    browser.press(&Key::End.to_string()).await;
+    let name = "return document.activeElement.querySelector('.name').textContent";
+    assert_eq!(browser.run(name).await, "bye");
+    browser.press(&Key::Left.to_string()).await;
+    browser.press(&Key::Left.to_string()).await;
+    assert_eq!(browser.run("return document.activeElement.getAttribute('aria-expanded')").await, "false");
+    focused("#answer").await;
+    browser.press("Ann").await;
+    browser.press(&Key::Enter.to_string()).await;
+    has(&browser, ".message.ai .text", "What do you like?").await;
+    focused("input[type=range]").await;
+    browser.press(&Key::Left.to_string()).await;
+    browser.element(".past-note").await;
+    browser.press(&Key::Right.to_string()).await;
+    browser.vanishes(".past-note").await;
+    focused("#tab-calls").await;
+    browser.press(&Key::Right.to_string()).await;
+    browser.element("#tab-variables[aria-selected=true]:focus").await;
+    has(&browser, ".variable", "Ann").await;
+}
+
+#[tokio::test]
+async fn a_script_is_saved_and_checked_with_its_problems_at_their_lines() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let serving = Serving::start(&home);
+    browser.open(&format!("{}/studio#/scripts/scripts%2Ftalk.yaml", serving.url)).await;
+    has(&browser, ".status", "No problems").await;
+    let change = "const area = document.querySelector('textarea.code'); \
+        area.value = area.value.replace('action_type: ai_ask', 'action_type: ai_aks'); area.dispatchEvent(new Event('input'))";
+    browser.run(change).await;
+    browser.click("Save").await;
+    has(&browser, ".diagnostic", "there is no action type `ai_aks`").await;
+    has(&browser, ".diagnostic .place", "Line 15:").await;
+    has(&browser, ".numbers .error", "15").await;
+    // The file is unchanged, and the text is not lost.
+    assert_eq!(serving.get("/v1/scripts/talk/source").await.text, TALK);
+    browser.click("Fix: write `ai_ask`").await;
+    let text = "return document.querySelector('textarea.code').value";
+    assert_eq!(browser.run(text).await, TALK);
+    let change = "const area = document.querySelector('textarea.code'); \
+        area.value = area.value.replace('Who are you?', '你是谁？'); area.dispatchEvent(new Event('input'))";
+    browser.run(change).await;
+    browser.click("Save").await;
+    has(&browser, "[role=status]", "Saved and checked.").await;
+    assert!(serving.get("/v1/scripts/talk/source").await.text.contains("你是谁？"));
+    browser.open(&format!("{}/studio#/scripts", serving.url)).await;
+    browser.click("Start a session").await;
+    has(&browser, ".message .text", "你是谁？").await;
+    answer(&browser, "Ann").await;
+    has(&browser, ".message .text", "What do you like?").await;
+}
