@@ -48,6 +48,11 @@ pub trait Action: Send + Sync {
         false
     }
 
+    /// The variables that it extracts from what it hears or is told; those of a decision are its [`Action::form`].
+    fn outputs(&self) -> &[OutputVariable] {
+        &[]
+    }
+
     /// The fields of the values that a decision about it carries.
     fn form(&self) -> &[OutputVariable] {
         &[]

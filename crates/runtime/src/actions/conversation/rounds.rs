@@ -17,6 +17,7 @@ use crate::program::exchange::{Ask, Exchange};
 use crate::program::flow::{ActionError, Flow, WaitReason};
 use crate::program::live_text::reports_crisis;
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::output::OutputVariable;
 use crate::program::prompt_values::missing;
 use crate::program::turn::Turn;
 use bcc_lang::template::names::TemplateNames;
@@ -81,6 +82,10 @@ fn is_zero(count: &u32) -> bool {
 
 #[async_trait]
 impl Action for Conversation {
+    fn outputs(&self) -> &[OutputVariable] {
+        &self.model.outputs
+    }
+
     /// One turn: the opening, or the evaluation of an answer.
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         let rounds: Rounds = turn.state()?;
