@@ -168,10 +168,10 @@ impl<'c> Codebook<'c> {
             };
             let cells = [
                 code_span(&entry.table),
-                code_span(&entry.column),
+                escape_line(&entry.column),
                 entry.column_type.map(ColumnType::name).unwrap_or_default().to_owned(),
-                choices.map(|choice| cell(&choice)).collect::<Vec<_>>().join(", "),
-                cell(variable.define.as_deref().unwrap_or_default()),
+                choices.map(|choice| escape_line(&choice)).collect::<Vec<_>>().join(", "),
+                escape_line(variable.define.as_deref().unwrap_or_default()),
                 variable.asked_in.iter().map(|place| code_span(place)).collect::<Vec<_>>().join(", "),
                 empty,
             ];
@@ -184,7 +184,7 @@ impl<'c> Codebook<'c> {
                 let counts = [("empty", variable.cases.saturating_sub(variable.filled).to_string()), ("all", variable.cases.to_string())];
                 let counts: Vec<(&str, &str)> = counts.iter().map(|(name, count)| (*name, count.as_str())).collect();
                 let empty = language.format("empty in {empty} of {all}", &counts);
-                let meaning = cell(variable.define.as_deref().unwrap_or_default());
+                let meaning = escape_line(variable.define.as_deref().unwrap_or_default());
                 let _ = writeln!(page, "- {} ({}) {meaning} – {empty}", code_span(&variable.name), declared(variable));
             }
         }
@@ -193,11 +193,6 @@ impl<'c> Codebook<'c> {
         }
         page
     }
-}
-
-/// A text in a cell of a table.
-fn cell(text: &str) -> String {
-    escape_line(text).replace('|', "\\|").replace("\\\\|", "\\|")
 }
 
 fn place(variable: &CatalogVariable) -> String {

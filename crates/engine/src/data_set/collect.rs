@@ -69,9 +69,14 @@ impl InterviewReader<'_> {
         let found = find_values(row, stored, catalog)?;
         let status = SessionStatus::parse(&row.status);
         let is_final = status.is_some_and(SessionStatus::is_final);
-        let messages = messages(row, stored, catalog);
-        let actions = actions(stored, &messages);
-        let (values, visits) = self.observe(row, found, &stored.masker, catalog);
+        let mut messages = messages(row, stored, catalog);
+        let mut actions = actions(stored, &messages);
+        let (values, mut visits) = self.observe(row, found, &stored.masker, catalog);
+        let paths = messages.iter_mut().map(|message| &mut message.path);
+        let paths = paths.chain(actions.iter_mut().map(|action| &mut action.path));
+        for path in paths.chain(visits.iter_mut().map(|visit| &mut visit.path)) {
+            *path = stored.masker.text(path);
+        }
         for message in &messages {
             catalog.places.insert((message.phase_id.clone(), message.topic_id.clone(), message.action_id.clone()));
         }
@@ -326,7 +331,8 @@ fn messages(row: &SessionRow, stored: &StoredInterview, catalog: &ScriptCatalog)
             topic_id: topic.unwrap_or_default(),
             action_id: part("/action_id"),
             round: message.get("round").and_then(Value::as_u64).unwrap_or_default(),
-            place: place.unwrap_or_default(),
+            // The element of a list, which a person may have named, is a part of paths and places.
+            place: stored.masker.text(&place.unwrap_or_default()),
             text: stored.masker.text(text_at(message, "/text")),
             path,
         });

@@ -58,7 +58,7 @@ pub(crate) fn read_me(
         let name = script.name.as_deref().map(escape_line).unwrap_or_default();
         let cells = [
             code_span(&script.folder),
-            format!("{} {}", code_span(&script.script), name.replace('|', "\\|")),
+            format!("{} {}", code_span(&script.script), name),
             script.interviews.to_string(),
             script.versions.to_string(),
             script.statuses.clone(),
