@@ -153,7 +153,7 @@ impl<'c> Codebook<'c> {
             word("table"),
             word("column"),
             word("type"),
-            word("values"),
+            word("permitted values"),
             word("meaning"),
             word("asked in"),
             word("empty"),
