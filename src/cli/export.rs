@@ -117,7 +117,8 @@ pub async fn export(options: ExportArgs, environment: &Environment) -> Result<Ex
         };
         let store = open_existing(&store, environment, Access::Read)?;
         let folder = output.unwrap_or_default();
-        return export_sessions(store.as_ref(), filter.filter()?, format, include_sensitive, &folder, environment).await;
+        return export_sessions(store.as_ref(), filter.filter()?, format, include_sensitive, &folder, environment)
+            .await;
     };
     if filter.is_given() {
         return Err(EngineError::usage("`--script`, `--status`, `--user` and `--since` select sessions for `--all`")

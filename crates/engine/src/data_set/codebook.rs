@@ -161,7 +161,8 @@ impl<'c> Codebook<'c> {
         let _ = writeln!(page, "| {} |\n|{}", heads.join(" | "), " --- |".repeat(heads.len()));
         for entry in self.entries.iter().filter(|entry| entry.column_type.is_some()) {
             let variable = entry.variable;
-            let choices = variable.choices.iter().map(|choice| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned));
+            let choices =
+                variable.choices.iter().map(|choice| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned));
             let empty = match entry.is_field {
                 true => String::new(),
                 false => format!("{} / {}", variable.cases.saturating_sub(variable.filled), variable.cases),
@@ -181,7 +182,10 @@ impl<'c> Codebook<'c> {
             let _ = writeln!(page, "\n## {}\n", word("Left out because they are sensitive"));
             for entry in self.entries.iter().filter(|entry| entry.column_type.is_none()) {
                 let variable = entry.variable;
-                let counts = [("empty", variable.cases.saturating_sub(variable.filled).to_string()), ("all", variable.cases.to_string())];
+                let counts = [
+                    ("empty", variable.cases.saturating_sub(variable.filled).to_string()),
+                    ("all", variable.cases.to_string()),
+                ];
                 let counts: Vec<(&str, &str)> = counts.iter().map(|(name, count)| (*name, count.as_str())).collect();
                 let empty = language.format("empty in {empty} of {all}", &counts);
                 let meaning = escape_line(variable.define.as_deref().unwrap_or_default());

@@ -13,9 +13,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::data_set::catalog::{CatalogVariable, ScriptCatalog, VariablePlace};
-use crate::data_set::interview::{
-    ActionVisit, CollectedValue, Interview, InterviewMessage, MessageRole, TopicVisit,
-};
+use crate::data_set::interview::{ActionVisit, CollectedValue, Interview, InterviewMessage, MessageRole, TopicVisit};
 use crate::data_set::participants::ParticipantNames;
 use crate::error::EngineError;
 use crate::export::{events_of, masker, parse_exact, stored_events, transcript};

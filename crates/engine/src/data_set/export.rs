@@ -206,7 +206,8 @@ impl DataSetExport<'_> {
         let layout = DataSetLayout::new(catalog, include_sensitive);
         let prefix = format!("{name}/");
         folder.folder(&format!("{prefix}transcripts"))?;
-        let mut tables = TableFiles { folder: &mut *folder, prefix: prefix.clone(), format, has_user: include_sensitive };
+        let mut tables =
+            TableFiles { folder: &mut *folder, prefix: prefix.clone(), format, has_user: include_sensitive };
         if format != DataSetFormat::Qdpx {
             tables.interviews(spool, &layout, catalog)?;
         }

@@ -219,7 +219,11 @@ fn variables(catalog: &ScriptCatalog, layout: &DataSetLayout, has_user: bool) ->
         if matches!(variable.content, ColumnContent::Count(_)) {
             let name = variable.column.name.trim_end_matches("_count");
             let column = TableColumn::new(format!("{name}_list"), ColumnType::Text);
-            variables.push(ProjectVariable { column, value: CaseValue::List(number), description: description.clone() });
+            variables.push(ProjectVariable {
+                column,
+                value: CaseValue::List(number),
+                description: description.clone(),
+            });
         }
         let value = CaseValue::Variable(variable.content);
         variables.push(ProjectVariable { column: variable.column.clone(), value, description });

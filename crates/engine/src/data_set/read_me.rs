@@ -50,7 +50,11 @@ pub(crate) fn read_me(
     let mut page = format!("# {}\n\n", word("Interviews"));
     let (sessions, created) = (report.sessions.to_string(), created.strftime("%Y-%m-%d %H:%M:%S").to_string());
     let values = [("sessions", &*sessions), ("created", &*created)];
-    let _ = writeln!(page, "{}\n", language.format("{sessions} interviews, exported by bcc-script at {created} (UTC).", &values));
+    let _ = writeln!(
+        page,
+        "{}\n",
+        language.format("{sessions} interviews, exported by bcc-script at {created} (UTC).", &values)
+    );
     filters(&mut page, &request.filter, language);
     let heads = [word("folder"), word("script"), word("interviews"), word("versions"), word("status")];
     let _ = writeln!(page, "| {} |\n|{}", heads.join(" | "), " --- |".repeat(heads.len()));
@@ -70,18 +74,32 @@ pub(crate) fn read_me(
     let left_out: usize = scripts.iter().map(|script| script.left_out).sum();
     match (request.include_sensitive, left_out) {
         (true, _) => {
-            let _ = writeln!(page, "- {}", word("Nothing was left out or masked: the files have sensitive values and the ids of users."));
+            let _ = writeln!(
+                page,
+                "- {}",
+                word("Nothing was left out or masked: the files have sensitive values and the ids of users.")
+            );
         }
         (false, count) => {
             let count = count.to_string();
-            let text = language.format("{count} sensitive variables; where their values occur in other texts, these are masked with `***`", &[("count", &count)]);
+            let text = language.format(
+                "{count} sensitive variables; where their values occur in other texts, these are masked with `***`",
+                &[("count", &count)],
+            );
             let _ = writeln!(page, "- {text}");
-            let _ = writeln!(page, "- {}", word("the ids of users: `participant` is a pseudonym, the same for the same user in all exports of one person on one machine"));
+            let _ = writeln!(
+                page,
+                "- {}",
+                word(
+                    "the ids of users: `participant` is a pseudonym, the same for the same user in all exports of one person on one machine"
+                )
+            );
         }
     }
     if report.failed > 0 {
         let count = report.failed.to_string();
-        let _ = writeln!(page, "- {}", language.format("{count} sessions that could not be read:", &[("count", &count)]));
+        let _ =
+            writeln!(page, "- {}", language.format("{count} sessions that could not be read:", &[("count", &count)]));
         for (id, reason) in &report.failures {
             let _ = writeln!(page, "  - {}: {}", code_span(id), escape_line(&reason.render(language)));
         }
@@ -114,13 +132,19 @@ fn files(page: &mut String, format: DataSetFormat, language: Language) {
         ),
         DataSetFormat::JsonLines => add(&table("interviews"), "one object for each interview, with its lists in it"),
         DataSetFormat::Csv | DataSetFormat::Parquet => {
-            add(&table("interviews"), "one row for each interview; lists have tables of their own, with one row for each element");
+            add(
+                &table("interviews"),
+                "one row for each interview; lists have tables of their own, with one row for each element",
+            );
         }
     }
     if format != DataSetFormat::Qdpx {
         add(&table("messages"), "everything that was said, one row for each message");
     }
-    add(&table("actions"), "which actions each interview reached, with the number of follow-ups and the branch that was taken");
+    add(
+        &table("actions"),
+        "which actions each interview reached, with the number of follow-ups and the branch that was taken",
+    );
     add(&table("follow_ups"), "each follow-up question with its answer");
     add("follow_ups.md", "who got which follow-up");
     add("codebook.csv", "what each column means, where it is asked, and how often it is empty");

@@ -20,7 +20,8 @@ impl TranscriptText {
         transcript.push(&mut length, &one_line(title.unwrap_or(&interview.script)));
         let facts = [interview.id.as_str(), &interview.participant, &interview.status];
         transcript.push(&mut length, &format!("\n{}\n", one_line(&facts.join(" · "))));
-        transcript.push(&mut length, &format!("{} – {} UTC\n", minute(&interview.started_at), minute(&interview.updated_at)));
+        transcript
+            .push(&mut length, &format!("{} – {} UTC\n", minute(&interview.started_at), minute(&interview.updated_at)));
         let mut place = None;
         for message in &interview.messages {
             if place != Some(&message.place) && !message.place.is_empty() {
