@@ -73,7 +73,7 @@ pub(crate) struct ScriptVersion {
 }
 
 #[derive(Default)]
-pub(crate) struct ScriptCatalog {
+pub(crate) struct VariableCatalog {
     variables: IndexMap<(VariablePlace, String), CatalogVariable>,
     /// By the hash of the script.
     pub(crate) versions: IndexMap<String, ScriptVersion>,
@@ -140,7 +140,7 @@ impl ObservedElements {
     }
 }
 
-impl ScriptCatalog {
+impl VariableCatalog {
     pub(crate) fn variables(&self) -> impl Iterator<Item = &CatalogVariable> {
         self.variables.values()
     }

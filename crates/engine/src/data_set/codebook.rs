@@ -6,7 +6,7 @@ use std::io;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::render::markdown::{code_span, escape_line};
 
-use crate::data_set::catalog::{CatalogVariable, ScriptCatalog, VariablePlace};
+use crate::data_set::catalog::{CatalogVariable, VariableCatalog, VariablePlace};
 use crate::data_set::columns::{ColumnContent, DataSetLayout, VariableColumn};
 use crate::data_set::csv_table::CsvTable;
 use crate::data_set::request::DataSetFormat;
@@ -44,14 +44,14 @@ struct CodebookEntry<'c> {
 }
 
 pub(crate) struct Codebook<'c> {
-    catalog: &'c ScriptCatalog,
+    catalog: &'c VariableCatalog,
     entries: Vec<CodebookEntry<'c>>,
     include_sensitive: bool,
 }
 
 impl<'c> Codebook<'c> {
     pub(crate) fn new(
-        catalog: &'c ScriptCatalog,
+        catalog: &'c VariableCatalog,
         layout: &DataSetLayout,
         format: DataSetFormat,
         include_sensitive: bool,

@@ -12,7 +12,7 @@ use bcc_store::rows::{SessionRow, VariableRow};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::data_set::catalog::{CatalogVariable, ScriptCatalog, VariablePlace};
+use crate::data_set::catalog::{CatalogVariable, VariableCatalog, VariablePlace};
 use crate::data_set::interview::{ActionVisit, CollectedValue, Interview, InterviewMessage, MessageRole, TopicVisit};
 use crate::data_set::participants::ParticipantNames;
 use crate::error::EngineError;
@@ -57,7 +57,7 @@ impl InterviewReader<'_> {
         &self,
         row: &SessionRow,
         stored: &StoredInterview,
-        catalog: &mut ScriptCatalog,
+        catalog: &mut VariableCatalog,
     ) -> Result<Interview, EngineError> {
         if !catalog.versions.contains_key(&row.script_sha256) {
             // A session whose script this release cannot read is exported without what the script says about its variables.
@@ -137,7 +137,7 @@ impl InterviewReader<'_> {
         row: &SessionRow,
         found: FoundValues,
         masker: &Masker,
-        catalog: &mut ScriptCatalog,
+        catalog: &mut VariableCatalog,
     ) -> (Vec<CollectedValue>, Vec<TopicVisit>) {
         let version = catalog.versions.get(&row.script_sha256);
         let mut expected: Vec<usize> = version.map(|version| version.variables.clone()).unwrap_or_default();
@@ -145,7 +145,7 @@ impl InterviewReader<'_> {
         expected.extend(found.visits.values().flat_map(BTreeMap::keys));
         expected.sort_unstable();
         expected.dedup();
-        let repeated = |number: &usize, catalog: &ScriptCatalog| {
+        let repeated = |number: &usize, catalog: &VariableCatalog| {
             catalog.variable(*number).and_then(|variable| catalog.repeated_topic(variable))
         };
         let once: Vec<usize> = expected.iter().copied().filter(|number| repeated(number, catalog).is_none()).collect();
@@ -164,7 +164,7 @@ impl InterviewReader<'_> {
         numbers: &[usize],
         mut values: BTreeMap<usize, (ExactValue, String)>,
         masker: &Masker,
-        catalog: &mut ScriptCatalog,
+        catalog: &mut VariableCatalog,
     ) -> Vec<CollectedValue> {
         let mut collected = Vec::new();
         for number in numbers {
@@ -218,7 +218,7 @@ fn without_texts(event: &ExactValue) -> ExactValue {
 fn find_values(
     row: &SessionRow,
     stored: &StoredInterview,
-    catalog: &mut ScriptCatalog,
+    catalog: &mut VariableCatalog,
 ) -> Result<FoundValues, EngineError> {
     let mut found = FoundValues::default();
     for variable in stored.variables.iter().filter(|variable| variable.scope == Scope::Session.name()) {
@@ -244,7 +244,7 @@ fn find_values(
 }
 
 impl FoundValues {
-    fn apply(&mut self, event: &ExactValue, row: &SessionRow, stored: &StoredInterview, catalog: &ScriptCatalog) {
+    fn apply(&mut self, event: &ExactValue, row: &SessionRow, stored: &StoredInterview, catalog: &VariableCatalog) {
         let Some(version) = catalog.versions.get(&row.script_sha256) else { return };
         let part = |pointer: &str| text_at(event, pointer).to_owned();
         let (phase, topic, path) = (part("/location/phase_id"), part("/location/topic_id"), part("/location/path"));
@@ -294,7 +294,7 @@ impl FoundValues {
     }
 }
 
-fn messages(row: &SessionRow, stored: &StoredInterview, catalog: &ScriptCatalog) -> Vec<InterviewMessage> {
+fn messages(row: &SessionRow, stored: &StoredInterview, catalog: &VariableCatalog) -> Vec<InterviewMessage> {
     let names = catalog.versions.get(&row.script_sha256).map(|version| &version.names);
     let is_waiting = row.status == SessionStatus::WaitingInput.name();
     let is_user = |message: &Value| text_at(message, "/role") == Speaker::User.name();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::data_set::catalog::{CatalogVariable, ObservedElements, ScriptCatalog, VariablePlace};
+use crate::data_set::catalog::{CatalogVariable, ObservedElements, VariableCatalog, VariablePlace};
 use crate::data_set::file_names::{DistinctNames, file_name};
 use crate::data_set::observed::ObservedTypes;
 use crate::data_set::table::{ColumnType, TableColumn};
@@ -93,7 +93,7 @@ pub(crate) struct VariableColumn {
 
 /// The table of a list: one row for each element.
 #[derive(Clone, Debug)]
-pub(crate) struct ListTable {
+pub(crate) struct ElementTable {
     /// The name of its file, without an extension.
     pub(crate) name: String,
     pub(crate) variable: usize,
@@ -117,12 +117,12 @@ pub(crate) struct VisitTable {
 pub(crate) struct DataSetLayout {
     /// The columns of variables in the table of interviews.
     pub(crate) variables: Vec<VariableColumn>,
-    pub(crate) lists: Vec<ListTable>,
+    pub(crate) lists: Vec<ElementTable>,
     pub(crate) visits: Vec<VisitTable>,
 }
 
 impl DataSetLayout {
-    pub(crate) fn new(catalog: &ScriptCatalog, include_sensitive: bool) -> Self {
+    pub(crate) fn new(catalog: &VariableCatalog, include_sensitive: bool) -> Self {
         let mut files = DistinctNames::with(&OWN_FILES);
         let mut names = DistinctNames::with(&INTERVIEW_COLUMNS.map(|(name, _)| name));
         let mut layout = Self::default();
@@ -179,7 +179,7 @@ fn name_of(variable: &CatalogVariable, names: &DistinctNames) -> String {
     }
 }
 
-fn list_table(name: String, variable: usize, elements: &ObservedElements) -> ListTable {
+fn list_table(name: String, variable: usize, elements: &ObservedElements) -> ElementTable {
     let mut names = DistinctNames::with(&LIST_COLUMNS);
     // A list that is always empty has the column too, so that the table is the same when it is filled later.
     let plain = elements.plain.or(elements.fields.is_empty().then(ObservedTypes::default));
@@ -191,5 +191,5 @@ fn list_table(name: String, variable: usize, elements: &ObservedElements) -> Lis
     });
     let fields: Vec<(String, TableColumn)> = fields.collect();
     let others = elements.has_more.then(|| TableColumn::new(names.take("other_fields"), ColumnType::Json));
-    ListTable { name, variable, plain, fields, others }
+    ElementTable { name, variable, plain, fields, others }
 }

@@ -12,7 +12,7 @@ use bcc_store::session_pages::SessionPages;
 use jiff::Timestamp;
 
 use crate::clock::now;
-use crate::data_set::catalog::ScriptCatalog;
+use crate::data_set::catalog::VariableCatalog;
 use crate::data_set::codebook::Codebook;
 use crate::data_set::collect::InterviewReader;
 use crate::data_set::columns::DataSetLayout;
@@ -137,7 +137,7 @@ impl DataSetExport<'_> {
         script: &str,
         name: &str,
     ) -> Result<Option<ScriptSummary>, EngineError> {
-        let mut catalog = ScriptCatalog::default();
+        let mut catalog = VariableCatalog::default();
         let mut spool = self.written(InterviewSpool::new(folder))?;
         let filter = SessionFilter { script: Some(script.to_owned()), ..self.request.filter.clone() };
         let mut sessions = SessionPages::new(self.store, filter);
@@ -169,7 +169,7 @@ impl DataSetExport<'_> {
     async fn interview(
         &self,
         mut row: SessionRow,
-        catalog: &mut ScriptCatalog,
+        catalog: &mut VariableCatalog,
     ) -> Result<Option<Interview>, (String, EngineError)> {
         let reader = InterviewReader {
             store: self.store,
@@ -199,7 +199,7 @@ impl DataSetExport<'_> {
         folder: &mut ExportFolder,
         script: &str,
         name: &str,
-        catalog: &ScriptCatalog,
+        catalog: &VariableCatalog,
         spool: &mut InterviewSpool,
     ) -> io::Result<usize> {
         let DataSetRequest { format, include_sensitive, language, .. } = *self.request;

@@ -8,12 +8,12 @@ use serde_json::Value;
 use crate::data_set::table::{TableCell, TableColumn, TableWriter};
 use crate::files::export_folder::{ExportFile, ExportFolder};
 
-pub(crate) struct JsonLines {
+pub(crate) struct JsonLineTable {
     file: ExportFile,
     names: Vec<String>,
 }
 
-impl JsonLines {
+impl JsonLineTable {
     pub(crate) fn new(file: ExportFile, columns: &[TableColumn]) -> Self {
         Self { file, names: columns.iter().map(|column| column.name.clone()).collect() }
     }
@@ -29,7 +29,7 @@ impl JsonLines {
     }
 }
 
-impl TableWriter for JsonLines {
+impl TableWriter for JsonLineTable {
     fn row(&mut self, cells: Vec<TableCell>) -> io::Result<()> {
         let fields = self.names.iter().cloned().zip(cells.into_iter().map(json_value)).collect();
         self.object(&fields)

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use indexmap::IndexMap;
 use sha2::{Digest, Sha256};
 
-use crate::data_set::catalog::ScriptCatalog;
+use crate::data_set::catalog::VariableCatalog;
 use crate::data_set::interview::MessageRole;
 use crate::data_set::xml::XmlWriter;
 use crate::script_names::ScriptNames;
@@ -48,7 +48,7 @@ impl ProjectIds {
 pub(crate) fn write_codes<W: Write>(
     xml: &mut XmlWriter<W>,
     ids: &ProjectIds,
-    catalog: &ScriptCatalog,
+    catalog: &VariableCatalog,
 ) -> io::Result<()> {
     let mut tree: IndexMap<&str, IndexMap<&str, Vec<&str>>> = IndexMap::new();
     for (phase, topic, action) in &catalog.places {

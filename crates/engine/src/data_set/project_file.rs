@@ -1,7 +1,6 @@
 //! Projects for tools of qualitative analysis, in the exchange format REFI-QDA (.qdpx): an archive with one XML document, and the
 //! transcript of each interview as a text.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 
 use jiff::Timestamp;
@@ -10,7 +9,7 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use crate::data_set::catalog::ScriptCatalog;
+use crate::data_set::catalog::VariableCatalog;
 use crate::data_set::columns::{ColumnContent, DataSetLayout};
 use crate::data_set::interview::Interview;
 use crate::data_set::project_codes::{ProjectIds, write_codes};
@@ -19,6 +18,7 @@ use crate::data_set::table::{ColumnType, TableCell, TableColumn, plain};
 use crate::data_set::tables::value_of;
 use crate::data_set::transcript::TranscriptText;
 use crate::data_set::xml::XmlWriter;
+use crate::files::export_folder::SeekableFile;
 
 const NAMESPACE: &str = "urn:QDA-XML:project:1.0";
 
@@ -51,7 +51,7 @@ pub(crate) struct ProjectWriter<'p> {
     ids: ProjectIds,
     name: &'p str,
     created: String,
-    catalog: &'p ScriptCatalog,
+    catalog: &'p VariableCatalog,
     variables: Vec<ProjectVariable>,
 }
 
@@ -59,7 +59,7 @@ impl<'p> ProjectWriter<'p> {
     pub(crate) fn new(
         script: &'p str,
         created: Timestamp,
-        catalog: &'p ScriptCatalog,
+        catalog: &'p VariableCatalog,
         layout: &DataSetLayout,
         has_user: bool,
     ) -> Self {
@@ -68,7 +68,7 @@ impl<'p> ProjectWriter<'p> {
         Self { ids: ProjectIds::new(script), name: script, created, catalog, variables }
     }
 
-    pub(crate) fn write(&self, file: File, spool: &mut InterviewSpool) -> io::Result<()> {
+    pub(crate) fn write(&self, file: SeekableFile, spool: &mut InterviewSpool) -> io::Result<()> {
         let mut archive = ZipWriter::new(BufWriter::new(file));
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
@@ -171,7 +171,7 @@ impl<'p> ProjectWriter<'p> {
                 ],
             )?;
             let action = self.ids.action(&message.phase_id, &message.topic_id, &message.action_id);
-            for (coding, code) in [("coding", action), ("role coding", self.ids.role(message.role))] {
+            for (coding, code) in [("coding", action), ("role_coding", self.ids.role(message.role))] {
                 let attributes =
                     [("guid", &*part(coding)), ("creatingUser", &user), ("creationDateTime", &self.created)];
                 xml.open("Coding", &attributes)?;
@@ -195,7 +195,7 @@ fn written(error: ZipError) -> io::Error {
     }
 }
 
-fn variables(catalog: &ScriptCatalog, layout: &DataSetLayout, has_user: bool) -> Vec<ProjectVariable> {
+fn variables(catalog: &VariableCatalog, layout: &DataSetLayout, has_user: bool) -> Vec<ProjectVariable> {
     let own = [
         ("participant", ColumnType::Text, CaseValue::Participant),
         ("user", ColumnType::Text, CaseValue::User),

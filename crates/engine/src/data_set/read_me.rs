@@ -7,7 +7,7 @@ use bcc_lang::source::render::markdown::{code_span, escape_line};
 use bcc_store::rows::SessionFilter;
 use jiff::Timestamp;
 
-use crate::data_set::catalog::ScriptCatalog;
+use crate::data_set::catalog::VariableCatalog;
 use crate::data_set::request::{DataSetFormat, DataSetReport, DataSetRequest};
 
 /// What a data set has of one script.
@@ -25,7 +25,7 @@ pub(crate) struct ScriptSummary {
 }
 
 impl ScriptSummary {
-    pub(crate) fn new(folder: &str, script: &str, catalog: &ScriptCatalog, interviews: u64, left_out: usize) -> Self {
+    pub(crate) fn new(folder: &str, script: &str, catalog: &VariableCatalog, interviews: u64, left_out: usize) -> Self {
         let statuses = catalog.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
         Self {
             folder: folder.to_owned(),

@@ -1,14 +1,13 @@
 //! Keeps interviews in a file until all are read: one JSON line each, in a file without a name.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufWriter, Write};
+use std::io::{self, BufRead, Write};
 
 use crate::data_set::interview::Interview;
-use crate::files::export_folder::{ExportFolder, reread};
+use crate::files::export_folder::{ExportFolder, ScratchFile};
 
 #[derive(Debug)]
 pub(crate) struct InterviewSpool {
-    file: BufWriter<File>,
+    file: ScratchFile,
     pub(crate) count: u64,
     /// The size of all interviews, in bytes.
     pub(crate) bytes: u64,
@@ -16,7 +15,7 @@ pub(crate) struct InterviewSpool {
 
 impl InterviewSpool {
     pub(crate) fn new(folder: &ExportFolder) -> io::Result<Self> {
-        Ok(Self { file: BufWriter::new(folder.scratch()?), count: 0, bytes: 0 })
+        Ok(Self { file: folder.scratch()?, count: 0, bytes: 0 })
     }
 
     pub(crate) fn add(&mut self, interview: &Interview) -> io::Result<()> {
@@ -29,8 +28,7 @@ impl InterviewSpool {
 
     /// Calls `each` with every interview, in their order, until one fails.
     pub(crate) fn each(&mut self, mut each: impl FnMut(Interview) -> io::Result<()>) -> io::Result<()> {
-        self.file.flush()?;
-        let mut reader = reread(self.file.get_mut())?;
+        let mut reader = self.file.reader()?;
         let mut line = String::new();
         while reader.read_line(&mut line)? > 0 {
             each(serde_json::from_str(&line)?)?;

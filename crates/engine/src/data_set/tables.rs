@@ -5,14 +5,14 @@ use std::io;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use serde_json::Value;
 
-use crate::data_set::catalog::ScriptCatalog;
+use crate::data_set::catalog::VariableCatalog;
 use crate::data_set::columns::{
-    ACTION_COLUMNS, ColumnContent, DataSetLayout, FOLLOW_UP_COLUMNS, INTERVIEW_COLUMNS, LIST_COLUMNS, ListTable,
+    ACTION_COLUMNS, ColumnContent, DataSetLayout, ElementTable, FOLLOW_UP_COLUMNS, INTERVIEW_COLUMNS, LIST_COLUMNS,
     MESSAGE_COLUMNS, VISIT_COLUMNS, VariableColumn, VisitTable,
 };
 use crate::data_set::csv_table::CsvTable;
 use crate::data_set::interview::{CollectedValue, Interview, InterviewMessage, MessageRole};
-use crate::data_set::json_lines::{JsonLines, json_value};
+use crate::data_set::json_lines::{JsonLineTable, json_value};
 #[cfg(feature = "parquet")]
 use crate::data_set::parquet_table::ParquetTable;
 use crate::data_set::request::DataSetFormat;
@@ -35,7 +35,7 @@ impl TableFiles<'_> {
         let file = self.folder.file(&format!("{}{name}.{}", self.prefix, self.format.extension()))?;
         Ok(match self.format {
             DataSetFormat::Csv | DataSetFormat::Qdpx => Box::new(CsvTable::new(file, columns)?),
-            DataSetFormat::JsonLines => Box::new(JsonLines::new(file, columns)),
+            DataSetFormat::JsonLines => Box::new(JsonLineTable::new(file, columns)),
             #[cfg(feature = "parquet")]
             DataSetFormat::Parquet => Box::new(ParquetTable::new(file, columns)?),
             #[cfg(not(feature = "parquet"))]
@@ -48,7 +48,7 @@ impl TableFiles<'_> {
         &mut self,
         spool: &mut InterviewSpool,
         layout: &DataSetLayout,
-        catalog: &ScriptCatalog,
+        catalog: &VariableCatalog,
     ) -> io::Result<()> {
         if self.format == DataSetFormat::JsonLines {
             return self.interview_objects(spool, layout, catalog);
@@ -98,11 +98,11 @@ impl TableFiles<'_> {
         &mut self,
         spool: &mut InterviewSpool,
         layout: &DataSetLayout,
-        catalog: &ScriptCatalog,
+        catalog: &VariableCatalog,
     ) -> io::Result<()> {
         let columns = self.interview_columns();
         let file = self.folder.file(&format!("{}interviews.jsonl", self.prefix))?;
-        let mut objects = JsonLines::new(file, &columns);
+        let mut objects = JsonLineTable::new(file, &columns);
         let has_user = self.has_user;
         spool.each(|interview| {
             let cells = interview_cells(&interview, has_user).into_iter().map(json_value);
@@ -184,7 +184,7 @@ fn typed(columns: &[(&str, ColumnType)]) -> Vec<TableColumn> {
     columns.iter().map(|(name, column_type)| TableColumn::new(*name, *column_type)).collect()
 }
 
-fn list_columns(list: &ListTable) -> Vec<TableColumn> {
+fn list_columns(list: &ElementTable) -> Vec<TableColumn> {
     let mut columns = key_columns(&LIST_COLUMNS);
     columns.extend(list.plain.clone());
     columns.extend(list.fields.iter().map(|(_, column)| column.clone()));
@@ -226,7 +226,7 @@ fn variable_cells(columns: &[VariableColumn], values: &[CollectedValue]) -> Vec<
     columns.iter().map(cell).collect()
 }
 
-fn element_cells(list: &ListTable, element: &ExactValue) -> Vec<TableCell> {
+fn element_cells(list: &ElementTable, element: &ExactValue) -> Vec<TableCell> {
     let plain = list.plain.iter().map(|column| match element.is_object() {
         true => TableCell::Empty,
         false => TableCell::of(element, column.column_type),

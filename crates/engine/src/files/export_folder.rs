@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -146,6 +146,14 @@ pub struct ExportFile {
     hasher: Sha256,
 }
 
+/// A new file of the folder that is written in any order.
+#[derive(Debug)]
+pub struct SeekableFile(File);
+
+/// A file without a name, for what is only needed while the folder is written.
+#[derive(Debug)]
+pub struct ScratchFile(BufWriter<File>);
+
 impl ExportFolder {
     /// Starts to write a folder at `place`. Missing folders above it are created.
     ///
@@ -199,8 +207,8 @@ impl ExportFolder {
     ///
     /// # Errors
     /// As [`ExportFolder::file`].
-    pub fn seekable(&self, name: &str) -> io::Result<File> {
-        new_file(&self.staging.join(name))
+    pub fn seekable(&self, name: &str) -> io::Result<SeekableFile> {
+        new_file(&self.staging.join(name)).map(SeekableFile)
     }
 
     /// Adds a file that was written with [`ExportFolder::seekable`] to the list.
@@ -222,15 +230,13 @@ impl ExportFolder {
         self.complete(file)
     }
 
-    /// A file without a name, for what is only needed while the folder is written.
-    ///
     /// # Errors
     /// Errors of the operating system.
-    pub fn scratch(&self) -> io::Result<File> {
+    pub fn scratch(&self) -> io::Result<ScratchFile> {
         let path = self.staging.join(format!("{SCRATCH}{}", uuid::Uuid::now_v7().simple()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         fs::remove_file(&path)?;
-        Ok(file)
+        Ok(ScratchFile(BufWriter::new(file)))
     }
 
     /// Gives the folder its place, at which there is nothing, an empty folder or an earlier export.
@@ -282,10 +288,42 @@ impl Write for ExportFile {
     }
 }
 
-/// Reads a scratch file from its start.
-pub fn reread(file: &mut File) -> io::Result<BufReader<&mut File>> {
-    file.rewind()?;
-    Ok(BufReader::new(file))
+impl ScratchFile {
+    /// Everything that was written, from its start.
+    ///
+    /// # Errors
+    /// Errors of the operating system.
+    pub fn reader(&mut self) -> io::Result<impl BufRead> {
+        self.0.flush()?;
+        self.0.get_mut().rewind()?;
+        Ok(BufReader::new(self.0.get_mut()))
+    }
+}
+
+impl Write for ScratchFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Write for SeekableFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Seek for SeekableFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
 }
 
 fn new_file(path: &Path) -> io::Result<File> {

@@ -100,6 +100,9 @@ mod tests {
         for wrong in [None, Some(String::new()), Some("0é".to_owned()), Some("+1".repeat(32))] {
             assert!(!is_own(&own, "s", &RunSettings { origin: wrong, ..settings.clone() }, "{}"));
         }
+        assert_eq!(pseudonym(&own, "ann"), pseudonym(&own, "ann"));
+        assert_ne!(pseudonym(&own, "ann"), pseudonym(&own, "ben"));
+        assert_ne!(pseudonym(&own, "ann"), pseudonym(&other, "ann"), "another key");
         let key = home.path().join("own/bcc-script/sessions.key");
         assert_eq!(std::fs::metadata(key).unwrap().permissions().mode() & 0o777, 0o600);
     }
