@@ -285,10 +285,15 @@ impl FoundValues {
         let mut value = event.field("value").unwrap_or_default();
         if is_masked(&value) {
             // Events have the mask only. The row has the value as long as its phase or topic runs.
+            let phase = text_at(event, "/location/phase_id");
+            let is_own = |row: &&VariableRow| match scope {
+                "topic" => row.path == visit,
+                "phase" => row.path.split('#').next() == Some(phase),
+                _ => true,
+            };
             let rows = stored.variables.iter().chain(&stored.user_variables);
-            let own = rows.filter(|row| row.scope == scope && row.name == name);
-            let own = own.filter(|row| scope == "global" || row.path.is_empty() || path.starts_with(&row.path));
-            value = own.last().and_then(|row| ExactValue::parse(&row.value).ok()).unwrap_or(value);
+            let mut own = rows.filter(|row| row.scope == scope && row.name == name).filter(is_own);
+            value = own.next().and_then(|row| ExactValue::parse(&row.value).ok()).unwrap_or(value);
         }
         values.insert(number, (value, text_at(event, "/source").to_owned()));
     }
