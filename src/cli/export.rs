@@ -1,18 +1,25 @@
-//! `sessions export`: writes a session as a document, to standard output or to a file.
+//! `sessions export`: writes a session as a document, to standard output or to a file; many sessions in `data_set.rs`.
 
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
+use crate::cli::data_set::export_sessions;
 use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
 use crate::cli::output_form::{OutputForm, check_output};
 use crate::cli::print::{print, print_json_text, save};
 use crate::cli::report;
+use crate::cli::session_list::SessionFilterArgs;
+use crate::cli::sessions::{Access, open_existing};
+use crate::cli::store_args::ProjectStoreArgs;
+use bcc_engine::data_set::request::DataSetFormat;
+use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::make_document_public;
+use bcc_engine::find_session::find_session;
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::notebook_file::write::{NotebookFileRequest, cell_count, page_of, write_file, write_to};
 use bcc_runtime::notebook::export::form::ExportForm;
@@ -28,12 +35,112 @@ pub enum ExportFormat {
     Html,
     /// The notebook for Jupyter (nbformat 4.5)
     Ipynb,
+    /// With --all: tables as CSV
+    Csv,
+    /// With --all: tables as JSON Lines, one object for each session
+    Jsonl,
+    /// With --all: tables as Parquet
+    Parquet,
+    /// With --all: projects for tools of qualitative analysis (REFI-QDA)
+    Qdpx,
 }
 
-pub async fn export_as(
+/// The format of a single session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DocumentFormat {
+    Json,
+    Md,
+    Html,
+    Ipynb,
+}
+
+/// What a format is for.
+enum FormatUse {
+    Document(DocumentFormat),
+    DataSet(DataSetFormat),
+}
+
+impl ExportFormat {
+    fn used_for(self) -> FormatUse {
+        match self {
+            Self::Json => FormatUse::Document(DocumentFormat::Json),
+            Self::Md => FormatUse::Document(DocumentFormat::Md),
+            Self::Html => FormatUse::Document(DocumentFormat::Html),
+            Self::Ipynb => FormatUse::Document(DocumentFormat::Ipynb),
+            Self::Csv => FormatUse::DataSet(DataSetFormat::Csv),
+            Self::Jsonl => FormatUse::DataSet(DataSetFormat::JsonLines),
+            Self::Parquet => FormatUse::DataSet(DataSetFormat::Parquet),
+            Self::Qdpx => FormatUse::DataSet(DataSetFormat::Qdpx),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Session id, or its beginning if that is unique
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub id: Option<String>,
+    /// Export all sessions, or those that are selected, as a data set in the folder of --output
+    #[arg(long, requires = "output", conflicts_with_all = ["calls", "force"])]
+    pub all: bool,
+    #[command(flatten)]
+    pub filter: SessionFilterArgs,
+    /// Include sensitive values and the ids of users
+    #[arg(long, requires = "all")]
+    pub include_sensitive: bool,
+    /// Format [default: from the extension of --output, otherwise json; with --all csv]
+    #[arg(long, value_enum)]
+    pub format: Option<ExportFormat>,
+    /// Include prompts and raw replies
+    #[arg(long)]
+    pub calls: bool,
+    /// Write to this file instead of standard output, with --all to this folder; missing directories are created
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+    /// Replace an existing file whatever it contains, not only a document of the same form
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub store: ProjectStoreArgs,
+}
+
+pub async fn export(options: ExportArgs, environment: &Environment) -> Result<Exit, EngineError> {
+    let ExportArgs { id, all: _, filter, include_sensitive, format, calls, output, force, store } = options;
+    let Some(id) = id else {
+        let format = match format.map(ExportFormat::used_for) {
+            None => DataSetFormat::Csv,
+            Some(FormatUse::DataSet(format)) => format,
+            Some(FormatUse::Document(_)) => {
+                return Err(EngineError::usage("this format is for a single session")
+                    .with_help("with `--all`, choose csv, jsonl, parquet or qdpx"));
+            }
+        };
+        let store = open_existing(&store, environment, Access::Read)?;
+        let folder = output.unwrap_or_default();
+        return export_sessions(store.as_ref(), filter.filter()?, format, include_sensitive, &folder, environment)
+            .await;
+    };
+    if filter.is_given() {
+        return Err(EngineError::usage("`--script`, `--status`, `--user` and `--since` select sessions for `--all`")
+            .with_help("omit the id of the session, and add `--all`"));
+    }
+    let format = match format.map(ExportFormat::used_for) {
+        None => None,
+        Some(FormatUse::Document(format)) => Some(format),
+        Some(FormatUse::DataSet(_)) => {
+            return Err(EngineError::usage("this format is for a data set of many sessions")
+                .with_help("omit the id of the session, and add `--all`"));
+        }
+    };
+    let store = open_existing(&store, environment, Access::Read)?;
+    let id = find_session(store.as_ref(), &id).await?;
+    export_as(store.as_ref(), &id, format, calls, output.as_deref(), force).await
+}
+
+async fn export_as(
     store: &dyn Store,
     id: &str,
-    format: Option<ExportFormat>,
+    format: Option<DocumentFormat>,
     calls: bool,
     output: Option<&Path>,
     force: bool,
@@ -46,20 +153,20 @@ pub async fn export_as(
     let format = match (format, output) {
         (Some(format), _) => format,
         (None, Some(path)) => format_of_file(path)?,
-        (None, None) => ExportFormat::Json,
+        (None, None) => DocumentFormat::Json,
     };
     let form = match format {
-        ExportFormat::Json => None,
-        ExportFormat::Md => Some(ExportForm::Markdown),
-        ExportFormat::Html => Some(ExportForm::Html),
-        ExportFormat::Ipynb => Some(ExportForm::Ipynb),
+        DocumentFormat::Json => None,
+        DocumentFormat::Md => Some(ExportForm::Markdown),
+        DocumentFormat::Html => Some(ExportForm::Html),
+        DocumentFormat::Ipynb => Some(ExportForm::Ipynb),
     };
     if let Some(path) = output {
         let written = match format {
-            ExportFormat::Json => OutputForm::Session,
-            ExportFormat::Md => OutputForm::Markdown,
-            ExportFormat::Html => OutputForm::Page,
-            ExportFormat::Ipynb => OutputForm::Notebook,
+            DocumentFormat::Json => OutputForm::Session,
+            DocumentFormat::Md => OutputForm::Markdown,
+            DocumentFormat::Html => OutputForm::Page,
+            DocumentFormat::Ipynb => OutputForm::Notebook,
         };
         check_output(path, written, force)?;
     }
@@ -99,16 +206,16 @@ pub async fn export_as(
 }
 
 /// The format that the extension of a file selects; JSON if it has none.
-fn format_of_file(path: &Path) -> Result<ExportFormat, EngineError> {
+fn format_of_file(path: &Path) -> Result<DocumentFormat, EngineError> {
     match ExportForm::of_path(path) {
-        Some(ExportForm::Ipynb) => return Ok(ExportFormat::Ipynb),
-        Some(ExportForm::Markdown) => return Ok(ExportFormat::Md),
-        Some(ExportForm::Html) => return Ok(ExportFormat::Html),
+        Some(ExportForm::Ipynb) => return Ok(DocumentFormat::Ipynb),
+        Some(ExportForm::Markdown) => return Ok(DocumentFormat::Md),
+        Some(ExportForm::Html) => return Ok(DocumentFormat::Html),
         None => {}
     }
     match path.extension() {
-        None => Ok(ExportFormat::Json),
-        Some(extension) if extension.eq_ignore_ascii_case("json") => Ok(ExportFormat::Json),
+        None => Ok(DocumentFormat::Json),
+        Some(extension) if extension.eq_ignore_ascii_case("json") => Ok(DocumentFormat::Json),
         Some(extension) => {
             let extension = extension.to_string_lossy();
             let message = msg!("a session cannot be exported to a file with the extension `.{extension}`");
@@ -119,30 +226,30 @@ fn format_of_file(path: &Path) -> Result<ExportFormat, EngineError> {
 }
 
 /// The complete text of a document that is not written cell by cell.
-async fn document(store: &dyn Store, id: &str, format: ExportFormat, calls: bool) -> Result<String, EngineError> {
+async fn document(store: &dyn Store, id: &str, format: DocumentFormat, calls: bool) -> Result<String, EngineError> {
     let mut document = bcc_engine::export::document(store, id, calls).await?;
     match format {
-        ExportFormat::Json => {
+        DocumentFormat::Json => {
             document.change(make_document_public);
             serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_message()))
         }
-        ExportFormat::Html => {
+        DocumentFormat::Html => {
             let request = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
             let details = DocumentDetails::of_session(store, id, Medium::Markdown).await?;
             let page = page_of(store, &request, markdown(&document, &details, chosen())).await?;
             Ok(page.trim_end().to_owned())
         }
-        ExportFormat::Md | ExportFormat::Ipynb => {
+        DocumentFormat::Md | DocumentFormat::Ipynb => {
             let details = DocumentDetails::of_session(store, id, Medium::Markdown).await?;
             Ok(markdown(&document, &details, chosen()))
         }
     }
 }
 
-fn write_document(text: &str, format: ExportFormat, output: Option<&Path>) -> Result<Exit, EngineError> {
+fn write_document(text: &str, format: DocumentFormat, output: Option<&Path>) -> Result<Exit, EngineError> {
     match output {
         Some(path) => save(path, format!("{text}\n").as_bytes())?,
-        None if format == ExportFormat::Json => print_json_text(text)?,
+        None if format == DocumentFormat::Json => print_json_text(text)?,
         None => print(text)?,
     }
     Ok(Exit::Done)

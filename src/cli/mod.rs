@@ -9,6 +9,7 @@ pub mod cli;
 pub mod command_output;
 pub mod commands;
 pub mod completions;
+pub mod data_set;
 pub mod decide;
 pub mod decisions;
 pub mod doctor;

@@ -24,8 +24,9 @@ use bcc_runtime::run::head::SessionStatus;
 use bcc_store::rows::{SessionFilter, SessionRow};
 use bcc_store::session_pages::SessionPages;
 
+/// Which sessions a command is about.
 #[derive(Debug, Args)]
-pub struct SessionListArgs {
+pub struct SessionFilterArgs {
     /// Only those of the script with this `session_id`
     #[arg(long, value_name = "SCRIPT")]
     pub script: Option<String>,
@@ -38,6 +39,27 @@ pub struct SessionListArgs {
     /// Only those that were used since: a duration such as 12h, a date or a time
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
+}
+
+impl SessionFilterArgs {
+    /// # Errors
+    /// `Usage`: `--since` is no time.
+    pub fn filter(self) -> Result<SessionFilter, EngineError> {
+        let Self { script, status, user, since } = self;
+        let since = since.as_deref().map(instant_since).transpose()?;
+        Ok(SessionFilter { id: None, script, status, user, since })
+    }
+
+    pub fn is_given(&self) -> bool {
+        let Self { script, status, user, since } = self;
+        [script, status, user, since].into_iter().any(Option::is_some)
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct SessionListArgs {
+    #[command(flatten)]
+    pub filter: SessionFilterArgs,
     /// At most so many
     #[arg(long, value_name = "NUMBER")]
     pub limit: Option<usize>,
@@ -49,9 +71,8 @@ pub struct SessionListArgs {
 }
 
 pub async fn list_sessions(options: SessionListArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let SessionListArgs { script, status, user, since, limit, json, store } = options;
-    let since = since.as_deref().map(instant_since).transpose()?;
-    let filter = SessionFilter { id: None, script, status, user, since };
+    let SessionListArgs { filter, limit, json, store } = options;
+    let filter = filter.filter()?;
     let place = store.place(environment)?;
     let found = match place.exists() {
         true => existing_store(&place, Access::Read)?,

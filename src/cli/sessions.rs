@@ -1,14 +1,13 @@
 //! `sessions`: shows, exports, deletes and prunes stored sessions; `resume.rs` resumes them.
 
 use bcc_lang::message::msg;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
 
 use crate::cli::command_output::{OutputOfCommandArgs, print_command_output};
 use crate::cli::exit::Exit;
-use crate::cli::export::{ExportFormat, export_as};
+use crate::cli::export::{ExportArgs, export};
 use crate::cli::front_end::FrontEnd;
 use crate::cli::language::{chosen, filled};
 use crate::cli::print::print;
@@ -50,25 +49,8 @@ pub enum SessionsCommand {
     Resume(ResumeArgs),
     /// Begin a new session from an ended one: what was done before a step is kept, and the rest runs again
     Retry(RetryArgs),
-    /// Export a session as one document
-    Export {
-        /// Session id, or its beginning if that is unique
-        id: String,
-        /// Format [default: from the extension of --output, otherwise json]
-        #[arg(long, value_enum)]
-        format: Option<ExportFormat>,
-        /// Include prompts and raw replies
-        #[arg(long)]
-        calls: bool,
-        /// Write to this file instead of standard output; missing directories are created
-        #[arg(short, long, value_name = "FILE")]
-        output: Option<PathBuf>,
-        /// Replace an existing file whatever it contains, not only a document of the same form
-        #[arg(long)]
-        force: bool,
-        #[command(flatten)]
-        store: ProjectStoreArgs,
-    },
+    /// Export a session as one document, or with --all many sessions as a data set
+    Export(ExportArgs),
     /// Print what is stored of the output of a command
     Output(OutputOfCommandArgs),
     /// Delete a session and everything that is stored for it, even if it is unfinished
@@ -117,11 +99,7 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
             let front = FrontEnd::of(&options.resume.output);
             front.report_failure(retry(options, environment, front).await)
         }
-        SessionsCommand::Export { id, format, calls, output, force, store } => {
-            let store = open_existing(&store, &environment, Access::Read)?;
-            let id = find_session(store.as_ref(), &id).await?;
-            export_as(store.as_ref(), &id, format, calls, output.as_deref(), force).await
-        }
+        SessionsCommand::Export(options) => export(options, &environment).await,
         SessionsCommand::Output(OutputOfCommandArgs { id, action, stderr, output, store }) => {
             let store = open_existing(&store, &environment, Access::Read)?;
             let id = find_session(store.as_ref(), &id).await?;

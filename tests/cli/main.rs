@@ -10,6 +10,7 @@ mod commands;
 mod crash;
 mod custom_kinds;
 mod damaged_stores;
+mod data_sets;
 mod demonstration;
 mod deployments;
 mod digits;

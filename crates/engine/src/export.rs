@@ -126,7 +126,7 @@ pub async fn events_of(store: &dyn Store, id: &str, kind: &str) -> Result<Vec<Va
 }
 
 /// All events of one kind, as they are stored.
-async fn stored_events(store: &dyn Store, id: &str, kind: &str) -> Result<Vec<ExactValue>, EngineError> {
+pub(crate) async fn stored_events(store: &dyn Store, id: &str, kind: &str) -> Result<Vec<ExactValue>, EngineError> {
     let mut events = Vec::new();
     let mut after = 0;
     loop {
@@ -165,7 +165,7 @@ fn session(row: &SessionRow, reason: Option<&Message>) -> Value {
     session
 }
 
-async fn transcript(store: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
+pub(crate) async fn transcript(store: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
     // A message has only its action and round; its event has the complete location.
     let mut places = HashMap::new();
     for event in events_of(store, id, "message").await? {

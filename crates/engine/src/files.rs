@@ -2,6 +2,7 @@
 //! person named here, and those of a project in `within.rs`.
 
 pub mod create;
+pub mod export_folder;
 pub mod matching;
 pub mod private_folder;
 pub mod temporary;

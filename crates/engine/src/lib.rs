@@ -2,7 +2,8 @@
 //!
 //! [`project`], [`config`] and [`trust`] read the configuration of a folder and decide which settings apply; [`discovery`]
 //! finds documents; [`loaded`] checks a script; [`engine`] starts and resumes sessions, pinned by [`pin`] to the texts that
-//! they started with; [`handle`] runs a session as a task; [`export`] and [`notebook_file`] export sessions.
+//! they started with; [`handle`] runs a session as a task; [`export`] and [`notebook_file`] export sessions, and [`data_set`] many of
+//! them for a study.
 //!
 //! Guarantees: the clock, the environment and identifiers enter here and in no lower crate; nothing of a project runs or is
 //! sent anywhere before the project is trusted; this crate prints nothing.
@@ -15,6 +16,7 @@ pub mod clock;
 pub mod command_output;
 mod commands;
 pub mod config;
+pub mod data_set;
 pub mod discovery;
 mod earlier_replies;
 pub mod engine;

@@ -38,13 +38,24 @@ fn create_key(environment: &Environment) -> io::Result<()> {
     create_private(&directory.join("sessions.key"), &bytes).map(drop)
 }
 
+/// The key, which is created if there is none. `None` without a configuration directory that can be written.
+fn key(environment: &Environment) -> Option<Key> {
+    read_key(environment).or_else(|| {
+        create_key(environment).ok()?;
+        read_key(environment)
+    })
+}
+
+/// A code for a user of sessions that is always the same for this user of the machine, and from which nobody else can tell the user's id.
+pub(crate) fn pseudonym(environment: &Environment, user: &str) -> Option<String> {
+    let tag = sign(&key(environment)?, format!("participant\0{user}").as_bytes());
+    Some(tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// The code of a session that this user starts. `None` if the user has no configuration directory that can be written: the
 /// session is then resumed like that of somebody else.
 pub(crate) fn origin(environment: &Environment, id: &str, settings: &RunSettings, manifest: &str) -> Option<String> {
-    let key = read_key(environment).or_else(|| {
-        create_key(environment).ok()?;
-        read_key(environment)
-    })?;
+    let key = key(environment)?;
     let tag = sign(&key, &covered(id, settings, manifest)?);
     Some(tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -89,6 +100,9 @@ mod tests {
         for wrong in [None, Some(String::new()), Some("0é".to_owned()), Some("+1".repeat(32))] {
             assert!(!is_own(&own, "s", &RunSettings { origin: wrong, ..settings.clone() }, "{}"));
         }
+        assert_eq!(pseudonym(&own, "ann"), pseudonym(&own, "ann"));
+        assert_ne!(pseudonym(&own, "ann"), pseudonym(&own, "ben"));
+        assert_ne!(pseudonym(&own, "ann"), pseudonym(&other, "ann"), "another key");
         let key = home.path().join("own/bcc-script/sessions.key");
         assert_eq!(std::fs::metadata(key).unwrap().permissions().mode() & 0o777, 0o600);
     }

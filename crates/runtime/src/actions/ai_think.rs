@@ -13,6 +13,7 @@ use crate::program::exchange::PROMPT_NAMES;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::outcome::ExitReason;
+use crate::program::output::OutputVariable;
 use crate::program::prompt::PromptNames;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
@@ -96,6 +97,10 @@ impl Action for Think {
             Err(_) => ExactValues::new(),
         };
         Ok(Flow::done(outcome(exchange, (1, 1), Some(reason), true, None, extracted)))
+    }
+
+    fn outputs(&self) -> &[OutputVariable] {
+        &self.model.outputs
     }
 
     fn is_free_of_effects(&self) -> bool {

@@ -48,8 +48,8 @@ pub trait Action: Send + Sync {
         false
     }
 
-    /// What it extracts from the answers of the person.
-    fn asked_outputs(&self) -> &[OutputVariable] {
+    /// The variables that it extracts from what it hears or is told; those of a decision are its [`Action::form`].
+    fn outputs(&self) -> &[OutputVariable] {
         &[]
     }
 

@@ -35,7 +35,7 @@ impl Program {
         let inserted = self.inserts.values().map(|step| (step, [&*self.declarations, &*self.declarations]));
         let mut all = in_topics.chain(in_skills).chain(inserted);
         let (step, scopes) = all.find_map(|(step, scopes)| Some((find(step, action_id)?, scopes)))?;
-        let [output] = step.action.asked_outputs() else { return None };
+        let [output] = step.action.outputs() else { return None };
         let [inner, outer] = scopes;
         let scopes: [&DeclarationMap; 4] = [inner, outer, &self.declarations, &self.globals];
         let declaration: Option<&Declaration> = scopes.iter().find_map(|scope| scope.get(&output.get));

@@ -82,6 +82,10 @@ fn is_zero(count: &u32) -> bool {
 
 #[async_trait]
 impl Action for Conversation {
+    fn outputs(&self) -> &[OutputVariable] {
+        &self.model.outputs
+    }
+
     /// One turn: the opening, or the evaluation of an answer.
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         let rounds: Rounds = turn.state()?;
@@ -115,10 +119,6 @@ impl Action for Conversation {
 
     fn watched(&self) -> Option<&WatchedConfig> {
         self.watched.as_ref()
-    }
-
-    fn asked_outputs(&self) -> &[OutputVariable] {
-        &self.model.outputs
     }
 }
 

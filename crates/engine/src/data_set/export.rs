@@ -1,0 +1,230 @@
+//! Exports the sessions of a filter as a data set.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::message::msg;
+use bcc_store::contract::Store;
+use bcc_store::rows::{SessionFilter, SessionRow};
+use bcc_store::session_pages::SessionPages;
+use jiff::Timestamp;
+
+use crate::clock::now;
+use crate::data_set::catalog::VariableCatalog;
+use crate::data_set::codebook::Codebook;
+use crate::data_set::collect::InterviewReader;
+use crate::data_set::columns::DataSetLayout;
+use crate::data_set::file_names::{DistinctNames, file_name};
+use crate::data_set::follow_ups::write_follow_ups;
+use crate::data_set::interview::Interview;
+use crate::data_set::participants::ParticipantNames;
+use crate::data_set::project_file::ProjectWriter;
+use crate::data_set::read_me::{ScriptSummary, read_me};
+use crate::data_set::request::{DataSetFormat, DataSetReport, DataSetRequest, MAX_NAMED_FAILURES};
+use crate::data_set::spool::InterviewSpool;
+use crate::data_set::tables::TableFiles;
+use crate::data_set::transcript::TranscriptText;
+use crate::environment::Environment;
+use crate::error::EngineError;
+use crate::files::export_folder::{ExportFolder, FolderPlace, examine_place};
+use crate::stored_programs::StoredPrograms;
+
+/// How often a session is read again that changes while it is read.
+const MAX_READS: usize = 5;
+
+/// Writes the sessions of a filter into the folder `place`. What is there already is replaced only if it is an earlier export that
+/// nobody has changed. If this fails, nothing is left of it.
+///
+/// # Errors
+/// `Usage`: no session is selected, something else is at the place, or this build does not have the format. `Failed`: the folder
+/// cannot be written, or no session can be read. The errors of a store that cannot be used.
+pub async fn export_data_set(
+    store: &dyn Store,
+    environment: &Environment,
+    request: &DataSetRequest,
+    place: &Path,
+) -> Result<DataSetReport, EngineError> {
+    if request.format == DataSetFormat::Parquet && !cfg!(feature = "parquet") {
+        return Err(EngineError::usage("this build of bcc-script cannot write Parquet")
+            .with_help("choose `--format csv` or `--format jsonl`, or build it with the feature `parquet`"));
+    }
+    check_place(place)?;
+    let scripts = scripts(store, &request.filter).await?;
+    if scripts.is_empty() {
+        return Err(EngineError::usage("no session is selected, and nothing was written")
+            .with_help("`bcc-script sessions list` with the same filters shows which sessions there are"));
+    }
+    let mut export = DataSetExport {
+        store,
+        request,
+        place,
+        programs: StoredPrograms::default(),
+        participants: ParticipantNames::new(environment),
+        created: now(),
+        report: DataSetReport::default(),
+    };
+    let mut folder = export.written(ExportFolder::start(place))?;
+    let mut names = DistinctNames::default();
+    let mut summaries = Vec::new();
+    for script in scripts {
+        let name = names.take(&file_name(&script));
+        summaries.extend(export.script(&mut folder, &script, &name).await?);
+    }
+    if export.report.sessions == 0 {
+        let error = EngineError::failed("none of the selected sessions can be read, and nothing was written");
+        return Err(match export.report.failures.first() {
+            Some((id, reason)) => error.with_help(msg!("session `{id}`: {reason}")),
+            None => error,
+        });
+    }
+    let text = read_me(request, &export.report, &summaries, export.created);
+    export.written(folder.whole_file("README.md", text.as_bytes()))?;
+    export.written(folder.finish())?;
+    Ok(export.report)
+}
+
+/// Refuses a place at which something of somebody would be replaced.
+fn check_place(place: &Path) -> Result<(), EngineError> {
+    let shown = place.display();
+    let help = "nothing was written; name a new folder, or remove this one";
+    let message = match examine_place(place) {
+        Ok(FolderPlace::Free | FolderPlace::Unchanged) => return Ok(()),
+        Ok(FolderPlace::Foreign(name)) => msg!("{shown} has a file that is not part of an earlier export: {name}"),
+        Ok(FolderPlace::Changed(name)) => {
+            msg!("{shown} is an earlier export, in which this file was changed or removed: {name}")
+        }
+        Ok(FolderPlace::NoFolder) => msg!("{shown} is not a folder, but a data set needs one"),
+        Err(error) => msg!("{shown} cannot be read: {error}"),
+    };
+    Err(EngineError::usage(message).with_help(help))
+}
+
+/// The scripts of the selected sessions.
+async fn scripts(store: &dyn Store, filter: &SessionFilter) -> Result<BTreeSet<String>, EngineError> {
+    let mut scripts = BTreeSet::new();
+    let mut sessions = SessionPages::new(store, filter.clone());
+    while let Some(row) = sessions.next().await? {
+        scripts.insert(row.script);
+    }
+    Ok(scripts)
+}
+
+struct DataSetExport<'e> {
+    store: &'e dyn Store,
+    request: &'e DataSetRequest,
+    place: &'e Path,
+    programs: StoredPrograms,
+    participants: ParticipantNames<'e>,
+    created: Timestamp,
+    report: DataSetReport,
+}
+
+impl DataSetExport<'_> {
+    fn written<T>(&self, result: io::Result<T>) -> Result<T, EngineError> {
+        result.map_err(|error| {
+            let place = self.place.display();
+            EngineError::failed(msg!("the data set cannot be written to {place}: {error}"))
+                .with_help("nothing was left there; free some space or choose another folder, and try again")
+        })
+    }
+
+    /// Writes the folder of one script; none if no session of it can be read.
+    async fn script(
+        &mut self,
+        folder: &mut ExportFolder,
+        script: &str,
+        name: &str,
+    ) -> Result<Option<ScriptSummary>, EngineError> {
+        let mut catalog = VariableCatalog::default();
+        let mut spool = self.written(InterviewSpool::new(folder))?;
+        let filter = SessionFilter { script: Some(script.to_owned()), ..self.request.filter.clone() };
+        let mut sessions = SessionPages::new(self.store, filter);
+        while let Some(row) = sessions.next().await? {
+            match self.interview(row, &mut catalog).await {
+                Ok(Some(interview)) => self.written(spool.add(&interview))?,
+                Ok(None) => {}
+                Err((_, error @ (EngineError::StoreGone { .. } | EngineError::StoreUnavailable { .. }))) => {
+                    return Err(error);
+                }
+                Err((id, error)) => {
+                    self.report.failed += 1;
+                    if self.report.failures.len() < MAX_NAMED_FAILURES {
+                        self.report.failures.push((id, error.to_message()));
+                    }
+                }
+            }
+        }
+        if spool.count == 0 {
+            return Ok(None);
+        }
+        self.report.sessions += spool.count;
+        self.report.scripts += 1;
+        let left_out = self.written(self.files(folder, script, name, &catalog, &mut spool))?;
+        Ok(Some(ScriptSummary::new(name, script, &catalog, spool.count, left_out)))
+    }
+
+    /// Reads a session as it was at one time, also if another process runs it. None if it was deleted meanwhile.
+    async fn interview(
+        &self,
+        mut row: SessionRow,
+        catalog: &mut VariableCatalog,
+    ) -> Result<Option<Interview>, (String, EngineError)> {
+        let reader = InterviewReader {
+            store: self.store,
+            programs: &self.programs,
+            participants: &self.participants,
+            include_sensitive: self.request.include_sensitive,
+        };
+        let id = row.id.clone();
+        let failed = |error: EngineError| (id.clone(), error);
+        for _ in 0..MAX_READS {
+            let stored = reader.stored(&row).await.map_err(failed)?;
+            let after = self.store.session(&row.id).await.map_err(|error| failed(error.into()))?;
+            match after {
+                None => return Ok(None),
+                Some(after) if after.revision == row.revision => {
+                    return reader.interview(&row, &stored, catalog).await.map(Some).map_err(failed);
+                }
+                Some(after) => row = after,
+            }
+        }
+        Err(failed(EngineError::failed("it changes all the time")))
+    }
+
+    /// Writes the files of a script. Returns how many variables were left out.
+    fn files(
+        &self,
+        folder: &mut ExportFolder,
+        script: &str,
+        name: &str,
+        catalog: &VariableCatalog,
+        spool: &mut InterviewSpool,
+    ) -> io::Result<usize> {
+        let DataSetRequest { format, include_sensitive, language, .. } = *self.request;
+        let layout = DataSetLayout::new(catalog, include_sensitive);
+        let prefix = format!("{name}/");
+        folder.folder(&format!("{prefix}transcripts"))?;
+        let mut tables =
+            TableFiles { folder: &mut *folder, prefix: prefix.clone(), format, has_user: include_sensitive };
+        if format != DataSetFormat::Qdpx {
+            tables.interviews(spool, &layout, catalog)?;
+        }
+        tables.conversations(spool)?;
+        if format == DataSetFormat::Qdpx {
+            let file = format!("{prefix}interviews.qdpx");
+            let project = ProjectWriter::new(script, self.created, catalog, &layout, include_sensitive);
+            project.write(folder.seekable(&file)?, spool)?;
+            folder.complete_seekable(&file)?;
+        }
+        let codebook = Codebook::new(catalog, &layout, format, include_sensitive);
+        codebook.write(folder, &prefix, language)?;
+        write_follow_ups(folder, &prefix, spool, language)?;
+        spool.each(|interview| {
+            let file = format!("{prefix}transcripts/{}.txt", file_name(&interview.id));
+            folder.whole_file(&file, TranscriptText::of(&interview).text.as_bytes())
+        })?;
+        Ok(codebook.left_out())
+    }
+}
