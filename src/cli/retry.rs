@@ -14,7 +14,7 @@ use crate::cli::language::translated;
 use crate::cli::print::{print, print_json};
 use crate::cli::report;
 use crate::cli::resume::{ResumeArgs, resume, resume_with};
-use bcc_engine::again::begin_again::{AgainPlan, AgainRequest};
+use bcc_engine::again::begin_again::{AgainPlan, AgainPoint, AgainRequest};
 use bcc_engine::engine::Engine;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -71,7 +71,15 @@ pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd
     let id = find_session(engine.store().as_ref(), given).await?;
     if let Some(turn) = turn {
         let model = resuming.model.clone();
-        let request = AgainRequest { id: id.clone(), turn, script, scheme, model, new_id: None, any_project };
+        let request = AgainRequest {
+            id: id.clone(),
+            at: AgainPoint::Turn(turn),
+            script,
+            scheme,
+            model,
+            new_id: None,
+            any_project,
+        };
         let prepared = engine.prepare_again(&request).await?;
         report::warnings(&prepared.diagnostics);
         if preview {

@@ -5,6 +5,13 @@ use serde_json::{Value, json};
 use crate::process::Home;
 use crate::served::{Serving, TALK};
 
+/// The numbers of the events of a kind in an ended session.
+async fn events_of(serving: &Serving, id: &str, kind: &str) -> Vec<u64> {
+    let told = serving.events(id, None).await.rest().await;
+    let of_kind = told.iter().filter(|event| event.event == kind);
+    of_kind.map(|event| event.id.parse().unwrap()).collect()
+}
+
 #[tokio::test]
 async fn a_session_begins_again_at_an_answer() {
     let home = Home::new();
@@ -21,6 +28,9 @@ async fn a_session_begins_again_at_an_answer() {
         (&preview["id"], &preview["answers"], &preview["model_calls"]["asked"]),
         (&json!(null), &json!(1), &json!(0))
     );
+    let question = events_of(&serving, &id, "waiting").await[1];
+    let same = serving.post(&path, json!({ "after_seq": question, "preview": true })).await;
+    assert_eq!(same.json(), preview, "the question of the second answer");
     let again = serving.post(&path, json!({ "turn": 1 })).await;
     assert_eq!(again.status, 201, "{again:?}");
     let new = again.json()["id"].as_str().unwrap().to_owned();
@@ -39,6 +49,8 @@ async fn a_session_begins_again_at_an_answer() {
         (json!({ "turn": 1, "script": "none" }), 404, "no script"),
         (json!({ "turn": 1, "scheme": "english" }), 400, "script"),
         (json!({ "turn": -1 }), 400, ""),
+        (json!({}), 400, "either"),
+        (json!({ "turn": 1, "after_seq": 4 }), 400, "either"),
     ] {
         let reply = serving.post(&path, body.clone()).await;
         assert!(reply.status == status && reply.text.contains(said), "{body}: {reply:?}");

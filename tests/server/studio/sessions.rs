@@ -43,10 +43,21 @@ async fn a_session_shows_its_tree_talk_variables_and_calls() {
     assert_eq!(browser.run(answers).await, 0);
     let before = browser.address().await;
     browser.click("Begin again from here").await;
+    // The calls are told before; with the same files there are none.
+    has(&browser, ".again-plan", "Answers that are given again: 1").await;
+    has(&browser, ".again-plan", "No model is asked.").await;
+    home.put("scripts/talk.yaml", TALK.replace("What do you like?", "What do you enjoy?"));
+    browser.element("dialog input[type=radio]:not(:checked)").await.click().await.unwrap();
+    has(&browser, ".again-plan", "A model is asked about").await;
+    has(&browser, ".again-plan", "ask_likes").await;
+    browser.element("dialog button.main:not(:disabled)").await.click().await.unwrap();
     has(&browser, "a", "continues another session").await;
     assert_ne!(browser.address().await, before);
-    answer(&browser, "Ben").await;
-    has(&browser, "talk-pane .message.user .text", "Ben").await;
+    // It was given the answer, and asks the edited question.
+    has(&browser, "talk-pane .message.user .text", "Ann").await;
+    has(&browser, "talk-pane .message.ai .text", "What do you enjoy?").await;
+    answer(&browser, "tea").await;
+    has(&browser, "talk-pane .message.user .text", "tea").await;
     // Both are listed.
     browser.element("a.back").await.click().await.unwrap();
     has(&browser, "tbody tr:nth-child(2) a", "talk").await;

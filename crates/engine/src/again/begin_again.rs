@@ -31,13 +31,27 @@ use crate::stored_programs::StoredProgram;
 use crate::taken_back::TakenBackEvents;
 use crate::trust::own_sessions::is_own;
 
+/// Where a session begins again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgainPoint {
+    /// At this answer, the first one that is given again. What was before it is kept; with 0, nothing is.
+    Turn(u64),
+    /// At the answer for which the session waited after this event.
+    AfterEvent(u64),
+}
+
+impl Default for AgainPoint {
+    fn default() -> Self {
+        Self::Turn(0)
+    }
+}
+
 /// A session to begin again.
 #[derive(Clone, Debug, Default)]
 pub struct AgainRequest {
     /// The session, which does not change and may be running.
     pub id: String,
-    /// The number of the first answer that is given again. What was before it is kept; with 0, nothing is.
-    pub turn: u64,
+    pub at: AgainPoint,
     /// The script and the templates as they are now; without it, those with which the session started.
     pub script: Option<PathBuf>,
     /// Another scheme of templates. Needs `script`.
@@ -118,7 +132,8 @@ impl Engine {
         if settings.state_file.is_some() {
             return Err(EngineError::usage(msg!("session `{id}` carries a state file and cannot begin again")));
         }
-        let earlier = self.state_before(&row, request.turn).await?;
+        let earlier = self.state_before(&row, request.at).await?;
+        let turn = if request.at == AgainPoint::Turn(0) { 0 } else { earlier.answers + 1 };
         let taken_back = TakenBackEvents::of(events_of(store, id, "taken_back").await?);
         let after = |events: Vec<Value>| {
             let is_later = |event: &Value| event.get("seq").and_then(Value::as_u64) > Some(earlier.last_seq);
@@ -139,7 +154,7 @@ impl Engine {
         let recorded = previewed.recorded.min(calls);
         let plan = AgainPlan {
             session: id.to_owned(),
-            turn: request.turn,
+            turn,
             answers: answers.len() as u64,
             model_calls: RepeatedCalls { earlier: calls, recorded, asked: calls - recorded },
             first_difference: previewed.first_difference,
@@ -166,18 +181,30 @@ impl Engine {
         }
     }
 
-    /// The state in which the session waited for the answer `turn`; the one in which it started for 0.
-    async fn state_before(&self, row: &SessionRow, turn: u64) -> Result<EarlierState, EngineError> {
+    /// The state in which the session waited for the answer; the one in which it started for 0.
+    async fn state_before(&self, row: &SessionRow, at: AgainPoint) -> Result<EarlierState, EngineError> {
         let id = row.id.as_str();
-        let Some(answers) = turn.checked_sub(1) else {
-            let first = state_at(self.store().as_ref(), row, 1).await?;
-            return first
-                .ok_or_else(|| EngineError::usage(msg!("the store does not keep the start of session `{id}`")));
+        let point = match at {
+            AgainPoint::Turn(0) => {
+                let first = state_at(self.store().as_ref(), row, 1).await?;
+                let missing = || EngineError::usage(msg!("the store does not keep the start of session `{id}`"));
+                return first.ok_or_else(missing);
+            }
+            AgainPoint::Turn(turn) if turn > row.answers + 1 => {
+                return Err(EngineError::usage(msg!(
+                    "session `{id}` has {} answers, and no answer {turn}",
+                    row.answers
+                )));
+            }
+            AgainPoint::Turn(turn) => ForkPoint::AfterAnswers(turn - 1),
+            AgainPoint::AfterEvent(seq) => ForkPoint::AfterEvent(seq),
         };
-        if answers > row.answers {
-            return Err(EngineError::usage(msg!("session `{id}` has {} answers, and no answer {turn}", row.answers)));
+        let state = self.state_at_point(row, point).await?;
+        if SessionStatus::parse(&state.status) != Some(SessionStatus::WaitingInput) {
+            let message = msg!("session `{id}` was not waiting for an answer there: its status was `{}`", state.status);
+            return Err(EngineError::usage(message));
         }
-        self.state_at_point(row, ForkPoint::AfterAnswers(answers)).await
+        Ok(state)
     }
 
     async fn again_copy(

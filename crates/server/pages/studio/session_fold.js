@@ -250,7 +250,7 @@ export class SessionFold {
       const step = this.openSteps.get(event.location?.path);
       if (step) step.status = "waiting";
     }
-    this.turns.push({ seq: event.seq, at: event.at, prompt: event.prompt });
+    this.turns.push({ seq: event.seq, at: event.at, prompt: event.prompt, isAnswered: event.for === "input" });
   }
 
   end(event) {
@@ -260,7 +260,7 @@ export class SessionFold {
     for (const node of [this.active.phase, this.active.topic, this.current]) {
       if (node && ["running", "waiting"].includes(node.status)) node.status = status;
     }
-    this.turns.push({ seq: event.seq, at: event.at, prompt: "" });
+    this.turns.push({ seq: event.seq, at: event.at, prompt: "", isAnswered: false });
     this.row("end", event);
   }
 }

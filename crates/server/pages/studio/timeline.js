@@ -1,8 +1,7 @@
 // The timeline: steps back turn by turn, and begins again from a turn.
 
-import { beginAgain } from "./again.js";
-import { ApiProblem } from "./api.js";
-import { line, problemNotice, stamp } from "./display.js";
+import "./again.js";
+import { line, stamp } from "./display.js";
 import { html, nothing, render } from "./libraries/lit-html.js";
 import { texts } from "./texts.js";
 
@@ -27,8 +26,8 @@ export class TimelineBar extends HTMLElement {
         <button type="button" class="step" aria-label=${texts.turnForward} title=${texts.turnForward} ?disabled=${index === turns.length - 1} @click=${() => this.go(index + 1)}>▶</button>
         <span class="hint" role="status">${isPast ? texts.turnOf(index + 1, turns.length) : texts.now} ${isPast ? html`· ${stamp(turn.at)} · #${turn.seq}` : nothing}</span>
         ${isPast ? html`<button type="button" @click=${() => this.store.showPast(null)}>${texts.toNow}</button>` : nothing}
-        <button type="button" ?disabled=${this.isSending} @click=${() => this.again(turn)} title=${line(turn.prompt)}>${texts.beginAgain}</button>
-      </div>${problemNotice(this.problem)}`,
+        <button type="button" ?disabled=${!turn.isAnswered} @click=${() => this.again(turn)} title=${line(turn.prompt)}>${texts.beginAgain}</button>
+      </div><again-dialog></again-dialog>`,
       this,
     );
   }
@@ -36,24 +35,11 @@ export class TimelineBar extends HTMLElement {
   go(index) {
     const { turns } = this.store.fold;
     const turn = turns[Math.max(0, Math.min(index, turns.length - 1))];
-    this.problem = null;
     this.store.showPast(index >= turns.length - 1 ? null : turn.seq);
   }
 
-  async again(turn) {
-    this.isSending = true;
-    this.problem = null;
-    this.draw();
-    try {
-      const id = await beginAgain(this.store.id, turn.seq);
-      location.hash = `#/sessions/${encodeURIComponent(id)}`;
-    } catch (error) {
-      if (!(error instanceof ApiProblem)) throw error;
-      this.problem = error;
-    } finally {
-      this.isSending = false;
-      this.draw();
-    }
+  again(turn) {
+    this.querySelector("again-dialog").open(this.store.id, this.store.outline?.script, turn.seq);
   }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use bcc_engine::again::begin_again::{AgainPlan, AgainRequest, CallPlace, RepeatedCalls};
+use bcc_engine::again::begin_again::{AgainPlan, AgainPoint, AgainRequest, CallPlace, RepeatedCalls};
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,9 @@ const OFFLINE: &str = "offline";
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgainBody {
     /// The number of the first answer that is given again; what was before it is kept. With 0, the session begins anew.
-    turn: u64,
+    turn: Option<u64>,
+    /// Instead of `turn`: the session begins again at the answer for which it waited after this event.
+    after_seq: Option<u64>,
     /// A script of the project with the same `session_id`, by its `session_id` or path: it and its templates are used as they are now. Without
     /// it, those with which the session started.
     script: Option<String>,
@@ -45,6 +47,8 @@ pub(crate) struct AgainReply {
     id: Option<String>,
     /// How many answers are given again.
     answers: u64,
+    /// The number of the first of them; 0 if the session begins anew.
+    turn: u64,
     model_calls: AgainCalls,
     /// The first call for which a model is asked; none if no model is asked.
     first_difference: Option<AgainCall>,
@@ -78,6 +82,7 @@ impl AgainReply {
         Self {
             id,
             answers: plan.answers,
+            turn: plan.turn,
             model_calls: AgainCalls { earlier, recorded, asked },
             first_difference: plan.first_difference.map(call),
             effects: plan.effects,
@@ -109,7 +114,12 @@ pub(crate) async fn begin_again(
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
     let engine = state.sessions.engine();
-    let AgainBody { turn, script, scheme, model, preview } = body;
+    let AgainBody { turn, after_seq, script, scheme, model, preview } = body;
+    let at = match (turn, after_seq) {
+        (Some(turn), None) => AgainPoint::Turn(turn),
+        (None, Some(seq)) => AgainPoint::AfterEvent(seq),
+        _ => return Err(Problem::new(ProblemKind::InvalidRequest, msg!("name either `turn` or `after_seq`"))),
+    };
     // Not any text that `--model` takes: that may name a file.
     if let Some(model) = model.as_ref().filter(|model| *model != OFFLINE)
         && !engine.project().config.models.contains_key(model)
@@ -121,7 +131,7 @@ pub(crate) async fn begin_again(
         None => None,
     };
     let new_id = Some(secret_id(&row.script));
-    let request = AgainRequest { id, turn, script, scheme, model, new_id, any_project: false };
+    let request = AgainRequest { id, at, script, scheme, model, new_id, any_project: false };
     let prepared = engine.prepare_again(&request).await?;
     if preview {
         return Ok((StatusCode::OK, Json(AgainReply::new(None, prepared.plan))));
