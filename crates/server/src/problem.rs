@@ -169,11 +169,8 @@ pub struct ProblemEdit {
 
 impl ProblemFix {
     fn of(fix: &Fix, language: Language) -> Self {
-        let edit = |edit: &Edit| ProblemEdit {
-            byte_start: edit.span.start,
-            byte_end: edit.span.end,
-            text: edit.text.clone(),
-        };
+        let edit =
+            |edit: &Edit| ProblemEdit { byte_start: edit.span.start, byte_end: edit.span.end, text: edit.text.clone() };
         Self { title: fix.title.render(language), edits: fix.edits.iter().map(edit).collect() }
     }
 }

@@ -77,11 +77,15 @@ async fn an_outline_lists_the_parts_of_the_script_of_a_session() {
 #[tokio::test]
 async fn a_source_is_given_as_it_is_and_fixes_belong_to_problems() {
     let home = project();
-    let wrong = TALK.replace("session_id: talk", "session_id: 错误").replace("action_type: ai_ask", "action_type: ai_aks");
+    let wrong =
+        TALK.replace("session_id: talk", "session_id: 错误").replace("action_type: ai_ask", "action_type: ai_aks");
     home.put("scripts/wrong.yaml", &wrong);
     let serving = Serving::start(&home);
     let source = serving.get("/v1/scripts/scripts%2Fwrong.yaml/source").await;
-    assert_eq!((source.status, source.header("content-type"), source.text.as_str()), (200, "application/yaml", wrong.as_str()));
+    assert_eq!(
+        (source.status, source.header("content-type"), source.text.as_str()),
+        (200, "application/yaml", wrong.as_str())
+    );
     assert_eq!(serving.get("/v1/scripts/none/source").await.status, 404);
     let checked = serving.get("/v1/scripts/scripts%2Fwrong.yaml").await.json();
     let found = &checked["diagnostics"][0];
@@ -100,7 +104,13 @@ async fn the_page_needs_no_token_and_what_it_shows_does() {
     let page = serving.get("/studio").await;
     assert_eq!(page.status, 200);
     let policy = page.header("content-security-policy");
-    for part in ["default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'", "trusted-types lit-html"] {
+    for part in [
+        "default-src 'none'",
+        "script-src 'self';",
+        "style-src 'self';",
+        "frame-ancestors 'none'",
+        "trusted-types lit-html",
+    ] {
         assert!(policy.contains(part), "{policy}");
     }
     assert!(!page.text.contains("style=") && !page.text.contains("onclick") && !page.text.contains("talk.yaml"));
@@ -113,12 +123,17 @@ async fn the_page_needs_no_token_and_what_it_shows_does() {
         assert_eq!(serving.get(&format!("{folder}{library}")).await.status, 200, "{library}");
     }
     let licences = serving.get(&format!("{folder}libraries/LICENSES")).await.text;
-    assert!(licences.contains("Leon Sorokin") && licences.contains("Google") && licences.contains("Pettitt"), "{licences}");
+    assert!(
+        licences.contains("Leon Sorokin") && licences.contains("Google") && licences.contains("Pettitt"),
+        "{licences}"
+    );
     // A page of another release gets the files of this one, and asks again.
     let other = serving.get("/studio/parts/0000/studio.js").await;
     assert_eq!((other.status, other.header("cache-control")), (200, "no-store"));
     assert_eq!(serving.get("/studio/parts/0000/none.js").await.status, 404);
-    for path in ["/v1/sessions/x/journal", "/v1/sessions/x/outline", "/v1/sessions/x/notebook", "/v1/scripts/talk/source"] {
+    for path in
+        ["/v1/sessions/x/journal", "/v1/sessions/x/outline", "/v1/sessions/x/notebook", "/v1/scripts/talk/source"]
+    {
         assert_eq!(serving.get(path).await.status, 401, "{path}");
     }
 }

@@ -84,7 +84,9 @@ fn long_script(elements: usize) -> String {
     let declared: String = (0..40).map(|number| format!("    - {{ var: v{number}, type: string }}\n")).collect();
     let set = (0..40).map(|number| format!("v{number}: '{{{{ item }}}}'")).collect::<Vec<_>>().join(", ");
     let say = |number: usize| {
-        format!("            - {{ action_type: ai_say, action_id: say_{number}, config: {{ delivery: verbatim, content: 'Line {number} of {{{{ item }}}}' }} }}\n")
+        format!(
+            "            - {{ action_type: ai_say, action_id: say_{number}, config: {{ delivery: verbatim, content: 'Line {number} of {{{{ item }}}}' }} }}\n"
+        )
     };
     format!(
         "session:\n  session_id: long\n  declare:\n    - {{ var: items, type: list, value: [{numbers}] }}\n{declared}  phases:\n    - phase_id: p\n      \
