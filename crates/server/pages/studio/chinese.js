@@ -9,7 +9,7 @@ export const chinese = {
   loading: "正在加载…",
   loadingEarlier: "正在加载更早的事件。",
   loadingEvents: (loaded, all) => `正在加载事件：${loaded} / ${all}`,
-  offline: "无法连接服务器，页面会自动重试。",
+  offline: "无法连接服务器，请在服务器恢复后重试。",
   failedWith: (status) => `服务器返回错误（${status}）。`,
   tryAgain: "重试",
   showMore: "显示更多",

@@ -11,7 +11,7 @@ export const english = {
   loading: "Loading…",
   loadingEarlier: "Earlier events are being loaded.",
   loadingEvents: (loaded, all) => `Loading events: ${loaded} of ${all}`,
-  offline: "The server cannot be reached. The page tries again.",
+  offline: "The server cannot be reached. Try again when it is back.",
   failedWith: (status) => `The server answered with an error (${status}).`,
   tryAgain: "Try again",
   showMore: "Show more",
