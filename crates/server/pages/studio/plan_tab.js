@@ -47,12 +47,15 @@ export class PlanTab extends HTMLElement {
   plan(plan) {
     return html`<section><h2>${own(plan.title ?? plan.goal ?? plan.plan_id)} ${plan.status ? statusBadge(plan.status) : nothing}</h2>
       ${plan.goal ? html`<p class="hint" dir="auto">${visible(plan.goal)}</p>` : nothing}
-      ${this.tasks(plan.tasks ?? [])}</section>`;
+      ${this.tasks(plan.tasks, null)}</section>`;
   }
 
-  tasks(tasks) {
+  // Tasks name the task that they are a part of.
+  tasks(all, parent) {
+    const tasks = all.filter((task) => (task.parent ?? null) === parent);
     if (!tasks.length) return nothing;
-    return html`<ul class="tasks">${tasks.map((task) => html`<li>${statusBadge(task.status ?? "pending")} ${own(task.name ?? task.title ?? task.task_id)}${this.tasks(task.tasks ?? task.children ?? task.subtasks ?? [])}</li>`)}</ul>`;
+    return html`<ul class="tasks">${tasks.map((task) => html`<li>${statusBadge(task.status)} ${own(task.name)}
+      ${task.error ? html`<p class="warning">${visible(task.error)}</p>` : nothing}${this.tasks(all, task.id)}</li>`)}</ul>`;
   }
 
   change(event) {
