@@ -154,6 +154,7 @@ export const chinese = {
   usedIn: (round) => `已用于第 ${round} 轮：提示词的变化`,
   promptChange: "与上一次提示词的对比",
   lineKinds: { added: "新增：", removed: "删除：", same: "" },
+  onlyFirst: (number, all) => `共 ${all} 个任务，只显示前 ${number} 个。`,
   noPlans: "没有计划。",
   scriptChanges: "运行中对脚本的调整",
   noNotebook: "会话没有使用笔记本。",

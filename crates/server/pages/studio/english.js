@@ -160,6 +160,7 @@ export const english = {
   usedIn: (round) => `Used in round ${round}: what changed in the prompt`,
   promptChange: "The prompt, compared with the one before it",
   lineKinds: { added: "added: ", removed: "removed: ", same: "" },
+  onlyFirst: (number, all) => `Only the first ${number} of ${all} tasks are shown.`,
   noPlans: "There is no plan.",
   scriptChanges: "Changes of the script while it ran",
   noNotebook: "The session has not used its notebook.",
