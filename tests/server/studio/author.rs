@@ -22,7 +22,8 @@ pub async fn open_tab(browser: &Browser, name: &str) {
 
 /// Answers in the talk.
 pub async fn answer(browser: &Browser, text: &str) {
-    browser.element("#answer").await.send_keys(text).await.unwrap();
+    // The answer before has been sent.
+    browser.element("#answer:placeholder-shown").await.send_keys(text).await.unwrap();
     browser.element(".composer button:not(:disabled)").await.click().await.unwrap();
 }
 

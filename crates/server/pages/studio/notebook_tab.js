@@ -60,7 +60,7 @@ export class NotebookTab extends HTMLElement {
   cell(cell) {
     const redraw = () => this.draw();
     const key = `${this.store.id}/cell/${cell.id}`;
-    return html`<article class="cell ${cell.type}" aria-label=${texts.cell(cell.number)}>
+    return html`<article class="cell" aria-label=${texts.cell(cell.number)}>
       <p class="hint">${texts.cellTypes[cell.type] ?? cell.type} ${cell.number}${cell.ended && cell.ended !== "ok" ? html` · <span class="failed">${texts.cellEnds[cell.ended] ?? cell.ended}</span>` : nothing}</p>
       ${longText(cell.content, key, redraw, cell.type === "markdown" ? "text" : "raw")}
       ${(cell.outputs ?? []).map((output, index) => this.output(output, `${key}/${index}`, redraw))}

@@ -1,9 +1,12 @@
 // Plans: those by which the script was changed while it ran, and those of the user.
 
 import { ApiProblem, api, query } from "./api.js";
-import { own, problemNotice, stamp, statusBadge, valueText, visible } from "./display.js";
+import { count, own, problemNotice, stamp, statusBadge, valueText, visible } from "./display.js";
 import { html, nothing, render } from "./libraries/lit-html.js";
 import { texts } from "./texts.js";
+
+// Of a larger plan, its first tasks are drawn.
+const MAX_TASKS = 500;
 
 export class PlanTab extends HTMLElement {
   show(store) {
@@ -47,12 +50,16 @@ export class PlanTab extends HTMLElement {
   plan(plan) {
     return html`<section><h2>${own(plan.title ?? plan.goal ?? plan.plan_id)} ${plan.status ? statusBadge(plan.status) : nothing}</h2>
       ${plan.goal ? html`<p class="hint" dir="auto">${visible(plan.goal)}</p>` : nothing}
-      ${this.tasks(plan.tasks ?? [])}</section>`;
+      ${this.tasks(Map.groupBy(plan.tasks.slice(0, MAX_TASKS), (task) => task.parent ?? null), null)}
+      ${plan.tasks.length > MAX_TASKS ? html`<p class="hint">${texts.onlyFirst(MAX_TASKS, count(plan.tasks.length))}</p>` : nothing}</section>`;
   }
 
-  tasks(tasks) {
+  // Tasks name the task that they are a part of.
+  tasks(children, parent) {
+    const tasks = children.get(parent) ?? [];
     if (!tasks.length) return nothing;
-    return html`<ul class="tasks">${tasks.map((task) => html`<li>${statusBadge(task.status ?? "pending")} ${own(task.name ?? task.title ?? task.task_id)}${this.tasks(task.tasks ?? task.children ?? task.subtasks ?? [])}</li>`)}</ul>`;
+    return html`<ul class="tasks">${tasks.map((task) => html`<li>${statusBadge(task.status)} ${own(task.name)}
+      ${task.error ? html`<p class="warning">${visible(task.error)}</p>` : nothing}${this.tasks(children, task.id)}</li>`)}</ul>`;
   }
 
   change(event) {

@@ -173,6 +173,7 @@ export class SessionStore extends EventTarget {
     } else {
       // Pieces that were missed are in no event.
       if (state === "lost" || state === "connecting") this.live.clear();
+      if (state === "live" && !this.outline) this.loadOutline();
       if (state === "live" && this.connection === "lost") this.askForRequests();
       this.connection = state;
     }

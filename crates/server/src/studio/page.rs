@@ -54,6 +54,8 @@ const MODULES: &[EmbeddedFile] = &modules![
 
 const OTHERS: &[EmbeddedFile] = &[
     ("pause.js", SCRIPT, include_str!("../../pages/pause.js")),
+    ("inspector.css", STYLE, include_str!("../../pages/studio/inspector.css")),
+    ("lists.css", STYLE, include_str!("../../pages/studio/lists.css")),
     ("studio.css", STYLE, include_str!("../../pages/studio/studio.css")),
     ("panes.css", STYLE, include_str!("../../pages/studio/panes.css")),
     // Unmodified files of npm packages, with their licences beside them in `pages/libraries`.
