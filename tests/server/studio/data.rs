@@ -114,7 +114,7 @@ async fn the_page_needs_no_token_and_what_it_shows_does() {
         assert!(policy.contains(part), "{policy}");
     }
     assert!(!page.text.contains("style=") && !page.text.contains("onclick") && !page.text.contains("talk.yaml"));
-    let (_, script) = page.text.split_once("src=\"").unwrap();
+    let (_, script) = page.text.split_once("type=\"module\" src=\"").unwrap();
     let script = script.split('"').next().unwrap();
     let loaded = serving.get(script).await;
     assert_eq!((loaded.status, loaded.header("cache-control")), (200, "public, max-age=31536000, immutable"));

@@ -17,7 +17,7 @@ export function errorBubble({ seq, event, parseError, purpose }, store, redraw) 
     else open.add(key);
     redraw();
   };
-  return html`<section class="bubble" aria-label=${texts.bubble.title}>
+  return html`<div class="bubble" role="group" aria-label=${texts.bubble.title}>
     <p class="bubble-title"><span aria-hidden="true">✕</span> ${texts.bubble.title}
       <span class="hint">${texts.purpose[purpose] ?? purpose} · ${event.location?.action_id ?? ""} · ${stamp(event.at)}</span></p>
     <dl class="facts">
@@ -27,7 +27,7 @@ export function errorBubble({ seq, event, parseError, purpose }, store, redraw) 
     </dl>
     <button type="button" class="quiet" aria-expanded=${isOpen} @click=${toggle}>${isOpen ? texts.bubble.hide : texts.bubble.show}</button>
     ${isOpen ? rawReply(store, seq, key, redraw) : nothing}
-  </section>`;
+  </div>`;
 }
 
 function rawReply(store, seq, key, redraw) {

@@ -16,7 +16,7 @@ use crate::chat::error::chat_error;
 use crate::metrics::ResponseLabels;
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
-use crate::studio::router::STUDIO_PREFIX;
+use crate::studio::prefix::STUDIO_PREFIX;
 use crate::talk::router::TALK_PREFIX;
 
 /// The address of a client.

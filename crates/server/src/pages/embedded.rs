@@ -1,11 +1,10 @@
 //! The files of a page: each has the version of all of them in its address.
 
-use axum::http::{HeaderMap, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
 use crate::access::hex;
-use crate::api::gate::language_of;
 
 /// The content type of modules.
 pub(crate) const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -35,9 +34,4 @@ pub(crate) fn embedded_file(files: &[EmbeddedFile], name: &str, is_current: bool
     let (_, kind, text) = files.iter().find(|(known, _, _)| *known == name)?;
     let lasting = if is_current { "public, max-age=31536000, immutable" } else { "no-store" };
     Some(([(header::CONTENT_TYPE, *kind), (header::CACHE_CONTROL, lasting)], *text).into_response())
-}
-
-/// The language of a page for a client that names its languages, as pages write it.
-pub(crate) fn page_language(headers: &HeaderMap) -> &'static str {
-    if language_of(headers).name() == "zh" { "zh-CN" } else { "en" }
 }

@@ -2,4 +2,5 @@
 //! (docs/studio.md).
 
 pub(crate) mod page;
+pub(crate) mod prefix;
 pub(crate) mod router;

@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::msg;
 
-use crate::pages::embedded::{EmbeddedFile, ICON, SCRIPT, STYLE, embedded_file, page_language, version_of};
+use crate::api::gate::language_of;
+use crate::pages::embedded::{EmbeddedFile, ICON, SCRIPT, STYLE, embedded_file, version_of};
 use crate::pages::page_headers::with_page_headers;
 use crate::problem::Problem;
 
@@ -93,7 +94,8 @@ pub(crate) fn add_headers(response: Response) -> Response {
 
 /// `GET /studio`: the page. What it shows, it asks the API for.
 pub(crate) async fn studio_page(headers: HeaderMap) -> Response {
-    let html = PAGE.replace("{{version}}", &VERSION).replace("{{language}}", page_language(&headers));
+    let language = if language_of(&headers).name() == "zh" { "zh-CN" } else { "en" };
+    let html = PAGE.replace("{{version}}", &VERSION).replace("{{language}}", language);
     ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
 }
 

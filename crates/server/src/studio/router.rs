@@ -7,9 +7,6 @@ use axum::routing::get;
 use crate::state::ServerState;
 use crate::studio::page;
 
-/// The beginning of all of their paths.
-pub(crate) const STUDIO_PREFIX: &str = "/studio";
-
 pub(crate) fn router() -> Router<ServerState> {
     Router::new()
         .route("/studio", get(page::studio_page))
