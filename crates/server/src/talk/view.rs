@@ -80,7 +80,7 @@ pub(crate) async fn talk_view(
     // Before the messages: whatever is said in between comes again as an event, and is recognized.
     let row = store.session(id).await?.ok_or(TalkErrorKind::Deleted)?;
     let status = SessionStatus::parse(&row.status).ok_or(TalkErrorKind::Failed)?;
-    if status == SessionStatus::Running && !visit.link.revoked_at.is_some() {
+    if status == SessionStatus::Running && visit.link.revoked_at.is_none() {
         go_on(&state, id).await;
     }
     let mut messages = store.messages_tail(id, SHOWN_MESSAGES + 1).await?;

@@ -71,7 +71,7 @@ async fn many_processes_create_one_store() {
     for session in futures_of(opened).await {
         assert_eq!(session.unwrap(), None);
     }
-    assert_eq!(stores[0].version().await.unwrap().1, 2);
+    assert_eq!(stores[0].version().await.unwrap().1, 3);
 }
 
 /// The results of all futures, which run at the same time.
@@ -101,7 +101,7 @@ async fn a_store_of_a_newer_version_is_left_unchanged() {
     store(&url).session("s").await.unwrap();
     connect(&url).await.batch_execute("UPDATE bcc_script.layout SET layout = 99").await.unwrap();
     let error = store(&url).session("s").await.unwrap_err();
-    assert!(matches!(error, StoreError::Newer { found: 99, known: 2, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 3, .. }), "{error}");
 }
 
 #[tokio::test]
