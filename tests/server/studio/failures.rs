@@ -2,7 +2,7 @@
 
 use crate::pages::browser::Browser;
 use crate::process::Home;
-use crate::served::{Serving, TALK};
+use crate::served::{Serving, TALK, said};
 use crate::server::{Server, ServerBehavior};
 use crate::studio::author::{WIDE, answer, has, open_session, open_tab};
 use crate::visitor::model_config;
@@ -13,14 +13,19 @@ const RUBBISH: &str = "I would rather <script>document.title='run'</script> talk
 async fn three_degraded_turns_in_a_row_have_error_bubbles() {
     let Some(browser) = Browser::start(WIDE).await else { return };
     let home = Home::new();
-    let model = Server::start(vec![ServerBehavior::Answers(RUBBISH.to_owned())]);
+    // A session whose opening cannot be read three times stops.
+    let replies = [said("Who are you?"), RUBBISH.to_owned()].map(ServerBehavior::Answers);
+    let model = Server::start(replies.to_vec());
     home.put("bcc-script.toml", model_config(&model));
-    home.put("scripts/talk.yaml", TALK.replace("'Who are you?'", "'Who are you?', max_rounds: 9, exit: never"));
+    let script = TALK.replace("'Who are you?'", "'Who are you?', max_rounds: 9, exit: never");
+    home.put(
+        "scripts/talk.yaml",
+        script.replace("content: '{{ greeting }}'", "delivery: verbatim, content: '{{ greeting }}'"),
+    );
     let serving = Serving::with(&home, &["--trust"]);
     let id = serving.session("talk").await;
     open_session(&browser, &serving, &id).await;
-    // The opening is degraded as well.
-    has(&browser, ".bubble", "3/3").await;
+    has(&browser, ".message.ai .text", "Who are you?").await;
     for text in ["one", "two", "three"] {
         answer(&browser, text).await;
         has(&browser, ".message.user .text", text).await;
@@ -31,6 +36,7 @@ async fn three_degraded_turns_in_a_row_have_error_bubbles() {
     let degraded = |event: &&serde_json::Value| event["debug_info"]["parse_error"].is_object();
     let failures = events["events"].as_array().unwrap().iter().filter(degraded).count();
     assert!(failures >= 4, "{failures}");
+    has(&browser, ".bubble", "3/3").await;
     has(&browser, ".bubble", "direct_parse → trim_and_parse → extract_json_block").await;
     has(&browser, ".bubble", "Final error").await;
     browser.run("document.querySelector('.talk-list').scrollTop = 1e9").await;
