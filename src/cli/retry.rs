@@ -14,7 +14,7 @@ use crate::cli::language::translated;
 use crate::cli::print::{print, print_json};
 use crate::cli::report;
 use crate::cli::resume::{ResumeArgs, resume, resume_with};
-use bcc_engine::again::begin_again::{AgainPlan, AgainPoint, AgainRequest};
+use bcc_engine::again::restart::{AgainPlan, AgainPoint, AgainRequest};
 use bcc_engine::engine::Engine;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -85,7 +85,7 @@ pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd
         if preview {
             return previewed(&prepared.plan, resuming.output.json, show_again);
         }
-        report::quiet(&told(&prepared.plan));
+        report::quiet(&calls_message(&prepared.plan));
         let new = engine.create_again(&prepared).await?;
         report::quiet(&msg!("session {new} begins again with answer {turn} of {id}"));
         drop(engine);
@@ -119,7 +119,7 @@ fn previewed<P: Serialize>(
 }
 
 /// How often models are asked.
-fn told(plan: &AgainPlan) -> Message {
+fn calls_message(plan: &AgainPlan) -> Message {
     let calls = plan.model_calls;
     let (recorded, earlier, asked) = (calls.recorded, calls.earlier, calls.asked);
     match &plan.first_difference {
@@ -135,7 +135,7 @@ fn told(plan: &AgainPlan) -> Message {
 
 fn show_again(plan: &AgainPlan) -> Result<(), EngineError> {
     print(&translated(&msg!("answers that are given again: {}", plan.answers)))?;
-    print(&translated(&told(plan)))?;
+    print(&translated(&calls_message(plan)))?;
     match plan.effects {
         0 => Ok(()),
         effects => print(&translated(&msg!("effects that are repeated only if you say so: {effects}"))),

@@ -6,7 +6,6 @@ use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::again::clock::{repeated_clock, times_resumed};
 use crate::clock::{FixedClock, SystemClock, now};
 use crate::earlier_replies::with_earlier_replies;
 use crate::environment::Environment;
@@ -398,18 +397,6 @@ impl Engine {
                 .with_help("write a time such as 2026-11-21T20:00:00Z")
         })?;
         Ok(Arc::new(FixedClock::new(start)))
-    }
-
-    /// The clock of a stored session, or of the copy of one.
-    pub(crate) async fn clock_of(&self, settings: &RunSettings, id: &str) -> Result<Arc<dyn Clock>, EngineError> {
-        let clock = self.clock(settings.clock.as_deref())?;
-        let (Some(of), Some(seq)) = (&settings.retry_of, settings.retry_seq) else { return Ok(clock) };
-        if !settings.repeats_answers {
-            return Ok(clock);
-        }
-        let store = self.store.as_ref();
-        let resumed = times_resumed(store, id, seq).await?;
-        repeated_clock(clock, store, (of, seq), resumed, settings.clock.is_some()).await
     }
 
     /// The settings of a new session, with the code by which this user recognizes it, if that is ever needed.

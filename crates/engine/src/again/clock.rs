@@ -11,7 +11,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::clock::readable_time;
+use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::settings::RunSettings;
 
 /// The number of events that are read at a time: one may contain megabytes of prompt and reply.
 const PAGE: usize = 64;
@@ -26,12 +28,26 @@ struct RepeatedClock {
     zone: TimeZone,
 }
 
-/// `clock`, with the times in prompts that the session `of` had from the event `seq` on. `id` is the session that repeats it; `is_utc` says
-/// whether its times are in UTC.
+impl Engine {
+    /// The clock of a stored session, or of the copy of one.
+    pub(crate) async fn clock_of(&self, settings: &RunSettings, id: &str) -> Result<Arc<dyn Clock>, EngineError> {
+        let clock = self.clock(settings.clock.as_deref())?;
+        let (Some(of), Some(seq)) = (&settings.retry_of, settings.retry_seq) else { return Ok(clock) };
+        if !settings.repeats_answers {
+            return Ok(clock);
+        }
+        let store = self.store().as_ref();
+        let resumed = times_resumed(store, id, seq).await?;
+        repeated_clock(clock, store, (of, seq), resumed, settings.clock.is_some()).await
+    }
+}
+
+/// `clock`, with the times in prompts that the session `of` had from the event `seq` on. That session was `resumed` so often; `is_utc`
+/// says whether its times are in UTC.
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) async fn repeated_clock(
+async fn repeated_clock(
     clock: Arc<dyn Clock>,
     store: &dyn Store,
     (of, seq): (&str, u64),
@@ -56,7 +72,7 @@ pub(crate) async fn repeated_clock(
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) async fn times_resumed(store: &dyn Store, id: &str, seq: u64) -> Result<u64, EngineError> {
+async fn times_resumed(store: &dyn Store, id: &str, seq: u64) -> Result<u64, EngineError> {
     let (mut after, mut count) = (seq, 0);
     loop {
         let rows = store.journal_by_kind(id, "session_resumed", after, PAGE).await?;

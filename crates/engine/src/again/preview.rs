@@ -17,7 +17,7 @@ use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
 use tokio::sync::Notify;
 
-use crate::again::begin_again::{AgainCopy, CallPlace};
+use crate::again::restart::{AgainCopy, CallPlace};
 use crate::earlier_replies::{UsedReplies, with_counted_replies};
 use crate::engine::{Engine, holder, services};
 use crate::error::EngineError;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use bcc_engine::again::begin_again::{AgainPlan, AgainPoint, AgainRequest, CallPlace, RepeatedCalls};
+use bcc_engine::again::restart::{AgainPlan, AgainPoint, AgainRequest, CallPlace, RepeatedCalls};
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,7 @@ impl AgainReply {
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn begin_again(
+pub(crate) async fn restart_session(
     State(state): State<ServerState>,
     Path(id): Path<String>,
     caller: ApiCaller,

@@ -72,7 +72,7 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(sessions::take_back))
         .routes(routes!(sessions::fork_session))
         .routes(routes!(sessions::retry_session))
-        .routes(routes!(again::begin_again))
+        .routes(routes!(again::restart_session))
         .routes(routes!(messages::post_message))
         .routes(routes!(events::get_events))
         .routes(routes!(journal::get_journal))
