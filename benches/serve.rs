@@ -54,6 +54,7 @@ async fn turns(directory: &Path, sessions: usize, turns: usize, clients: usize) 
     };
     let settings = ServeSettings {
         continue_trace: None,
+        talk_request: None,
         address: "127.0.0.1:0".parse().expect("an address"),
         access: AccessRules::default(),
         limits,

@@ -30,7 +30,7 @@ fn all_pages_together_are_small() {
                 folders.push(path);
                 continue;
             }
-            // No page loads them; a link of the studio leads there.
+            // No page loads them.
             if path.extension().is_some_and(|extension| extension == "LICENSE") {
                 continue;
             }
