@@ -1,7 +1,7 @@
 //! Many sessions as a data set for a study (docs/data-sets.md): tables, a codebook, transcripts, and projects for tools of
 //! qualitative analysis.
 //!
-//! Each session is read once ([`collect`]) and kept in a file until all are read, because only then it is known which columns there
+//! Each session is read once (`collect`) and kept in a file until all are read, because only then it is known which columns there
 //! are. The memory that this takes depends on the scripts and on the largest session, not on the number of sessions.
 
 pub(crate) mod catalog;

@@ -128,7 +128,7 @@ impl NewLink {
     /// Makes a link for one conversation of the script, which is run by the command line.
     ///
     /// # Errors
-    /// As [`NewLink::make`].
+    /// The store cannot be written, or the system gives no random numbers.
     pub async fn for_one_talk(engine: &Engine, program: &Program, script: String) -> Result<Self, Problem> {
         let terms = LinkTerms {
             script,
