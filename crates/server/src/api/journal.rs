@@ -75,6 +75,10 @@ pub(crate) async fn get_journal(
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(Problem::invalid(msg!("`limit` must be from 1 to {MAX_PAGE}")));
     }
+    // Numbers of events are those of the store: signed.
+    if [query.before.unwrap_or_default(), query.after].into_iter().any(|seq| i64::try_from(seq).is_err()) {
+        return Err(Problem::invalid(msg!("`before` and `after` must be numbers of events")));
+    }
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
     // Numbers of events have no gaps.
