@@ -57,6 +57,7 @@ async fn a_role_permits_what_it_says() {
         (Method::GET, format!("/v1/sessions/{id}/calls"), 2),
         (Method::GET, format!("/v1/sessions/{id}/report"), 2),
         (Method::POST, format!("/v1/sessions/{id}/fork"), 2),
+        (Method::POST, format!("/v1/sessions/{id}/again"), 2),
         (Method::GET, "/v1/scripts/talk/graph".to_owned(), 2),
         (Method::GET, "/v1/schemas".to_owned(), 2),
         (Method::GET, "/v1/schemas/script".to_owned(), 2),
@@ -76,7 +77,7 @@ async fn a_role_permits_what_it_says() {
             let headers = [("content-type", "application/json")];
             let reply = serving.as_caller(token).send(method.clone(), path, &headers, Some(b"{}".to_vec())).await;
             assert_eq!(reply.status == 403, number < *needed, "{role} {method} {path}: {reply:?}");
-            // What was cancelled cannot be forked or cancelled again. There are no plans and tests, and the body names no template and is
+            // What was cancelled cannot be forked or cancelled again. There are no plans and tests, and the body names no template and no answer, and is
             // no observation.
             let parts = [
                 "/actions",
@@ -85,6 +86,7 @@ async fn a_role_permits_what_it_says() {
                 "/generating",
                 "/reflecting",
                 "/fork",
+                "/again",
                 "/cancel",
                 "/render",
                 "/tests",

@@ -48,7 +48,7 @@ async fn events_are_read_in_pages_from_the_last_one_back() {
     // A single event, and an empty page.
     let one = serving.get(&format!("/v1/sessions/{id}/journal?after=3&before=5&limit=1")).await.json();
     assert_eq!((&one["events"][0]["seq"], &one["events"][1], &one["before"]), (&json!(4), &json!(null), &json!(null)));
-    for empty in ["before=1", "after=100000", "after=18446744073709551615", "before=0"] {
+    for empty in ["before=1", "after=9223372036854775807", "before=0"] {
         let page = serving.get(&format!("/v1/sessions/{id}/journal?{empty}")).await.json();
         assert_eq!((&page["events"], &page["before"]), (&json!([]), &json!(null)), "{empty}");
     }

@@ -90,8 +90,9 @@ impl AgainReply {
     }
 }
 
-/// Starts a session that repeats another one from one of its answers: the later answers are given again, and recorded replies are used as long
-/// as the prompts are the same. The other session does not change.
+/// Starts a session that repeats another one from one of its answers.
+///
+/// The later answers are given again, and recorded replies are used as long as the prompts are the same. The other session does not change.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/again",
