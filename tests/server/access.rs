@@ -77,8 +77,8 @@ async fn a_role_permits_what_it_says() {
             let headers = [("content-type", "application/json")];
             let reply = serving.as_caller(token).send(method.clone(), path, &headers, Some(b"{}".to_vec())).await;
             assert_eq!(reply.status == 403, number < *needed, "{role} {method} {path}: {reply:?}");
-            // What was cancelled cannot be forked or cancelled again. There are no plans and tests, and the body names no template and no answer, and is
-            // no observation.
+            // What was cancelled cannot be forked or cancelled again. There are no plans and tests, and the body names no template
+            // and no answer, and is no observation.
             let parts = [
                 "/actions",
                 "/reflection",

@@ -54,7 +54,7 @@ async fn a_person_talks_leaves_comes_back_and_takes_a_copy() {
     assert!(address.contains(&path) && secret.len() == 64, "{address}");
     browser.say("Ann").await;
     browser.until_messages(4).await;
-    assert_eq!(browser.run("return document.querySelector('.own .delivery').textContent").await, "Received");
+    browser.element_with("*[contains(@class, 'delivery')]", "Received").await;
     browser.open("about:blank").await;
     browser.open(&address).await;
     assert_eq!(browser.until_messages(4).await.last().unwrap(), "How are you today, Ann?");

@@ -32,9 +32,10 @@ async fn a_server_that_is_killed_and_started_again_goes_on() {
     // What another client does is seen as well, once.
     serving.say(&id, "tea").await;
     has(&browser, ".message.ai .text", "Ann likes tea.").await;
-    let messages = "return document.querySelectorAll('talk-pane .message:not(.live)').length";
-    assert_eq!(browser.run(messages).await, 6);
     has(&browser, ".session-head .status", "completed").await;
+    browser.vanishes("talk-pane .message.live").await;
+    let messages = "return document.querySelectorAll('talk-pane .message').length";
+    assert_eq!(browser.run(messages).await, 6);
 }
 
 #[tokio::test]

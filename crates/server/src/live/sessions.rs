@@ -172,13 +172,8 @@ impl LiveSessions {
             self.forget(id, &slot);
             self.problem_of(error)
         })?;
-        let live = self.spawn(id, opened, feed, false);
-        let commands = live.commands.clone();
-        *place = Some(live);
-        drop(place);
         let (ended, end) = oneshot::channel();
-        // The session has just begun, so the command is the first in the queue: it is answered after the first turn.
-        let _ = commands.send(SessionCommand::Rest { ended }.caused()).await;
+        *place = Some(self.spawn(id, opened, feed, false, Some(SessionCommand::Rest { ended })));
         Ok(end)
     }
 
@@ -268,7 +263,7 @@ impl LiveSessions {
         let resume = async || self.engine.resume_as(id, &request, Arc::clone(&feed) as Arc<dyn Observer>).await;
         match if waits { self.handed_over(id, resume).await } else { resume().await } {
             Ok(opened) => {
-                let live = self.spawn(id, opened, feed, false);
+                let live = self.spawn(id, opened, feed, false, None);
                 *place = Some(live.clone());
                 Ok(live)
             }
@@ -320,13 +315,25 @@ impl LiveSessions {
             self.problem_of(error)
         })?;
         // Without an answer to take back, the turn goes on.
-        *place = Some(self.spawn(id, opened, feed, taken == TakenBack::Yes));
+        *place = Some(self.spawn(id, opened, feed, taken == TakenBack::Yes, None));
         Ok(())
     }
 
-    /// Runs an opened session in a task of its own. `rests` says that it waits already.
-    fn spawn(self: &Arc<Self>, id: &str, opened: OpenedSession, feed: Arc<EventFeed>, rests: bool) -> LiveSession {
+    /// Runs an opened session in a task of its own. `rests` says that it waits already. `first` is queued before the task starts, so that
+    /// it is answered after the first turn, even by a session that leaves memory as soon as it rests.
+    fn spawn(
+        self: &Arc<Self>,
+        id: &str,
+        opened: OpenedSession,
+        feed: Arc<EventFeed>,
+        rests: bool,
+        first: Option<SessionCommand>,
+    ) -> LiveSession {
         let (commands, mailbox) = mpsc::channel(MAX_QUEUED);
+        if let Some(first) = first {
+            // The queue is new: there is room.
+            let _ = commands.try_send(first.caused());
+        }
         let (end, ended) = watch::channel(());
         let context = ActorContext {
             store: Arc::clone(self.store()),
