@@ -7,28 +7,23 @@
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench may fail where it stands, and prints its table")]
 
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::routing::post;
-use bcc_engine::engine::Engine;
-use bcc_engine::environment::Environment;
-use bcc_engine::project::Project;
-use bcc_server::access::AccessRules;
-use bcc_server::serve::Server;
-use bcc_server::settings::{BehaviorSettings, ChatSettings, ServeSettings, ServerLimits};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::load::{HttpClient, Measured, SCRIPT, load, setting};
+use crate::server::BenchServer;
 
 #[path = "support/load.rs"]
 mod load;
+#[path = "support/server.rs"]
+mod server;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -41,33 +36,8 @@ fn size(file: &Path) -> u64 {
 
 /// Turns of many sessions.
 async fn turns(directory: &Path, sessions: usize, turns: usize, clients: usize) -> (Measured, usize) {
-    std::fs::create_dir_all(directory.join("scripts")).expect("the folder is new");
-    std::fs::create_dir_all(directory.join(".bcc")).expect("the folder is new");
-    std::fs::write(directory.join("scripts/echo.yaml"), SCRIPT).expect("the folder exists");
-    let environment = Environment::default();
-    let project = Project::in_directory(directory.to_path_buf(), true, &environment).expect("it has no configuration");
-    let engine = Engine::with_shared_store(project, environment, None).expect("the store is new");
-    let limits = ServerLimits {
-        requests_per_minute: NonZeroU32::MAX,
-        idle_time: Duration::from_secs(3600),
-        ..ServerLimits::default()
-    };
-    let settings = ServeSettings {
-        continue_trace: None,
-        talk_request: None,
-        address: "127.0.0.1:0".parse().expect("an address"),
-        access: AccessRules::default(),
-        limits,
-        chat: ChatSettings::default(),
-        behavior: BehaviorSettings::default(),
-        model: Some("offline".to_owned()),
-    };
-    let server = Server::bind(engine, settings).await.expect("the port is free");
-    let address = server.address().expect("it listens").to_string();
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running = tokio::spawn(server.run(async move {
-        let _ = stopped.await;
-    }));
+    let server = BenchServer::start(directory, SCRIPT).await;
+    let address = server.address.clone();
     let mut client = HttpClient::connect(&address).await;
     let mut ids = Vec::with_capacity(sessions);
     for _ in 0..sessions {
@@ -86,8 +56,7 @@ async fn turns(directory: &Path, sessions: usize, turns: usize, clients: usize) 
     })
     .await;
     let bytes = size(&file).saturating_sub(before) as usize / (sessions * turns);
-    let _ = stop.send(());
-    assert!(running.await.expect("it does not panic"), "all turns have ended");
+    server.stop().await;
     (measured, bytes)
 }
 

@@ -104,6 +104,12 @@ impl Serving {
         self.caller().get(path).await
     }
 
+    /// The response for a client that reads these encodings, as it is sent.
+    pub async fn encoded(&self, path: &str, accepted: &str) -> reqwest::Response {
+        let request = self.client.get(format!("{}{path}", self.url)).header("accept-encoding", accepted);
+        request.send().await.unwrap()
+    }
+
     pub async fn post(&self, path: &str, body: Value) -> Reply {
         self.caller().post(path, body).await
     }

@@ -107,6 +107,24 @@ impl Browser {
         self.client.goto(address).await.unwrap();
     }
 
+    /// Runs a script in each page that is opened from now on, before its own ones.
+    pub async fn run_before_pages(&self, script: &str) {
+        let body =
+            json!({ "cmd": "Page.addScriptToEvaluateOnNewDocument", "params": { "source": script } }).to_string();
+        let (session, port) = (&self.session, self.port);
+        let request = format!(
+            "POST /session/{session}/goog/cdp/execute HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut status = String::new();
+        BufReader::new(stream).read_line(&mut status).unwrap();
+        assert!(status.contains(" 200 "), "{status}");
+    }
+
     /// Opens another tab, and goes there.
     pub async fn open_tab(&self, address: &str) {
         let tab = self.client.new_window(true).await.unwrap();

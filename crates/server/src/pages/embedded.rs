@@ -3,6 +3,8 @@
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
 
 use crate::access::hex;
 
@@ -17,6 +19,15 @@ pub(crate) const ICON: EmbeddedFile = ("icon.svg", "image/svg+xml", include_str!
 
 /// A file of a page: its name, its content type and its text.
 pub(crate) type EmbeddedFile = (&'static str, &'static str, &'static str);
+
+/// How far files of pages are compressed: more takes ten times as long, and a browser waits for it.
+const COMPRESSION: i32 = 9;
+
+/// Compresses files of pages. It is for nothing else: who sees the length of what is sent could learn from it what secrets are in it, if
+/// part of it is what they have said.
+pub(crate) fn page_compression() -> CompressionLayer {
+    CompressionLayer::new().quality(CompressionLevel::Precise(COMPRESSION))
+}
 
 /// The version of files, which changes with each of them: a browser that has a file never asks for it again, and gets new ones from a new
 /// release.

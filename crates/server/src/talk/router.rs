@@ -4,6 +4,7 @@ use axum::Router;
 use axum::middleware::map_response;
 use axum::routing::{get, post};
 
+use crate::pages::embedded::page_compression;
 use crate::state::ServerState;
 use crate::talk::{answers, beginning, copy, page, stream, view, withdrawal};
 
@@ -12,7 +13,7 @@ pub(crate) const TALK_PREFIX: &str = "/t/";
 
 pub(crate) fn router() -> Router<ServerState> {
     Router::new()
-        .route("/t/parts/{version}/{name}", get(page::part))
+        .route("/t/parts/{version}/{name}", get(page::part).layer(page_compression()))
         .route("/t/{token}", get(page::link_page))
         .route("/t/{token}/link", get(beginning::link_view))
         .route("/t/{token}/{secret}", get(page::talk_page))
