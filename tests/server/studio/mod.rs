@@ -8,3 +8,4 @@ mod requests;
 mod sessions;
 mod troubles;
 mod weight;
+mod work;

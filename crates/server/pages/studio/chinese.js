@@ -26,7 +26,7 @@ export const chinese = {
   forgetToken: "清除令牌",
   status: {
     running: "进行中", waiting: "等待中", waiting_input: "等待回答", waiting_approval: "等待决定", waiting_time: "等待时间",
-    completed: "已完成", done: "已完成", failed: "失败", stopped: "已停止", cancelled: "已取消", skipped: "已跳过", pending: "未到达",
+    completed: "已完成", done: "已完成", failed: "失败", stopped: "已停止", cancelled: "已取消", skipped: "已跳过", pending: "未开始",
   },
   connection: { connecting: "正在连接…", live: "实时", lost: "连接已断开，正在重新连接…", over: "会话已结束" },
   fields: { script: "脚本", status: "状态", user: "用户", since: "此后有变化", answers: "回答", events: "事件", updated: "最近变化" },
@@ -82,6 +82,8 @@ export const chinese = {
   send: "发送",
   sending: "正在发送…",
   turnRuns: "正在处理这一轮。",
+  hasStopped: "会话已停止，原因见上文。",
+  continueTurn: "继续会话",
   waitsFor: (what) => ({ approval: "等待决定，请见“待办”。", form: "等待填写表单，请见“待办”。", time: "等待时间到来。" })[what] ?? "等待中。",
   bubble: {
     title: "LLM 输出 JSON 解析失败",

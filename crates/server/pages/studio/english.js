@@ -28,7 +28,7 @@ export const english = {
   forgetToken: "Forget the token",
   status: {
     running: "running", waiting: "waiting", waiting_input: "waits for an answer", waiting_approval: "waits for a decision", waiting_time: "waits for a time",
-    completed: "completed", done: "done", failed: "failed", stopped: "stopped", cancelled: "cancelled", skipped: "skipped", pending: "not reached",
+    completed: "completed", done: "done", failed: "failed", stopped: "stopped", cancelled: "cancelled", skipped: "skipped", pending: "not started",
   },
   connection: { connecting: "Connecting…", live: "Live", lost: "Connection lost. Connecting again…", over: "Session over" },
   // Lists
@@ -87,6 +87,8 @@ export const english = {
   send: "Send",
   sending: "Sending…",
   turnRuns: "A turn is running.",
+  hasStopped: "The session has stopped. What stopped it is said above.",
+  continueTurn: "Continue the session",
   waitsFor: (what) => ({ approval: "Waits for a decision: see Requests.", form: "Waits for a form: see Requests.", time: "Waits for a time." })[what] ?? "Waits.",
   bubble: {
     title: "The model's reply could not be read as JSON",
