@@ -4,6 +4,7 @@ mod accessibility;
 mod author;
 mod data;
 mod failures;
+mod links;
 mod requests;
 mod sessions;
 mod troubles;
