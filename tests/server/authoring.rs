@@ -166,6 +166,72 @@ async fn a_script_is_stored_only_without_errors_and_running_sessions_keep_theirs
 }
 
 #[tokio::test]
+async fn scripts_in_subfolders_are_stored_where_they_are_and_nothing_outside_is_changed() {
+    let home = project();
+    let named = |id: &str| TALK.replace("session_id: talk", &format!("session_id: {id}"));
+    home.put("scripts/care/deep er/listed one.yaml", named("listed"));
+    home.put("outside/theirs.yaml", named("theirs"));
+    home.put("other/linked.yaml", named("linked"));
+    std::os::unix::fs::symlink("../other", home.path().join("scripts/linked")).unwrap();
+    std::os::unix::fs::symlink("../other/linked.yaml", home.path().join("scripts/link.yaml")).unwrap();
+    let serving = Serving::start(&home);
+    let changed = |id: &str| named(id).replace("Who are you?", "What is your name?");
+    // What is listed, also with a name that a new script may not have, and a new one.
+    for (path, id, replaced) in [
+        ("scripts/care/deep er/listed one.yaml", "listed", true),
+        ("scripts/care/new.yaml", "new", false),
+        ("scripts/care/new.yaml", "new", true),
+        ("scripts/top.yaml", "top", false),
+    ] {
+        let name = path.replace('/', "%2F").replace(' ', "%20");
+        let stored = put(&serving, &name, "application/yaml", &changed(id)).await;
+        assert_eq!((stored.status, stored.json()), (200, json!({ "path": path, "replaced": replaced })));
+        assert_eq!(std::fs::read_to_string(home.path().join(path)).unwrap(), changed(id));
+        let source = serving.get(&format!("/v1/scripts/{name}/source")).await;
+        assert_eq!(source.text, changed(id));
+    }
+    let broken = put(
+        &serving,
+        "scripts%2Fcare%2Fnew.yaml",
+        "application/yaml",
+        &changed("new").replace("ask_likes", "ask_name"),
+    )
+    .await;
+    assert_eq!(
+        (broken.status, &broken.json()["diagnostics"][0]["file"]),
+        (422, &json!("scripts/care/new.yaml")),
+        "{broken:?}"
+    );
+    for name in [
+        "scripts%2Fcare%2F..%2F..%2Foutside%2Ftheirs.yaml",
+        "scripts%2F..%2Foutside%2Ftheirs.yaml",
+        "outside%2Ftheirs.yaml",
+        "outside%2Fnew.yaml",
+        "%2Ftmp%2Fnew.yaml",
+        "scripts%2Fnone%2Fnew.yaml",
+        "scripts%2F%2Fnew.yaml",
+        "scripts%2F.hidden%2Fnew.yaml",
+        "scripts%2Flinked%2Flinked.yaml",
+        "scripts%2Flinked%2Fnew.yaml",
+        "scripts%2Flink.yaml",
+        "care%2Fnew.yaml",
+    ] {
+        let refused = put(&serving, name, "application/yaml", &changed("theirs")).await;
+        assert_eq!(
+            (refused.status, refused.header("content-type")),
+            (400, "application/problem+json"),
+            "{name}: {refused:?}"
+        );
+        assert!(!refused.text.contains(home.path().to_str().unwrap()), "{refused:?}");
+    }
+    for (file, id) in [("outside/theirs.yaml", "theirs"), ("other/linked.yaml", "linked")] {
+        assert_eq!(std::fs::read_to_string(home.path().join(file)).unwrap(), named(id), "{file}");
+    }
+    let files = |folder: &str| std::fs::read_dir(home.path().join(folder)).unwrap().count();
+    assert_eq!((files("scripts"), files("scripts/care"), files("outside"), files("other")), (5, 2, 1, 1));
+}
+
+#[tokio::test]
 async fn where_scripts_may_run_commands_none_is_accepted() {
     for configuration in ["[project]\nallow = [\"command\"]\n", "[mcp_servers.s]\ncommand = [\"true\"]\n"] {
         let home = project();

@@ -45,6 +45,10 @@ async fn a_session_begins_again_at_an_answer() {
     };
     assert_eq!(texts("user"), ["Ann", "tea"]);
     assert_eq!(texts("assistant").last().map(String::as_str), Some("Ann likes tea."));
+    let choices = serving.get(&path).await.json();
+    assert_eq!(choices["scripts"], json!(["scripts/talk.yaml"]), "{choices}");
+    assert_eq!((&choices["schemes"][0], &choices["models"]), (&json!("default"), &json!(["offline"])), "{choices}");
+    assert_eq!(serving.get("/v1/sessions/none/again").await.status, 404);
     for (body, status, said) in [
         (json!({ "turn": 9 }), 400, "has 2 answers"),
         (json!({ "turn": 1, "model": "replay:/etc/passwd" }), 400, "no model"),

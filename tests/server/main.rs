@@ -10,6 +10,7 @@ mod begin_again;
 mod behavior;
 mod chat;
 mod conversations;
+mod data_sets;
 mod databases;
 mod kernels;
 mod kills;

@@ -29,6 +29,8 @@ pub struct ServerState {
     pub(crate) kernels: Arc<NotebookKernels>,
     /// Who runs the tests of the project.
     pub(crate) tests: Arc<Mutex<()>>,
+    /// Who writes a data set.
+    pub(crate) data_sets: Arc<Mutex<()>>,
 }
 
 impl ServerState {
@@ -38,7 +40,8 @@ impl ServerState {
         let limiter = Arc::new(RateLimiter::keyed(Quota::per_minute(settings.limits.requests_per_minute)));
         let kernels = NotebookKernels::new(engine.clone(), &settings.behavior);
         let sessions = LiveSessions::new(engine, Arc::clone(&metrics), settings.limits.idle_time);
-        let (branches, tests) = Default::default();
-        Self { sessions, settings: Arc::new(settings), metrics, catalog, limiter, branches, kernels, tests }
+        let (branches, tests, data_sets) = Default::default();
+        let settings = Arc::new(settings);
+        Self { sessions, settings, metrics, catalog, limiter, branches, kernels, tests, data_sets }
     }
 }

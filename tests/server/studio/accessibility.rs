@@ -6,7 +6,7 @@ use crate::pages::browser::{Browser, Look, PHONE, axe};
 use crate::process::Home;
 use crate::served::{Serving, said};
 use crate::server::{Server, ServerBehavior};
-use crate::studio::author::{WIDE, answer, has, open_session};
+use crate::studio::author::{WIDE, answer, has, open_compared, open_session};
 use crate::visitor::{make_link, model_config};
 
 const SCRIPT: &str = "
@@ -105,6 +105,24 @@ async fn every_view(look: Look, is_chinese: bool) {
     browser.run("document.querySelector('.timeline button').click()").await;
     browser.element(".past-note").await;
     check(&browser, &axe, "earlier turn").await;
+    for (number, view) in [(0, "begin again"), (1, "compare")] {
+        browser
+            .run(&format!("[...document.querySelectorAll('.timeline > button:not(.step)')].at({number} - 2).click()"))
+            .await;
+        browser.element("dialog[open] .again-plan p").await;
+        check(&browser, &axe, view).await;
+        browser.run("document.querySelector('dialog').close()").await;
+    }
+    let other = serving.session("seen").await;
+    open_compared(&browser, &serving, &id, &other).await;
+    browser.run("document.querySelector('.said button[aria-expanded=false]').click()").await;
+    browser.element(".said .detail").await;
+    check(&browser, &axe, "comparison").await;
+    browser.open(&format!("{}/studio#/sessions", serving.url)).await;
+    browser.element("table a").await;
+    browser.run("document.querySelector('.buttons button:last-of-type').click()").await;
+    browser.element("dialog[open] input[type=checkbox]").await.click().await.unwrap();
+    check(&browser, &axe, "data set").await;
 }
 
 #[tokio::test]

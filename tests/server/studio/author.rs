@@ -14,6 +14,23 @@ pub async fn open_session(browser: &Browser, serving: &Serving, id: &str) {
     browser.element("talk-pane .message").await;
 }
 
+/// Opens the comparison of two sessions, and waits until it is shown.
+pub async fn open_compared(browser: &Browser, serving: &Serving, one: &str, other: &str) {
+    browser.open(&format!("{}/studio#/compare/{one}/{other}", serving.url)).await;
+    browser.element(".said .message").await;
+}
+
+/// Chooses in a list when it has this value.
+pub async fn choose(browser: &Browser, css: &str, value: &str) {
+    browser.element(&format!("{css}:not(:disabled) option[value='{value}']")).await;
+    let change = format!(
+        "const list = document.querySelector({}); list.value = {}; list.dispatchEvent(new Event('change'))",
+        json!(css),
+        json!(value)
+    );
+    browser.run(&change).await;
+}
+
 /// Opens a tab of the inspector.
 pub async fn open_tab(browser: &Browser, name: &str) {
     browser.element(&format!("#tab-{name}")).await.click().await.unwrap();

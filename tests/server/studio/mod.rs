@@ -2,6 +2,7 @@
 
 mod accessibility;
 mod author;
+mod compare;
 mod data;
 mod failures;
 mod links;

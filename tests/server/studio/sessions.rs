@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::pages::browser::{Browser, Look, PHONE};
 use crate::process::Home;
 use crate::served::{Serving, TALK};
-use crate::studio::author::{WIDE, answer, has, open_session, open_tab};
+use crate::studio::author::{WIDE, answer, choose, has, open_session, open_tab};
 
 #[tokio::test]
 async fn a_session_shows_its_tree_talk_variables_and_calls() {
@@ -46,7 +46,7 @@ async fn a_session_shows_its_tree_talk_variables_and_calls() {
     has(&browser, ".again-plan", "Answers that are given again: 1").await;
     has(&browser, ".again-plan", "No model is asked.").await;
     home.put("scripts/talk.yaml", TALK.replace("What do you like?", "What do you enjoy?"));
-    browser.element("dialog input[type=radio]:not(:checked)").await.click().await.unwrap();
+    choose(&browser, "#again-0-script", "scripts/talk.yaml").await;
     has(&browser, ".again-plan", "A model is asked about").await;
     has(&browser, ".again-plan", "ask_likes").await;
     browser.element("dialog button.main:not(:disabled)").await.click().await.unwrap();
@@ -89,7 +89,7 @@ async fn markup_and_marks_of_direction_are_text() {
 }
 
 /// A script with this number of elements, for each of which it says two things and sets forty variables: about 50 events each.
-fn long_script(elements: usize) -> String {
+pub fn long_script(elements: usize) -> String {
     let numbers = (0..elements).map(|number| number.to_string()).collect::<Vec<_>>().join(", ");
     let declared: String = (0..40).map(|number| format!("    - {{ var: v{number}, type: string }}\n")).collect();
     let set = (0..40).map(|number| format!("v{number}: '{{{{ item }}}}'")).collect::<Vec<_>>().join(", ");

@@ -143,3 +143,21 @@ async fn a_script_is_saved_and_checked_with_its_problems_at_their_lines() {
     answer(&browser, "Ann").await;
     has(&browser, ".message .text", "What do you like?").await;
 }
+
+#[tokio::test]
+async fn a_script_in_a_subfolder_is_saved_where_it_is() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    let file = home.put("scripts/care/sleep/talk.yaml", TALK);
+    let serving = Serving::start(&home);
+    browser.open(&format!("{}/studio", serving.url)).await;
+    has(&browser, ".script .status", "No problems").await;
+    browser.element(".script h2 a").await.click().await.unwrap();
+    has(&browser, ".editor-page .status", "No problems").await;
+    let change = "const area = document.querySelector('textarea.code'); \
+        area.value = area.value.replace('Who are you?', 'Who is there?'); area.dispatchEvent(new Event('input'))";
+    browser.run(change).await;
+    browser.click("Save").await;
+    has(&browser, "[role=status]", "Saved and checked.").await;
+    assert_eq!(std::fs::read_to_string(file).unwrap(), TALK.replace("Who are you?", "Who is there?"));
+}

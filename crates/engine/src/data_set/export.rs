@@ -26,9 +26,10 @@ use crate::data_set::request::{DataSetFormat, DataSetReport, DataSetRequest, MAX
 use crate::data_set::spool::InterviewSpool;
 use crate::data_set::tables::TableFiles;
 use crate::data_set::transcript::TranscriptText;
+use crate::data_set::zip_file::zip_of;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::files::export_folder::{ExportFolder, FolderPlace, examine_place};
+use crate::files::export_folder::{ExportFolder, FolderPlace, SeekableFile, examine_place};
 use crate::stored_programs::StoredPrograms;
 
 /// How often a session is read again that changes while it is read.
@@ -46,43 +47,39 @@ pub async fn export_data_set(
     request: &DataSetRequest,
     place: &Path,
 ) -> Result<DataSetReport, EngineError> {
-    if request.format == DataSetFormat::Parquet && !cfg!(feature = "parquet") {
-        return Err(EngineError::usage("this build of bcc-script cannot write Parquet")
-            .with_help("choose `--format csv` or `--format jsonl`, or build it with the feature `parquet`"));
-    }
+    check_format(request.format)?;
     check_place(place)?;
-    let scripts = scripts(store, &request.filter).await?;
-    if scripts.is_empty() {
-        return Err(EngineError::usage("no session is selected, and nothing was written")
-            .with_help("`bcc-script sessions list` with the same filters shows which sessions there are"));
-    }
-    let mut export = DataSetExport {
-        store,
-        request,
-        place,
-        programs: StoredPrograms::default(),
-        participants: ParticipantNames::new(environment),
-        created: now(),
-        report: DataSetReport::default(),
-    };
-    let mut folder = export.written(ExportFolder::start(place))?;
-    let mut names = DistinctNames::default();
-    let mut summaries = Vec::new();
-    for script in scripts {
-        let name = names.take(&file_name(&script));
-        summaries.extend(export.script(&mut folder, &script, &name).await?);
-    }
-    if export.report.sessions == 0 {
-        let error = EngineError::failed("none of the selected sessions can be read, and nothing was written");
-        return Err(match export.report.failures.first() {
-            Some((id, reason)) => error.with_help(msg!("session `{id}`: {reason}")),
-            None => error,
-        });
-    }
-    let text = read_me(request, &export.report, &summaries, export.created);
-    export.written(folder.whole_file("README.md", text.as_bytes()))?;
+    let mut export = DataSetExport::new(store, environment, request, place);
+    let folder = export.folder().await?;
     export.written(folder.finish())?;
     Ok(export.report)
+}
+
+/// Writes the sessions of a filter as a data set into one file (ZIP) without a name, which exists as long as it is open. Until it is
+/// complete, its parts are in a hidden folder in `directory`.
+///
+/// # Errors
+/// As [`export_data_set`].
+pub async fn export_data_set_file(
+    store: &dyn Store,
+    environment: &Environment,
+    request: &DataSetRequest,
+    directory: &Path,
+) -> Result<(DataSetReport, SeekableFile), EngineError> {
+    check_format(request.format)?;
+    let place = directory.join("data-set");
+    let mut export = DataSetExport::new(store, environment, request, &place);
+    let folder = export.folder().await?;
+    let file = export.written(zip_of(folder))?;
+    Ok((export.report, file))
+}
+
+fn check_format(format: DataSetFormat) -> Result<(), EngineError> {
+    if format == DataSetFormat::Parquet && !cfg!(feature = "parquet") {
+        return Err(EngineError::usage("this build of bcc-script cannot write Parquet")
+            .with_help("choose the format `csv` or `jsonl`, or build it with the feature `parquet`"));
+    }
+    Ok(())
 }
 
 /// Refuses a place at which something of somebody would be replaced.
@@ -121,7 +118,45 @@ struct DataSetExport<'e> {
     report: DataSetReport,
 }
 
-impl DataSetExport<'_> {
+impl<'e> DataSetExport<'e> {
+    fn new(store: &'e dyn Store, environment: &'e Environment, request: &'e DataSetRequest, place: &'e Path) -> Self {
+        Self {
+            store,
+            request,
+            place,
+            programs: StoredPrograms::default(),
+            participants: ParticipantNames::new(environment),
+            created: now(),
+            report: DataSetReport::default(),
+        }
+    }
+
+    /// Writes all files.
+    async fn folder(&mut self) -> Result<ExportFolder, EngineError> {
+        let scripts = scripts(self.store, &self.request.filter).await?;
+        if scripts.is_empty() {
+            return Err(EngineError::usage("no session is selected, and nothing was written")
+                .with_help("`bcc-script sessions list` with the same filters shows which sessions there are"));
+        }
+        let mut folder = self.written(ExportFolder::start(self.place))?;
+        let mut names = DistinctNames::default();
+        let mut summaries = Vec::new();
+        for script in scripts {
+            let name = names.take(&file_name(&script));
+            summaries.extend(self.script(&mut folder, &script, &name).await?);
+        }
+        if self.report.sessions == 0 {
+            let error = EngineError::failed("none of the selected sessions can be read, and nothing was written");
+            return Err(match self.report.failures.first() {
+                Some((id, reason)) => error.with_help(msg!("session `{id}`: {reason}")),
+                None => error,
+            });
+        }
+        let text = read_me(self.request, &self.report, &summaries, self.created);
+        self.written(folder.whole_file("README.md", text.as_bytes()))?;
+        Ok(folder)
+    }
+
     fn written<T>(&self, result: io::Result<T>) -> Result<T, EngineError> {
         result.map_err(|error| {
             let place = self.place.display();

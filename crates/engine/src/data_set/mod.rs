@@ -27,3 +27,4 @@ pub(crate) mod table;
 pub(crate) mod tables;
 pub(crate) mod transcript;
 pub(crate) mod xml;
+pub(crate) mod zip_file;

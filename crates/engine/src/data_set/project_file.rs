@@ -188,7 +188,7 @@ fn finish<W: Write + Seek>(archive: ZipWriter<BufWriter<W>>) -> io::Result<()> {
     archive.finish().map_err(written)?.flush()
 }
 
-fn written(error: ZipError) -> io::Error {
+pub(crate) fn written(error: ZipError) -> io::Error {
     match error {
         ZipError::Io(error) => error,
         other => io::Error::other(other),

@@ -146,9 +146,19 @@ pub struct ExportFile {
     hasher: Sha256,
 }
 
-/// A new file of the folder that is written in any order.
+/// A file that is written or read in any order.
 #[derive(Debug)]
 pub struct SeekableFile(File);
+
+impl SeekableFile {
+    /// Its length in bytes.
+    ///
+    /// # Errors
+    /// Errors of the operating system.
+    pub fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}
 
 /// A file without a name, for what is only needed while the folder is written.
 #[derive(Debug)]
@@ -233,10 +243,38 @@ impl ExportFolder {
     /// # Errors
     /// Errors of the operating system.
     pub fn scratch(&self) -> io::Result<ScratchFile> {
+        Ok(ScratchFile(BufWriter::new(self.unnamed()?.0)))
+    }
+
+    /// A file without a name, which does not belong to the folder, and exists as long as it is open.
+    ///
+    /// # Errors
+    /// Errors of the operating system.
+    pub fn unnamed(&self) -> io::Result<SeekableFile> {
         let path = self.staging.join(format!("{SCRATCH}{}", uuid::Uuid::now_v7().simple()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         fs::remove_file(&path)?;
-        Ok(ScratchFile(BufWriter::new(file)))
+        Ok(SeekableFile(file))
+    }
+
+    /// Gives each file with its name to `take`, and removes it then; the list of the files comes last. Nothing is left of
+    /// the folder.
+    ///
+    /// # Errors
+    /// Errors of the operating system, and the first one of `take`.
+    pub fn move_out(mut self, mut take: impl FnMut(&str, SeekableFile) -> io::Result<()>) -> io::Result<()> {
+        self.list.flush()?;
+        let list = BufReader::new(open_named(&self.staging.join(FILE_LIST))?);
+        let lines = list.lines().chain([Ok(format!("  {FILE_LIST}"))]);
+        for line in lines {
+            let line = line?;
+            let name = line.split_once("  ").map_or("", |(_, name)| name);
+            let path = self.staging.join(name);
+            let file = open_named(&path)?;
+            take(name, SeekableFile(file))?;
+            fs::remove_file(&path)?;
+        }
+        Ok(())
     }
 
     /// Gives the folder its place, at which there is nothing, an empty folder or an earlier export.
@@ -310,6 +348,12 @@ impl Write for ScratchFile {
     }
 }
 
+impl Read for SeekableFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
 impl Write for SeekableFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
@@ -371,6 +415,27 @@ mod tests {
         assert_eq!((mode(&place.join("README.md")), mode(&place.join(FILE_LIST))), (0o600, 0o600));
         assert_eq!(fs::read_to_string(place.join(FILE_LIST)).unwrap().lines().count(), 2);
         assert_eq!(fs::read_dir(root.path().join("new")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_files_of_a_folder_are_moved_out_and_nothing_is_left() {
+        let root = tempfile::tempdir().unwrap();
+        let mut folder = ExportFolder::start(&root.path().join("study")).unwrap();
+        folder.folder("one").unwrap();
+        folder.whole_file("one/a.txt", b"a").unwrap();
+        let mut moved = vec![];
+        folder
+            .move_out(|name, mut file| {
+                let (length, mut text) = (file.length()?, String::new());
+                file.read_to_string(&mut text)?;
+                moved.push((name.to_owned(), length == text.len() as u64, text));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(moved.len(), 2, "{moved:?}");
+        assert_eq!(moved[0], ("one/a.txt".into(), true, "a".into()));
+        assert!(moved[1].0 == FILE_LIST && moved[1].1 && moved[1].2.ends_with("  one/a.txt\n"), "{moved:?}");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -99,6 +99,14 @@ export const api = {
   async delete(url) {
     await send(url, { method: "DELETE", headers: headers() });
   },
+  async file(url, signal) {
+    try {
+      const response = await send(url, { headers: headers(), signal });
+      return { blob: await response.blob(), headers: response.headers };
+    } catch (error) {
+      throw error instanceof ApiProblem ? error : new ApiProblem(0);
+    }
+  },
   putYaml: (url, text) => json(url, { method: "PUT", headers: headers({ "content-type": "application/yaml" }), body: text }),
 };
 

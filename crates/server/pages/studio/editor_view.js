@@ -71,7 +71,7 @@ export class EditorView extends HTMLElement {
     this.note = "";
     this.draw();
     try {
-      await api.putYaml(scriptUrl(this.path.split("/").at(-1)), this.written(text));
+      await api.putYaml(scriptUrl(this.path), this.written(text));
       this.saved = text;
       this.note = texts.savedNow;
       await this.checkSaved();
@@ -93,11 +93,6 @@ export class EditorView extends HTMLElement {
     return this.lineEnd === "\n" ? text : text.replaceAll("\n", this.lineEnd);
   }
 
-  // Scripts are stored by their name in the folder of the scripts.
-  get isStorable() {
-    return this.path.split("/").length <= (this.path.startsWith("scripts/") ? 2 : 1);
-  }
-
   draw() {
     const diagnostics = (this.check?.diagnostics ?? []).filter((found) => found.file === this.path);
     const others = (this.check?.diagnostics ?? []).filter((found) => found.file !== this.path);
@@ -108,8 +103,7 @@ export class EditorView extends HTMLElement {
         <header class="session-head"><a class="back" href="#/scripts" aria-label=${texts.backToScripts} title=${texts.backToScripts}>←</a><h1>${visible(this.path)}</h1>
           ${this.check ? checkBadge(this.check) : nothing}
           <span class="hint" role="status">${this.isSaving ? texts.saving : this.isChanged ? texts.changed : this.note ?? ""}</span>
-          <button type="button" class="main" ?disabled=${!this.isChanged || this.isSaving || !this.isStorable} @click=${() => this.save()}>${texts.save}</button></header>
-        ${this.isStorable ? nothing : html`<p class="hint">${texts.notStorable}</p>`}
+          <button type="button" class="main" ?disabled=${!this.isChanged || this.isSaving} @click=${() => this.save()}>${texts.save}</button></header>
         ${problemNotice(this.problem)}
         ${this.text === null ? html`<p class="hint" role="status">${this.problem ? "" : texts.loading}</p>` : html`<div class="editor-and-problems">
           <div class="editor">
@@ -149,7 +143,7 @@ export class EditorView extends HTMLElement {
   key(event) {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s") {
       event.preventDefault();
-      if (this.isChanged && this.isStorable) this.save();
+      if (this.isChanged) this.save();
     }
   }
 

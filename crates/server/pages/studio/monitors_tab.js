@@ -1,13 +1,10 @@
 // The feedback of monitors, each beside the prompt that it changed.
 
 import { ApiProblem } from "./api.js";
-import { lineDiff, promptText } from "./diff.js";
+import { promptDiff } from "./diff.js";
 import { own, problemNotice, stamp, valueText, visible } from "./display.js";
 import { html, nothing, render } from "./libraries/lit-html.js";
 import { texts } from "./texts.js";
-
-// How many unchanged lines are shown around a change.
-const CONTEXT = 2;
 
 export class MonitorsTab extends HTMLElement {
   constructor() {
@@ -65,25 +62,8 @@ export class MonitorsTab extends HTMLElement {
       if (!detail) return html`<p class="hint" role="status">${texts.loading}</p>`;
       if (detail instanceof ApiProblem) return problemNotice(detail);
     }
-    const lines = lineDiff(promptText(last.debug_info?.llm_prompt ?? ""), promptText(now.debug_info?.llm_prompt ?? ""));
-    return html`<p class="hint">${texts.promptChange}</p><div class="diff" tabindex="0" role="group" aria-label=${texts.promptChange}>${around(lines).map((part) =>
-      part === null ? html`<p class="gap">⋯</p>` : html`<p class=${part.kind}><span aria-hidden="true">${{ added: "+", removed: "−", same: " " }[part.kind]}</span><span class="unseen">${texts.lineKinds[part.kind]}</span>${visible(part.text)}</p>`,
-    )}</div>`;
+    return html`<p class="hint">${texts.promptChange}</p>${promptDiff(last, now, texts.promptChange)}`;
   }
-}
-
-// The changed lines with some around them; null where others are left out.
-function around(lines) {
-  const near = new Uint8Array(lines.length);
-  lines.forEach((line, index) => {
-    if (line.kind !== "same") near.fill(1, Math.max(0, index - CONTEXT), Math.min(lines.length, index + CONTEXT + 1));
-  });
-  const parts = [];
-  lines.forEach((line, index) => {
-    if (near[index]) parts.push(line);
-    else if (parts.at(-1) !== null) parts.push(null);
-  });
-  return parts;
 }
 
 customElements.define("monitors-tab", MonitorsTab);

@@ -56,7 +56,7 @@ export class SessionView extends HTMLElement {
           ${isOpening ? nothing : statusBadge(fold.status)}
           <code class="hint id">${visible(store.id)}</code>
           <span class="hint">${fold.model ? visible(fold.model) : nothing}</span>
-          ${fold.forkOf ? html`<a class="hint" href="#/sessions/${encodeURIComponent(fold.forkOf.id)}">${texts.forkOf}</a>` : nothing}
+          ${fold.forkOf ? html`<a class="hint" href="#/sessions/${encodeURIComponent(fold.forkOf.id)}">${texts.forkOf}</a> <a class="hint" href="#/compare/${encodeURIComponent(fold.forkOf.id)}/${encodeURIComponent(store.id)}">${texts.compare}</a>` : nothing}
           <span class="connection ${store.connection}" role="status">${this.connection()}</span>
         </header>
         ${store.problem ? problemNotice(store.problem) : nothing}

@@ -1,4 +1,4 @@
-// The list of sessions: filters, and pages.
+// The list of sessions: filters, pages, sessions that are compared, and data sets.
 
 import { ApiProblem, api, query } from "./api.js";
 import { count, dateTime, own, problemNotice, statusBadge, visible } from "./display.js";
@@ -20,6 +20,7 @@ export class SessionsView extends HTMLElement {
     this.next = null;
     this.pages = 1;
     this.requestNumber = 0;
+    this.chosen = new Map();
   }
 
   connectedCallback() {
@@ -74,16 +75,31 @@ export class SessionsView extends HTMLElement {
         ${this.sessions === null && !this.problem ? html`<p class="hint" role="status">${texts.loading}</p>` : nothing}
         ${this.sessions?.length === 0 ? html`<p class="empty">${texts.noSessions}</p>` : nothing}
         ${this.sessions?.length ? this.table() : nothing}
+        <div class="buttons"><button type="button" ?disabled=${this.chosen.size !== 2} @click=${() => this.compare()}>${texts.compareChosen(this.chosen.size)}</button>
+          <button type="button" @click=${() => this.querySelector("data-set-dialog").open(this.filter)}>${texts.dataSet}</button></div><data-set-dialog></data-set-dialog>
         ${this.next ? html`<button type="button" @click=${() => this.load(this.next)}>${texts.showMore}</button>` : nothing}
       </div>`,
       this,
     );
   }
 
+  choose(session, isChosen) {
+    if (isChosen) this.chosen.set(session.id, session.started_at);
+    else this.chosen.delete(session.id);
+    this.draw();
+  }
+
+  // The earlier one is the first.
+  compare() {
+    const ids = [...this.chosen].sort(([, one], [, other]) => (one < other ? -1 : 1)).map(([id]) => encodeURIComponent(id));
+    location.hash = `#/compare/${ids.join("/")}`;
+  }
+
   table() {
     return html`<div class="table" tabindex="0" role="group" aria-label=${texts.sessions}><table>
-      <thead><tr><th scope="col">${texts.fields.script}</th><th scope="col">${texts.fields.status}</th><th scope="col">${texts.fields.user}</th><th scope="col" class="number">${texts.fields.answers}</th><th scope="col" class="number">${texts.fields.events}</th><th scope="col">${texts.fields.updated}</th></tr></thead>
+      <thead><tr><th scope="col"><span class="unseen">${texts.compare}</span></th><th scope="col">${texts.fields.script}</th><th scope="col">${texts.fields.status}</th><th scope="col">${texts.fields.user}</th><th scope="col" class="number">${texts.fields.answers}</th><th scope="col" class="number">${texts.fields.events}</th><th scope="col">${texts.fields.updated}</th></tr></thead>
       <tbody>${this.sessions.map((session) => html`<tr>
+        <td><input type="checkbox" aria-label="${texts.compare}: ${visible(session.id)}" .checked=${this.chosen.has(session.id)} @change=${(event) => this.choose(session, event.target.checked)}></td>
         <td><a href="#/sessions/${encodeURIComponent(session.id)}">${own(session.script)}</a><code class="hint id">${visible(session.id)}</code></td>
         <td>${statusBadge(session.status)}</td>
         <td class="user">${session.user === session.id ? html`<span class="hint">—</span>` : own(session.user)}</td>
@@ -92,4 +108,61 @@ export class SessionsView extends HTMLElement {
   }
 }
 
+// Exports the sessions of the list as a data set for a study.
+class DataSetDialog extends HTMLElement {
+  open(filter) {
+    Object.assign(this, { filter, problem: null, note: "", options: { format: "csv" } });
+    this.draw();
+    this.querySelector("dialog").showModal();
+  }
+
+  change(values) {
+    Object.assign(this.options, values);
+    this.draw();
+  }
+
+  // Whoever closes the dialog does not want it any more.
+  close() {
+    this.abort?.abort();
+    this.querySelector("dialog").close();
+  }
+
+  async download() {
+    const abort = (this.abort = new AbortController());
+    this.problem = null;
+    this.note = texts.dataSetWriting;
+    this.draw();
+    try {
+      const { blob, headers } = await api.file(`/v1/data-set${query({ ...this.filter, ...this.options })}`, abort.signal);
+      const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: "data-set.zip" });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+      this.note = texts.dataSetWritten(headers.get("x-sessions"), Number(headers.get("x-sessions-left-out")));
+    } catch (error) {
+      if (!(error instanceof ApiProblem)) throw error;
+      this.note = "";
+      this.problem = abort.signal.aborted ? null : error;
+    }
+    this.abort = null;
+    this.draw();
+  }
+
+  draw() {
+    const { options } = this;
+    render(
+      html`<dialog class="again" aria-labelledby="data-set-title" @close=${() => this.abort?.abort()}>
+        <h2 id="data-set-title">${texts.dataSet}</h2><p class="hint">${texts.dataSetHint}</p>
+        <fieldset><legend>${texts.format}</legend>${Object.entries(texts.formats).map(([format, label]) => html`<label><input type="radio" name="format" .checked=${options.format === format} @change=${() => this.change({ format })}> ${label}</label>`)}</fieldset>
+        <label><input type="checkbox" .checked=${Boolean(options.include_sensitive)} @change=${(event) => this.change({ include_sensitive: event.target.checked || "" })}> ${texts.includeSensitive}</label>
+        ${options.include_sensitive ? html`<p class="warning" role="alert">${texts.sensitiveWarning}</p>` : nothing}
+        <p class="hint" role="status">${this.note}</p>${problemNotice(this.problem)}
+        <div class="buttons"><button type="button" class="main" ?disabled=${Boolean(this.abort)} @click=${() => this.download()}>${texts.download}</button>
+          <button type="button" @click=${() => this.close()}>${texts.close}</button></div>
+      </dialog>`,
+      this,
+    );
+  }
+}
+
 customElements.define("sessions-view", SessionsView);
+customElements.define("data-set-dialog", DataSetDialog);

@@ -4,6 +4,7 @@ import { api, token } from "./api.js";
 import { problemNotice } from "./display.js";
 import { html, nothing, render } from "./libraries/lit-html.js";
 import { switchLanguage, texts } from "./texts.js";
+import "./compare_view.js";
 import "./editor_view.js";
 import "./links_view.js";
 import "./scripts_view.js";
@@ -16,6 +17,7 @@ function routeOf(hash) {
   const [view = "", ...rest] = where.split("/");
   const name = decode(rest.join("/"));
   const query = new URLSearchParams(search);
+  if (view === "compare" && rest.length === 2) return { view: "sessions-compared", name: rest.map(decode).join(" · "), ids: rest.map(decode) };
   if (view === "sessions" && name) return { view: "session", name };
   if (view === "scripts" && name) return { view: "script", name, line: Number(query.get("line")) || null };
   if (view === "links") return { view };
@@ -74,7 +76,7 @@ export class StudioApp extends HTMLElement {
 
   draw() {
     const route = routeOf(location.hash);
-    const isSession = route.view === "session" || route.view === "script";
+    const isWhole = Boolean(route.name);
     const link = (view, href, label) => html`<a href=${href} aria-current=${route.view.startsWith(view) ? "page" : nothing}>${label}</a>`;
     render(
       html`<a class="skip" href="#main" @click=${(event) => this.skip(event)}>${texts.skip}</a>
@@ -83,11 +85,11 @@ export class StudioApp extends HTMLElement {
           <button type="button" class="quiet" lang=${texts.otherLanguage.code} @click=${switchLanguage}>${texts.otherLanguage.name}</button>
           ${token.get() ? html`<button type="button" class="quiet" @click=${() => this.forget()}>${texts.forgetToken}</button>` : nothing}
         </header>
-        <main id="main" tabindex="-1" class=${isSession ? "whole" : ""}>${this.isAsking ? this.tokenForm() : this.isOpen ? nothing : html`<p class="page hint" role="status">${texts.loading}</p>`}<div class="view" ?hidden=${!this.isOpen}></div></main>`,
+        <main id="main" tabindex="-1" class=${isWhole ? "whole" : ""}>${this.isAsking ? this.tokenForm() : this.isOpen ? nothing : html`<p class="page hint" role="status">${texts.loading}</p>`}<div class="view" ?hidden=${!this.isOpen}></div></main>`,
       this,
     );
     this.place(this.isOpen ? route : null);
-    document.title = `${isSession ? `${route.name} · ` : ""}bcc-script studio`;
+    document.title = `${isWhole ? `${route.name} · ` : ""}bcc-script studio`;
   }
 
   // Puts the view of a route into the page, unless it is there.
@@ -97,7 +99,8 @@ export class StudioApp extends HTMLElement {
     if (this.placed === key) return;
     this.placed = key;
     if (!route) return view.replaceChildren();
-    const made = document.createElement({ session: "session-view", script: "editor-view", sessions: "sessions-view", scripts: "scripts-view", links: "links-view" }[route.view]);
+    const made = document.createElement({ "sessions-compared": "compare-view", session: "session-view", script: "editor-view", sessions: "sessions-view", scripts: "scripts-view", links: "links-view" }[route.view]);
+    if (route.ids) made.sessions = route.ids;
     if (route.view === "session") made.session = route.name;
     if (route.view === "script") made.script = { path: route.name, line: route.line };
     if (route.view === "sessions" && route.script) made.filter.script = route.script;

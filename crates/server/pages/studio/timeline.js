@@ -1,4 +1,4 @@
-// The timeline: steps back turn by turn, and begins again from a turn.
+// The timeline: steps back turn by turn, and begins again from a turn, or compares what follows from it.
 
 import "./again.js";
 import { line, stamp } from "./display.js";
@@ -27,6 +27,7 @@ export class TimelineBar extends HTMLElement {
         <span class="hint" role="status">${isPast ? texts.turnOf(index + 1, turns.length) : texts.now} ${isPast ? html`· ${stamp(turn.at)} · #${turn.seq}` : nothing}</span>
         ${isPast ? html`<button type="button" @click=${() => this.store.showPast(null)}>${texts.toNow}</button>` : nothing}
         <button type="button" ?disabled=${!turn.isAnswered} @click=${() => this.again(turn)} title=${line(turn.prompt)}>${texts.beginAgain}</button>
+        <button type="button" @click=${() => this.again(isPast && turn.isAnswered ? turn : null, true)}>${texts.compare}</button>
       </div><again-dialog></again-dialog>`,
       this,
     );
@@ -38,8 +39,8 @@ export class TimelineBar extends HTMLElement {
     this.store.showPast(index >= turns.length - 1 ? null : turn.seq);
   }
 
-  again(turn) {
-    this.querySelector("again-dialog").open(this.store.id, this.store.outline?.script, turn.seq);
+  again(turn, compares) {
+    this.querySelector("again-dialog").open(this.store.id, turn, compares);
   }
 }
 

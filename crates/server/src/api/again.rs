@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use bcc_authoring::templates::list::list;
 use bcc_engine::again::restart::{AgainPlan, AgainPoint, AgainRequest, CallPlace, RepeatedCalls};
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::access::{AccessRole, ApiCaller};
+use crate::api::authoring::blocking;
 use crate::api::body::JsonBody;
 use crate::live::command::SessionCommand;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
@@ -38,6 +40,17 @@ pub(crate) struct AgainBody {
     /// Whether to say only what it takes.
     #[serde(default)]
     preview: bool,
+}
+
+/// With what a session can begin again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgainChoices {
+    /// The paths of the scripts of the project with its `session_id`.
+    scripts: Vec<String>,
+    /// The schemes of templates.
+    schemes: Vec<String>,
+    /// The configured models, and `offline`.
+    models: Vec<String>,
 }
 
 /// What it takes to begin a session again.
@@ -88,6 +101,34 @@ impl AgainReply {
             effects: plan.effects,
         }
     }
+}
+
+/// Lists with which scripts, schemes of templates and models a session can begin again.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/again",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The choices", body = AgainChoices),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn list_choices(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    caller: ApiCaller,
+) -> Result<Json<AgainChoices>, Problem> {
+    caller.require(AccessRole::Author)?;
+    let row = state.sessions.store().session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    let scripts = state.catalog.list().await?.into_iter().filter(|script| script.session_id == row.script);
+    let scripts = scripts.map(|script| script.path).collect();
+    let project = state.sessions.engine().project();
+    let directory = project.directory.clone();
+    let listing = blocking(&state, move || list(&directory, None, None)).await?;
+    let schemes = listing.schemes.into_iter().map(|scheme| scheme.name).collect();
+    let models = project.config.models.keys().map(String::as_str).chain([OFFLINE]).map(str::to_owned).collect();
+    Ok(Json(AgainChoices { scripts, schemes, models }))
 }
 
 /// Starts a session that repeats another one from one of its answers.

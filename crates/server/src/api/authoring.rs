@@ -30,13 +30,13 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::{JsonBody, UrlQuery, read};
-use crate::api::uploads::store_script;
+use crate::api::uploads::{new_script, store_script};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
 
 /// Does work that takes processor time or reads many files, away from the tasks of sessions. Problems name files as they are in the
 /// project: where it is on the machine is not for clients.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     state: &ServerState,
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -359,7 +359,7 @@ pub(crate) struct UploadedScript {
     put,
     path = "/v1/scripts/{name}",
     tag = "scripts",
-    params(("name" = String, Path, description = "The name of the file, such as `intake.yaml`, in the folder of the scripts")),
+    params(("name" = String, Path, description = "The path of the script in the project, such as `scripts/care/intake.yaml`, or its name in the folder of the scripts")),
     request_body(content = String, content_type = "application/yaml", description = "The script"),
     responses(
         (status = 200, description = "It is stored", body = UploadedScript),
@@ -386,16 +386,15 @@ pub(crate) async fn put_script(
     if kind.split(';').next().unwrap_or_default().trim() != "application/yaml" {
         return Err(Problem::invalid(msg!("the body must be a script, with `Content-Type: application/yaml`")));
     }
-    let is_name = name.ends_with(".yaml") || name.ends_with(".yml");
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
-    if !is_name || name.starts_with('.') || !name.chars().all(is_plain) {
-        let why = msg!("the name of a script consists of letters, digits, `.`, `-` and `_`, and ends with `.yaml`");
-        return Err(Problem::invalid(why));
-    }
+    let folder = state.catalog.folder();
+    // What is listed is stored where it is.
+    let file = match state.catalog.list().await?.into_iter().find(|script| script.path == name) {
+        Some(script) => script.file,
+        None => new_script(&project.directory, &folder, &name)?,
+    };
     let body = read(body).await?;
     let project = project.clone();
-    let catalog = Arc::clone(&state.catalog);
-    blocking(&state, move || store_script(&project, &catalog.folder(), &name, &body)).await.map(|uploaded| {
+    blocking(&state, move || store_script(&project, &folder, &file, &body)).await.map(|uploaded| {
         let (path, replaced) = uploaded;
         Json(UploadedScript { path, replaced })
     })

@@ -5,6 +5,7 @@ pub(crate) mod authoring;
 pub(crate) mod body;
 pub(crate) mod catalog;
 pub(crate) mod data;
+pub(crate) mod data_sets;
 pub(crate) mod events;
 pub(crate) mod gate;
 pub(crate) mod health;

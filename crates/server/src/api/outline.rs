@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use bcc_engine::settings::RunSettings;
 use bcc_runtime::program::program::{Phase, ProgramStep, ProgramSteps, Topic};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -24,6 +25,11 @@ pub(crate) struct SessionOutline {
     name: Option<String>,
     user: String,
     status: String,
+    /// The scheme of templates that was chosen for it; none if it has that of its script or of the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheme: Option<String>,
+    /// The SHA-256 of its script.
+    script_sha256: String,
     started_at: String,
     updated_at: String,
     answers: u64,
@@ -128,6 +134,8 @@ pub(crate) async fn get_outline(
         name: program.name.clone(),
         user: row.user,
         status: row.status,
+        scheme: serde_json::from_str::<RunSettings>(&row.settings).ok().and_then(|settings| settings.scheme),
+        script_sha256: row.script_sha256,
         started_at: row.started_at,
         updated_at: row.updated_at,
         answers: row.answers,

@@ -12,7 +12,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::{
-    again, authoring, data, events, gate, health, journal, links, messages, outline, plans, requests, scripts, sessions,
+    again, authoring, data, data_sets, events, gate, health, journal, links, messages, outline, plans, requests,
+    scripts, sessions,
 };
 use crate::behavior::{endpoints as behavior, kernel_endpoints as kernels};
 use crate::chat::{completions, models};
@@ -73,7 +74,7 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(sessions::proceed))
         .routes(routes!(sessions::fork_session))
         .routes(routes!(sessions::retry_session))
-        .routes(routes!(again::restart_session))
+        .routes(routes!(again::list_choices, again::restart_session))
         .routes(routes!(messages::post_message))
         .routes(routes!(events::get_events))
         .routes(routes!(journal::get_journal))
@@ -86,6 +87,7 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(data::get_calls))
         .routes(routes!(data::get_notebook))
         .routes(routes!(data::get_report))
+        .routes(routes!(data_sets::get_data_set))
         .routes(routes!(links::create_link, links::list_links))
         .routes(routes!(links::get_link, links::revoke_link))
         .routes(routes!(plans::list_plans))

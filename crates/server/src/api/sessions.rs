@@ -177,14 +177,7 @@ pub(crate) async fn list_sessions(
         }
         None => None,
     };
-    let since = match query.since.filter(|since| !since.is_empty()) {
-        Some(since) => {
-            let time = instant(&since, &TimeZone::UTC);
-            Some(time.ok_or_else(|| Problem::invalid(msg!("`since` is not a time: `{since}`")))?)
-        }
-        None => None,
-    };
-    let filter = SessionFilter { id: None, script: query.script, status: query.status, user: query.user, since };
+    let filter = session_filter(query.script, query.status, query.user, query.since)?;
     let mut found = state.sessions.store().sessions_page(&filter, after.as_ref(), limit + 1).await?;
     let next = match found.len() > limit {
         true => {
@@ -194,6 +187,25 @@ pub(crate) async fn list_sessions(
         false => None,
     };
     Ok(Json(SessionPage { sessions: found.into_iter().map(ListedSession::from).collect(), next }))
+}
+
+/// The filter that a query names. What is empty does not count, as a form sends it.
+pub(crate) fn session_filter(
+    script: Option<String>,
+    status: Option<String>,
+    user: Option<String>,
+    since: Option<String>,
+) -> Result<SessionFilter, Problem> {
+    let [script, status, user, since] =
+        [script, status, user, since].map(|given| given.filter(|text| !text.is_empty()));
+    let since = match since {
+        Some(since) => {
+            let time = instant(&since, &TimeZone::UTC);
+            Some(time.ok_or_else(|| Problem::invalid(msg!("`since` is not a time: `{since}`")))?)
+        }
+        None => None,
+    };
+    Ok(SessionFilter { id: None, script, status, user, since })
 }
 
 /// Shows where a session is, with everything that was said.

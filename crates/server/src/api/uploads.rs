@@ -1,17 +1,20 @@
 //! Stores scripts that clients send: checked first, and replaced as a whole.
 
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bcc_engine::engine::RunRequest;
 use bcc_engine::error::EngineError;
-use bcc_engine::files::within::replace_within;
+use bcc_engine::files::within::{replace_within, resolve_within};
 use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
+
+use crate::problem::Problem;
 
 /// A file that is removed when it is no longer needed.
 struct Draft<'p>(&'p Path);
@@ -24,23 +27,62 @@ impl Drop for Draft<'_> {
     }
 }
 
-/// Stores the script `text` as `name` in `folder`, a folder of the project. Returns its path in the project, and whether it replaced a file.
+/// The path of a new script in the project: `given` is its name in the folder of the scripts, or its path in the project.
 ///
 /// # Errors
-/// `Invalid` with the diagnostics if it has errors; `Usage` if it is no text; `Failed` if it cannot be written. The file is unchanged then.
+/// `InvalidRequest` for everything that is not a plain path of a script in that folder.
+pub(crate) fn new_script(project: &Path, folder: &Path, given: &str) -> Result<PathBuf, Problem> {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let is_name = |name: &str| !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain);
+    if !given.split('/').all(is_name) || !(given.ends_with(".yaml") || given.ends_with(".yml")) {
+        let why = msg!("the name of a script consists of letters, digits, `.`, `-` and `_`, and ends with `.yaml`");
+        return Err(Problem::invalid(why));
+    }
+    if !given.contains('/') {
+        return Ok(folder.join(given));
+    }
+    let path = project.join(given);
+    // Without a folder of scripts, other folders of the project are not for new ones.
+    if folder == project || !path.starts_with(folder) {
+        let why = msg!("a new script must be in the folder of the scripts");
+        return Err(Problem::invalid(why).with_help("`GET /v1/scripts` lists the scripts"));
+    }
+    Ok(path)
+}
+
+/// Stores the script `text` at `path` in `folder`, the folder of the scripts. Returns its path in the project, and whether it replaced a
+/// file. No link leads out of the folder, and no folders are made.
+///
+/// # Errors
+/// `Invalid` with the diagnostics if it has errors; `Usage` if it is no text or not in the folder; `Failed` if it cannot be written. The
+/// file is unchanged then.
 pub(crate) fn store_script(
     project: &Project,
     folder: &Path,
-    name: &str,
+    path: &Path,
     text: &[u8],
 ) -> Result<(String, bool), EngineError> {
-    let failed = |error: std::io::Error| EngineError::failed(msg!("`{name}` cannot be written: {error}"));
+    let shown = path.strip_prefix(&project.directory).unwrap_or(path).display().to_string();
+    let failed = |error: std::io::Error| EngineError::failed(msg!("`{shown}` cannot be written: {error}"));
     let text = std::str::from_utf8(text).map_err(|_| EngineError::usage(msg!("the script is not UTF-8")))?;
-    let path = folder.join(name);
-    let shown = path.strip_prefix(&project.directory).unwrap_or(&path).display().to_string();
+    let parent = path.parent().unwrap_or(folder);
+    for place in [parent, path] {
+        match resolve_within(folder, place) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                let why = msg!("`{shown}` is a link, or in one, that leads out of the folder of the scripts");
+                return Err(EngineError::usage(why));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound && place == path => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(EngineError::usage(msg!("the folder of `{shown}` does not exist")));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
     // In the same folder, so that the paths in it lead to the same files; hidden, so that nobody starts it.
-    let draft = folder.join(format!(".{}-{name}", secret_id("upload")));
-    replace_within(&project.directory, &draft, text.as_bytes()).map_err(failed)?;
+    let draft = parent.join(format!(".{}.yaml", secret_id("upload")));
+    replace_within(folder, &draft, text.as_bytes()).map_err(failed)?;
     let written = Draft(&draft);
     let request = RunRequest { file: draft.clone(), ..RunRequest::default() };
     let checked = LoadedProgram::of(project, &request).map(drop);
@@ -51,7 +93,7 @@ pub(crate) fn store_script(
         Err(error) => return Err(error),
     }
     let replaced = path.exists();
-    replace_within(&project.directory, &path, text.as_bytes()).map_err(failed)?;
+    replace_within(folder, path, text.as_bytes()).map_err(failed)?;
     Ok((shown, replaced))
 }
 

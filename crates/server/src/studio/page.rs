@@ -24,6 +24,7 @@ const MODULES: &[EmbeddedFile] = &modules![
     "calls_tab.js",
     "chart.js",
     "chinese.js",
+    "compare_view.js",
     "diff.js",
     "display.js",
     "drawing.js",
@@ -56,10 +57,7 @@ const MODULES: &[EmbeddedFile] = &modules![
 
 const OTHERS: &[EmbeddedFile] = &[
     ("pause.js", SCRIPT, include_str!("../../pages/pause.js")),
-    ("inspector.css", STYLE, include_str!("../../pages/studio/inspector.css")),
-    ("lists.css", STYLE, include_str!("../../pages/studio/lists.css")),
     ("studio.css", STYLE, include_str!("../../pages/studio/studio.css")),
-    ("panes.css", STYLE, include_str!("../../pages/studio/panes.css")),
     // Unmodified files of npm packages, with their licences beside them in `pages/libraries`.
     ("libraries/lit-html.js", SCRIPT, include_str!("../../pages/libraries/lit-html.js")),
     ("libraries/uPlot.iife.min.js", SCRIPT, include_str!("../../pages/libraries/uPlot.iife.min.js")),
