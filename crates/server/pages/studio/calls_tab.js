@@ -6,6 +6,9 @@ import { html, nothing, render } from "./libraries/lit-html.js";
 import { texts } from "./texts.js";
 import "./virtual_list.js";
 
+// How long, in milliseconds, a call is the last one before its prompt is asked for: they may follow each other fast.
+const SETTLED = 150;
+
 export class CallsTab extends HTMLElement {
   show(store, { selected, select }) {
     this.store = store;
@@ -14,6 +17,7 @@ export class CallsTab extends HTMLElement {
     // The last call up to the event that is looked at.
     const index = selected === null ? calls.length - 1 : calls.findLastIndex((call) => call.seq <= selected || call.detail === selected);
     const isNew = this.current?.seq !== calls[index]?.seq;
+    if (isNew) this.settles = selected === null ? performance.now() + SETTLED : 0;
     this.current = calls[Math.max(index, 0)] ?? null;
     this.draw(isNew && selected !== null, Math.max(index, 0));
   }
@@ -81,7 +85,12 @@ export class CallsTab extends HTMLElement {
 
   exchange(call) {
     if (call.detail === null) return html`<p class="hint">${texts.noExchange}</p>`;
-    const detail = this.store.detail(call.detail);
+    const wait = this.settles - performance.now();
+    if (wait > 0) {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.isConnected && this.draw(), wait);
+    }
+    const detail = wait > 0 ? null : this.store.detail(call.detail);
     if (!detail) return html`<p class="hint" role="status">${texts.loading}</p>`;
     if (detail instanceof ApiProblem) return problemNotice(detail);
     const { llm_prompt: prompt = [], llm_response: reply = "" } = detail.debug_info ?? {};

@@ -12,6 +12,9 @@ const PAGE = 1000;
 // After this time without an event, in milliseconds, a turn may be one that nothing runs.
 const STILL = 15_000;
 
+// How often it is drawn while much happens, in milliseconds: people see no more, and the browser has time for what they do.
+const DRAWN_EVERY = 60;
+
 // How many events with their prompts are kept.
 const MAX_DETAILS = 60;
 
@@ -44,14 +47,19 @@ export class SessionStore extends EventTarget {
     return this.pastFold ?? this.fold;
   }
 
-  // Draws in the next frame, however much happens before.
+  // Draws in the next frame, or in a later one if it was drawn just now.
   changed() {
     if (this.isScheduled) return;
     this.isScheduled = true;
-    requestAnimationFrame(() => {
-      this.isScheduled = false;
-      if (!this.isStopped) this.dispatchEvent(new Event("change"));
-    });
+    const draw = () =>
+      requestAnimationFrame((now) => {
+        this.isScheduled = false;
+        this.drawn = now;
+        if (!this.isStopped) this.dispatchEvent(new Event("change"));
+      });
+    const wait = (this.drawn ?? -DRAWN_EVERY) + DRAWN_EVERY - performance.now();
+    if (wait > 0) setTimeout(draw, wait);
+    else draw();
   }
 
   async open() {
