@@ -13,6 +13,7 @@ use tokio::sync::RwLock;
 
 use crate::ROOT;
 use crate::database::{connect, new_database, pooled, server};
+use crate::hand_over::{an_ended_turn_stays, messages_reject_and_interrupt};
 use crate::kills::ECHO;
 use crate::process::{Home, TIMEOUT};
 use crate::served::{Serving, Target};
@@ -88,6 +89,23 @@ async fn a_session_goes_from_server_to_server_with_each_message() {
     let deleted = servers[1].send(reqwest::Method::DELETE, &format!("/v1/sessions/{id}"), &[], None).await;
     assert_eq!(deleted.status, 204);
     assert_eq!(servers[0].get(&format!("/v1/sessions/{id}")).await.status, 404);
+}
+
+#[tokio::test]
+async fn messages_reject_and_interrupt_the_turn_of_another_server() {
+    let Some(server) = server() else { return };
+    let url = new_database(&server).await;
+    messages_reject_and_interrupt(&Home::new(), &["--store", &url]).await;
+    // No notification arrives behind a pooler.
+    let url = new_database(&server).await;
+    messages_reject_and_interrupt(&Home::new(), &["--store", &pooled(&url)]).await;
+}
+
+#[tokio::test]
+async fn the_ended_turn_of_another_server_stays() {
+    let Some(server) = server() else { return };
+    let url = new_database(&server).await;
+    an_ended_turn_stays(&Home::new(), &["--store", &url]).await;
 }
 
 #[tokio::test]

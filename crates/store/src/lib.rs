@@ -12,6 +12,7 @@ pub mod copying;
 pub mod error;
 pub mod link_contract;
 pub mod link_rows;
+mod lock_signals;
 pub mod memory;
 pub(crate) mod memory_links;
 pub(crate) mod memory_plans;
