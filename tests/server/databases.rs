@@ -185,14 +185,14 @@ async fn one_of_two_servers_is_killed_under_load_and_nothing_is_lost_or_repeated
 }
 
 /// A connection to the database that can be cut off without anybody noticing: what is sent goes nowhere.
-struct Cable {
+pub(crate) struct Cable {
     port: u16,
     is_cut: Arc<AtomicBool>,
 }
 
 impl Cable {
     /// To the socket of the database of this URL.
-    fn to(url: &str) -> Self {
+    pub(crate) fn to(url: &str) -> Self {
         let place = url.split('@').nth(1).unwrap().split('/').next().unwrap().replace("%2F", "/");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -211,7 +211,7 @@ impl Cable {
         Self { port, is_cut }
     }
 
-    fn url(&self, url: &str) -> String {
+    pub(crate) fn url(&self, url: &str) -> String {
         let (start, name) = url.rsplit_once('/').unwrap();
         let user = start.split('@').next().unwrap();
         format!("{user}@127.0.0.1:{}/{name}", self.port)

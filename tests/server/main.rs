@@ -11,6 +11,7 @@ mod behavior;
 mod chat;
 mod conversations;
 mod databases;
+mod databases_tls;
 mod hand_over;
 mod kernels;
 mod kills;

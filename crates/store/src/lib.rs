@@ -34,6 +34,8 @@ mod conformance_cells;
 #[cfg(test)]
 mod conformance_links;
 #[cfg(test)]
+mod conformance_locks;
+#[cfg(test)]
 mod conformance_pages;
 #[cfg(test)]
 mod conformance_plans;
