@@ -51,7 +51,7 @@ impl Drop for TlsDatabase {
 /// Lists the sessions of a store, with the certificates in this file as those of the system.
 fn list(store: &str, certificates: &Path) -> Finished {
     let home = Home::new();
-    let mut command = home.command(["sessions", "--store", store]);
+    let mut command = home.command(["sessions", "list", "--store", store]);
     command.env("SSL_CERT_FILE", certificates);
     Running::start(command).finish()
 }

@@ -131,11 +131,10 @@ session:
         - topic_id: t
           actions:
             - { action_type: command, action_id: good, config: { command: [echo, '{{ metal }}'] } }
-            - { action_type: command, action_id: bad, config: { command: [sh, -c, 'echo Salamander; exit 3'] } }
+            - { action_type: command, action_id: bad, on_exit: { failed: next }, config: { command: [sh, -c, 'echo Salamander; exit 3'] } }
         - topic_id: work
-          goal: Zebulon
           actions:
-            - { action_type: behavior_loop, action_id: work, config: { server: planner, max_behaviors: 2 } }
+            - { action_type: behavior_loop, action_id: work, config: { server: planner, target: Zebulon, max_behaviors: 2 } }
 ";
 
 #[tokio::test]
