@@ -217,12 +217,9 @@ async fn a_stream_whose_rest_cannot_be_used_says_so_and_repeats_nothing() {
     let rubbish = ", {\"action\": <html>";
     // A fenced block that comes later counts instead of what was sent.
     let other = "]\n```json\n{\"actions\": [{\"action\": \"finish_thinking\"}]}\n```";
-    for (model, (path, rest)) in models.zip([
-        ("/generating", rubbish),
-        ("/v1/actions", rubbish),
-        ("/generating", other),
-        ("/v1/actions", other),
-    ]) {
+    for (model, (path, rest)) in
+        models.zip([("/generating", rubbish), ("/v1/actions", rubbish), ("/generating", other), ("/v1/actions", other)])
+    {
         model.send(format!("{written}{rest}")).unwrap();
         drop(model);
         let lines = LineReader::of(&serving, path, in_step("BEHAVIOR_RUNNING", true)).await.rest().await;

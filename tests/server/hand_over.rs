@@ -114,7 +114,9 @@ async fn a_session_goes_from_server_to_server_on_one_file_with_each_message() {
             assert_eq!(reply["messages"][0]["text"], format!("heard word{number}"));
         }
     };
-    tokio::time::timeout(AT_ONCE, talk).await.expect("a server waits until the session leaves the memory of another one");
+    tokio::time::timeout(AT_ONCE, talk)
+        .await
+        .expect("a server waits until the session leaves the memory of another one");
     let deleted = servers[0].send(reqwest::Method::DELETE, &format!("/v1/sessions/{id}"), &[], None).await;
     assert_eq!(deleted.status, 204, "{deleted:?}");
     // What a server has beside the store for this is gone with it.

@@ -180,14 +180,20 @@ async fn commands_code_and_requests_to_behavior_servers_have_spans_without_what_
     let cells = named("execute_tool kernel");
     assert_eq!(cells.len(), 2, "{finished:?} {spans:?}");
     for (span, fails) in cells.iter().zip([false, true]) {
-        assert!(span.is("gen_ai.operation.name", "execute_tool") && span.is("gen_ai.conversation.id", "s1"), "{span:?}");
+        assert!(
+            span.is("gen_ai.operation.name", "execute_tool") && span.is("gen_ai.conversation.id", "s1"),
+            "{span:?}"
+        );
         assert_eq!((span.is_error, span.is("error.type", "code_error")), (fails, fails), "{span:?}");
         assert_eq!(parent(&spans, span).name, "turn");
     }
     let asked = named("invoke_agent planner");
     assert!(asked.len() >= 2 && asked.iter().all(|span| span.kind == CLIENT), "{asked:?}");
     assert!(asked[0].is("bcc_script.request", "actions") && !asked[0].is_error, "{asked:?}");
-    assert!(asked[1].is("bcc_script.request", "reflection") && asked[1].is("error.type", "server-refused"), "{asked:?}");
+    assert!(
+        asked[1].is("bcc_script.request", "reflection") && asked[1].is("error.type", "server-refused"),
+        "{asked:?}"
+    );
     assert!(asked.iter().all(|span| span.is("gen_ai.agent.name", "planner") && parent(&spans, span).name == "turn"));
     assert_no_texts(&collector, &home);
 }

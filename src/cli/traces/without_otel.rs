@@ -43,7 +43,9 @@ mod tests {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318");
         assert!(note(&[endpoint]).unwrap().to_string().contains("built without the feature `otel`"));
         assert!(note(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).is_some());
-        for variables in [&[][..], &[endpoint, ("OTEL_SDK_DISABLED", "true")], &[endpoint, ("OTEL_TRACES_EXPORTER", "none")]] {
+        for variables in
+            [&[][..], &[endpoint, ("OTEL_SDK_DISABLED", "true")], &[endpoint, ("OTEL_TRACES_EXPORTER", "none")]]
+        {
             assert_eq!(note(variables), None, "{variables:?}");
         }
     }

@@ -224,7 +224,10 @@ mod tests {
 
     #[test]
     fn a_bare_list_and_an_empty_one_are_lists() {
-        assert_eq!(parts("```\n[ {\"a\": 1}, {\"b\": 2}]\n```"), (Some(json!({})), vec![json!({"a": 1}), json!({"b": 2})]));
+        assert_eq!(
+            parts("```\n[ {\"a\": 1}, {\"b\": 2}]\n```"),
+            (Some(json!({})), vec![json!({"a": 1}), json!({"b": 2})])
+        );
         assert_eq!(parts("{\"actions\": []}"), (Some(json!({})), vec![]));
         assert_eq!(parts("<think>{\"actions\": [{\"x\": 1}]}</think>{\"actions\":[{\"a\":1}]}").1, [json!({"a": 1})]);
         assert_eq!(parts("See [1]: {\"actions\":[{\"a\":1}]}").1, [json!({"a": 1})]);

@@ -53,8 +53,44 @@ pub(super) struct HandedOver<T> {
     was_held: bool,
 }
 
+impl<T> From<T> for HandedOver<T> {
+    /// Of a session that no other process had.
+    fn from(result: T) -> Self {
+        Self { result, was_held: false }
+    }
+}
+
 fn busy() -> Problem {
     Problem::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1)
+}
+
+/// That the turn of a session is to end which another process runs, and for whose session somebody here waits.
+struct InterruptWish<'s> {
+    sessions: &'s LiveSessions,
+    id: &'s str,
+}
+
+impl<'s> InterruptWish<'s> {
+    fn of(sessions: &'s LiveSessions, id: &'s str) -> Self {
+        sessions.interrupting().push(id.to_owned());
+        Self { sessions, id }
+    }
+}
+
+impl Drop for InterruptWish<'_> {
+    fn drop(&mut self) {
+        let mut interrupting = self.sessions.interrupting();
+        if let Some(at) = interrupting.iter().position(|id| id == self.id) {
+            interrupting.swap_remove(at);
+        }
+    }
+}
+
+impl HandedOver<OpenedSession> {
+    /// Whether another process ran a turn of the session that has not ended.
+    fn is_in_turn(&self) -> bool {
+        self.was_held && self.result.session.status() == SessionStatus::Running
+    }
 }
 
 impl LiveSession {
@@ -153,7 +189,8 @@ impl LiveSessions {
         let mut place = match slot.try_lock() {
             Ok(place) => place,
             Err(_) => {
-                // Whoever waits here for the turn of another process gets the session earlier, and goes on with that turn.
+                // Whoever waits here for the turn of another process gets the session earlier, and takes the answer back.
+                let _wish = InterruptWish::of(self, id);
                 self.store().ask_for(id, LockRequest::Interrupt).await?;
                 slot.lock().await
             }
@@ -197,10 +234,10 @@ impl LiveSessions {
         let (feed, request) = (self.feed(id), ResumeRequest::default());
         let resume = async || self.engine().resume_as(id, &request, Arc::clone(&feed) as Arc<dyn Observer>).await;
         match self.handed_over(id, LockRequest::Interrupt, resume).await {
-            Ok(HandedOver { result, was_held }) => {
+            Ok(opened) => {
                 // A turn that had ended is not taken back.
-                let is_cut = was_held && result.session.status() == SessionStatus::Running;
-                self.taken_back(id, slot, Ok(result), is_cut).await.map(Some)
+                let is_cut = opened.is_in_turn();
+                self.taken_back(id, slot, Ok(opened.result), is_cut).await.map(Some)
             }
             Err(error) => {
                 self.forget(id, slot);
@@ -210,6 +247,20 @@ impl LiveSessions {
                 }
             }
         }
+    }
+
+    /// Runs a session that was handed over. If somebody here wants its turn to end, its last answer is taken back.
+    ///
+    /// # Errors
+    /// As [`LiveSessions::interrupt`].
+    pub(super) async fn run_handed_over(
+        self: &Arc<Self>,
+        id: &str,
+        slot: &Slot,
+        opened: HandedOver<OpenedSession>,
+    ) -> Result<LiveSession, Problem> {
+        let is_cut = opened.is_in_turn() && self.interrupting().iter().any(|other| other == id);
+        self.taken_back(id, slot, Ok(opened.result), is_cut).await
     }
 
     /// Runs a session that was opened, if `is_cut` after its last answer was taken back.

@@ -17,7 +17,7 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot, watch};
 use crate::live::actor::{Actor, ActorContext};
 use crate::live::command::{CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
-use crate::live::hand_over::HandOverError;
+use crate::live::hand_over::{HandOverError, HandedOver};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
@@ -58,6 +58,8 @@ pub struct LiveSessions {
     slots: Mutex<HashMap<String, Slot>>,
     /// The feeds that somebody reads or writes.
     feeds: Mutex<HashMap<String, Weak<EventFeed>>>,
+    /// The sessions of which somebody here wants the turn to end that another process runs.
+    interrupting: Mutex<Vec<String>>,
     /// Becomes true when the server ends.
     ending: watch::Sender<bool>,
     /// Every task of a session has a receiver; there are none when all have ended.
@@ -67,8 +69,8 @@ pub struct LiveSessions {
 impl LiveSessions {
     pub(crate) fn new(engine: Engine, metrics: Arc<Metrics>, idle_time: Duration) -> Arc<Self> {
         let (ending, running) = (watch::Sender::new(false), watch::Sender::new(()));
-        let (slots, feeds) = Default::default();
-        Arc::new(Self { engine, metrics, idle_time, slots, feeds, ending, running })
+        let (slots, feeds, interrupting) = Default::default();
+        Arc::new(Self { engine, metrics, idle_time, slots, feeds, interrupting, ending, running })
     }
 
     /// The engine that opens them.
@@ -223,12 +225,12 @@ impl LiveSessions {
         let resumed = ResumeRequest { model: model.map(str::to_owned), ..ResumeRequest::default() };
         let resume = async || self.engine.resume_as(id, &resumed, Arc::clone(&feed) as Arc<dyn Observer>).await;
         let opened = match request {
-            Some(request) => self.handed_over(id, request, resume).await.map(|opened| opened.result),
-            None => resume().await.map_err(HandOverError::from),
+            Some(request) => self.handed_over(id, request, resume).await,
+            None => resume().await.map(HandedOver::from).map_err(HandOverError::from),
         };
         match opened {
             Ok(opened) => {
-                let live = self.spawn(id, opened, feed, false, None);
+                let live = self.run_handed_over(id, &slot, opened).await?;
                 *place = Some(live.clone());
                 Ok(live)
             }
@@ -287,6 +289,10 @@ impl LiveSessions {
 
     pub(super) fn slots(&self) -> MutexGuard<'_, HashMap<String, Slot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn interrupting(&self) -> MutexGuard<'_, Vec<String>> {
+        self.interrupting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn slot(&self, id: &str) -> Slot {

@@ -32,7 +32,8 @@ pub(crate) struct WantedLease {
 impl WantedLease {
     /// Those of this process.
     pub(crate) async fn of(database: &Database, process: i64) -> Result<Vec<Self>, StoreError> {
-        let sql = "SELECT session, session_sha256, token, is_wanted, is_interrupted, is_wanted_if_idle FROM bcc_script.lease
+        let sql =
+            "SELECT session, session_sha256, token, is_wanted, is_interrupted, is_wanted_if_idle FROM bcc_script.lease
             WHERE process = $1 AND (is_wanted OR is_wanted_if_idle)";
         let rows = database.rows(sql, &[(&process, Type::INT8)], Concern::default()).await?;
         let mut wanted = vec![];

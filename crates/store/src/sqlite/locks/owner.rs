@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sqlite::locks::inbox::{self, LockInbox};
 use crate::sqlite::disk::{NOT_A_LOCK, existing_lock_file, is_same_file, new_private_file};
+use crate::sqlite::locks::inbox::{self, LockInbox};
 
 /// What the names of these files end with.
 const EXTENSION: &str = "owner";
