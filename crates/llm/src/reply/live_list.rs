@@ -91,7 +91,7 @@ impl LiveList {
                 State::Fields => self.in_fields(c, &mut parts),
                 State::Item => match c {
                     _ if c.is_ascii_whitespace() => {}
-                    '{' => self.begin_item(),
+                    '{' => self.start_item(),
                     _ => self.state = State::Done,
                 },
                 State::Comma => match c {
@@ -113,7 +113,7 @@ impl LiveList {
             (State::Prose, '{') => self.state = State::NoList,
             (State::Bracket, '{') => {
                 parts.push(LiveListPart::Start(Map::new()));
-                self.begin_item();
+                self.start_item();
                 return;
             }
             (State::Bracket, c) if !c.is_ascii_whitespace() => self.state = State::NoList,
@@ -160,7 +160,7 @@ impl LiveList {
         serde_json::from_str(&format!("{}}}", before.strip_suffix(',').unwrap_or(before))).ok()
     }
 
-    fn begin_item(&mut self) {
+    fn start_item(&mut self) {
         self.state = State::InItem;
         self.text = "{".to_owned();
         self.nesting = Nesting { depth: 1, ..Nesting::default() };

@@ -65,19 +65,19 @@ fn busy() -> Problem {
 }
 
 /// That the turn of a session is to end which another process runs, and for whose session somebody here waits.
-struct InterruptWish<'s> {
+struct PendingInterrupt<'s> {
     sessions: &'s LiveSessions,
     id: &'s str,
 }
 
-impl<'s> InterruptWish<'s> {
+impl<'s> PendingInterrupt<'s> {
     fn of(sessions: &'s LiveSessions, id: &'s str) -> Self {
         sessions.interrupting().push(id.to_owned());
         Self { sessions, id }
     }
 }
 
-impl Drop for InterruptWish<'_> {
+impl Drop for PendingInterrupt<'_> {
     fn drop(&mut self) {
         let mut interrupting = self.sessions.interrupting();
         if let Some(at) = interrupting.iter().position(|id| id == self.id) {
@@ -190,7 +190,7 @@ impl LiveSessions {
             Ok(place) => place,
             Err(_) => {
                 // Whoever waits here for the turn of another process gets the session earlier, and takes the answer back.
-                let _wish = InterruptWish::of(self, id);
+                let _pending = PendingInterrupt::of(self, id);
                 self.store().ask_for(id, LockRequest::Interrupt).await?;
                 slot.lock().await
             }
