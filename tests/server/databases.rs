@@ -13,7 +13,7 @@ use tokio::sync::RwLock;
 
 use crate::ROOT;
 use crate::database::{connect, new_database, pooled, server};
-use crate::hand_over::{an_ended_turn_stays, messages_reject_and_interrupt};
+use crate::hand_over::{an_ended_turn_stays, messages_interrupt_past_a_waiting_one, messages_reject_and_interrupt};
 use crate::kills::ECHO;
 use crate::process::{Home, TIMEOUT};
 use crate::served::{Serving, Target};
@@ -99,6 +99,13 @@ async fn messages_reject_and_interrupt_the_turn_of_another_server() {
     // No notification arrives behind a pooler.
     let url = new_database(&server).await;
     messages_reject_and_interrupt(&Home::new(), &["--store", &pooled(&url)]).await;
+}
+
+#[tokio::test]
+async fn a_message_that_waits_for_another_server_keeps_nobody_from_interrupting() {
+    let Some(server) = server() else { return };
+    let url = new_database(&server).await;
+    messages_interrupt_past_a_waiting_one(&Home::new(), &["--store", &url]).await;
 }
 
 #[tokio::test]

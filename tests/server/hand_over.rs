@@ -76,6 +76,34 @@ pub(crate) async fn messages_reject_and_interrupt(home: &Home, store: &[&str]) {
     assert_eq!(tea.status, 200, "{tea:?}");
 }
 
+/// A message that waits at a server for the turn of another one keeps nobody from rejecting or interrupting there.
+pub(crate) async fn messages_interrupt_past_a_waiting_one(home: &Home, store: &[&str]) {
+    let model = talk(home);
+    let (owner, other) = (serve(home, store), serve(home, store));
+    let (id, first) = in_turn(&owner, &model).await;
+    let path = format!("/v1/sessions/{id}/messages");
+    let (target, waiting_path) = (other.target(), path.clone());
+    let waiting = tokio::spawn(async move {
+        target.attempt(&waiting_path, &[("idempotency-key", "k2")], &json!({ "text": "tea" })).await.unwrap()
+    });
+    for _ in 0..3 {
+        let rejected = other.post(&path, json!({ "text": "I am Bob", "on_busy": "reject" })).await;
+        assert_eq!((rejected.status, &rejected.json()["type"]), (409, &json!("/problems/busy")), "{rejected:?}");
+    }
+    let interrupts = other.post(&path, json!({ "text": "I am Ann", "on_busy": "interrupt" })).await;
+    assert_eq!(interrupts.status, 200, "{interrupts:?}");
+    let (status, problem) = first.await.unwrap();
+    assert_eq!((status, &problem["type"]), (409, &json!("/problems/interrupted")), "{problem}");
+    let waited = waiting.await.unwrap();
+    assert_eq!(waited.status, 200, "{waited:?}");
+    let export = owner.get(&format!("/v1/sessions/{id}/export")).await.json();
+    let all = export["transcript"].as_array().unwrap().iter();
+    let mut said: Vec<&str> =
+        all.filter(|message| message["role"] == "user").map(|message| message["text"].as_str().unwrap()).collect();
+    said.sort_unstable();
+    assert_eq!(said, ["I am Ann", "tea"]);
+}
+
 /// A session whose turn has ended keeps that turn when a message interrupts.
 pub(crate) async fn an_ended_turn_stays(home: &Home, store: &[&str]) {
     home.put("scripts/echo.yaml", ECHO);
@@ -95,6 +123,11 @@ pub(crate) async fn an_ended_turn_stays(home: &Home, store: &[&str]) {
 #[tokio::test]
 async fn messages_reject_and_interrupt_the_turn_of_another_server_on_one_file() {
     messages_reject_and_interrupt(&Home::new(), &[]).await;
+}
+
+#[tokio::test]
+async fn a_message_that_waits_for_another_server_on_one_file_keeps_nobody_from_interrupting() {
+    messages_interrupt_past_a_waiting_one(&Home::new(), &[]).await;
 }
 
 #[tokio::test]

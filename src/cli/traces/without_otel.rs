@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_program_without_traces_says_so_if_there_should_be_some() {
-        let note = |variables: &[(&str, &str)]| {
+        let note = |variables: &[(&'static str, &str)]| {
             missing_traces(&Environment::of(variables.iter().map(|(name, value)| (*name, (*value).to_owned()))))
         };
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318");

@@ -186,13 +186,13 @@ impl LiveSessions {
     /// Those of [`Session::take_back`](bcc_runtime::run::session::Session::take_back), and of opening the session.
     pub(crate) async fn interrupt(self: &Arc<Self>, id: &str) -> Result<(), Problem> {
         let slot = self.slot(id);
-        let mut place = match slot.try_lock() {
-            Ok(place) => place,
+        let (mut place, was_asked) = match slot.try_lock() {
+            Ok(place) => (place, false),
             Err(_) => {
                 // Whoever waits here for the turn of another process gets the session earlier, and takes the answer back.
                 let _pending = PendingInterrupt::of(self, id);
                 self.store().ask_for(id, LockRequest::Interrupt).await?;
-                slot.lock().await
+                (slot.lock().await, true)
             }
         };
         let Some(live) = place.as_ref().filter(|live| live.runs_turn()) else {
@@ -202,7 +202,7 @@ impl LiveSessions {
             if let Some(left) = place.take() {
                 left.wait_for_end().await;
             }
-            if let Some(live) = self.interrupt_elsewhere(id, &slot).await? {
+            if let Some(live) = self.interrupt_elsewhere(id, &slot, was_asked).await? {
                 *place = Some(live);
             }
             return Ok(());
@@ -228,13 +228,19 @@ impl LiveSessions {
     }
 
     /// Opens a session that is not in memory; if another process runs a turn of it, that turn ends, and its answer is taken back. None if
-    /// it cannot be opened for a reason that whoever uses it next learns.
-    async fn interrupt_elsewhere(self: &Arc<Self>, id: &str, slot: &Slot) -> Result<Option<LiveSession>, Problem> {
+    /// it cannot be opened for a reason that whoever uses it next learns. `was_asked` says that whoever had it was asked to end the turn.
+    async fn interrupt_elsewhere(
+        self: &Arc<Self>,
+        id: &str,
+        slot: &Slot,
+        was_asked: bool,
+    ) -> Result<Option<LiveSession>, Problem> {
         self.refuse_at_end()?;
         let (feed, request) = (self.feed(id), ResumeRequest::default());
         let resume = async || self.engine().resume_as(id, &request, Arc::clone(&feed) as Arc<dyn Observer>).await;
         match self.handed_over(id, LockRequest::Interrupt, resume).await {
-            Ok(opened) => {
+            Ok(mut opened) => {
+                opened.was_held |= was_asked;
                 // A turn that had ended is not taken back.
                 let is_cut = opened.is_in_turn();
                 self.taken_back(id, slot, Ok(opened.result), is_cut).await.map(Some)
