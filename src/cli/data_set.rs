@@ -34,6 +34,13 @@ pub async fn export_sessions(
         report::note(&msg!("{} sessions were left out in all", written.failed));
     }
     let path = folder.display();
-    report::note(&msg!("exported {} sessions of {} scripts to {path}", written.sessions, written.scripts));
+    let sessions = match written.sessions {
+        1 => msg!("1 session"),
+        count => msg!("{count} sessions"),
+    };
+    report::note(&match written.scripts {
+        1 => msg!("exported {sessions} of 1 script to {path}"),
+        count => msg!("exported {sessions} of {count} scripts to {path}"),
+    });
     Ok(if written.failed == 0 { Exit::Done } else { Exit::Failed })
 }

@@ -182,7 +182,7 @@ fn fifty_interviews_are_the_same_in_all_formats_and_their_codebook_is_true() {
     let home = fifty();
     let done = export(&home, "-o csv");
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert_eq!(done.err, "exported 50 sessions of 1 scripts to csv\n");
+    assert_eq!(done.err, "exported 50 sessions of 1 script to csv\n");
     for format in ["jsonl", "parquet", "qdpx"] {
         let done = export(&home, &format!("-o {format} --format {format}"));
         assert_eq!(done.code, Some(0), "{done:?}");
@@ -406,7 +406,7 @@ fn a_session_that_cannot_be_read_is_named_and_the_others_are_exported() {
     let done = export(&home, "-o out");
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.err.contains("session `i3` was left out"), "{done:?}");
-    assert!(done.err.contains("exported 2 sessions of 1 scripts to out"), "{done:?}");
+    assert!(done.err.contains("exported 2 sessions of 1 script to out"), "{done:?}");
     let out = home.path().join("out");
     assert_eq!(rows(&out, "sleep_study/interviews.csv").len(), 2);
     assert!(text(&out, "README.md").contains("`i3`"));

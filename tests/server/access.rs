@@ -48,6 +48,7 @@ async fn a_role_permits_what_it_says() {
         (Method::POST, "/generating".to_owned(), 0),
         (Method::POST, "/reflecting".to_owned(), 0),
         (Method::GET, format!("/v1/sessions/{id}"), 0),
+        (Method::POST, format!("/v1/sessions/{id}/continue"), 0),
         (Method::GET, "/v1/requests".to_owned(), 1),
         (Method::GET, "/v1/scripts/talk".to_owned(), 2),
         (Method::GET, "/v1/sessions".to_owned(), 2),
@@ -77,7 +78,7 @@ async fn a_role_permits_what_it_says() {
             let headers = [("content-type", "application/json")];
             let reply = serving.as_caller(token).send(method.clone(), path, &headers, Some(b"{}".to_vec())).await;
             assert_eq!(reply.status == 403, number < *needed, "{role} {method} {path}: {reply:?}");
-            // What was cancelled cannot be forked or cancelled again. There are no plans and tests, and the body names no template
+            // What was cancelled cannot be forked, continued or cancelled again. There are no plans and tests, and the body names no template
             // and no answer, and is no observation.
             let parts = [
                 "/actions",
@@ -88,6 +89,7 @@ async fn a_role_permits_what_it_says() {
                 "/fork",
                 "/again",
                 "/cancel",
+                "/continue",
                 "/render",
                 "/tests",
                 "/plans/7",

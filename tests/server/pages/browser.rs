@@ -108,6 +108,7 @@ impl Browser {
     }
 
     /// Runs a script in each page that is opened from now on, before its own ones.
+    #[allow(dead_code, reason = "the bench of the pages uses it")]
     pub async fn run_before_pages(&self, script: &str) {
         let body =
             json!({ "cmd": "Page.addScriptToEvaluateOnNewDocument", "params": { "source": script } }).to_string();
@@ -180,11 +181,21 @@ impl Browser {
         self.element_with("button[not(@disabled)]", button).await.click().await.unwrap();
     }
 
+    /// Opens what is folded under this line.
+    pub async fn click_summary(&self, text: &str) {
+        self.element_with("summary", text).await.click().await.unwrap();
+    }
+
     /// Writes into the field of answers when it is the person's turn, and sends.
     pub async fn say(&self, text: &str) {
         self.element("form.answer button[type=submit]:not(:disabled)").await;
         self.element("#answer").await.send_keys(text).await.unwrap();
         self.element("form.answer button[type=submit]").await.click().await.unwrap();
+    }
+
+    /// Says yes to the question of a dialog of the browser.
+    pub async fn accept(&self) {
+        self.client.accept_alert().await.unwrap();
     }
 
     /// Presses keys where the focus is.

@@ -7,7 +7,7 @@ use crate::process::Home;
 use crate::served::{Serving, said};
 use crate::server::{Server, ServerBehavior};
 use crate::studio::author::{WIDE, answer, has, open_session};
-use crate::visitor::model_config;
+use crate::visitor::{make_link, model_config};
 
 const SCRIPT: &str = "
 session:
@@ -61,6 +61,11 @@ async fn every_view(look: Look, is_chinese: bool) {
     browser.open(&format!("{}/studio#/sessions", serving.url)).await;
     browser.element("table a").await;
     check(&browser, &axe, "sessions").await;
+    make_link(&serving, json!({ "script": "seen", "kind": "open", "expires_at": "2030-01-01" })).await;
+    browser.open(&format!("{}/studio#/links", serving.url)).await;
+    browser.element(".script .revoke").await;
+    browser.run("document.querySelector('details').open = true").await;
+    check(&browser, &axe, "links").await;
     browser.open(&format!("{}/studio#/scripts/scripts%2Fwrong.yaml", serving.url)).await;
     browser.element(".diagnostic .fix").await;
     check(&browser, &axe, "script").await;

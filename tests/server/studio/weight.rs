@@ -72,6 +72,6 @@ async fn only_files_of_pages_are_compressed_and_only_for_who_reads_it() {
     };
     assert_eq!(encoding(part, "gzip").await.as_deref(), Some("gzip"));
     assert_eq!(encoding(part, "identity").await, None);
-    assert_eq!(encoding(&format!("/v1/sessions/{id}/messages"), "gzip, br").await, None);
+    assert_eq!(encoding(&format!("/v1/sessions/{id}"), "gzip, br").await, None);
     assert_eq!(encoding("/v1/openapi.json", "gzip, br").await, None);
 }

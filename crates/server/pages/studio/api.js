@@ -96,6 +96,9 @@ export const api = {
       throw error instanceof ApiProblem ? error : new ApiProblem(0);
     }
   },
+  async delete(url) {
+    await send(url, { method: "DELETE", headers: headers() });
+  },
   putYaml: (url, text) => json(url, { method: "PUT", headers: headers({ "content-type": "application/yaml" }), body: text }),
 };
 

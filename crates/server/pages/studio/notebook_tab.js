@@ -8,6 +8,9 @@ import { texts } from "./texts.js";
 const PICTURES = ["image/png", "image/jpeg"];
 const BASE64 = /^[A-Za-z0-9+/=\s]+$/;
 
+// Colors and styles of terminals: kernels write them into what code prints and into errors.
+const STYLES = /\u001b\[[\d;:?]*[A-Za-z]/g;
+
 // How many cells are drawn at first.
 const FIRST = 50;
 
@@ -68,8 +71,11 @@ export class NotebookTab extends HTMLElement {
   }
 
   output(output, key, redraw) {
-    if (output.output_type === "error") return longText([`${output.ename}: ${output.evalue}`, ...(output.traceback ?? [])].join("\n"), key, redraw, "raw failed");
-    if (output.text !== undefined) return longText(joined(output.text), key, redraw, "raw");
+    if (output.output_type === "error") {
+      const lines = output.traceback?.length ? output.traceback : [`${output.ename}: ${output.evalue}`];
+      return longText(plain(lines.join("\n")), key, redraw, "raw failed");
+    }
+    if (output.text !== undefined) return longText(plain(joined(output.text)), key, redraw, "raw");
     const data = output.data ?? {};
     const kind = PICTURES.find((type) => typeof joined(data[type]) === "string" && BASE64.test(joined(data[type])));
     if (kind) return html`<img class="picture" src="data:${kind};base64,${joined(data[kind]).replace(/\s+/g, "")}" alt=${visible(joined(data["text/plain"]) ?? texts.picture)}>`;
@@ -81,5 +87,7 @@ export class NotebookTab extends HTMLElement {
 
 // Texts of notebooks may be lists of lines.
 const joined = (text) => (Array.isArray(text) ? text.join("") : text);
+
+const plain = (text) => text.replace(STYLES, "");
 
 customElements.define("notebook-tab", NotebookTab);

@@ -111,7 +111,11 @@ export class SessionFold {
 
   session_resumed(event) {
     this.model = event.model ?? this.model;
-    if (this.status === "stopped") this.status = "running";
+    if (this.status !== "stopped") return;
+    this.status = "running";
+    for (const node of [this.active.phase, this.active.topic, this.current]) {
+      if (node?.status === "stopped") node.status = "running";
+    }
   }
 
   phase_entered(event) {

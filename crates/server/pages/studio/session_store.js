@@ -9,6 +9,9 @@ import { SessionFold } from "./session_fold.js";
 const FIRST_PAGE = 400;
 const PAGE = 1000;
 
+// After this time without an event, in milliseconds, a turn may be one that nothing runs.
+const STILL = 15_000;
+
 // How many events with their prompts are kept.
 const MAX_DETAILS = 60;
 
@@ -57,6 +60,7 @@ export class SessionStore extends EventTarget {
     const page = await this.lasting(() => api.get(this.pagePath({ limit: FIRST_PAGE })));
     if (!page) return;
     this.takePage(page);
+    this.happens();
     this.feed.run();
     for (let before = page.before; before && !this.isStopped; ) {
       const earlier = await this.lasting(() => api.get(this.pagePath({ limit: PAGE, before })));
@@ -125,7 +129,19 @@ export class SessionStore extends EventTarget {
     this.changed();
   }
 
+  // Whether nothing has happened for a while.
+  get isStill() {
+    return performance.now() - (this.happened ?? 0) > STILL;
+  }
+
+  happens() {
+    this.happened = performance.now();
+    clearTimeout(this.stillTimer);
+    this.stillTimer = setTimeout(() => this.changed(), STILL + 100);
+  }
+
   receive(kind, data) {
+    this.happens();
     const event = kind === "variable_set" ? parseExact(data) : JSON.parse(data);
     if (event.seq === undefined) return this.piece(event);
     const last = this.events.at(-1)?.seq ?? 0;
@@ -210,5 +226,6 @@ export class SessionStore extends EventTarget {
     this.isStopped = true;
     this.feed.stop();
     clearTimeout(this.requestTimer);
+    clearTimeout(this.stillTimer);
   }
 }

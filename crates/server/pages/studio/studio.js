@@ -5,6 +5,7 @@ import { problemNotice } from "./display.js";
 import { html, nothing, render } from "./libraries/lit-html.js";
 import { switchLanguage, texts } from "./texts.js";
 import "./editor_view.js";
+import "./links_view.js";
 import "./scripts_view.js";
 import "./session_view.js";
 import "./sessions_view.js";
@@ -17,6 +18,7 @@ function routeOf(hash) {
   const query = new URLSearchParams(search);
   if (view === "sessions" && name) return { view: "session", name };
   if (view === "scripts" && name) return { view: "script", name, line: Number(query.get("line")) || null };
+  if (view === "links") return { view };
   return { view: view === "sessions" ? "sessions" : "scripts", script: query.get("script") ?? "" };
 }
 
@@ -77,7 +79,7 @@ export class StudioApp extends HTMLElement {
     render(
       html`<a class="skip" href="#main" @click=${(event) => this.skip(event)}>${texts.skip}</a>
         <header class="top"><span class="brand">bcc-script</span>
-          <nav aria-label=${texts.views}>${link("script", "#/scripts", texts.scripts)}${link("session", "#/sessions", texts.sessions)}</nav>
+          <nav aria-label=${texts.views}>${link("script", "#/scripts", texts.scripts)}${link("session", "#/sessions", texts.sessions)}${link("links", "#/links", texts.links)}</nav>
           <button type="button" class="quiet" lang=${texts.otherLanguage.code} @click=${switchLanguage}>${texts.otherLanguage.name}</button>
           ${token.get() ? html`<button type="button" class="quiet" @click=${() => this.forget()}>${texts.forgetToken}</button>` : nothing}
         </header>
@@ -95,7 +97,7 @@ export class StudioApp extends HTMLElement {
     if (this.placed === key) return;
     this.placed = key;
     if (!route) return view.replaceChildren();
-    const made = document.createElement({ session: "session-view", script: "editor-view", sessions: "sessions-view", scripts: "scripts-view" }[route.view]);
+    const made = document.createElement({ session: "session-view", script: "editor-view", sessions: "sessions-view", scripts: "scripts-view", links: "links-view" }[route.view]);
     if (route.view === "session") made.session = route.name;
     if (route.view === "script") made.script = { path: route.name, line: route.line };
     if (route.view === "sessions" && route.script) made.filter.script = route.script;

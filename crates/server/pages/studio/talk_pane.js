@@ -125,14 +125,34 @@ export class TalkPane extends HTMLElement {
     if (["completed", "failed", "cancelled"].includes(fold.status)) return html`<p class="composer hint">${texts.sessionOver}</p>`;
     const canSend = waiting && ["input", "interrupted_effect"].includes(waiting.for) && !this.sending;
     const isElsewhere = waiting && !["input", "interrupted_effect"].includes(waiting.for);
-    const note = isElsewhere ? texts.waitsFor(waiting.for) : !waiting ? texts.turnRuns : "";
+    const isStopped = !waiting && fold.status === "stopped";
+    const note = isElsewhere ? texts.waitsFor(waiting.for) : isStopped ? texts.hasStopped : !waiting ? texts.turnRuns : "";
+    // Also a turn whose server was killed, for which nothing says so.
+    const canContinue = isStopped || (!waiting && !this.sending && this.store.isStill);
     return html`<form class="composer" @submit=${(event) => this.submit(event)}>
       ${problemNotice(this.problem)}
       <label class="unseen" for="answer">${texts.answer}</label>
       <textarea id="answer" rows="2" dir="auto" .value=${this.draft} placeholder=${texts.answerHere} @input=${(event) => (this.draft = event.target.value)} @keydown=${(event) => this.key(event)}></textarea>
       <button type="submit" class="main" ?disabled=${!canSend}>${texts.send}</button>
       <p class="hint" role="status">${this.sending ? texts.sending : note}</p>
+      ${canContinue ? html`<button type="button" class="quiet" ?disabled=${this.isContinuing} @click=${() => this.proceed()}>${texts.continueTurn}</button>` : nothing}
     </form>`;
+  }
+
+  // Nothing happens to a session that waits, or whose turn runs.
+  async proceed() {
+    this.isContinuing = true;
+    this.problem = null;
+    this.draw();
+    try {
+      await api.post(path`/v1/sessions/${this.store.id}/continue`);
+    } catch (error) {
+      if (!(error instanceof ApiProblem)) throw error;
+      this.problem = error;
+    } finally {
+      this.isContinuing = false;
+      this.draw();
+    }
   }
 
   key(event) {

@@ -8,6 +8,9 @@ const MARGIN = 400;
 // How near to the end counts as the end.
 const NEAR = 32;
 
+// How long, in milliseconds, a movement may follow from what a person has done.
+const INTENT = 1000;
+
 export class VirtualList extends HTMLElement {
   #items = [];
   #rows = new Map();
@@ -17,6 +20,7 @@ export class VirtualList extends HTMLElement {
   #isScheduled = false;
   #isAtEnd = false;
   #lastTop = 0;
+  #touched = -Infinity;
   estimate = 64;
   // Whether the list stays at its end when items are added.
   follows = false;
@@ -37,6 +41,9 @@ export class VirtualList extends HTMLElement {
     this.observer = new ResizeObserver((entries) => this.#measure(entries));
     this.observer.observe(this);
     this.addEventListener("scroll", this.#scrolled, { passive: true });
+    for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+      this.addEventListener(kind, this.#moved, { passive: true });
+    }
     this.#isAtEnd = this.follows;
     this.schedule();
   }
@@ -85,11 +92,16 @@ export class VirtualList extends HTMLElement {
     this.schedule();
   }
 
+  #moved = () => (this.#touched = performance.now());
+
   #scrolled = () => {
     const wasAtEnd = this.#isAtEnd;
-    // What is above may have become smaller or larger: only a movement up leaves the end.
-    if (this.scrollTop < this.#lastTop - 1) this.#isAtEnd = false;
-    if (this.scrollTop + this.clientHeight >= this.scrollHeight - NEAR) this.#isAtEnd = this.follows;
+    const toEnd = this.scrollHeight - this.clientHeight - this.scrollTop;
+    // What is above may have become smaller or larger: only a movement up leaves the end. And a list that was higher for a moment has moved
+    // by a little, which nobody wanted.
+    const isWanted = performance.now() - this.#touched < INTENT || toEnd > this.clientHeight / 2;
+    if (this.scrollTop < this.#lastTop - 1 && isWanted) this.#isAtEnd = false;
+    if (toEnd <= NEAR) this.#isAtEnd = this.follows;
     this.#lastTop = this.scrollTop;
     if (wasAtEnd !== this.#isAtEnd) this.dispatchEvent(new CustomEvent("end-changed"));
     this.schedule();

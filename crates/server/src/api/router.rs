@@ -70,6 +70,7 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(sessions::get_session, sessions::delete_session))
         .routes(routes!(sessions::cancel_session))
         .routes(routes!(sessions::take_back))
+        .routes(routes!(sessions::proceed))
         .routes(routes!(sessions::fork_session))
         .routes(routes!(sessions::retry_session))
         .routes(routes!(again::restart_session))

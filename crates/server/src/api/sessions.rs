@@ -387,3 +387,25 @@ pub(crate) async fn take_back(
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
     Ok(Json(state_of(store, row).await?))
 }
+
+/// Continues a session that has stopped, or whose server ended in the middle of a turn, and waits for the end of the turn.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/continue",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The session after it; one that waits is as it was", body = TurnReply),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn proceed(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    _caller: ApiCaller,
+) -> Result<Json<TurnReply>, Problem> {
+    state.sessions.send(&id, None, |ended| SessionCommand::Rest { ended }).await?;
+    let store = state.sessions.store().as_ref();
+    let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    Ok(Json(state_of(store, row).await?))
+}

@@ -32,6 +32,7 @@ const MODULES: &[EmbeddedFile] = &modules![
     "error_bubble.js",
     "feed.js",
     "inspector.js",
+    "links_view.js",
     "metrics_tab.js",
     "monitors_tab.js",
     "notebook_tab.js",
