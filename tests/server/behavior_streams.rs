@@ -21,7 +21,7 @@ fn fed(home: &Home, replies: usize) -> (Serving, Vec<Sender<String>>) {
     let model = Server::start(behaviors);
     home.put(
         "bcc-script.toml",
-        &format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m1\"\n", model.base_url),
+        format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m1\"\n", model.base_url),
     );
     (Serving::with(home, &["--trust"]), senders)
 }
