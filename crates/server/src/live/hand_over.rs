@@ -77,6 +77,13 @@ impl<'s> PendingInterrupt<'s> {
     }
 }
 
+impl PendingInterrupt<'_> {
+    /// Whether the turn was ended by whoever got the session.
+    fn is_done(&self) -> bool {
+        !self.sessions.interrupting().iter().any(|id| id == self.id)
+    }
+}
+
 impl Drop for PendingInterrupt<'_> {
     fn drop(&mut self) {
         let mut interrupting = self.sessions.interrupting();
@@ -156,27 +163,26 @@ impl LiveSessions {
     /// # Errors
     /// `Busy`. That a session cannot be opened is no error here: whoever uses it next learns why.
     pub(crate) async fn claim_idle(self: &Arc<Self>, id: &str) -> Result<(), Problem> {
-        let slot = self.slots().get(id).map(Arc::clone);
-        if let Some(slot) = slot {
-            match slot.try_lock() {
-                Ok(place) => match place.as_ref() {
-                    Some(live) if live.runs_turn() => return Err(busy()),
-                    Some(live) if !live.commands.is_closed() => return Ok(()),
-                    _ => {}
-                },
-                // Somebody else here waits for it, perhaps until the end of a turn in another process.
-                Err(_) => {
-                    return match self.store().ask_for(id, LockRequest::ReleaseIfIdle).await? {
-                        LockReply::Busy => Err(busy()),
-                        LockReply::Asked | LockReply::Impossible => Ok(()),
-                    };
+        let (slot, end) = (self.slot(id), Instant::now() + HAND_OVER);
+        while Instant::now() < end {
+            if let Ok(mut place) = slot.try_lock() {
+                if place.as_ref().is_some_and(LiveSession::runs_turn) {
+                    return Err(busy());
                 }
+                let opened = self.open_at(id, None, Some(LockRequest::ReleaseIfIdle), (&slot, &mut *place)).await;
+                return match opened {
+                    Err(problem) if problem.kind() == ProblemKind::Busy => Err(problem),
+                    Ok(_) | Err(_) => Ok(()),
+                };
+            }
+            // Somebody else here waits for it, perhaps until the end of a turn in another process.
+            match self.store().ask_for(id, LockRequest::ReleaseIfIdle).await? {
+                LockReply::Busy => return Err(busy()),
+                LockReply::Impossible => return Ok(()),
+                LockReply::Asked => tokio::time::sleep(FIRST_PAUSE).await,
             }
         }
-        match self.open(id, None, Some(LockRequest::ReleaseIfIdle)).await {
-            Err(problem) if problem.kind() == ProblemKind::Busy => Err(problem),
-            Ok(_) | Err(_) => Ok(()),
-        }
+        Ok(())
     }
 
     /// Ends the turn of a session that runs, here or in another process, and takes the answer back that it was about. Without a turn,
@@ -190,9 +196,13 @@ impl LiveSessions {
             Ok(place) => (place, false),
             Err(_) => {
                 // Whoever waits here for the turn of another process gets the session earlier, and takes the answer back.
-                let _pending = PendingInterrupt::of(self, id);
+                let pending = PendingInterrupt::of(self, id);
                 self.store().ask_for(id, LockRequest::Interrupt).await?;
-                (slot.lock().await, true)
+                let place = slot.lock().await;
+                if pending.is_done() {
+                    return Ok(());
+                }
+                (place, true)
             }
         };
         let Some(live) = place.as_ref().filter(|live| live.runs_turn()) else {
@@ -265,7 +275,12 @@ impl LiveSessions {
         slot: &Slot,
         opened: HandedOver<OpenedSession>,
     ) -> Result<LiveSession, Problem> {
-        let is_cut = opened.is_in_turn() && self.interrupting().iter().any(|other| other == id);
+        let is_cut = opened.is_in_turn() && {
+            let mut interrupting = self.interrupting();
+            let pending = interrupting.len();
+            interrupting.retain(|other| other != id);
+            interrupting.len() < pending
+        };
         self.taken_back(id, slot, Ok(opened.result), is_cut).await
     }
 

@@ -210,9 +210,23 @@ impl LiveSessions {
         model: Option<&str>,
         request: Option<LockRequest>,
     ) -> Result<LiveSession, Problem> {
-        self.refuse_at_end()?;
         let slot = self.slot(id);
         let mut place = slot.lock().await;
+        self.open_at(id, model, request, (&slot, &mut *place)).await
+    }
+
+    /// The same in its place.
+    pub(super) async fn open_at(
+        self: &Arc<Self>,
+        id: &str,
+        model: Option<&str>,
+        request: Option<LockRequest>,
+        (slot, place): (&Slot, &mut Option<LiveSession>),
+    ) -> Result<LiveSession, Problem> {
+        if let Err(problem) = self.refuse_at_end() {
+            self.forget(id, slot);
+            return Err(problem);
+        }
         if let Some(live) = place.as_ref() {
             if !live.commands.is_closed() {
                 return Ok(live.clone());
@@ -230,13 +244,13 @@ impl LiveSessions {
         };
         match opened {
             Ok(opened) => {
-                let live = self.run_handed_over(id, &slot, opened).await?;
+                let live = self.run_handed_over(id, slot, opened).await?;
                 *place = Some(live.clone());
                 Ok(live)
             }
             Err(error) => {
                 let is_known = self.store().session(id).await?.is_some();
-                self.forget(id, &slot);
+                self.forget(id, slot);
                 if is_known { Err(self.hand_over_problem(error)) } else { Err(Problem::no_session(id)) }
             }
         }
@@ -264,7 +278,7 @@ impl LiveSessions {
             feed: Arc::clone(&feed),
             idle_time: self.idle_time,
             ending: self.ending.subscribe(),
-            is_busy: Arc::new(AtomicBool::new(true)),
+            is_busy: Arc::new(AtomicBool::new(!rests)),
             interrupt: Arc::default(),
             is_interrupted: Arc::default(),
         };
