@@ -23,7 +23,7 @@ fn at(state: &str, location: Value, stream: bool) -> Value {
     })
 }
 
-fn in_step(state: &str, stream: bool) -> Value {
+pub(crate) fn in_step(state: &str, stream: bool) -> Value {
     at(
         state,
         json!({"current": {"stage_id": "read", "step_id": "load", "behavior_id": null}, "goals": "Load the file"}),

@@ -13,6 +13,7 @@ use tokio::sync::RwLock;
 
 use crate::ROOT;
 use crate::database::{connect, new_database, pooled, server};
+use crate::hand_over::{an_ended_turn_stays, messages_interrupt_past_a_waiting_one, messages_reject_and_interrupt};
 use crate::kills::ECHO;
 use crate::process::{Home, TIMEOUT};
 use crate::served::{Serving, Target};
@@ -88,6 +89,30 @@ async fn a_session_goes_from_server_to_server_with_each_message() {
     let deleted = servers[1].send(reqwest::Method::DELETE, &format!("/v1/sessions/{id}"), &[], None).await;
     assert_eq!(deleted.status, 204);
     assert_eq!(servers[0].get(&format!("/v1/sessions/{id}")).await.status, 404);
+}
+
+#[tokio::test]
+async fn messages_reject_and_interrupt_the_turn_of_another_server() {
+    let Some(server) = server() else { return };
+    let url = new_database(&server).await;
+    messages_reject_and_interrupt(&Home::new(), &["--store", &url]).await;
+    // No notification arrives behind a pooler.
+    let url = new_database(&server).await;
+    messages_reject_and_interrupt(&Home::new(), &["--store", &pooled(&url)]).await;
+}
+
+#[tokio::test]
+async fn a_message_that_waits_for_another_server_keeps_nobody_from_interrupting() {
+    let Some(server) = server() else { return };
+    let url = new_database(&server).await;
+    messages_interrupt_past_a_waiting_one(&Home::new(), &["--store", &url]).await;
+}
+
+#[tokio::test]
+async fn the_ended_turn_of_another_server_stays() {
+    let Some(server) = server() else { return };
+    let url = new_database(&server).await;
+    an_ended_turn_stays(&Home::new(), &["--store", &url]).await;
 }
 
 #[tokio::test]
@@ -167,14 +192,14 @@ async fn one_of_two_servers_is_killed_under_load_and_nothing_is_lost_or_repeated
 }
 
 /// A connection to the database that can be cut off without anybody noticing: what is sent goes nowhere.
-struct Cable {
+pub(crate) struct Cable {
     port: u16,
     is_cut: Arc<AtomicBool>,
 }
 
 impl Cable {
     /// To the socket of the database of this URL.
-    fn to(url: &str) -> Self {
+    pub(crate) fn to(url: &str) -> Self {
         let place = url.split('@').nth(1).unwrap().split('/').next().unwrap().replace("%2F", "/");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -193,7 +218,7 @@ impl Cable {
         Self { port, is_cut }
     }
 
-    fn url(&self, url: &str) -> String {
+    pub(crate) fn url(&self, url: &str) -> String {
         let (start, name) = url.rsplit_once('/').unwrap();
         let user = start.split('@').next().unwrap();
         format!("{user}@127.0.0.1:{}/{name}", self.port)

@@ -11,6 +11,7 @@ use crate::complete_reply::complete_reply;
 use crate::process::{Finished, Home, Running, TIMEOUT};
 use crate::served::Serving;
 use crate::server::{Server, ServerBehavior};
+use crate::test_kernel::{kernel_python, kernel_variables};
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
@@ -115,6 +116,85 @@ fn run_exports_sessions_turns_calls_of_models_and_of_tools_and_nothing_that_was_
     }
     assert!(spans.iter().any(|span| span.is("bcc_script.round", 1)), "{spans:?}");
     assert!(spans.iter().any(|span| span.is("bcc_script.pause", "completed")), "{spans:?}");
+    assert_no_texts(&collector, &home);
+}
+
+/// Two commands, code, and a behavior of a server. What they get and give may not be exported either.
+const CALLS: &str = "
+session:
+  session_id: calls
+  declare:
+    - { var: metal, type: string, value: quicksilver }
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: command, action_id: good, config: { command: [echo, '{{ metal }}'] } }
+            - { action_type: command, action_id: bad, on_exit: { failed: next }, config: { command: [sh, -c, 'echo Salamander; exit 3'] } }
+        - topic_id: work
+          actions:
+            - { action_type: behavior_loop, action_id: work, config: { server: planner, target: Zebulon, max_behaviors: 2 } }
+";
+
+#[tokio::test]
+async fn commands_code_and_requests_to_behavior_servers_have_spans_without_what_was_sent() {
+    let (home, collector) = (Home::new(), Collector::start());
+    let Some(python) = kernel_python() else { return };
+    let planner = axum::Router::new()
+        .route(
+            "/v1/actions",
+            axum::routing::post(async || {
+                axum::Json(json!({
+                    "actions": [
+                        {"action": "add", "content_type": "code", "content": "print('Salamander')"},
+                        {"action": "exec", "codecell_id": "lastAddedCellId"},
+                        {"action": "add", "content_type": "code", "content": "raise ValueError('Salamander')"},
+                        {"action": "exec", "codecell_id": "lastAddedCellId"},
+                    ],
+                }))
+            }),
+        )
+        .route("/v1/reflection", axum::routing::post(async || (axum::http::StatusCode::BAD_REQUEST, "Salamander")));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, planner).await });
+    home.put("scripts/calls.yaml", CALLS);
+    home.put(
+        "bcc-script.toml",
+        format!("[project]\nallow = [\"command\", \"exec\"]\n[behavior_servers.planner]\nurl = \"{url}\"\n"),
+    );
+    let mut command = home.command(["run", "scripts/calls.yaml", "--session", "s1", "--user", "a visitor", "--trust"]);
+    command.env(ENDPOINT, &collector.url).envs(kernel_variables(&python));
+    let finished = tokio::task::spawn_blocking(|| Running::start(command).finish()).await.unwrap();
+    let spans = collector.spans();
+    let named = |name: &str| spans.iter().filter(|span| span.name == name).collect::<Vec<_>>();
+    let commands = named("execute_tool command");
+    assert_eq!(commands.len(), 2, "{finished:?} {spans:?}");
+    for (span, code) in commands.iter().zip([0, 3]) {
+        assert!(span.is("gen_ai.tool.name", "command") && span.is("process.exit.code", code), "{span:?}");
+        assert!(span.attributes.contains_key("gen_ai.tool.call.id") && span.is("gen_ai.conversation.id", "s1"));
+        assert_eq!((span.is_error, span.is("error.type", "exit_code")), (code != 0, code != 0), "{span:?}");
+        assert!(parent(&spans, span).is("bcc_script.action_type", "command"));
+    }
+    let cells = named("execute_tool kernel");
+    assert_eq!(cells.len(), 2, "{finished:?} {spans:?}");
+    for (span, fails) in cells.iter().zip([false, true]) {
+        assert!(
+            span.is("gen_ai.operation.name", "execute_tool") && span.is("gen_ai.conversation.id", "s1"),
+            "{span:?}"
+        );
+        assert_eq!((span.is_error, span.is("error.type", "code_error")), (fails, fails), "{span:?}");
+        assert_eq!(parent(&spans, span).name, "turn");
+    }
+    let asked = named("invoke_agent planner");
+    assert!(asked.len() >= 2 && asked.iter().all(|span| span.kind == CLIENT), "{asked:?}");
+    assert!(asked[0].is("bcc_script.request", "actions") && !asked[0].is_error, "{asked:?}");
+    assert!(
+        asked[1].is("bcc_script.request", "reflection") && asked[1].is("error.type", "server-refused"),
+        "{asked:?}"
+    );
+    assert!(asked.iter().all(|span| span.is("gen_ai.agent.name", "planner") && parent(&spans, span).name == "turn"));
     assert_no_texts(&collector, &home);
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Barrier, Mutex};
 
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub enum ServerBehavior {
     Paused(Arc<Barrier>, String),
     /// Waits for the test at the barrier, and then streams this text.
     Held(Arc<Barrier>, String),
+    /// Streams each text that the test sends; the reply ends when the test drops the sender.
+    Fed(Arc<Mutex<Receiver<String>>>),
 }
 
 #[derive(Clone, Debug)]
@@ -104,6 +107,13 @@ fn serve(mut stream: TcpStream, behavior: ServerBehavior, received: &Mutex<Vec<R
             barrier.wait();
             start_stream(&mut stream)?;
             pieces(&mut stream, &text)?;
+            stream.write_all(b"data: [DONE]\n\n").ok()
+        }
+        ServerBehavior::Fed(texts) => {
+            start_stream(&mut stream)?;
+            while let Ok(text) = texts.lock().unwrap().recv() {
+                pieces(&mut stream, &text)?;
+            }
             stream.write_all(b"data: [DONE]\n\n").ok()
         }
         ServerBehavior::Floods => {

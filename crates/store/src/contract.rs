@@ -161,10 +161,10 @@ pub trait Store: PlanStore + LinkStore {
     /// Errors: [`StoreError::Held`] immediately: this does not wait for a process that runs.
     async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError>;
 
-    /// Asks the process that has locked a session to release it as soon as the session rests ([`LockNotice::Wanted`]). Returns whether
-    /// processes on this store can be asked.
-    async fn ask_for(&self, _id: &str) -> Result<bool, StoreError> {
-        Ok(false)
+    /// Asks the process that has locked a session for it. Whoever asks tries to lock the session afterwards, and asks again after a
+    /// while: a process may end without having read the request.
+    async fn ask_for(&self, _id: &str, _request: LockRequest) -> Result<LockReply, StoreError> {
+        Ok(LockReply::Impossible)
     }
 
     /// Checks that the store works: that what was stored can still be found by the next process.
@@ -172,6 +172,28 @@ pub trait Store: PlanStore + LinkStore {
     async fn check_files(&self) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+/// What a process asks the one that has locked a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockRequest {
+    /// To release it as soon as the session rests ([`LockNotice::Wanted`]).
+    Release,
+    /// The same, unless a turn runs ([`SessionLock::set_busy`]).
+    ReleaseIfIdle,
+    /// To end the turn that runs ([`SessionLock::interrupted`]), and to release it.
+    Interrupt,
+}
+
+/// The reply to a [`LockRequest`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockReply {
+    /// The process that has the lock cannot be asked.
+    Impossible,
+    /// It was asked, or the session is free.
+    Asked,
+    /// A turn runs, so that the session is not released ([`LockRequest::ReleaseIfIdle`]).
+    Busy,
 }
 
 /// What the owner of a lock is told.
@@ -192,4 +214,12 @@ pub trait SessionLock: Send + Sync {
     async fn notice(&self) -> LockNotice {
         std::future::pending().await
     }
+
+    /// Waits until another process wants the turn of the session to end.
+    async fn interrupted(&self) {
+        std::future::pending().await
+    }
+
+    /// Says whether a turn of the session runs, for processes that ask ([`LockRequest::ReleaseIfIdle`]). It costs no call to the store.
+    fn set_busy(&self, _is_busy: bool) {}
 }

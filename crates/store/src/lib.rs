@@ -12,6 +12,7 @@ pub mod copying;
 pub mod error;
 pub mod link_contract;
 pub mod link_rows;
+mod lock_signals;
 pub mod memory;
 pub(crate) mod memory_links;
 pub(crate) mod memory_plans;
@@ -32,6 +33,8 @@ mod conformance;
 mod conformance_cells;
 #[cfg(test)]
 mod conformance_links;
+#[cfg(test)]
+mod conformance_locks;
 #[cfg(test)]
 mod conformance_pages;
 #[cfg(test)]

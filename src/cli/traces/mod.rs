@@ -10,5 +10,5 @@ mod exporter;
 mod failures;
 #[cfg(feature = "otel")]
 pub mod traces;
-#[cfg(not(feature = "otel"))]
+#[cfg(any(test, not(feature = "otel")))]
 pub mod without_otel;

@@ -7,6 +7,7 @@ pub mod exit;
 pub mod extract;
 pub mod field;
 pub mod live;
+pub mod live_list;
 mod meaning;
 pub mod object_start;
 mod out_of_range;

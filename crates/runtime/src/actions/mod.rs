@@ -7,6 +7,7 @@ pub mod ai_think;
 pub mod approval;
 pub mod behavior_loop;
 pub mod behaviors;
+pub(crate) mod call_spans;
 pub mod calling;
 pub mod command;
 pub mod condition;

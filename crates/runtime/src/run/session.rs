@@ -29,7 +29,7 @@ use bcc_lang::template::names::MAX_VALUE_BYTES;
 use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
-use bcc_store::contract::{LockNotice, SessionLock, Store};
+use bcc_store::contract::{SessionLock, Store};
 use bcc_store::rows::{RequestRow, VariableRow};
 
 /// The scope of values that must be masked as long as the session is stored; it exists only in the store.
@@ -100,7 +100,7 @@ pub struct Session {
     pub(crate) script: String,
     pub(crate) model: String,
     /// Held while the process runs the session.
-    pub(crate) lock: Box<dyn SessionLock>,
+    pub(crate) lock: Arc<dyn SessionLock>,
 }
 
 /// Why [`Session::advance`] returned.
@@ -147,9 +147,9 @@ pub enum TakenAnswer {
 }
 
 impl Session {
-    /// Waits until another process wants the session, or may have it ([`SessionLock::notice`]).
-    pub async fn wait_for_notice(&self) -> LockNotice {
-        self.lock.notice().await
+    /// The lock of the session, which is held until the session and all copies of the lock are dropped.
+    pub fn lock(&self) -> Arc<dyn SessionLock> {
+        Arc::clone(&self.lock)
     }
 
     /// The status of the session.

@@ -92,7 +92,7 @@ impl Session {
             halted: None,
             script,
             model,
-            lock,
+            lock: lock.into(),
             base: Arc::clone(&program),
             program,
             mailbox: Mailbox::default(),

@@ -111,8 +111,8 @@ pub(crate) async fn say(
     accepted: Option<AcceptedSender>,
 ) -> Result<TurnReply, Problem> {
     let store = state.sessions.store().as_ref();
-    if message.on_busy == OnBusy::Reject && state.sessions.is_busy(id).await {
-        return Err(Problem::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1));
+    if message.on_busy == OnBusy::Reject {
+        state.sessions.claim_idle(id).await?;
     }
     // A message that was accepted before interrupts nothing.
     if message.on_busy == OnBusy::Interrupt

@@ -6,6 +6,7 @@ use bcc_runtime::notebook::protocol::context::{ContextUpdate, TodoUpdate};
 use bcc_runtime::notebook::protocol::response::{Response, Transition, response};
 use serde_json::{Map, Value, json};
 
+use crate::behavior::live::LineForm;
 use crate::behavior::request::BehaviorRequest;
 
 /// The next behavior.
@@ -64,12 +65,29 @@ impl NextBehavior {
     /// The same answer as one object a line: the behavior, each action, and what follows.
     pub(crate) fn to_lines(&self, request: &BehaviorRequest) -> Vec<Value> {
         let mut lines = vec![json!({ "behavior": self.head(request) })];
-        lines.extend(self.response.actions.iter().map(|action| json!({ "action": action })));
+        lines.extend(self.action_lines(LineForm::Current));
         lines.push(json!({
             "transition": transition_json(&self.response.transition),
             "context_update": context_update_json(&self.response.context_update),
         }));
         lines
+    }
+
+    /// One line for each action.
+    pub(crate) fn action_lines(&self, form: LineForm) -> Vec<Value> {
+        let actions = match form {
+            LineForm::Current => self.response.actions.clone(),
+            LineForm::Older => self.response.actions.iter().flat_map(older_form).collect(),
+        };
+        action_objects(actions).collect()
+    }
+
+    /// The answer in the older form as one object a line: each action, and how the context changes. Only clients with a todo list know
+    /// such changes; others would take one for an action.
+    pub(crate) fn to_older_lines(&self, request: &BehaviorRequest, without_actions: &str) -> Vec<Value> {
+        let update = self.context_update().filter(|_| !request.observed.todo_list.is_empty());
+        let update = update.map(|update| json!({ "context_update": update }));
+        action_objects(self.to_older_actions(without_actions)).chain(update).collect()
     }
 
     /// How the context changes. None without a change.
@@ -86,6 +104,11 @@ impl NextBehavior {
             false => older,
         }
     }
+}
+
+/// An object for each action.
+pub(crate) fn action_objects(actions: Vec<Value>) -> impl Iterator<Item = Value> {
+    actions.into_iter().map(|action| json!({ "action": action }))
 }
 
 /// An action with the older names. Code that runs at once becomes two actions, because older clients do not run what they add.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::behavior::actions::NextBehavior;
 use crate::behavior::goal::GoalLevel;
 use crate::behavior::judgement::BehaviorJudgement;
+use crate::behavior::live::LiveBehavior;
 use crate::behavior::model::ask_model;
 use crate::behavior::plan::{PlanLevel, WorkflowPlan};
 use crate::behavior::question::Question;
@@ -21,10 +22,11 @@ async fn ask<T>(
     request: &BehaviorRequest,
     question: Question,
     read: impl Fn(&Value) -> Result<T, Message> + Sync,
+    live: Option<&mut LiveBehavior>,
 ) -> Result<Option<T>, Problem> {
     match &state.settings.behavior.script {
         Some(script) => run_script(state, script, request, question, &read).await,
-        None => ask_model(state.sessions.engine(), &state.settings, request, question, &read).await,
+        None => ask_model(state.sessions.engine(), &state.settings, request, question, &read, live).await,
     }
 }
 
@@ -34,8 +36,20 @@ pub(crate) async fn next_behavior(
     request: &BehaviorRequest,
     language: Language,
 ) -> Result<NextBehavior, Problem> {
-    let found = ask(state, request, Question::Actions, NextBehavior::read).await?;
+    let found = ask(state, request, Question::Actions, NextBehavior::read, None).await?;
     Ok(found.unwrap_or_else(|| NextBehavior::nothing(&msg!("no usable actions were given").render(language))))
+}
+
+/// The next behavior, whose actions are sent as soon as the model has written them. None if no usable reply was given.
+///
+/// # Errors
+/// As when a behavior is asked for, also after actions were sent.
+pub(crate) async fn live_behavior(
+    state: &ServerState,
+    request: &BehaviorRequest,
+    live: &mut LiveBehavior,
+) -> Result<Option<NextBehavior>, Problem> {
+    ask(state, request, Question::Actions, NextBehavior::read, Some(live)).await
 }
 
 /// Whether the target of the step is achieved.
@@ -44,7 +58,7 @@ pub(crate) async fn judgement(
     request: &BehaviorRequest,
     language: Language,
 ) -> Result<BehaviorJudgement, Problem> {
-    let found = ask(state, request, Question::Judgement, BehaviorJudgement::read).await?;
+    let found = ask(state, request, Question::Judgement, BehaviorJudgement::read, None).await?;
     Ok(found.unwrap_or_else(|| BehaviorJudgement::undecided(&msg!("no usable judgement was given").render(language))))
 }
 
@@ -56,7 +70,7 @@ pub(crate) async fn plan(
     language: Language,
 ) -> Result<WorkflowPlan, Problem> {
     let read = |reply: &Value| WorkflowPlan::read(level, reply, request);
-    let found = ask(state, request, Question::Plan(level), read).await?;
+    let found = ask(state, request, Question::Plan(level), read, None).await?;
     Ok(found
         .unwrap_or_else(|| WorkflowPlan::undivided(level, request, &msg!("what the notebook is for").render(language))))
 }

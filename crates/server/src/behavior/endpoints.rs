@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::JsonBody;
 use crate::api::gate::language_of;
+use crate::behavior::actions::action_objects;
 use crate::behavior::answers::{judgement, next_behavior, plan, text_without_actions};
 use crate::behavior::judgement::ReflectionSignals;
+use crate::behavior::live::{LineForm, stream_behavior};
 use crate::behavior::plan::PlanLevel;
 use crate::behavior::plan_format::WorkflowPlanFormat;
 use crate::behavior::request::BehaviorRequest;
@@ -19,7 +21,7 @@ use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
 
 /// One JSON object a line.
-const LINES: &str = "application/x-ndjson";
+pub(crate) const LINES: &str = "application/x-ndjson";
 
 /// A request of someone who may use the protocol.
 pub(crate) struct ClientCall {
@@ -41,7 +43,7 @@ impl<S: Send + Sync> FromRequest<S> for ClientCall {
 }
 
 /// One object a line, each ended by a newline.
-fn lines(objects: impl IntoIterator<Item = Value>) -> Response {
+pub(crate) fn lines(objects: impl IntoIterator<Item = Value>) -> Response {
     let mut text = String::new();
     for object in objects {
         text.push_str(&object.to_string());
@@ -50,16 +52,11 @@ fn lines(objects: impl IntoIterator<Item = Value>) -> Response {
     ([(header::CONTENT_TYPE, LINES)], text).into_response()
 }
 
-/// The lines of actions of the older form.
-fn action_lines(actions: Vec<Value>) -> impl Iterator<Item = Value> {
-    actions.into_iter().map(|action| json!({ "action": action }))
-}
-
 /// Gives the next behavior of a step: its actions, and what follows from it.
 ///
 /// The body is an observation of the behavior protocol, in any of its forms; `bcc-script schema protocol-request` describes it, and
-/// `protocol-response` the answer. With `options.stream`, the answer has one JSON object a line: the behavior, each action, and what
-/// follows.
+/// `protocol-response` the answer. With `options.stream`, the answer has one JSON object a line: the behavior, each action as soon as the
+/// model has written it, and what follows.
 #[utoipa::path(
     post,
     path = "/v1/actions",
@@ -74,11 +71,11 @@ pub(crate) async fn create_actions(
     State(state): State<ServerState>,
     ClientCall { request, language }: ClientCall,
 ) -> Result<Response, Problem> {
+    if request.stream {
+        return stream_behavior(state, request, language, LineForm::Current).await;
+    }
     let behavior = next_behavior(&state, &request, language).await?;
-    Ok(match request.stream {
-        true => lines(behavior.to_lines(&request)),
-        false => Json(behavior.to_json(&request)).into_response(),
-    })
+    Ok(Json(behavior.to_json(&request)).into_response())
 }
 
 /// Judges whether the target of a step is achieved.
@@ -137,7 +134,7 @@ pub(crate) async fn create_plan(
 
 /// Gives the next actions to a notebook client, with their older names. They are never empty.
 ///
-/// With `options.stream`, the answer has one `{"action": …}` a line. A client that sends a todo list also gets a `context_update`.
+/// With `options.stream`, the answer has one `{"action": …}` a line, as soon as the model has written it. A client that sends a todo list also gets a `context_update`.
 #[utoipa::path(
     post,
     path = "/generating",
@@ -152,17 +149,16 @@ pub(crate) async fn generate_actions(
     State(state): State<ServerState>,
     ClientCall { request, language }: ClientCall,
 ) -> Result<Response, Problem> {
+    if request.stream {
+        return stream_behavior(state, request, language, LineForm::Older).await;
+    }
     let behavior = next_behavior(&state, &request, language).await?;
     let actions = behavior.to_older_actions(&text_without_actions(&request, language));
     // Only clients with a todo list know updates; others would take one for an action.
     let update = behavior.context_update().filter(|_| !request.observed.todo_list.is_empty());
-    let update = update.map(|update| json!({ "context_update": update }));
-    if request.stream {
-        return Ok(lines(action_lines(actions).chain(update)));
-    }
     let mut whole = json!({ "actions": actions });
-    if let (Some(fields), Some(Value::Object(update))) = (whole.as_object_mut(), update) {
-        fields.extend(update);
+    if let (Some(fields), Some(update)) = (whole.as_object_mut(), update) {
+        fields.insert("context_update".to_owned(), update);
     }
     Ok(Json(whole).into_response())
 }
@@ -190,7 +186,7 @@ pub(crate) async fn reflect(
         None => ReflectionSignals::of_behavior(&judgement(&state, &request, language).await?),
     };
     Ok(match request.stream {
-        true => lines(action_lines(signals.actions)),
+        true => lines(action_objects(signals.actions)),
         false => Json(signals.to_json()).into_response(),
     })
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 use bcc_engine::engine::Engine;
 use bcc_lang::message::msg;
 use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
+use bcc_runtime::notebook::kernel::traced::execute_traced;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::problem::{Problem, ProblemKind};
 use crate::settings::BehaviorSettings;
@@ -147,9 +149,9 @@ impl NotebookKernels {
         let number = notebook.count;
         let (kernels, own, code) = (Arc::downgrade(self), key.clone(), what.code.clone());
         let (kernel, settings) = (Arc::clone(&notebook.kernel), self.settings.clone());
-        let task = tokio::spawn(async move {
+        let run = async move {
             // The kernel runs one cell after the other. If this task is aborted, the code is interrupted.
-            let ended = kernel.execute(&code, settings.timeout, &settings).await;
+            let ended = execute_traced(kernel.as_ref(), &code, settings.timeout, &settings, None).await;
             if let Some(kernels) = kernels.upgrade() {
                 let last = match &ended {
                     Ok(execution) => EndedCell::Ran(execution.clone()),
@@ -158,7 +160,8 @@ impl NotebookKernels {
                 kernels.finish(&own, number, last);
             }
             ends.send_replace(Some(ended));
-        });
+        };
+        let task = tokio::spawn(run.in_current_span());
         let task = task.abort_handle();
         notebook.cells.push(RunningCell { number, what, started, result: result.clone(), task });
         Ok(result)

@@ -10,7 +10,7 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::template::Template;
 use bcc_lang::value::quoting::{quote, quote_after_label};
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::provider::{NoLiveOutput, ReplyPolicy};
+use bcc_llm::model::provider::{LiveObserver as _, NoLiveOutput, ReplyPolicy};
 use bcc_llm::model::request::Task;
 use bcc_llm::reply::read::read as read_reply;
 use bcc_llm::reply::shape::ReplyShape;
@@ -22,6 +22,7 @@ use bcc_runtime::program::reask::{ask_again, problems_note};
 use serde_json::{Value, json};
 
 use crate::behavior::goal::GoalLevel;
+use crate::behavior::live::LiveBehavior;
 use crate::behavior::question::Question;
 use crate::behavior::request::BehaviorRequest;
 use crate::problem::{Problem, ProblemKind};
@@ -42,7 +43,7 @@ const RETRY_AFTER: u64 = 5;
 /// The names of the engine that a template of a session may use, and that are empty here.
 const EMPTY_NAMES: [&str; 6] = ["who", "user", "last_user_message", "topic_goal", "phase_goal", "global_goal"];
 
-/// Asks the model until `read` takes its reply. None if no reply can be used.
+/// Asks the model until `read` takes its reply, of which `live` sees the text. None if no reply can be used.
 ///
 /// # Errors
 /// `Unavailable` if there is no reply at all; those of the project and its templates.
@@ -52,6 +53,7 @@ pub(crate) async fn ask_model<T>(
     request: &BehaviorRequest,
     question: Question,
     read: &(impl Fn(&Value) -> Result<T, Message> + Sync),
+    mut live: Option<&mut LiveBehavior>,
 ) -> Result<Option<T>, Problem> {
     let goal = request.goal(question.goal_level());
     let templates = engine.templates(language_of(&goal))?;
@@ -66,7 +68,14 @@ pub(crate) async fn ask_model<T>(
     let language = template.language();
     for attempt in 0..=reask.max(MIN_RETRIES) {
         call.task.call = attempt;
-        let reply = match provider.complete(&call, &mut NoLiveOutput).await {
+        let asked = match live.as_deref_mut() {
+            Some(live) => {
+                live.restart();
+                provider.complete(&call, live).await
+            }
+            None => provider.complete(&call, &mut NoLiveOutput).await,
+        };
+        let reply = match asked {
             Ok(reply) => reply,
             Err(ModelError::Refused { .. }) => return Ok(None),
             Err(error) => return Err(no_model(&error)),
@@ -78,6 +87,10 @@ pub(crate) async fn ask_model<T>(
             Ok(used) => return Ok(Some(used)),
             Err(why) => {
                 tracing::warn!(question = question.name(), attempt, %why, "a reply for a client cannot be used");
+                // What was sent cannot be replaced by another reply.
+                if live.as_deref().is_some_and(LiveBehavior::has_sent) {
+                    return Ok(None);
+                }
                 ask_again(&mut call.messages, &reply.text, problems_note(&[why.to_string()], language));
             }
         }

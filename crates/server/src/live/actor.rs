@@ -17,7 +17,7 @@ use bcc_runtime::run::decisions::DecisionError;
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
-use bcc_store::contract::{LockNotice, Store};
+use bcc_store::contract::{LockNotice, SessionLock, Store};
 use bcc_store::error::StoreError;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tracing::Span;
@@ -102,6 +102,8 @@ enum Next {
 
 pub(crate) struct Actor {
     session: Session,
+    /// That of the session, which other processes may ask for.
+    lock: Arc<dyn SessionLock>,
     commands: mpsc::Receiver<CausedCommand>,
     context: ActorContext,
     waiters: Vec<Waiter>,
@@ -116,6 +118,7 @@ pub(crate) struct Actor {
 impl Actor {
     pub(crate) fn new(session: Session, commands: mpsc::Receiver<CausedCommand>, context: ActorContext) -> Self {
         Self {
+            lock: session.lock(),
             session,
             commands,
             context,
@@ -132,8 +135,8 @@ impl Actor {
         let id = self.session.id.clone();
         if rests {
             self.cause = Span::none();
-            self.context.is_busy.store(false, Ordering::Release);
         }
+        self.set_busy(!rests);
         if !rests || self.rest().await {
             while self.turn().await && self.rest().await {}
         }
@@ -150,6 +153,12 @@ impl Actor {
                 command => command.fail(self.ended().unwrap_or_else(|| gone().retry_after(1).outdated())),
             }
         }
+    }
+
+    /// Says here and to other processes whether a turn runs.
+    fn set_busy(&self, is_busy: bool) {
+        self.context.is_busy.store(is_busy, Ordering::Release);
+        self.lock.set_busy(is_busy);
     }
 
     /// Why a command was not carried out after the end of the session; none if it is for the next task.
@@ -179,12 +188,18 @@ impl Actor {
             () = self.context.interrupt.notified() => {}
             () = std::future::ready(()) => {}
         }
-        self.context.is_busy.store(true, Ordering::Release);
+        self.set_busy(true);
         let cause = std::mem::replace(&mut self.cause, Span::none());
         let writing = self.session.writing();
         let advanced = {
             let mut advance = pin!(self.session.advance_for(&cause));
-            let mut interrupted = pin!(self.context.interrupt.notified());
+            let (here, lock) = (&self.context.interrupt, &self.lock);
+            let mut interrupted = pin!(async {
+                tokio::select! {
+                    () = here.notified() => {}
+                    () = lock.interrupted() => {}
+                }
+            });
             let mut is_wanted = false;
             poll_fn(|context| {
                 if let Poll::Ready(advanced) = advance.as_mut().poll(context) {
@@ -197,7 +212,7 @@ impl Actor {
             .await
         };
         self.context.is_interrupted.store(advanced.is_none(), Ordering::Release);
-        self.context.is_busy.store(false, Ordering::Release);
+        self.set_busy(false);
         let metrics = &self.context.metrics;
         metrics.turn_seconds.observe(began.elapsed().as_secs_f64());
         metrics.turns.inc();
@@ -277,7 +292,7 @@ impl Actor {
             biased;
             _ = self.context.ending.wait_for(|is_ending| *is_ending) => Happened::Ending,
             // Before the commands, so that one after the other does not keep the session here.
-            notice = self.session.wait_for_notice(), if !self.commands.is_closed() => match notice {
+            notice = self.lock.notice(), if !self.commands.is_closed() => match notice {
                 LockNotice::Lost => Happened::Lost,
                 LockNotice::Wanted | LockNotice::None => Happened::Wanted,
             },

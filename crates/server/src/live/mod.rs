@@ -3,6 +3,7 @@
 pub(crate) mod actor;
 pub(crate) mod command;
 pub mod feed;
+mod hand_over;
 pub mod sessions;
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! The sessions that are in memory: opened when somebody needs them, and gone when nobody does.
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
@@ -12,13 +11,13 @@ use bcc_engine::error::EngineError;
 use bcc_engine::fork::ForkRequest;
 use bcc_lang::message::msg;
 use bcc_runtime::program::event::Observer;
-use bcc_runtime::run::take_back::TakenBack;
-use bcc_store::contract::Store;
+use bcc_store::contract::{LockRequest, Store};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot, watch};
 
 use crate::live::actor::{Actor, ActorContext};
 use crate::live::command::{CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
+use crate::live::hand_over::{HandOverError, HandedOver};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
@@ -31,35 +30,25 @@ const TICK: Duration = Duration::from_secs(1);
 /// The maximum number of due sessions that are continued at a time. The next ones follow.
 const MAX_DUE: usize = 200;
 
-/// How long a session is waited for that another process on the same store runs: it releases the session after its turn.
-const HAND_OVER: Duration = Duration::from_secs(60);
-
-/// How often a process is asked to release a session.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-
-/// The pauses between two attempts to open a session that another process has.
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const MAX_PAUSE: Duration = Duration::from_millis(100);
-
 /// How often a command is sent again if the session has just left memory.
 const MAX_ATTEMPTS: usize = 8;
 
 /// A session in memory.
 #[derive(Clone)]
-struct LiveSession {
-    commands: mpsc::Sender<CausedCommand>,
+pub(super) struct LiveSession {
+    pub(super) commands: mpsc::Sender<CausedCommand>,
     /// Closed when the task has ended and the session can be opened again.
-    ended: watch::Receiver<()>,
+    pub(super) ended: watch::Receiver<()>,
     /// Whether a turn runs.
-    is_busy: Arc<AtomicBool>,
+    pub(super) is_busy: Arc<AtomicBool>,
     /// Ends the turn that runs.
-    interrupt: Arc<Notify>,
+    pub(super) interrupt: Arc<Notify>,
     /// Whether a turn was ended by it.
-    is_interrupted: Arc<AtomicBool>,
+    pub(super) is_interrupted: Arc<AtomicBool>,
 }
 
 /// The place of a session, which one caller at a time may fill.
-type Slot = Arc<AsyncMutex<Option<LiveSession>>>;
+pub(super) type Slot = Arc<AsyncMutex<Option<LiveSession>>>;
 
 /// The sessions of a server.
 pub struct LiveSessions {
@@ -69,6 +58,8 @@ pub struct LiveSessions {
     slots: Mutex<HashMap<String, Slot>>,
     /// The feeds that somebody reads or writes.
     feeds: Mutex<HashMap<String, Weak<EventFeed>>>,
+    /// The sessions of which somebody here wants the turn to end that another process runs.
+    interrupting: Mutex<Vec<String>>,
     /// Becomes true when the server ends.
     ending: watch::Sender<bool>,
     /// Every task of a session has a receiver; there are none when all have ended.
@@ -78,8 +69,8 @@ pub struct LiveSessions {
 impl LiveSessions {
     pub(crate) fn new(engine: Engine, metrics: Arc<Metrics>, idle_time: Duration) -> Arc<Self> {
         let (ending, running) = (watch::Sender::new(false), watch::Sender::new(()));
-        let (slots, feeds) = Default::default();
-        Arc::new(Self { engine, metrics, idle_time, slots, feeds, ending, running })
+        let (slots, feeds, interrupting) = Default::default();
+        Arc::new(Self { engine, metrics, idle_time, slots, feeds, interrupting, ending, running })
     }
 
     /// The engine that opens them.
@@ -112,14 +103,6 @@ impl LiveSessions {
         feed
     }
 
-    /// Whether a turn of the session runs in this process.
-    pub(crate) async fn is_busy(&self, id: &str) -> bool {
-        let slot = self.slots().get(id).map(Arc::clone);
-        let Some(slot) = slot else { return false };
-        let place = slot.lock().await;
-        place.as_ref().is_some_and(|live| !live.commands.is_closed() && live.is_busy.load(Ordering::Acquire))
-    }
-
     /// Deletes a session, which leaves memory first. Returns whether it existed.
     ///
     /// # Errors
@@ -133,12 +116,11 @@ impl LiveSessions {
             if live.commands.send(SessionCommand::Close { closed }.caused()).await.is_ok() {
                 let _ = result.await;
             }
-            let mut ended = live.ended.clone();
-            while ended.changed().await.is_ok() {}
+            live.wait_for_end().await;
         }
-        let deleted = self.handed_over(id, async || Ok(self.store().delete(id).await?)).await;
+        let deleted = self.handed_over(id, LockRequest::Release, async || Ok(self.store().delete(id).await?)).await;
         self.forget(id, &slot);
-        deleted.map_err(|error| self.problem_of(error))
+        deleted.map(|deleted| deleted.result).map_err(|error| self.hand_over_problem(error))
     }
 
     /// Starts a session, and runs it until it rests.
@@ -191,7 +173,7 @@ impl LiveSessions {
     }
 
     /// A problem that names files as they are in the project: where the project is on the machine is not for clients.
-    fn problem_of(&self, error: EngineError) -> Problem {
+    pub(super) fn problem_of(&self, error: EngineError) -> Problem {
         Problem::from(error).in_project(&self.engine.project().directory)
     }
 
@@ -206,7 +188,7 @@ impl LiveSessions {
         mut command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> SessionCommand,
     ) -> Result<T, Problem> {
         for _ in 0..MAX_ATTEMPTS {
-            let live = self.open(id, model, true).await?;
+            let live = self.open(id, model, Some(LockRequest::Release)).await?;
             let (done, result) = oneshot::channel();
             if live.commands.send(command(done).caused()).await.is_err() {
                 // It leaves memory at this moment.
@@ -221,107 +203,62 @@ impl LiveSessions {
         Err(gone(id))
     }
 
-    /// The result of `attempt`, which is made again as long as another process has the session and can be asked for it.
-    async fn handed_over<T, F: Future<Output = Result<T, EngineError>>>(
-        &self,
+    /// The session in memory. If another process has it, that process is asked with `request`; without one, it is not waited for.
+    pub(super) async fn open(
+        self: &Arc<Self>,
         id: &str,
-        attempt: impl Fn() -> F,
-    ) -> Result<T, EngineError> {
-        let (end, mut pause, mut asked) = (Instant::now() + HAND_OVER, FIRST_PAUSE, None::<Instant>);
-        loop {
-            let result = attempt().await;
-            if !matches!(result, Err(EngineError::Held { .. })) || Instant::now() > end {
-                return result;
-            }
-            if asked.is_none_or(|asked| asked.elapsed() > ASK_AGAIN) {
-                if !self.store().ask_for(id).await? {
-                    return result;
-                }
-                asked = Some(Instant::now());
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
-        }
-    }
-
-    /// The session in memory. `waits` says whether it is waited for if another process has it.
-    async fn open(self: &Arc<Self>, id: &str, model: Option<&str>, waits: bool) -> Result<LiveSession, Problem> {
-        self.refuse_at_end()?;
+        model: Option<&str>,
+        request: Option<LockRequest>,
+    ) -> Result<LiveSession, Problem> {
         let slot = self.slot(id);
         let mut place = slot.lock().await;
+        self.open_at(id, model, request, (&slot, &mut *place)).await
+    }
+
+    /// The same in its place.
+    pub(super) async fn open_at(
+        self: &Arc<Self>,
+        id: &str,
+        model: Option<&str>,
+        request: Option<LockRequest>,
+        (slot, place): (&Slot, &mut Option<LiveSession>),
+    ) -> Result<LiveSession, Problem> {
+        if let Err(problem) = self.refuse_at_end() {
+            self.forget(id, slot);
+            return Err(problem);
+        }
         if let Some(live) = place.as_ref() {
             if !live.commands.is_closed() {
                 return Ok(live.clone());
             }
-            // Until its task has ended, its lock is held. A closed channel is what is waited for.
-            let mut ended = live.ended.clone();
-            while ended.changed().await.is_ok() {}
+            // Until its task has ended, its lock is held.
+            live.wait_for_end().await;
             *place = None;
         }
         let feed = self.feed(id);
-        let request = ResumeRequest { model: model.map(str::to_owned), ..ResumeRequest::default() };
-        let resume = async || self.engine.resume_as(id, &request, Arc::clone(&feed) as Arc<dyn Observer>).await;
-        match if waits { self.handed_over(id, resume).await } else { resume().await } {
+        let resumed = ResumeRequest { model: model.map(str::to_owned), ..ResumeRequest::default() };
+        let resume = async || self.engine.resume_as(id, &resumed, Arc::clone(&feed) as Arc<dyn Observer>).await;
+        let opened = match request {
+            Some(request) => self.handed_over(id, request, resume).await,
+            None => resume().await.map(HandedOver::from).map_err(HandOverError::from),
+        };
+        match opened {
             Ok(opened) => {
-                let live = self.spawn(id, opened, feed, false, None);
+                let live = self.run_handed_over(id, slot, opened).await?;
                 *place = Some(live.clone());
                 Ok(live)
             }
             Err(error) => {
                 let is_known = self.store().session(id).await?.is_some();
-                self.forget(id, &slot);
-                if is_known { Err(self.problem_of(error)) } else { Err(Problem::no_session(id)) }
+                self.forget(id, slot);
+                if is_known { Err(self.hand_over_problem(error)) } else { Err(Problem::no_session(id)) }
             }
         }
-    }
-
-    /// Ends the turn of a session that runs in this process, and takes the answer back that it was about. Without a turn, nothing happens.
-    ///
-    /// # Errors
-    /// Those of [`Session::take_back`](bcc_runtime::run::session::Session::take_back), and of opening the session.
-    pub(crate) async fn interrupt(self: &Arc<Self>, id: &str) -> Result<(), Problem> {
-        let slot = self.slot(id);
-        let mut place = slot.lock().await;
-        let is_busy = |live: &&LiveSession| !live.commands.is_closed() && live.is_busy.load(Ordering::Acquire);
-        let Some(live) = place.as_ref().filter(is_busy) else {
-            if place.is_none() {
-                self.forget(id, &slot);
-            }
-            return Ok(());
-        };
-        live.interrupt.notify_one();
-        let mut ended = live.ended.clone();
-        // A turn that ends at this moment is not interrupted: then its session goes on, and the notice is for nobody.
-        while live.is_busy.load(Ordering::Acquire) && ended.has_changed().is_ok() {
-            tokio::select! {
-                _ = ended.changed() => {}
-                () = tokio::time::sleep(FIRST_PAUSE) => {}
-            }
-        }
-        if !live.is_interrupted.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        while ended.changed().await.is_ok() {}
-        *place = None;
-        let feed = self.feed(id);
-        let observer = Arc::clone(&feed) as Arc<dyn Observer>;
-        let reopened = async || {
-            let mut opened = self.engine.resume_as(id, &ResumeRequest::default(), observer).await?;
-            let taken = opened.session.take_back().await?;
-            Ok((opened, taken))
-        };
-        let (opened, taken) = reopened().await.map_err(|error: EngineError| {
-            self.forget(id, &slot);
-            self.problem_of(error)
-        })?;
-        // Without an answer to take back, the turn goes on.
-        *place = Some(self.spawn(id, opened, feed, taken == TakenBack::Yes, None));
-        Ok(())
     }
 
     /// Runs an opened session in a task of its own. `rests` says that it waits already. `first` is queued before the task starts, so that
     /// it is answered after the first turn, even by a session that leaves memory as soon as it rests.
-    fn spawn(
+    pub(super) fn spawn(
         self: &Arc<Self>,
         id: &str,
         opened: OpenedSession,
@@ -341,7 +278,7 @@ impl LiveSessions {
             feed: Arc::clone(&feed),
             idle_time: self.idle_time,
             ending: self.ending.subscribe(),
-            is_busy: Arc::new(AtomicBool::new(true)),
+            is_busy: Arc::new(AtomicBool::new(!rests)),
             interrupt: Arc::default(),
             is_interrupted: Arc::default(),
         };
@@ -364,16 +301,20 @@ impl LiveSessions {
         LiveSession { commands, ended, is_busy, interrupt, is_interrupted }
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<String, Slot>> {
+    pub(super) fn slots(&self) -> MutexGuard<'_, HashMap<String, Slot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slot(&self, id: &str) -> Slot {
+    pub(super) fn interrupting(&self) -> MutexGuard<'_, Vec<String>> {
+        self.interrupting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn slot(&self, id: &str) -> Slot {
         Arc::clone(self.slots().entry(id.to_owned()).or_default())
     }
 
     /// Removes the place of a session that is not in memory, unless somebody is about to fill it.
-    fn forget(&self, id: &str, own: &Slot) {
+    pub(super) fn forget(&self, id: &str, own: &Slot) {
         let mut slots = self.slots();
         // The map and the caller have it; whoever else gets it does so while the map is locked.
         let is_unused = slots.get(id).is_some_and(|slot| Arc::ptr_eq(slot, own)) && Arc::strong_count(own) <= 2;
@@ -387,7 +328,7 @@ impl LiveSessions {
         }
     }
 
-    fn refuse_at_end(&self) -> Result<(), Problem> {
+    pub(super) fn refuse_at_end(&self) -> Result<(), Problem> {
         match *self.ending.borrow() {
             true => Err(Problem::new(ProblemKind::Unavailable, msg!("the server ends; try again")).retry_after(1)),
             false => Ok(()),
@@ -423,7 +364,7 @@ impl LiveSessions {
                 Ok(due) => {
                     for id in due {
                         // One that another process runs is left to it.
-                        if let Err(problem) = self.open(&id, None, false).await
+                        if let Err(problem) = self.open(&id, None, None).await
                             && problem.kind() != ProblemKind::Held
                         {
                             tracing::warn!(session = %id, error = %problem.detail(), "a due session was not continued");

@@ -6,7 +6,9 @@ use std::time::Duration;
 use bcc_engine::engine::{Engine, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::project::Project;
+use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
+use bcc_store::sqlite::open::open;
 use tokio::sync::mpsc;
 
 use crate::live::command::{Answer, AnsweredTurn, SessionCommand, stored_key};
@@ -33,14 +35,24 @@ session:
 /// The sessions of a project, each of which leaves memory after this time.
 fn sessions(idle_time: Duration) -> (tempfile::TempDir, Arc<LiveSessions>, RunRequest) {
     let folder = tempfile::tempdir().unwrap();
+    let (sessions, request) = sessions_in(&folder, idle_time, Arc::new(MemoryStore::default()));
+    (folder, sessions, request)
+}
+
+/// The sessions of a server for the project in a folder, with this store.
+fn sessions_in(
+    folder: &tempfile::TempDir,
+    idle_time: Duration,
+    store: Arc<dyn Store>,
+) -> (Arc<LiveSessions>, RunRequest) {
     let file = folder.path().join("echo.yaml");
     std::fs::write(&file, SCRIPT).unwrap();
-    std::fs::create_dir(folder.path().join(".bcc")).unwrap();
+    std::fs::create_dir_all(folder.path().join(".bcc")).unwrap();
     let environment = Environment::default();
     let project = Project::of(folder.path(), None, false, &environment).unwrap();
-    let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
+    let engine = Engine::new(project, environment, store);
     let sessions = LiveSessions::new(engine, Arc::new(Metrics::default()), idle_time);
-    (folder, sessions, RunRequest { file, ..RunRequest::default() })
+    (sessions, RunRequest { file, ..RunRequest::default() })
 }
 
 async fn say(sessions: &Arc<LiveSessions>, id: &str, text: &str, key: &str) -> Result<AnsweredTurn, Problem> {
@@ -106,6 +118,36 @@ async fn sessions_that_leave_memory_at_once_lose_and_repeat_nothing() {
         assert_eq!(own.len(), 25);
         assert!(own.iter().enumerate().all(|(number, text)| **text == format!("{caller}-{number}")), "{own:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_session_that_would_rest_for_an_hour_is_given_up_to_another_process_on_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = || {
+        let store = open(&folder.path().join("sessions.db")).unwrap().with_group_commits().unwrap();
+        sessions_in(&folder, Duration::from_secs(3600), Arc::new(store))
+    };
+    let ((first, request), (second, _)) = (server(), server());
+    first.start(request, "s").await.unwrap();
+    for number in 0..4 {
+        let sessions = if number % 2 == 0 { &second } else { &first };
+        say(sessions, "s", &format!("{number}"), &format!("k{number}")).await.unwrap();
+        assert_eq!(sessions.count(), 1);
+    }
+    assert_eq!(said(&first, "s").await, ["0", "1", "2", "3"]);
+    // Many messages at both: each is in one turn.
+    let callers = [Arc::clone(&first), Arc::clone(&second)].into_iter().enumerate().map(|(caller, sessions)| {
+        tokio::spawn(async move {
+            for number in 0..10 {
+                let text = format!("{caller}-{number}");
+                while say(&sessions, "s", &text, &text).await.is_err() {}
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+    assert_eq!(said(&first, "s").await.len(), 24);
 }
 
 #[tokio::test]

@@ -61,6 +61,12 @@ fn is_tls(error: &Error) -> bool {
     error.to_string().starts_with("error performing TLS handshake")
 }
 
+/// Whether the server does not speak TLS at all.
+fn lacks_tls(error: &Error) -> bool {
+    use std::error::Error as _;
+    is_tls(error) && error.source().is_some_and(|cause| cause.to_string().contains("does not support TLS"))
+}
+
 fn is_connect(error: &Error) -> bool {
     error.to_string().starts_with("error connecting") || error.to_string().starts_with("timeout")
 }
@@ -71,6 +77,9 @@ pub(crate) fn store_error(store: &str, error: &Error, concern: Concern<'_>) -> S
         Some(database) => of_database(store, database, concern),
         None if error.to_string().starts_with("invalid configuration") => {
             unreachable(store, Message::word("its address is not valid"))
+        }
+        None if lacks_tls(error) => {
+            unreachable(store, Message::word("the server has no TLS, which `sslmode` of its address requires"))
         }
         None if is_tls(error) => {
             unreachable(store, Message::word("its certificate is not trusted, or is not one for this host"))

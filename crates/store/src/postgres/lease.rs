@@ -2,7 +2,7 @@
 //!
 //! A process extends all its leases at once, with its row in `process`. If it cannot for [`LEASE_TIME`], another one may take its
 //! sessions, and it counts them as lost itself; the database rejects what it would still commit. A process that waits for a session marks
-//! its lease as wanted, and its owner gives it up as soon as the session rests. A notification makes that quick; where none arrives, as
+//! its lease as wanted, and its owner gives it up as soon as the session rests ([`crate::postgres::lease_requests`]). A notification makes that quick; where none arrives, as
 //! behind some poolers, marks are looked for.
 //!
 //! All of this is done by a thread of its own, with its own connections: a process that is busy, or that ends, keeps and releases its
@@ -17,16 +17,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{OnceCell, oneshot, watch};
+use tokio::sync::{OnceCell, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
 
-use crate::contract::{LockNotice, SessionLock};
+use crate::contract::{LockNotice, LockReply, LockRequest, SessionLock};
 use crate::error::StoreError;
+use crate::lock_signals::LockSignals;
 use crate::postgres::client::{Database, tls};
 use crate::postgres::error::{Concern, no_thread};
+use crate::postgres::lease_requests::{self, CHANNEL, WantedLease};
 use crate::postgres::read;
 use crate::postgres::text::TextParameter;
 use crate::postgres::write::random_number;
@@ -43,9 +45,6 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How long a process that ends tries to release its leases. If it cannot, they expire.
 const END_TIME: Duration = Duration::from_secs(2);
 
-/// The channel of notifications. The payload is the number of the process that is meant.
-const CHANNEL: &str = "bcc_script_wanted";
-
 /// How long to wait before listening again after the connection was lost.
 const LISTEN_PAUSE: Duration = Duration::from_secs(5);
 
@@ -56,7 +55,7 @@ const RENEWALS_PER_REMOVAL: u64 = 100;
 struct HeldLease {
     token: i64,
     holder: String,
-    notice: watch::Sender<LockNotice>,
+    signals: Arc<LockSignals>,
 }
 
 /// What the threads share.
@@ -96,15 +95,21 @@ struct Lease {
     id: String,
     key: Vec<u8>,
     token: i64,
-    notice: watch::Receiver<LockNotice>,
+    signals: Arc<LockSignals>,
 }
 
 #[async_trait]
 impl SessionLock for Lease {
     async fn notice(&self) -> LockNotice {
-        let mut notice = self.notice.clone();
-        let given = notice.wait_for(|notice| *notice != LockNotice::None).await.map(|notice| *notice);
-        given.unwrap_or(LockNotice::Lost)
+        self.signals.notice().await
+    }
+
+    async fn interrupted(&self) {
+        self.signals.interrupted().await;
+    }
+
+    fn set_busy(&self, is_busy: bool) {
+        self.signals.set_busy(is_busy);
     }
 }
 
@@ -141,28 +146,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells the holders of leases that others want. Returns those that have no holder any more.
+    /// Tells the holders of leases what others ask. Returns the leases that have no holder any more.
     async fn look(&self, database: &Database) -> Result<Vec<Release>, StoreError> {
-        let sql = "SELECT session, session_sha256, token FROM bcc_script.lease WHERE process = $1 AND is_wanted";
-        let rows = database.rows(sql, &[(&self.process, Type::INT8)], Concern::default()).await?;
         let mut left = vec![];
-        for row in rows {
-            let Ok(id) = read::text(&row, 0) else { continue };
-            match self.held().get(&id) {
-                Some(lease) => {
-                    lease.notice.send_if_modified(|notice| {
-                        let is_new = *notice == LockNotice::None;
-                        if is_new {
-                            *notice = LockNotice::Wanted;
-                        }
-                        is_new
-                    });
-                }
-                None => {
-                    if let (Ok(key), Ok(token)) = (row.try_get(1), row.try_get(2)) {
-                        left.push(Release { key, token });
-                    }
-                }
+        for wanted in WantedLease::of(database, self.process).await? {
+            let signals = self.held().get(&wanted.session).map(|lease| Arc::clone(&lease.signals));
+            match signals {
+                Some(signals) => wanted.tell(&signals, database).await?,
+                None => left.push(Release { key: wanted.key, token: wanted.token }),
             }
         }
         Ok(left)
@@ -172,7 +163,7 @@ impl Shared {
     fn lose_all(&self) {
         let lost: Vec<HeldLease> = self.held().drain().map(|(_, lease)| lease).collect();
         for lease in lost {
-            lease.notice.send_replace(LockNotice::Lost);
+            lease.signals.lose();
         }
     }
 }
@@ -197,10 +188,10 @@ impl Leases {
         let lease = match self.shared.held().entry(id.to_owned()) {
             Entry::Occupied(held) => return Err(self.is_held(id, &held.get().holder)),
             Entry::Vacant(place) => {
-                let (token, (notice, receiver)) = (random_number(), watch::channel(LockNotice::None));
-                place.insert(HeldLease { token, holder: holder.to_owned(), notice });
+                let (token, signals) = (random_number(), Arc::<LockSignals>::default());
+                place.insert(HeldLease { token, holder: holder.to_owned(), signals: Arc::clone(&signals) });
                 let (shared, releases) = (Arc::clone(&self.shared), keeper.releases.clone());
-                Lease { shared, releases, id: id.to_owned(), key: key.to_vec(), token, notice: receiver }
+                Lease { shared, releases, id: id.to_owned(), key: key.to_vec(), token, signals }
             }
         };
         let sql = "SELECT is_taken, holder FROM bcc_script.take_lease($1, $2, $3, $4, $5)";
@@ -223,14 +214,9 @@ impl Leases {
         StoreError::Held { store: self.database.name.clone(), id: id.to_owned(), holder: holder.to_owned() }
     }
 
-    /// Asks the process that has the lease of a session to give it up when the session rests.
-    pub(crate) async fn ask_for(&self, key: &[u8]) -> Result<(), StoreError> {
-        let sql = "WITH asked AS (
-                UPDATE bcc_script.lease SET is_wanted = true WHERE session_sha256 = $1 RETURNING process
-            ) SELECT pg_notify($2, process::text) FROM asked";
-        let parameters = &[(&key as _, Type::BYTEA), (&CHANNEL as _, Type::TEXT)];
-        self.database.rows(sql, parameters, Concern::default()).await?;
-        Ok(())
+    /// Asks the process that has the lease of a session for it.
+    pub(crate) async fn ask_for(&self, key: &[u8], request: LockRequest) -> Result<LockReply, StoreError> {
+        lease_requests::ask(&self.database, key, request).await
     }
 
     /// Registers the process, and starts the thread that keeps its leases.

@@ -13,6 +13,7 @@ pub(crate) mod client;
 pub(crate) mod copying;
 pub(crate) mod error;
 pub(crate) mod lease;
+pub(crate) mod lease_requests;
 pub(crate) mod links;
 pub(crate) mod plans;
 pub(crate) mod read;

@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     concat!(include_str!("layout_1.sql"), include_str!("functions_1.sql")),
     include_str!("functions_2.sql"),
     include_str!("links_1.sql"),
+    include_str!("lease_requests_1.sql"),
 ];
 
 /// The key of the advisory lock of migrations.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::contract::{SessionLock, Store};
+use crate::contract::{LockReply, LockRequest, SessionLock, Store};
 use crate::error::StoreError;
 use crate::postgres::client::{Database, Parameter};
 use crate::postgres::error::{Concern, no_answer, store_error};
@@ -436,8 +436,7 @@ impl Store for PostgresStore {
         }
     }
 
-    async fn ask_for(&self, id: &str) -> Result<bool, StoreError> {
-        self.leases.ask_for(&session_key(id)).await?;
-        Ok(true)
+    async fn ask_for(&self, id: &str, request: LockRequest) -> Result<LockReply, StoreError> {
+        self.leases.ask_for(&session_key(id), request).await
     }
 }

@@ -9,7 +9,7 @@ use crate::conformance_links::links_conformance;
 use crate::conformance_plans::plans_conformance;
 use crate::conformance_requests::requests_conformance;
 use crate::conformance_restoring::restoring_conformance;
-use crate::contract::{LockNotice, Store};
+use crate::contract::{LockNotice, LockReply, LockRequest, Store};
 use crate::error::StoreError;
 use crate::postgres::store::PostgresStore;
 use crate::rows::{Commit, DocumentRow, RequestRow, VariableRow};
@@ -49,6 +49,14 @@ async fn commits_written_together_are_all_or_none() {
     crate::conformance_restoring::commits_written_together_are_all_or_none(&store(&new_url!())).await;
 }
 
+#[tokio::test]
+async fn a_leased_session_can_be_asked_for() {
+    let url = new_url!();
+    for other in [store(&url), store(&pooled(&url))] {
+        crate::conformance_locks::a_locked_session_can_be_asked_for(&store(&url), &other).await;
+    }
+}
+
 /// In transaction mode, each transaction may have another connection.
 mod through_a_pooler {
     use super::{conformance, new_database, pooled, requests_conformance, server, store};
@@ -71,7 +79,7 @@ async fn many_processes_create_one_store() {
     for session in futures_of(opened).await {
         assert_eq!(session.unwrap(), None);
     }
-    assert_eq!(stores[0].version().await.unwrap().1, 3);
+    assert_eq!(stores[0].version().await.unwrap().1, 4);
 }
 
 /// The results of all futures, which run at the same time.
@@ -129,7 +137,7 @@ async fn a_lease_is_given_up_when_another_process_asks_for_it() {
     let lease = first.lock("s", "the first").await.unwrap();
     let error = second.lock("s", "the second").await.err().unwrap();
     assert!(matches!(&error, StoreError::Held { holder, .. } if holder == "the first"), "{error}");
-    assert!(second.ask_for("s").await.unwrap());
+    assert_eq!(second.ask_for("s", LockRequest::Release).await.unwrap(), LockReply::Asked);
     assert_eq!(lease.notice().await, LockNotice::Wanted);
     // The owner still has it until it releases it.
     first.commit("s", &commit_at(1)).await.unwrap();

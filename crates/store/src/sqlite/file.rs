@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use crate::contract::{LockReply, LockRequest};
 use crate::error::StoreError;
 use crate::sqlite::error::Failure;
 use crate::sqlite::in_use::InUse;
@@ -94,6 +95,16 @@ impl SqliteFile {
     pub(crate) fn lock(&self, id: &str, holder: &str) -> Result<FileLock, StoreError> {
         self.writable()?;
         self.locks.acquire(id, holder)
+    }
+
+    /// From now on, other processes can ask this one for the sessions that it has locked.
+    pub(crate) fn listen(&self) {
+        self.locks.listen();
+    }
+
+    /// Asks the process that has locked a session for it.
+    pub(crate) fn ask_for(&self, id: &str, request: LockRequest) -> Result<LockReply, StoreError> {
+        self.locks.ask_for(id, request)
     }
 
     /// Runs `work` so that the data it deletes cannot be found in the file afterwards.

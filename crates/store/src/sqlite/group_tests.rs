@@ -9,7 +9,7 @@ use crate::conformance::{commit_at, conformance, event, message, new_session, st
 use crate::conformance_cells::cells_conformance;
 use crate::conformance_requests::requests_conformance;
 use crate::conformance_restoring::restoring_conformance;
-use crate::contract::Store;
+use crate::contract::{LockReply, LockRequest, Store};
 use crate::error::StoreError;
 use crate::rows::Commit;
 use crate::sqlite::group::Change;
@@ -26,6 +26,22 @@ conformance!(new_store());
 cells_conformance!(new_store());
 requests_conformance!(new_store());
 restoring_conformance!(new_store());
+
+#[tokio::test]
+async fn a_locked_session_can_be_asked_for_if_its_process_runs_many() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sessions.db");
+    let of_many = || open(&path).unwrap().with_group_commits().unwrap();
+    crate::conformance_locks::a_locked_session_can_be_asked_for(&of_many(), &of_many()).await;
+    crate::conformance_locks::a_locked_session_can_be_asked_for(&of_many(), &open(&path).unwrap()).await;
+    // A process that runs one session keeps it.
+    let terminal = open(&path).unwrap();
+    let lock = terminal.lock("s", "a terminal").await.unwrap();
+    for request in [LockRequest::Release, LockRequest::ReleaseIfIdle, LockRequest::Interrupt] {
+        assert_eq!(of_many().ask_for("s", request).await.unwrap(), LockReply::Impossible);
+    }
+    drop(lock);
+}
 
 #[tokio::test]
 async fn commits_written_together_are_all_or_none() {

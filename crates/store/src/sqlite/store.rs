@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
-use crate::contract::{SessionLock, Store};
+use crate::contract::{LockReply, LockRequest, SessionLock, Store};
 use crate::error::StoreError;
 use crate::rows::{
     CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
@@ -83,6 +83,7 @@ impl SqliteStore {
         let files = Arc::clone(self.file.writable()?);
         self.group = Some(GroupWriter::start(&self.file.path, &self.file.store, files)?);
         self.readers = Readers::of(&self.file)?;
+        self.file.listen();
         Ok(self)
     }
 
@@ -408,6 +409,11 @@ impl Store for SqliteStore {
         let (id, holder) = (id.to_owned(), holder.to_owned());
         let lock = self.run_on(&self.lock_threads, move |file| file.lock(&id, &holder)).await?;
         Ok(Box::new(lock))
+    }
+
+    async fn ask_for(&self, id: &str, request: LockRequest) -> Result<LockReply, StoreError> {
+        let id = id.to_owned();
+        self.run_on(&self.lock_threads, move |file| file.ask_for(&id, request)).await
     }
 
     async fn check_files(&self) -> Result<(), StoreError> {

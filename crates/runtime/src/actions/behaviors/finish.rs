@@ -8,6 +8,7 @@ use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
 use crate::actions::behaviors::frame::{Current, LoopFrame, LoopPoint};
 use crate::actions::behaviors::plan::{self, MAX_MOVES, PlanTarget};
 use crate::actions::behaviors::source::unusable;
+use crate::actions::call_spans::traced_reflection;
 use crate::notebook::protocol::context::ContextUpdate;
 use crate::notebook::protocol::response::{Reflection, Response, Transition, reflection, response};
 use crate::notebook::state::NotebookState;
@@ -78,7 +79,7 @@ impl LoopConfig {
                 let server = turn.services.host.servers.server(name)?;
                 let state = turn.notebook_state();
                 let observation = self.observe(turn, &state, Some(&current.counts), Some(server.as_ref())).await?;
-                match server.reflection(&observation).await {
+                match traced_reflection(turn, name, server.as_ref(), &observation).await {
                     Ok(answer) => reflection(&answer).map_err(|error| error.message),
                     Err(error) => unusable(error)?,
                 }

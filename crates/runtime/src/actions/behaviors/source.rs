@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
 use crate::actions::behaviors::frame::{Current, LoopFrame, LoopPoint, MAX_STORED_BYTES};
 use crate::actions::behaviors::plan;
+use crate::actions::call_spans::traced_actions;
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
 use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::protocol::observation::{MAX_CELLS, ObservationSource, legacy_observation, observation};
@@ -73,7 +74,7 @@ impl LoopConfig {
             BehaviorSource::Server(name) => {
                 let server = turn.services.host.servers.server(name)?;
                 let observation = self.observe(turn, &state, frame.feedback.as_ref(), Some(server.as_ref())).await?;
-                first_pieces(server.as_ref(), &observation).await?
+                first_pieces(turn, name, server.as_ref(), &observation).await?
             }
         };
         let (first, stream) = match answer {
@@ -236,8 +237,13 @@ pub(crate) struct FirstPiece {
 pub(crate) type SourceAnswer = Result<(FirstPiece, Option<Box<dyn ResponseStream>>), Message>;
 
 /// Asks a server and waits for the first part of its answer.
-async fn first_pieces(server: &dyn BehaviorServer, observation: &Value) -> Result<SourceAnswer, ActionError> {
-    let mut stream = match server.actions(observation).await {
+async fn first_pieces(
+    turn: &Turn<'_>,
+    name: &str,
+    server: &dyn BehaviorServer,
+    observation: &Value,
+) -> Result<SourceAnswer, ActionError> {
+    let mut stream = match traced_actions(turn, name, server, observation).await {
         Ok(stream) => stream,
         Err(error) => return unusable(error),
     };

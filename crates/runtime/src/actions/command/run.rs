@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::actions::call_spans::traced_command;
 use crate::actions::calling::set_outputs;
 use crate::actions::command::config::{CommandAction, CommandLine};
 use crate::actions::command::result::{metadata, values};
@@ -205,7 +206,8 @@ impl CommandAction {
         };
         let request = CommandRequest { action, folder: &rendered.folder, simulated: self.simulated.as_ref(), process };
         let started = turn.services.clock.elapsed_ms();
-        let result = match host.commands.run(&request).await {
+        let ran = traced_command(turn, COMMAND, |code| self.is_ok(code), host.commands.run(&request));
+        let result = match ran.await {
             Ok(result) => result,
             Err(error) => {
                 turn.close_effect("it could not be started");

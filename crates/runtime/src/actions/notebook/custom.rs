@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::actions::call_spans::traced_command;
 use crate::actions::calling::failure_of;
 use crate::effects::output::{NoOutputObserver, ProcessOutput};
 use crate::effects::process::{ProcessEnd, ProcessRequest, run};
@@ -265,7 +266,7 @@ async fn run_command(
     let timeout = kind.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let directory = permissions.directory.as_path();
     let variables = &permissions.variables.of(&kind.name);
-    let result = run(&ProcessRequest {
+    let request = ProcessRequest {
         command,
         directory,
         working_directory: directory,
@@ -273,8 +274,8 @@ async fn run_command(
         variables,
         timeout,
         observer: &NoOutputObserver,
-    })
-    .await;
+    };
+    let result = traced_command(turn, &kind.name, |code| code == 0, run(&request)).await;
     let command_name = msg!("the command {} `{}`", part.word(), kind.name);
     let result = match result {
         Ok(result) => result,

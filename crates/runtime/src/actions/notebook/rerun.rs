@@ -3,6 +3,7 @@
 
 use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::kernel::contract::OnResume;
+use crate::notebook::kernel::traced::execute_traced;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
 use bcc_lang::message::message::Message;
@@ -40,7 +41,9 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Optio
     let total = earlier.len();
     for (done, cell) in earlier.iter().enumerate() {
         // The stored outputs of these cells are not changed.
-        let ended = kernel.execute(&cell.content, settings.timeout, settings).await.map(|execution| execution.ended);
+        let caller = Some((turn.session_id, turn.last_seq));
+        let ran = execute_traced(kernel.as_ref(), &cell.content, settings.timeout, settings, caller);
+        let ended = ran.await.map(|execution| execution.ended);
         let id = &cell.id;
         let message = match ended {
             Ok(CellEnd::Ok | CellEnd::Error) => continue,

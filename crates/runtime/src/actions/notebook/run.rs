@@ -12,6 +12,7 @@ use crate::actions::notebook::rerun;
 use crate::notebook::apply::apply_execution;
 use crate::notebook::cell::{Cell, CellEnd};
 use crate::notebook::kernel::contract::Execution;
+use crate::notebook::kernel::traced::execute_traced;
 use crate::program::flow::ActionError;
 use crate::program::interrupted_effects::{Decision, decide};
 use crate::program::turn::Turn;
@@ -55,10 +56,13 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let timeout = running.options.timeout.unwrap_or(settings.timeout);
     let kernel = &turn.services.host.kernel;
     let rerun_effect = rerun::restore_memory(turn, &cell).await?;
-    let execution = match kernel.execute(&cell.content, timeout, settings).await {
-        Ok(execution) => execution,
-        Err(error) => return Err(ActionError::Kernel(error)),
-    };
+    let execution =
+        match execute_traced(kernel.as_ref(), &cell.content, timeout, settings, Some((turn.session_id, turn.last_seq)))
+            .await
+        {
+            Ok(execution) => execution,
+            Err(error) => return Err(ActionError::Kernel(error)),
+        };
     let (ended, ms) = (execution.ended, execution.ms);
     let error = error_of(&execution, timeout);
     let mut state = turn.notebook_state();

@@ -4,6 +4,7 @@
 pub mod contract;
 pub mod location;
 pub mod specs;
+pub mod traced;
 
 #[cfg(feature = "jupyter")]
 mod directory;

@@ -8,17 +8,20 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-use crate::contract::{LockNotice, SessionLock};
+use crate::contract::{LockNotice, LockReply, LockRequest, SessionLock};
 use crate::error::StoreError;
+use crate::lock_signals::LockSignals;
 use crate::sqlite::disk::{MAX_LOCK_BYTES, existing_lock_file, is_same_file, lock_file, private_directory, sibling};
 use crate::sqlite::error;
 use crate::sqlite::locks::holder::Waits;
+use crate::sqlite::locks::inbox;
 use crate::sqlite::locks::owner::{self, LockOwner};
 
 /// The maximum number of attempts while a previous holder keeps removing the lock file during its release, or ends.
@@ -50,6 +53,8 @@ pub(crate) struct SessionLocks {
     directory: PathBuf,
     /// Exists since the first lock.
     owner: Mutex<Option<Arc<LockOwner>>>,
+    /// Whether other processes can ask this one for its locks.
+    listens: AtomicBool,
 }
 
 /// An acquired lock. Dropping it releases it and removes its file.
@@ -58,6 +63,7 @@ pub(crate) struct FileLock {
     path: PathBuf,
     owner: Arc<LockOwner>,
     number: u64,
+    signals: Arc<LockSignals>,
 }
 
 /// What is in a lock file.
@@ -84,12 +90,26 @@ impl SessionLock for FileLock {
     /// [`LockNotice::Lost`] if the file of the lock, its owner's, or their directory was removed or replaced: another process can then
     /// acquire the lock.
     async fn notice(&self) -> LockNotice {
-        loop {
-            tokio::time::sleep(CHECK_INTERVAL).await;
-            if self.is_gone() {
-                return LockNotice::Lost;
+        let lost = async {
+            loop {
+                tokio::time::sleep(CHECK_INTERVAL).await;
+                if self.is_gone() {
+                    return LockNotice::Lost;
+                }
             }
+        };
+        tokio::select! {
+            notice = self.signals.notice() => notice,
+            notice = lost => notice,
         }
+    }
+
+    async fn interrupted(&self) {
+        self.signals.interrupted().await;
+    }
+
+    fn set_busy(&self, is_busy: bool) {
+        self.signals.set_busy(is_busy);
     }
 }
 
@@ -107,6 +127,9 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
+        if let Some(inbox) = self.owner.inbox() {
+            inbox.remove(&self.path, &self.signals);
+        }
         // If the directory was replaced, the path leads to the lock of another process. As long as the owner's file is there, no other
         // process changes the file of this lock.
         if !self.is_gone() {
@@ -140,7 +163,36 @@ fn not_a_lock(path: &Path) -> StoreError {
 impl SessionLocks {
     /// The locks of `store`, as the user wrote its path, in `directory`.
     pub(crate) fn new(store: &str, directory: &Path) -> Self {
-        Self { store: store.to_owned(), directory: directory.to_owned(), owner: Mutex::default() }
+        let (store, directory) = (store.to_owned(), directory.to_owned());
+        Self { store, directory, owner: Mutex::default(), listens: AtomicBool::new(false) }
+    }
+
+    /// From now on, other processes can ask this one for its locks.
+    pub(crate) fn listen(&self) {
+        self.listens.store(true, Ordering::Release);
+    }
+
+    /// Asks the process that has the lock of a session for it.
+    pub(crate) fn ask_for(&self, id: &str, request: LockRequest) -> Result<LockReply, StoreError> {
+        reject_linked(&self.directory)?;
+        let path = self.directory.join(file_name(id));
+        let asked = || {
+            let text = match existing_lock_file(&path) {
+                Ok(file) => LockText::read(&file)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockReply::Asked),
+                Err(error) => return Err(error),
+            };
+            match &text.owner {
+                Some((token, _)) if owner::is_alive(&self.directory, token)? => {
+                    inbox::ask(&self.directory, token, &path, request)
+                }
+                Some(_) => Ok(LockReply::Asked),
+                // An earlier release, or a process that has not written its name yet, which is asked the next time.
+                None if text == LockText::unknown() => Ok(LockReply::Asked),
+                None => Ok(LockReply::Impossible),
+            }
+        };
+        asked().map_err(|error: io::Error| error::io(&self.store, &error))
     }
 
     /// Acquires the lock of a session without waiting for a process that runs.
@@ -199,7 +251,11 @@ impl SessionLocks {
             let _ = file.set_len(0);
             return Err(error);
         }
-        Ok(Attempt::Acquired(FileLock { path: path.to_owned(), owner, number }))
+        let signals = Arc::default();
+        if let Some(inbox) = owner.inbox() {
+            inbox.add(path, &signals);
+        }
+        Ok(Attempt::Acquired(FileLock { path: path.to_owned(), owner, number, signals }))
     }
 
     /// The owner of the locks of this process: a new one if there is none, or if other processes cannot find it any more.
@@ -208,7 +264,7 @@ impl SessionLocks {
         if let Some(owner) = owner.as_ref().filter(|owner| owner.is_present()) {
             return Ok(Arc::clone(owner));
         }
-        let new = Arc::new(LockOwner::new(&self.directory)?);
+        let new = Arc::new(LockOwner::new(&self.directory, self.listens.load(Ordering::Acquire))?);
         *owner = Some(Arc::clone(&new));
         Ok(new)
     }

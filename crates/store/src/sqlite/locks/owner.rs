@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sqlite::disk::{NOT_A_LOCK, existing_lock_file, is_same_file, new_private_file};
+use crate::sqlite::locks::inbox::{self, LockInbox};
 
 /// What the names of these files end with.
 const EXTENSION: &str = "owner";
@@ -27,11 +28,20 @@ pub(crate) struct LockOwner {
     file: File,
     /// The number of locks that this owner has had.
     locks: AtomicU64,
+    /// Where other processes ask for its locks, if they can.
+    inbox: Option<LockInbox>,
 }
 
 impl LockOwner {
-    /// A new owner, with a file in the directory of locks.
-    pub(crate) fn new(directory: &Path) -> io::Result<Self> {
+    /// A new owner, with a file in the directory of locks. With `listens`, other processes can ask it for its locks.
+    pub(crate) fn new(directory: &Path, listens: bool) -> io::Result<Self> {
+        let mut owner = Self::silent(directory)?;
+        // Not before its file exists: an inbox without an owner is removed.
+        owner.inbox = listens.then(|| LockInbox::open(directory, &owner.token)).transpose()?;
+        Ok(owner)
+    }
+
+    fn silent(directory: &Path) -> io::Result<Self> {
         for _ in 0..MAX_ATTEMPTS {
             let token = new_token();
             let path = path_of(directory, &token);
@@ -41,7 +51,7 @@ impl LockOwner {
             };
             match file.try_lock() {
                 Ok(()) if is_same_file(&path, &file) => {
-                    return Ok(Self { token, path, file, locks: AtomicU64::new(0) });
+                    return Ok(Self { token, path, file, locks: AtomicU64::new(0), inbox: None });
                 }
                 Ok(()) | Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => {
@@ -63,6 +73,11 @@ impl LockOwner {
         self.locks.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Where other processes ask for its locks, if they can.
+    pub(crate) fn inbox(&self) -> Option<&LockInbox> {
+        self.inbox.as_ref()
+    }
+
     /// Whether other processes find this owner: its file, or the directory of locks, was not removed or replaced.
     pub(crate) fn is_present(&self) -> bool {
         is_same_file(&self.path, &self.file)
@@ -78,7 +93,7 @@ impl Drop for LockOwner {
     }
 }
 
-fn new_token() -> String {
+pub(crate) fn new_token() -> String {
     // Each state has other keys, so that its hash is as good as a random number.
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())
@@ -117,17 +132,28 @@ pub(crate) fn remove_dead(directory: &Path, token: &str) {
         && file.try_lock_shared().is_ok()
     {
         let _ = fs::remove_file(&path);
+        remove_inbox(directory, token);
     }
+}
+
+/// Removes what others have asked an owner that is dead. `remove_dir_all` follows no link.
+fn remove_inbox(directory: &Path, token: &str) {
+    let _ = fs::remove_dir_all(inbox::path_of(directory, token));
 }
 
 /// Removes the files of all dead owners.
 pub(crate) fn remove_all_dead(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten();
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        if path.extension().is_some_and(|extension| extension == EXTENSION)
-            && let Some(token) = path.file_stem().and_then(|stem| stem.to_str()).filter(|token| is_token(token))
-        {
+        let Some(token) = path.file_stem().and_then(|stem| stem.to_str()).filter(|token| is_token(token)) else {
+            continue;
+        };
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
             remove_dead(directory, token);
+        } else if path.extension().is_some_and(|extension| extension == inbox::EXTENSION)
+            && is_alive(directory, token).is_ok_and(|is_alive| !is_alive)
+        {
+            remove_inbox(directory, token);
         }
     }
 }
@@ -144,7 +170,7 @@ mod tests {
     #[test]
     fn an_owner_lives_until_it_is_dropped_and_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
-        let owner = LockOwner::new(directory.path()).unwrap();
+        let owner = LockOwner::new(directory.path(), false).unwrap();
         let token = owner.token().to_owned();
         assert!(is_token(&token) && is_alive(directory.path(), &token).unwrap());
         // Two that look at the same time do not take each other for the owner.
@@ -160,13 +186,26 @@ mod tests {
     #[test]
     fn files_of_dead_owners_are_removed_and_no_others() {
         let directory = tempfile::tempdir().unwrap();
-        let owner = LockOwner::new(directory.path()).unwrap();
+        let owner = LockOwner::new(directory.path(), false).unwrap();
         fs::write(path_of(directory.path(), &new_token()), "").unwrap();
         fs::write(directory.path().join("mine.owner"), "").unwrap();
         fs::write(directory.path().join("store.open"), "").unwrap();
         remove_all_dead(directory.path());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 3);
         assert!(owner.is_present());
+    }
+
+    #[test]
+    fn what_others_asked_a_dead_owner_is_removed_and_that_of_a_living_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let owner = LockOwner::new(directory.path(), true).unwrap();
+        let left = inbox::path_of(directory.path(), &new_token());
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("a.release"), "").unwrap();
+        remove_all_dead(directory.path());
+        assert!(!left.exists() && inbox::path_of(directory.path(), owner.token()).exists());
+        drop(owner);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]
@@ -181,7 +220,7 @@ mod tests {
             });
             let begin = || {
                 for _ in 0..200 {
-                    let owner = LockOwner::new(directory.path()).unwrap();
+                    let owner = LockOwner::new(directory.path(), false).unwrap();
                     assert!(owner.is_present() && is_alive(directory.path(), owner.token()).unwrap());
                 }
             };

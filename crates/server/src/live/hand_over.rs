@@ -1,0 +1,310 @@
+//! Sessions that a turn or another process on the same store keeps busy: waiting for them, refusing to, and ending their turns.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bcc_engine::engine::{OpenedSession, ResumeRequest};
+use bcc_engine::error::EngineError;
+use bcc_lang::message::msg;
+use bcc_runtime::program::event::Observer;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::take_back::TakenBack;
+use bcc_store::contract::{LockReply, LockRequest};
+use bcc_store::error::StoreError;
+
+use crate::live::sessions::{LiveSession, LiveSessions, Slot};
+use crate::problem::{Problem, ProblemKind};
+
+/// How long a session is waited for that another process on the same store runs: it releases the session after its turn.
+const HAND_OVER: Duration = Duration::from_secs(60);
+
+/// How often a process is asked to release a session.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The pauses between two attempts to open a session that another process has.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a session was not handed over.
+pub(super) enum HandOverError {
+    Engine(EngineError),
+    /// Another process runs a turn, and the session is wanted only without one.
+    Busy,
+}
+
+impl From<EngineError> for HandOverError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<StoreError> for HandOverError {
+    fn from(error: StoreError) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+/// What was done with a session that another process may have had.
+pub(super) struct HandedOver<T> {
+    pub(super) result: T,
+    /// Whether another process had it.
+    was_held: bool,
+}
+
+impl<T> From<T> for HandedOver<T> {
+    /// Of a session that no other process had.
+    fn from(result: T) -> Self {
+        Self { result, was_held: false }
+    }
+}
+
+fn busy() -> Problem {
+    Problem::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1)
+}
+
+/// That the turn of a session is to end which another process runs, and for whose session somebody here waits.
+struct PendingInterrupt<'s> {
+    sessions: &'s LiveSessions,
+    id: &'s str,
+}
+
+impl<'s> PendingInterrupt<'s> {
+    fn of(sessions: &'s LiveSessions, id: &'s str) -> Self {
+        sessions.interrupting().push(id.to_owned());
+        Self { sessions, id }
+    }
+}
+
+impl PendingInterrupt<'_> {
+    /// Whether the turn was ended by whoever got the session.
+    fn is_done(&self) -> bool {
+        !self.sessions.interrupting().iter().any(|id| id == self.id)
+    }
+}
+
+impl Drop for PendingInterrupt<'_> {
+    fn drop(&mut self) {
+        let mut interrupting = self.sessions.interrupting();
+        if let Some(at) = interrupting.iter().position(|id| id == self.id) {
+            interrupting.swap_remove(at);
+        }
+    }
+}
+
+impl HandedOver<OpenedSession> {
+    /// Whether another process ran a turn of the session that has not ended.
+    fn is_in_turn(&self) -> bool {
+        self.was_held && self.result.session.status() == SessionStatus::Running
+    }
+}
+
+impl LiveSession {
+    /// Whether a turn runs.
+    fn runs_turn(&self) -> bool {
+        !self.commands.is_closed() && self.is_busy.load(Ordering::Acquire)
+    }
+
+    /// Waits until its task has ended. A closed channel is what is waited for.
+    pub(super) async fn wait_for_end(&self) {
+        let mut ended = self.ended.clone();
+        while ended.changed().await.is_ok() {}
+    }
+}
+
+impl LiveSessions {
+    /// The result of `attempt`, which is made again as long as another process has the session and can be asked for it.
+    pub(super) async fn handed_over<T, F: Future<Output = Result<T, EngineError>>>(
+        &self,
+        id: &str,
+        request: LockRequest,
+        attempt: impl Fn() -> F,
+    ) -> Result<HandedOver<T>, HandOverError> {
+        let (end, mut pause, mut asked) = (Instant::now() + HAND_OVER, FIRST_PAUSE, None::<Instant>);
+        loop {
+            match attempt().await {
+                Ok(result) => return Ok(HandedOver { result, was_held: asked.is_some() }),
+                Err(error @ EngineError::Held { .. }) if Instant::now() > end => return Err(error.into()),
+                Err(error @ EngineError::Held { .. }) => {
+                    if asked.is_none_or(|asked| asked.elapsed() > ASK_AGAIN) {
+                        match self.store().ask_for(id, request).await? {
+                            LockReply::Impossible => return Err(error.into()),
+                            LockReply::Busy => return Err(HandOverError::Busy),
+                            LockReply::Asked => asked = Some(Instant::now()),
+                        }
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    /// The problem of a session that was not handed over.
+    pub(super) fn hand_over_problem(&self, error: HandOverError) -> Problem {
+        match error {
+            HandOverError::Engine(error) => self.problem_of(error),
+            HandOverError::Busy => busy(),
+        }
+    }
+
+    /// Whether a turn of the session runs in this process.
+    pub(crate) async fn is_busy(&self, id: &str) -> bool {
+        let slot = self.slots().get(id).map(Arc::clone);
+        let Some(slot) = slot else { return false };
+        let place = slot.lock().await;
+        place.as_ref().is_some_and(LiveSession::runs_turn)
+    }
+
+    /// Brings a session into this process if no turn of it runs, here or in another process.
+    ///
+    /// # Errors
+    /// `Busy`. That a session cannot be opened is no error here: whoever uses it next learns why.
+    pub(crate) async fn claim_idle(self: &Arc<Self>, id: &str) -> Result<(), Problem> {
+        let (slot, end) = (self.slot(id), Instant::now() + HAND_OVER);
+        while Instant::now() < end {
+            if let Ok(mut place) = slot.try_lock() {
+                if place.as_ref().is_some_and(LiveSession::runs_turn) {
+                    return Err(busy());
+                }
+                let opened = self.open_at(id, None, Some(LockRequest::ReleaseIfIdle), (&slot, &mut *place)).await;
+                return match opened {
+                    Err(problem) if problem.kind() == ProblemKind::Busy => Err(problem),
+                    Ok(_) | Err(_) => Ok(()),
+                };
+            }
+            // Somebody else here waits for it, perhaps until the end of a turn in another process.
+            match self.store().ask_for(id, LockRequest::ReleaseIfIdle).await? {
+                LockReply::Busy => return Err(busy()),
+                LockReply::Impossible => return Ok(()),
+                LockReply::Asked => tokio::time::sleep(FIRST_PAUSE).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the turn of a session that runs, here or in another process, and takes the answer back that it was about. Without a turn,
+    /// nothing happens.
+    ///
+    /// # Errors
+    /// Those of [`Session::take_back`](bcc_runtime::run::session::Session::take_back), and of opening the session.
+    pub(crate) async fn interrupt(self: &Arc<Self>, id: &str) -> Result<(), Problem> {
+        let slot = self.slot(id);
+        let (mut place, was_asked) = match slot.try_lock() {
+            Ok(place) => (place, false),
+            Err(_) => {
+                // Whoever waits here for the turn of another process gets the session earlier, and takes the answer back.
+                let pending = PendingInterrupt::of(self, id);
+                self.store().ask_for(id, LockRequest::Interrupt).await?;
+                let place = slot.lock().await;
+                if pending.is_done() {
+                    return Ok(());
+                }
+                (place, true)
+            }
+        };
+        let Some(live) = place.as_ref().filter(|live| live.runs_turn()) else {
+            if place.as_ref().is_some_and(|live| !live.commands.is_closed()) {
+                return Ok(());
+            }
+            if let Some(left) = place.take() {
+                left.wait_for_end().await;
+            }
+            if let Some(live) = self.interrupt_elsewhere(id, &slot, was_asked).await? {
+                *place = Some(live);
+            }
+            return Ok(());
+        };
+        live.interrupt.notify_one();
+        let mut ended = live.ended.clone();
+        // A turn that ends at this moment is not interrupted: then its session goes on, and the notice is for nobody.
+        while live.is_busy.load(Ordering::Acquire) && ended.has_changed().is_ok() {
+            tokio::select! {
+                _ = ended.changed() => {}
+                () = tokio::time::sleep(FIRST_PAUSE) => {}
+            }
+        }
+        if !live.is_interrupted.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        live.wait_for_end().await;
+        *place = None;
+        let feed = self.feed(id);
+        let opened = self.engine().resume_as(id, &ResumeRequest::default(), feed as Arc<dyn Observer>).await;
+        *place = Some(self.taken_back(id, &slot, opened, true).await?);
+        Ok(())
+    }
+
+    /// Opens a session that is not in memory; if another process runs a turn of it, that turn ends, and its answer is taken back. None if
+    /// it cannot be opened for a reason that whoever uses it next learns. `was_asked` says that whoever had it was asked to end the turn.
+    async fn interrupt_elsewhere(
+        self: &Arc<Self>,
+        id: &str,
+        slot: &Slot,
+        was_asked: bool,
+    ) -> Result<Option<LiveSession>, Problem> {
+        self.refuse_at_end()?;
+        let (feed, request) = (self.feed(id), ResumeRequest::default());
+        let resume = async || self.engine().resume_as(id, &request, Arc::clone(&feed) as Arc<dyn Observer>).await;
+        match self.handed_over(id, LockRequest::Interrupt, resume).await {
+            Ok(mut opened) => {
+                opened.was_held |= was_asked;
+                // A turn that had ended is not taken back.
+                let is_cut = opened.is_in_turn();
+                self.taken_back(id, slot, Ok(opened.result), is_cut).await.map(Some)
+            }
+            Err(error) => {
+                self.forget(id, slot);
+                match self.hand_over_problem(error) {
+                    problem if problem.kind() == ProblemKind::Held => Err(problem),
+                    _ => Ok(None),
+                }
+            }
+        }
+    }
+
+    /// Runs a session that was handed over. If somebody here wants its turn to end, its last answer is taken back.
+    ///
+    /// # Errors
+    /// As [`LiveSessions::interrupt`].
+    pub(super) async fn run_handed_over(
+        self: &Arc<Self>,
+        id: &str,
+        slot: &Slot,
+        opened: HandedOver<OpenedSession>,
+    ) -> Result<LiveSession, Problem> {
+        let is_cut = opened.is_in_turn() && {
+            let mut interrupting = self.interrupting();
+            let pending = interrupting.len();
+            interrupting.retain(|other| other != id);
+            interrupting.len() < pending
+        };
+        self.taken_back(id, slot, Ok(opened.result), is_cut).await
+    }
+
+    /// Runs a session that was opened, if `is_cut` after its last answer was taken back.
+    async fn taken_back(
+        self: &Arc<Self>,
+        id: &str,
+        slot: &Slot,
+        opened: Result<OpenedSession, EngineError>,
+        is_cut: bool,
+    ) -> Result<LiveSession, Problem> {
+        let taken = async {
+            let mut opened = opened?;
+            let taken = match is_cut {
+                true => opened.session.take_back().await?,
+                false => TakenBack::NoAnswer,
+            };
+            Ok((opened, taken))
+        };
+        let (opened, taken) = taken.await.map_err(|error: EngineError| {
+            self.forget(id, slot);
+            self.problem_of(error)
+        })?;
+        // Without an answer to take back, the turn goes on.
+        Ok(self.spawn(id, opened, self.feed(id), taken == TakenBack::Yes, None))
+    }
+}
