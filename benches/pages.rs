@@ -46,8 +46,8 @@ const FIRST_WORDS: &str = "
     addEventListener('click', () => { clicked = performance.now(); globalThis.firstWords = undefined; look(); }, true);
     function look() {
         if ([...document.querySelectorAll('.message .text')].some((text) => text.textContent)) {
-            // Drawn with this frame, and on the screen before the next one.
-            requestAnimationFrame(() => setTimeout(() => (globalThis.firstWords ??= performance.now() - clicked)));
+            // It is drawn with this frame, before the next task.
+            setTimeout(() => (globalThis.firstWords ??= performance.now() - clicked));
         } else requestAnimationFrame(look);
     }
     look();";
