@@ -109,7 +109,7 @@ async fn a_store_of_a_newer_version_is_left_unchanged() {
     store(&url).session("s").await.unwrap();
     connect(&url).await.batch_execute("UPDATE bcc_script.layout SET layout = 99").await.unwrap();
     let error = store(&url).session("s").await.unwrap_err();
-    assert!(matches!(error, StoreError::Newer { found: 99, known: 3, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 4, .. }), "{error}");
 }
 
 #[tokio::test]
