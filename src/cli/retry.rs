@@ -78,6 +78,7 @@ pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd
             scheme,
             model,
             new_id: None,
+            gives_answers: false,
             any_project,
         };
         let prepared = engine.prepare_again(&request).await?;

@@ -237,4 +237,52 @@ session:
     assert_eq!(export["session"]["user"], json!(new));
     assert_eq!(export["variables"]["global"]["name"]["value"], "Anna");
     assert_eq!(home.export("one")["session"]["user"], "ann");
+    // What is kept is known from the start, and an edited script adds what it declares.
+    let known = std::fs::read_to_string(home.path().join("s.yaml")).unwrap();
+    let edited = known
+        .replace("scope: global }]", "scope: global }, { var: place, type: string, value: home, scope: global }]")
+        .replace("content: Who?", "content: 'Who, {{ name }} at {{ place }}?'");
+    home.put("edited.yaml", edited);
+    assert_eq!(call(&home, "sessions retry one --turn 0 --script edited.yaml", "").code, Some(0));
+    assert_eq!(said(&home, &newest(&home))[0].1, "Who, Anna at home?");
+}
+
+/// A question that depends on a variable of the topic, between two that show variables of the session and of the phase.
+const DECLARING: &str = "
+session:
+  session_id: declaring
+  declare: [{ var: greeting, type: string, value: Hello }, { var: kept, type: string, value: old }]
+  phases:
+    - phase_id: p
+      declare: [{ var: place, type: string, value: home }]
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: first, config: { content: '{{ greeting }} {{ place }} {{ kept }}', delivery: verbatim, max_rounds: 1, output: [{ get: kept }] } }
+            - { action_type: ai_ask, action_id: second, config: { content: '{{ greeting }} {{ place }} {{ kept }}', delivery: verbatim, max_rounds: 1 } }
+";
+
+#[test]
+fn an_edited_script_declares_variables_that_nobody_has_set_anew() {
+    let home = Home::new();
+    home.put("s.yaml", DECLARING);
+    assert_eq!(call(&home, "run s.yaml --session one", "mine\nyes\n").code, Some(0));
+    let edited = DECLARING
+        .replace("value: Hello", "value: Welcome")
+        .replace("value: home", "value: school")
+        .replace("value: old", "value: new")
+        .replace("- topic_id: t", "- topic_id: t\n          declare: [{ var: mood, type: string, value: good }]")
+        .replace("action_id: second,", "action_id: second, condition: \"mood == 'good'\",");
+    home.put("edited.yaml", edited);
+    // From the start, a value that was declared is that of the edited script; an answer is given again, and sets its variable.
+    let questions = |turn: u64| -> Vec<String> {
+        let done = call(&home, &format!("sessions retry one --turn {turn} --script edited.yaml"), "");
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let said = said(&home, &newest(&home)).into_iter();
+        said.filter(|(role, _)| role != "user").map(|(_, text)| text).collect()
+    };
+    assert_eq!(questions(0), ["Welcome school new", "Welcome school mine"]);
+    assert_eq!(questions(1), ["Hello home old", "Welcome school mine"]);
+    // What was answered before stays.
+    assert_eq!(questions(2), ["Hello home old", "Hello home mine"]);
 }

@@ -27,17 +27,21 @@ const RECORDED: &str = "recorded";
 /// The replies by the digest of their prompt, in their order.
 type Replies = HashMap<String, VecDeque<String>>;
 
-/// The same models, with the replies that they gave in the session `of` after the event `seq`. If that session is not stored any more,
-/// there are none.
+/// The same models, with the replies that they gave in the session `of` after the event `seq`, except those that the session `id` has got
+/// before. If the earlier session is not stored any more, there are none.
 pub(crate) async fn with_earlier_replies(
     store: &dyn Store,
-    of: &str,
-    seq: Option<u64>,
+    (of, seq): (&str, Option<u64>),
+    id: &str,
     models: Arc<dyn ModelProviders>,
 ) -> Result<Arc<dyn ModelProviders>, EngineError> {
-    let replies = earlier_replies(store, of, seq.unwrap_or_default()).await?;
+    let seq = seq.unwrap_or_default();
+    let mut replies = earlier_replies(store, of, seq).await?;
     if replies.is_empty() {
         return Ok(models);
+    }
+    for (digest, _) in answered_calls(store, id, seq).await? {
+        replies.get_mut(&digest).and_then(VecDeque::pop_front);
     }
     Ok(Arc::new(RecordedModels { models, replies: Arc::new(Mutex::new(replies)), used: UsedReplies::default() }))
 }
@@ -70,28 +74,36 @@ pub(crate) async fn count_earlier_replies(store: &dyn Store, of: &str, seq: u64)
 }
 
 async fn earlier_replies(store: &dyn Store, of: &str, seq: u64) -> Result<Replies, EngineError> {
-    let taken_back = TakenBackEvents::of(events_of(store, of, "taken_back").await?);
+    let mut replies = Replies::new();
+    for (digest, reply) in answered_calls(store, of, seq).await? {
+        // Instead of a sensitive value, the journal has a mask.
+        if !reply.contains(MASK) {
+            replies.entry(digest).or_default().push_back(reply);
+        }
+    }
+    Ok(replies)
+}
+
+/// The digest of the prompt and the reply of each call of the session `id` after the event `seq`, without those that were taken back.
+async fn answered_calls(store: &dyn Store, id: &str, seq: u64) -> Result<Vec<(String, String)>, EngineError> {
+    let taken_back = TakenBackEvents::of(events_of(store, id, "taken_back").await?);
     // The prompt and the reply are in the outcome of the turn, or else in the event of the call.
-    let mut events = events_of(store, of, "outcome").await?;
-    events.extend(events_of(store, of, "model_call").await?);
+    let mut events = events_of(store, id, "outcome").await?;
+    events.extend(events_of(store, id, "model_call").await?);
     let number = |event: &Value| event.get("seq").and_then(Value::as_u64).unwrap_or_default();
     events.sort_by_key(number);
-    let mut replies = Replies::new();
+    let mut calls = Vec::new();
     for event in taken_back.others(events).iter().filter(|event| number(event) > seq) {
         let part = |name: &str| event.get("debug_info").and_then(|info| info.get(name));
         let (Some(prompt), Some(reply)) = (part("llm_prompt"), part("llm_response").and_then(Value::as_str)) else {
             continue;
         };
-        // Instead of a sensitive value, the journal has a mask.
-        if reply.contains(MASK) {
-            continue;
-        }
         let messages: Result<Vec<ChatMessage>, _> = serde_json::from_value(prompt.clone());
         if let Some(digest) = messages.ok().and_then(|messages| digest(&messages)) {
-            replies.entry(digest).or_default().push_back(reply.to_owned());
+            calls.push((digest, reply.to_owned()));
         }
     }
-    Ok(replies)
+    Ok(calls)
 }
 
 fn digest(messages: &[ChatMessage]) -> Option<String> {

@@ -6,6 +6,7 @@ use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::again::given_answers::remaining_answers;
 use crate::clock::{FixedClock, SystemClock, now};
 use crate::earlier_replies::with_earlier_replies;
 use crate::environment::Environment;
@@ -100,6 +101,8 @@ pub struct OpenedSession {
     pub notices: Vec<Message>,
     /// Whether it was resumed.
     pub resumed: bool,
+    /// The answers to give to it, each as soon as it waits for one, unless somebody else answers first.
+    pub answers: Vec<String>,
     /// What writes its progress, if it carries a state file.
     pub state_file: Option<Arc<StateFileKeeper>>,
 }
@@ -212,9 +215,11 @@ impl Engine {
             scheme,
             seed: request.seed,
             clock: request.clock.clone(),
+            copy_of: None,
             retry_of: None,
             retry_seq: None,
             repeats_answers: false,
+            given_answers: None,
             asks_anew: false,
         };
         let variables = variable_values(&program, request)?;
@@ -268,7 +273,14 @@ impl Engine {
             };
             match Session::start(parts, new_session).await {
                 Ok(session) => {
-                    return Ok(OpenedSession { session, diagnostics, notices, resumed: false, state_file });
+                    return Ok(OpenedSession {
+                        session,
+                        diagnostics,
+                        notices,
+                        resumed: false,
+                        answers: vec![],
+                        state_file,
+                    });
                 }
                 Err(bcc_runtime::run::error::RunError::Store(StoreError::Exists { .. }))
                     if request.session.is_none() && attempts < MAX_ID_ATTEMPTS => {}
@@ -346,7 +358,7 @@ impl Engine {
             // Another model was asked for.
             _ if replaced => selected.models,
             Some(of) if !settings.asks_anew => {
-                with_earlier_replies(self.store.as_ref(), of, settings.retry_seq, selected.models).await?
+                with_earlier_replies(self.store.as_ref(), (of, settings.retry_seq), id, selected.models).await?
             }
             _ => selected.models,
         };
@@ -369,8 +381,9 @@ impl Engine {
             budget: self.budget,
             program,
         };
+        let answers = remaining_answers(self.store.as_ref(), id, &settings).await?;
         let session = Session::resume(parts).await?;
-        Ok(OpenedSession { session, diagnostics: vec![], notices, resumed: true, state_file })
+        Ok(OpenedSession { session, diagnostics: vec![], notices, resumed: true, answers, state_file })
     }
 
     /// What the action with this id asks the person of a stored session for ([`Program::asked_value`]).

@@ -20,7 +20,7 @@ use crate::stored_programs::StoredProgram;
 use crate::trust::own_sessions::is_own;
 
 /// How often a copy is made again because the session went on in the meantime.
-const MAX_ATTEMPTS: usize = 16;
+pub(crate) const MAX_ATTEMPTS: usize = 16;
 
 /// Where a session is forked. It must have been waiting there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,9 @@ impl Engine {
         // What the earlier session may do counts for the copy only if it was this user who allowed it.
         let is_own = place == SessionPlace::Here && is_own(self.environment(), id, &settings, &row.manifest);
         let allowed = if is_own { settings.allowed.clone() } else { vec![] };
-        let settings = RunSettings { allowed, origin: None, state_file: None, ..settings }.without_earlier_session();
+        let copy_of = Some(id.to_owned());
+        let settings =
+            RunSettings { allowed, origin: None, state_file: None, copy_of, ..settings }.without_earlier_session();
         let settings = self.with_origin(new, &program, &settings, &row.manifest);
         if let Some(started) = first.journal.first_mut() {
             let of = format!(",\"fork_of\":{},\"fork_seq\":{},\"location\":", Value::from(id), earlier.last_seq);
@@ -102,7 +104,14 @@ impl Engine {
                 let message = msg!("session `{id}` was not waiting there: its status was `{}`", earlier.status);
                 return Err(EngineError::usage(message).with_help("name the last event before it waited"));
             };
-            let target = CopyTarget { id: new, at: time, status, edited: None, earlier_effects: BTreeMap::new() };
+            let target = CopyTarget {
+                id: new,
+                at: time,
+                status,
+                edited: None,
+                renews_declared: false,
+                earlier_effects: BTreeMap::new(),
+            };
             let first = copy_of(store, &row, earlier.clone(), &target).await?;
             if stored_session(store, id).await?.revision == row.revision {
                 return Ok(ForkedState { row, earlier, first });

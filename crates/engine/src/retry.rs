@@ -134,6 +134,7 @@ impl Engine {
         let settings = RunSettings {
             allowed,
             origin: None,
+            copy_of: Some(id.to_owned()),
             retry_of: Some(id.to_owned()),
             retry_seq: Some(earlier.last_seq),
             project: Some(self.project().directory.to_string_lossy().into_owned()),
@@ -196,6 +197,7 @@ impl Engine {
                 id: &id,
                 at: &at,
                 status: SessionStatus::Running,
+                renews_declared: false,
                 edited: edited.then_some(program.as_ref()),
                 // A step that is repeated is to do again what it does.
                 earlier_effects: BTreeMap::new(),

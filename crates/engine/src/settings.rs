@@ -34,6 +34,9 @@ pub struct RunSettings {
     /// The code by which the user who started the session recognizes it (`trust/own_sessions.rs`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
+    /// The session of which this one has a copy: as a fork, or because it repeats it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<String>,
     /// The session that this one repeats from a step (`sessions retry`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<String>,
@@ -43,6 +46,9 @@ pub struct RunSettings {
     /// Whether the answers of that session are given again, at the times at which they were given.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats_answers: bool,
+    /// How many of them every process gives that opens the session; none if only the one that created it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_answers: Option<u64>,
     /// Whether the replies that models gave in that session are not used: another model is asked for everything.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_anew: bool,
@@ -60,11 +66,38 @@ pub enum SessionPlace {
     Elsewhere,
 }
 
+/// What settings say of an earlier session.
+#[derive(Default, Deserialize)]
+struct EarlierSession {
+    copy_of: Option<String>,
+    retry_of: Option<String>,
+    #[serde(default)]
+    repeats_answers: bool,
+}
+
+impl EarlierSession {
+    /// Settings that cannot be read name none: whoever uses the session learns why.
+    fn of(settings: &str) -> Self {
+        serde_json::from_str(settings).unwrap_or_default()
+    }
+}
+
+/// The session of which the one with these stored settings has a copy.
+pub fn copied_session(settings: &str) -> Option<String> {
+    let EarlierSession { copy_of, retry_of, .. } = EarlierSession::of(settings);
+    copy_of.or(retry_of)
+}
+
+/// Whether the session with these stored settings gives the answers of another one again.
+pub(crate) fn repeats_answers(settings: &str) -> bool {
+    EarlierSession::of(settings).repeats_answers
+}
+
 impl RunSettings {
     /// The same settings of a session that repeats no other one.
     #[must_use]
     pub fn without_earlier_session(self) -> Self {
-        Self { retry_of: None, retry_seq: None, repeats_answers: false, asks_anew: false, ..self }
+        Self { retry_of: None, retry_seq: None, repeats_answers: false, given_answers: None, asks_anew: false, ..self }
     }
 
     /// Compares the project in which the session `id` was started with the project `here`. The store does not decide which

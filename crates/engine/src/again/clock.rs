@@ -1,6 +1,5 @@
 //! The clock of a session that gives the answers of an earlier one again: prompts say the times of then, so that they are the same.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,9 @@ use jiff::tz::TimeZone;
 use crate::clock::readable_time;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::export::events_of;
 use crate::settings::RunSettings;
+use crate::taken_back::TakenBackEvents;
 
 /// The number of events that are read at a time: one may contain megabytes of prompt and reply.
 const PAGE: usize = 64;
@@ -21,10 +22,10 @@ const PAGE: usize = 64;
 /// A clock whose times in prompts are those of the events of another session, as far as that went.
 struct RepeatedClock {
     clock: Arc<dyn Clock>,
-    /// By the number of the event.
-    times: BTreeMap<u64, Timestamp>,
-    /// How much larger the numbers of the same events are in this session.
-    shift: u64,
+    /// The times of its events, from that on at which this session begins: those that this session has as well.
+    times: Vec<Option<Timestamp>>,
+    /// The number that the first of them would have in this session if it had not been resumed: it is larger by the number of times.
+    first: u64,
     zone: TimeZone,
 }
 
@@ -54,18 +55,36 @@ async fn repeated_clock(
     resumed: u64,
     is_utc: bool,
 ) -> Result<Arc<dyn Clock>, EngineError> {
-    let mut times = BTreeMap::new();
+    let taken_back = TakenBackEvents::of(events_of(store, of, "taken_back").await?);
+    let (mut times, mut repeats_question) = (Vec::new(), false);
     let mut after = seq.saturating_sub(1);
     loop {
         let rows = store.journal(of, after, PAGE).await?;
         let Some(last) = rows.last() else { break };
         after = last.seq;
-        times.extend(rows.iter().filter_map(|row| Some((row.seq, row.at.parse().ok()?))));
+        for row in rows {
+            let is_own = match row.kind.as_str() {
+                // Only that session was resumed then, or took an answer back and asked again.
+                "session_resumed" => row.seq == seq,
+                "taken_back" => {
+                    repeats_question = true;
+                    false
+                }
+                "waiting" if repeats_question => {
+                    repeats_question = false;
+                    false
+                }
+                _ => !taken_back.contains(row.seq),
+            };
+            if is_own {
+                times.push(row.at.parse().ok());
+            }
+        }
     }
     // Each time that the session was resumed, now as well, is an event that the other one does not have.
-    let shift = resumed + 1;
+    let first = seq + resumed + 1;
     let zone = if is_utc { TimeZone::UTC } else { TimeZone::system() };
-    Ok(Arc::new(RepeatedClock { clock, times, shift, zone }))
+    Ok(Arc::new(RepeatedClock { clock, times, first, zone }))
 }
 
 /// How often the session `id` was resumed after the event `seq`.
@@ -93,8 +112,9 @@ impl Clock for RepeatedClock {
 
     fn prompt_time(&self, seq: u64, language: PromptLanguage) -> String {
         // A prompt is written right after the event before it; the next one has the time at which the model had answered.
-        match seq.checked_sub(self.shift + 1).and_then(|before| self.times.get(&before)) {
-            Some(moment) => readable_time(*moment, self.zone.clone(), language),
+        let before = seq.checked_sub(self.first + 1).and_then(|place| usize::try_from(place).ok());
+        match before.and_then(|place| self.times.get(place).copied().flatten()) {
+            Some(moment) => readable_time(moment, self.zone.clone(), language),
             None => self.clock.prompt_time(seq, language),
         }
     }

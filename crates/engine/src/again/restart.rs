@@ -11,17 +11,18 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_runtime::program::custom::COMMAND;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::head::{SessionStatus, earlier_effect};
-use bcc_runtime::run::retry::{CopyTarget, copy_of, state_at};
+use bcc_runtime::run::retry::{CopyTarget, copy_of, rename_events, state_at};
 use bcc_store::error::StoreError;
 use bcc_store::rows::{Commit, DocumentRow, EarlierState, NewSessionRow, SessionRow};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::again::given_answers::answers_after;
 use crate::clock::{now, stamp};
 use crate::engine::{Engine, RunRequest};
 use crate::error::EngineError;
 use crate::export::{events_of, stored_session};
-use crate::fork::ForkPoint;
+use crate::fork::{ForkPoint, MAX_ATTEMPTS};
 use crate::host_services::{check_permissions, host_services};
 use crate::loaded::LoadedProgram;
 use crate::pin::{Pinned, sha256};
@@ -60,6 +61,9 @@ pub struct AgainRequest {
     pub model: Option<String>,
     /// The id of the new session; one is made if it is not set.
     pub new_id: Option<String>,
+    /// Whether the answers are given by every process that opens the new session ([`crate::engine::OpenedSession::answers`]), or only by the
+    /// one that creates it.
+    pub gives_answers: bool,
     /// As in [`crate::engine::ResumeRequest`].
     pub any_project: bool,
 }
@@ -109,13 +113,20 @@ pub struct PreparedAgain {
 
 /// What the new session is made of.
 pub(crate) struct AgainCopy {
-    row: SessionRow,
     pub(crate) settings: RunSettings,
-    earlier: EarlierState,
     pub(crate) pinned: Arc<Pinned>,
     pub(crate) program: Arc<Program>,
-    is_edited: bool,
-    earlier_effects: BTreeMap<String, u64>,
+    /// The rows of the earlier session, with its id.
+    first: Commit,
+    earlier: SessionRow,
+}
+
+/// What a session is before it begins again, all of it from the same moment.
+struct AgainState {
+    plan: AgainPlan,
+    diagnostics: Vec<Diagnostic>,
+    answers: Vec<String>,
+    copy: AgainCopy,
 }
 
 impl Engine {
@@ -124,9 +135,33 @@ impl Engine {
     /// # Errors
     /// `Usage` if the session has not as many answers, its state is not kept, or the script does not fit; `Invalid` if the script has errors.
     pub async fn prepare_again(&self, request: &AgainRequest) -> Result<PreparedAgain, EngineError> {
+        let AgainState { mut plan, diagnostics, answers, copy } = self.again_state(request).await?;
+        let previewed = self.preview_again(&copy, &answers).await?;
+        let earlier = plan.model_calls.earlier;
+        let recorded = previewed.recorded.min(earlier);
+        plan.model_calls = RepeatedCalls { earlier, recorded, asked: earlier - recorded };
+        plan.first_difference = previewed.first_difference;
+        Ok(PreparedAgain { plan, diagnostics, answers, copy, new_id: request.new_id.clone() })
+    }
+
+    /// Reads the session without locking it: if it went on in the meantime, it is read again.
+    async fn again_state(&self, request: &AgainRequest) -> Result<AgainState, EngineError> {
+        let id = request.id.as_str();
+        for _ in 0..MAX_ATTEMPTS {
+            let row = stored_session(self.store().as_ref(), id).await?;
+            let revision = row.revision;
+            let state = self.again_state_of(request, row).await;
+            // Of a session that has gone on, also an error may be about nothing.
+            if stored_session(self.store().as_ref(), id).await?.revision == revision {
+                return state;
+            }
+        }
+        Err(EngineError::failed(msg!("session `{id}` goes on all the time; try again")))
+    }
+
+    async fn again_state_of(&self, request: &AgainRequest, row: SessionRow) -> Result<AgainState, EngineError> {
         let store = self.store().as_ref();
         let id = request.id.as_str();
-        let row = stored_session(store, id).await?;
         let settings: RunSettings = serde_json::from_str(&row.settings)
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
         if settings.state_file.is_some() {
@@ -139,28 +174,26 @@ impl Engine {
             let is_later = |event: &Value| event.get("seq").and_then(Value::as_u64) > Some(earlier.last_seq);
             taken_back.others(events).into_iter().filter(is_later).collect::<Vec<_>>()
         };
-        let messages = after(events_of(store, id, "message").await?);
-        let text = |event: &Value| event.get("text").and_then(Value::as_str).map(str::to_owned);
-        let is_answer = |event: &&Value| event.get("role").and_then(Value::as_str) == Some("user");
-        let answers: Vec<String> = messages.iter().filter(is_answer).filter_map(text).collect();
+        let answers = answers_after(store, id, earlier.last_seq).await?;
         let mut earlier_effects = BTreeMap::new();
         for effect in after(events_of(store, id, "effect_started").await?) {
             let name = |pointer: &str| effect.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
             *earlier_effects.entry(earlier_effect(name("/kind"), name("/location/action_id"))).or_default() += 1;
         }
         let calls = after(events_of(store, id, "model_call").await?).len() as u64;
+        let effects = earlier_effects.values().sum();
+        let given_answers = request.gives_answers.then_some(answers.len() as u64);
+        let settings = RunSettings { given_answers, ..settings };
         let (copy, diagnostics) = self.again_copy(request, row, settings, (earlier, earlier_effects)).await?;
-        let previewed = self.preview_again(&copy, &answers).await?;
-        let recorded = previewed.recorded.min(calls);
         let plan = AgainPlan {
             session: id.to_owned(),
             turn,
             answers: answers.len() as u64,
-            model_calls: RepeatedCalls { earlier: calls, recorded, asked: calls - recorded },
-            first_difference: previewed.first_difference,
-            effects: copy.earlier_effects.values().sum(),
+            model_calls: RepeatedCalls { earlier: calls, recorded: 0, asked: calls },
+            first_difference: None,
+            effects,
         };
-        Ok(PreparedAgain { plan, diagnostics, answers, copy, new_id: request.new_id.clone() })
+        Ok(AgainState { plan, diagnostics, answers, copy })
     }
 
     /// Creates the session. Returns its id; it can then be resumed, and be given the answers.
@@ -221,6 +254,7 @@ impl Engine {
         let settings = RunSettings {
             allowed: if is_own { settings.allowed.clone() } else { vec![] },
             origin: None,
+            copy_of: Some(id.clone()),
             retry_of: Some(id.clone()),
             retry_seq: Some(earlier.last_seq),
             repeats_answers: true,
@@ -239,8 +273,8 @@ impl Engine {
             }
             let stored = self.stored_programs.get(self.store().as_ref(), &row.manifest).await?;
             let StoredProgram { pinned, program } = stored;
-            let copy = AgainCopy { row, settings, earlier, pinned, program, is_edited: false, earlier_effects };
-            return Ok((copy, vec![]));
+            let first = self.first_commit(&row, earlier, None, earlier_effects).await?;
+            return Ok((AgainCopy { settings, pinned, program, first, earlier: row }, vec![]));
         };
         let run = RunRequest { file: file.clone(), scheme: settings.scheme.clone(), ..RunRequest::default() };
         let loaded = LoadedProgram::of(self.project(), &run)?;
@@ -256,8 +290,27 @@ impl Engine {
         let settings = RunSettings { commands, allowed, ..settings };
         let diagnostics = loaded.diagnostics().to_vec();
         let (pinned, program) = loaded.into_parts();
-        let copy = AgainCopy { row, settings, earlier, pinned, program, is_edited: true, earlier_effects };
-        Ok((copy, diagnostics))
+        let first = self.first_commit(&row, earlier, Some(program.as_ref()), earlier_effects).await?;
+        Ok((AgainCopy { settings, pinned, program, first, earlier: row }, diagnostics))
+    }
+
+    /// The rows of the session as it was, as they fit the edited script.
+    async fn first_commit(
+        &self,
+        row: &SessionRow,
+        earlier: EarlierState,
+        edited: Option<&Program>,
+        earlier_effects: BTreeMap<String, u64>,
+    ) -> Result<Commit, EngineError> {
+        let at = stamp(now());
+        let status = SessionStatus::parse(&earlier.status).unwrap_or(SessionStatus::Running);
+        let target = CopyTarget { id: &row.id, at: &at, status, edited, renews_declared: true, earlier_effects };
+        let mut first = copy_of(self.store().as_ref(), row, earlier, &target).await?;
+        // It is somebody else's: what a person has said once must not change what other sessions know of them.
+        let known = self.store().user_variables(&row.user).await?;
+        first.user_variables_put.retain(|row| known.iter().all(|known| known.name != row.name));
+        first.user_variables_put.extend(known);
+        Ok(first)
     }
 
     /// The rows with which the new session is created: in the engine's store, or in one for a preview.
@@ -266,17 +319,13 @@ impl Engine {
         copy: &AgainCopy,
         id: &str,
     ) -> Result<(NewSessionRow, Vec<DocumentRow>, Commit), EngineError> {
-        let AgainCopy { row, settings, earlier, pinned, program, is_edited, earlier_effects } = copy;
+        let AgainCopy { settings, pinned, program, first, earlier } = copy;
         let (manifest, documents) = pinned.documents()?;
         let at = stamp(now());
-        let status = SessionStatus::parse(&earlier.status).unwrap_or(SessionStatus::Running);
-        let edited = is_edited.then_some(program.as_ref());
-        let target = CopyTarget { id, at: &at, status, edited, earlier_effects: earlier_effects.clone() };
-        let mut first: Commit = copy_of(self.store().as_ref(), row, earlier.clone(), &target).await?;
-        // It is somebody else's: what a person has said once must not change what other sessions know of them.
-        first.variables_put.extend(self.store().user_variables(&row.user).await?);
+        let mut first = Commit { updated_at: at.clone(), ..first.clone() };
+        rename_events(&mut first.journal, &earlier.id, id);
         if let Some(started) = first.journal.first_mut() {
-            let of = format!(",\"retry_of\":{},\"location\":", Value::from(row.id.as_str()));
+            let of = format!(",\"retry_of\":{},\"location\":", Value::from(earlier.id.as_str()));
             started.body = started.body.replacen(",\"location\":", &of, 1);
         }
         let settings = self.with_origin(id, program, settings, &manifest);

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::value::scopes::Scope;
+use bcc_lang::value::scopes::{DeclarationMap, Scope};
 
 use crate::program::program::{Program, ProgramStep};
 use crate::run::error::RunError;
-use crate::run::frames::{FrameTarget, Frames, component, id_of, parent, redacted_key};
+use crate::run::frames::{FrameTarget, Frames, component, id_of, parent, public_path, redacted_key};
 use crate::run::head::{Head, SessionStatus};
 use crate::run::session::MASKED_VALUES;
 use crate::run::take_back::{restored_frames, restored_variables};
@@ -22,6 +22,9 @@ use bcc_store::rows::{
 /// The number of rows that are read at a time.
 const PAGE: usize = 64;
 
+/// Who has set a variable that has the value of its declaration.
+pub(crate) const DECLARED: &str = "declare";
+
 /// What the copy is for.
 pub struct CopyTarget<'t> {
     /// The id of the new session.
@@ -32,6 +35,9 @@ pub struct CopyTarget<'t> {
     pub status: SessionStatus,
     /// The program of the new session, if its script was edited.
     pub edited: Option<&'t Program>,
+    /// Whether variables that nobody has set get the values that the edited script declares for them: also those of the user, who is a new
+    /// one.
+    pub renews_declared: bool,
     /// The effects that the session has had after the copied state: the copy asks before it has them again ([`Head::earlier_effects`]).
     pub earlier_effects: BTreeMap<String, u64>,
 }
@@ -83,9 +89,14 @@ pub async fn copy_of(
     let mut variables = restored_variables(current, changes);
     variables.retain(|row| row.scope != MASKED_VALUES);
     variables.extend(masked);
+    let mut user_variables = vec![];
     if let Some(program) = target.edited {
         frames = moved_frames(frames, program).map_err(RunError::Variable)?;
-        add_declared(&mut variables, program, target.at).map_err(unreadable)?;
+        declare(&mut variables, &frames, program, target).map_err(unreadable)?;
+        if target.renews_declared {
+            let scope = (Scope::Global, String::new());
+            add_declared(&mut user_variables, scope, &program.globals, target.at).map_err(unreadable)?;
+        }
     }
     let mut counters: BTreeMap<String, u64> =
         store.counters(&row.id).await?.into_iter().map(|row| (row.name, row.count)).collect();
@@ -105,6 +116,7 @@ pub async fn copy_of(
         head: serde_json::to_string(&head).map_err(|error| unreadable(error.to_message()))?,
         frames_put: frames,
         variables_put: variables,
+        user_variables_put: user_variables,
         counters_put: counters.into_iter().map(|(name, count)| CounterRow { name, count }).collect(),
         journal: journal(store, &row.id, earlier.last_seq, target.id).await?,
         cells_put: cells(store, &row.id, changes).await?,
@@ -115,20 +127,31 @@ pub async fn copy_of(
 
 /// The events up to `last`, as those of the session `copy`.
 async fn journal(store: &dyn Store, id: &str, last: u64, copy: &str) -> Result<Vec<JournalRow>, RunError> {
-    let name = |id: &str| format!("\"session_id\":{}", serde_json::Value::from(id));
-    let (old, new) = (name(id), name(copy));
     let mut copied = Vec::new();
     let mut after = 0;
     loop {
         let rows = store.journal(id, after, PAGE).await?;
-        let Some(newest) = rows.last() else { return Ok(copied) };
+        let Some(newest) = rows.last() else { break };
         after = newest.seq;
-        // Texts cannot contain the name of a field, because quotes in them are escaped.
-        let kept = rows.into_iter().take_while(|row| row.seq <= last);
-        copied.extend(kept.map(|row| JournalRow { body: row.body.replacen(&old, &new, 1), ..row }));
+        copied.extend(rows.into_iter().take_while(|row| row.seq <= last));
         if after >= last {
-            return Ok(copied);
+            break;
         }
+    }
+    rename_events(&mut copied, id, copy);
+    Ok(copied)
+}
+
+/// Makes events of the session `from` those of the session `to`.
+pub fn rename_events(events: &mut [JournalRow], from: &str, to: &str) {
+    if from == to {
+        return;
+    }
+    let name = |id: &str| format!("\"session_id\":{}", serde_json::Value::from(id));
+    let (old, new) = (name(from), name(to));
+    for event in events {
+        // Texts cannot contain the name of a field, because quotes in them are escaped.
+        event.body = event.body.replacen(&old, &new, 1);
     }
 }
 
@@ -235,19 +258,60 @@ fn steps_of<'p>(frames: &Frames, program: &'p Program, key: &str) -> Option<&'p 
     }
 }
 
-/// Adds the variables of the session that only the edited script declares.
-fn add_declared(variables: &mut Vec<VariableRow>, program: &Program, at: &str) -> Result<(), Message> {
-    let scope = Scope::Session.name();
-    let known: Vec<String> = variables.iter().filter(|row| row.scope == scope).map(|row| row.name.clone()).collect();
-    let new =
-        program.declarations.values().filter(|declared| !declared.value.is_null() && !known.contains(&declared.name));
-    for declared in new {
+/// Adds the variables of the open scopes that only the edited script declares; if `target` says so, those that nobody has set are as it
+/// declares them.
+fn declare(
+    variables: &mut Vec<VariableRow>,
+    frames: &[FrameRow],
+    program: &Program,
+    target: &CopyTarget<'_>,
+) -> Result<(), Message> {
+    let positions = Frames::from_rows(frames)?;
+    let mut scopes = vec![(Scope::Session, String::new(), &program.declarations)];
+    for row in frames {
+        let id = |key| id_of(component(key));
+        let phase = |key| program.phases.iter().find(|phase| phase.id == id(key));
+        match positions.get(&row.key).map(|frame| &frame.at) {
+            Some(FrameTarget::Phase) => {
+                scopes.extend(phase(&row.key).map(|phase| (Scope::Phase, row.key.clone(), &phase.declarations)));
+            }
+            Some(FrameTarget::Topic) => {
+                let topic = phase(parent(&row.key))
+                    .and_then(|phase| phase.topics.iter().find(|topic| topic.id == id(&row.key)));
+                scopes.extend(topic.map(|topic| (Scope::Topic, public_path(&row.key), &topic.declarations)));
+            }
+            _ => {}
+        }
+    }
+    for (scope, path, declarations) in scopes {
+        let is_in_scope = |row: &VariableRow| row.scope == scope.name() && row.path == path;
+        if target.renews_declared {
+            variables.retain(|row| !(is_in_scope(row) && row.source == DECLARED));
+        }
+        add_declared(variables, (scope, path), declarations, target.at)?;
+    }
+    Ok(())
+}
+
+/// Adds the variables of a scope that are not there yet, with the values that they are declared with.
+fn add_declared(
+    variables: &mut Vec<VariableRow>,
+    (scope, path): (Scope, String),
+    declarations: &DeclarationMap,
+    at: &str,
+) -> Result<(), Message> {
+    let is_in_scope = |row: &&VariableRow| row.scope == scope.name() && row.path == path;
+    let known: Vec<String> = variables.iter().filter(is_in_scope).map(|row| row.name.clone()).collect();
+    for declared in declarations.values().filter(|declared| !declared.value.is_null()) {
+        if known.contains(&declared.name) {
+            continue;
+        }
         variables.push(VariableRow {
-            scope: scope.to_owned(),
-            path: String::new(),
+            scope: scope.name().to_owned(),
+            path: path.clone(),
             name: declared.name.clone(),
             value: serde_json::to_string(&declared.value).map_err(|error| error.to_message())?,
-            source: "declare".to_owned(),
+            source: DECLARED.to_owned(),
             round: None,
             at: at.to_owned(),
             sensitive: declared.sensitive,

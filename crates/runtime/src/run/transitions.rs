@@ -18,6 +18,7 @@ use crate::run::draft::CommitDraft;
 use crate::run::frames::{
     Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, redacted_key,
 };
+use crate::run::retry::DECLARED;
 use crate::run::session::Session;
 use crate::run::topic_exit::TopicExit;
 use bcc_lang::expr::parse::Expr;
@@ -387,7 +388,7 @@ impl Session {
         let at = self.services.clock.at(self.last_seq + 1);
         for declaration in declarations.values().filter(|declaration| !declaration.value.is_null()) {
             let stored =
-                Stored { value: declaration.value.clone(), source: "declare".into(), round: None, at: at.clone() };
+                Stored { value: declaration.value.clone(), source: DECLARED.into(), round: None, at: at.clone() };
             draft
                 .variable(scope, &layer.path, &declaration.name, &stored, declaration.sensitive)
                 .map_err(|error| SessionFailure::new(error.to_message()))?;

@@ -1,7 +1,5 @@
 //! `/v1/sessions/{id}/again`: begins a session again at one of its answers (docs/begin-again.md).
 
-use std::collections::VecDeque;
-
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -173,14 +171,13 @@ pub(crate) async fn restart_session(
         None => None,
     };
     let new_id = Some(secret_id(&row.script));
-    let request = AgainRequest { id, at, script, scheme, model, new_id, any_project: false };
+    let request = AgainRequest { id, at, script, scheme, model, new_id, gives_answers: true, any_project: false };
     let prepared = engine.prepare_again(&request).await?;
     if preview {
         return Ok((StatusCode::OK, Json(AgainReply::new(None, prepared.plan))));
     }
     let new = engine.create_again(&prepared).await?;
-    let answers: VecDeque<String> = prepared.answers.into();
-    let give = |taken| SessionCommand::GiveAnswers { answers: answers.clone(), taken };
-    state.sessions.send(&new, None, give).await?;
+    // Whoever opens it gives the answers.
+    state.sessions.send(&new, None, |ended| SessionCommand::Rest { ended }).await?;
     Ok((StatusCode::CREATED, Json(AgainReply::new(Some(new), prepared.plan))))
 }

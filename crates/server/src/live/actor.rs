@@ -17,6 +17,7 @@ use bcc_runtime::run::decisions::DecisionError;
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
+use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::contract::{LockNotice, SessionLock, Store};
 use bcc_store::error::StoreError;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -116,14 +117,20 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    pub(crate) fn new(session: Session, commands: mpsc::Receiver<CausedCommand>, context: ActorContext) -> Self {
+    /// `given` are the answers that it is given ([`OpenedSession::answers`]).
+    pub(crate) fn new(
+        session: Session,
+        given: Vec<String>,
+        commands: mpsc::Receiver<CausedCommand>,
+        context: ActorContext,
+    ) -> Self {
         Self {
             lock: session.lock(),
             session,
             commands,
             context,
             waiters: vec![],
-            given: VecDeque::new(),
+            given: given.into(),
             cause: Span::current(),
             failure: None,
         }
@@ -319,8 +326,10 @@ impl Actor {
     async fn carry_out(&mut self, command: SessionCommand) -> Next {
         match command {
             SessionCommand::Answer(answer) => {
-                // Whoever answers takes over.
-                self.given.clear();
+                // Whoever answers the script takes over; a decision about an effect is none.
+                if self.session.awaits_answer() {
+                    self.given.clear();
+                }
                 self.answer(answer).await
             }
             SessionCommand::Decide { decision, ended } => {
@@ -352,6 +361,10 @@ impl Actor {
             }
             SessionCommand::TakeBack { done, .. } => match self.session.take_back().await {
                 Ok(taken) => {
+                    // Whoever takes an answer back gives the next one.
+                    if taken == TakenBack::Yes {
+                        self.given.clear();
+                    }
                     let _ = done.send(Ok(taken));
                     Next::Rest
                 }
@@ -360,11 +373,6 @@ impl Actor {
             SessionCommand::Close { closed } => {
                 let _ = closed.send(());
                 Next::Broken
-            }
-            SessionCommand::GiveAnswers { answers, taken } => {
-                self.given = answers;
-                let _ = taken.send(Ok(()));
-                Next::Rest
             }
             SessionCommand::Rest { ended } => {
                 Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);

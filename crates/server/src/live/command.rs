@@ -1,7 +1,5 @@
 //! What is asked of a session that runs.
 
-use std::collections::VecDeque;
-
 use bcc_runtime::run::decisions::ApprovalDecision;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::take_back::TakenBack;
@@ -71,11 +69,6 @@ pub(crate) enum SessionCommand {
     Close {
         closed: oneshot::Sender<()>,
     },
-    /// Gives these answers, each as soon as the session waits for one, unless somebody else answers first.
-    GiveAnswers {
-        answers: VecDeque<String>,
-        taken: oneshot::Sender<Result<(), Problem>>,
-    },
     /// Nothing: whoever sends it only wants to know when the session rests.
     Rest {
         ended: oneshot::Sender<Result<EndedTurn, Problem>>,
@@ -103,7 +96,6 @@ impl SessionCommand {
                 drop(ended.send(Err(problem)));
             }
             Self::TakeBack { done, .. } => drop(done.send(Err(problem))),
-            Self::GiveAnswers { taken, .. } => drop(taken.send(Err(problem))),
             Self::Close { closed } => drop(closed),
         }
     }

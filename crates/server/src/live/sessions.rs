@@ -145,6 +145,7 @@ impl LiveSessions {
         let slot = self.slot(id);
         let mut place = slot.lock().await;
         if place.is_some() || self.store().session(id).await?.is_some() {
+            self.forget(id, &slot);
             return Err(Problem::new(ProblemKind::Conflict, msg!("there is already a session `{id}`")));
         }
         let feed = self.feed(id);
@@ -284,7 +285,7 @@ impl LiveSessions {
         };
         let (is_busy, interrupt) = (Arc::clone(&context.is_busy), Arc::clone(&context.interrupt));
         let is_interrupted = Arc::clone(&context.is_interrupted);
-        let actor = Actor::new(opened.session, mailbox, context);
+        let actor = Actor::new(opened.session, opened.answers, mailbox, context);
         let (sessions, id, running) = (Arc::clone(self), id.to_owned(), self.running.subscribe());
         tokio::spawn(async move {
             sessions.metrics.live_sessions.inc();
