@@ -33,6 +33,13 @@ pub async fn export_sessions(
     if written.failed > MAX_SHOWN as u64 {
         report::note(&msg!("{} sessions were left out in all", written.failed));
     }
+    match written.repeated {
+        0 => {}
+        1 => report::note(&msg!("1 session was left out, because it gives the answers of another one again")),
+        count => {
+            report::note(&msg!("{count} sessions were left out, because they give the answers of other ones again"))
+        }
+    }
     let path = folder.display();
     let sessions = match written.sessions {
         1 => msg!("1 session"),

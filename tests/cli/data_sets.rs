@@ -418,3 +418,66 @@ fn a_session_that_cannot_be_read_is_named_and_the_others_are_exported() {
     assert!(failed.code == Some(1) && failed.err.contains("none of the selected sessions can be read"), "{failed:?}");
     assert!(!home.path().join("none").exists());
 }
+
+#[test]
+fn an_interview_that_repeats_another_one_is_no_further_interview() {
+    let home = three_interviews();
+    let again = home.finish(["sessions", "retry", "i1", "--turn", "1"], "");
+    assert!(matches!(again.code, Some(0 | 3)), "{again:?}");
+    let done = export(&home, "-o out");
+    assert!(done.err.contains("1 session was left out, because it gives the answers of another one again"), "{done:?}");
+    let out = home.path().join("out");
+    assert_eq!(rows(&out, "sleep_study/interviews.csv").len(), 3);
+    assert!(text(&out, "README.md").contains("1 sessions that give the answers of another one again"));
+}
+
+/// Lists and texts whose names, with the endings of columns, are the same; and keys that a spreadsheet would take for formulas.
+const NAMES: &str = "
+session:
+  session_id: README.md
+  declare:
+    - { var: notes, type: list, value: [session] }
+    - { var: x, type: list, value: [1, 2] }
+    - { var: x_list, type: string, value: text }
+    - { var: x_count, type: list, value: [3] }
+    - { var: objects, type: list, value: [{ '=cmd()': 1 }] }
+  phases:
+    - phase_id: p
+      declare: [{ var: notes, type: list, value: [phase] }]
+      topics:
+        - topic_id: t
+          declare: [{ var: notes, type: list, value: [topic] }]
+          actions:
+            - { action_type: ai_say, action_id: bye, config: { delivery: verbatim, content: Bye. } }
+";
+
+#[test]
+fn names_that_would_be_the_same_are_different() {
+    let home = Home::new();
+    home.put("s.yaml", NAMES);
+    let ran = home.finish(["run", "s.yaml", "--session", "one"], "");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let out = exported(&home, "--format jsonl");
+    let interview = &lines(&out, "README.md_2/interviews.jsonl")[0]["variables"];
+    let lists: BTreeMap<&String, &Value> =
+        interview.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("notes")).collect();
+    let values: Vec<String> = lists.values().map(ToString::to_string).collect();
+    assert_eq!(lists.len(), 3, "{interview}");
+    for value in [r#"["session"]"#, r#"["phase"]"#, r#"["topic"]"#] {
+        assert!(values.iter().any(|shown| shown == value), "{interview}");
+    }
+    let codebook = rows(&out, "README.md_2/codebook.csv");
+    let columns: std::collections::BTreeSet<&str> = codebook.iter().map(|row| row["column"].as_str()).collect();
+    assert_eq!(columns.len(), codebook.len(), "{codebook:?}");
+    let objects = text(&exported(&home, ""), "README.md_2/objects.csv");
+    assert!(objects.contains("'=cmd()") && !objects.contains(",=cmd()"), "{objects}");
+    let archive = fs::read(exported(&home, "--format qdpx").join("README.md_2/interviews.qdpx")).unwrap();
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(archive)).unwrap();
+    let mut project = String::new();
+    std::io::Read::read_to_string(&mut archive.by_name("project.qde").unwrap(), &mut project).unwrap();
+    let variable = Regex::new(r#"<Variable guid="([^"]+)" name="([^"]+)""#).unwrap();
+    let found: Vec<(String, String)> =
+        variable.captures_iter(&project).map(|found| (found[1].to_owned(), found[2].to_owned())).collect();
+    let ids: std::collections::BTreeSet<&String> = found.iter().map(|(id, _)| id).collect();
+    assert!(ids.len() == found.len() && found.len() > 10, "{found:?}");
+}

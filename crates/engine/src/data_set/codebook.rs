@@ -71,9 +71,8 @@ impl<'c> Codebook<'c> {
             }
         };
         let name_in = |variable: &VariableColumn| match (has_tables, variable.content) {
-            (false, ColumnContent::Count(number)) if format == DataSetFormat::JsonLines => {
-                let name = catalog.variable(number).map(|variable| variable.name.clone()).unwrap_or_default();
-                TableColumn::new(name, ColumnType::Json)
+            (false, ColumnContent::Count(_)) if format == DataSetFormat::JsonLines => {
+                TableColumn::new(variable.name.as_str(), ColumnType::Json)
             }
             _ => variable.column.clone(),
         };

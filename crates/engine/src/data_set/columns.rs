@@ -89,6 +89,8 @@ impl ColumnContent {
 pub(crate) struct VariableColumn {
     pub(crate) column: TableColumn,
     pub(crate) content: ColumnContent,
+    /// The name of the variable where lists have no table of their own. That of another one is different.
+    pub(crate) name: String,
 }
 
 /// The table of a list: one row for each element.
@@ -136,25 +138,34 @@ impl DataSetLayout {
                     visits.entry(topic).or_insert_with(|| (DistinctNames::with(&VISIT_COLUMNS), vec![]));
                 columns.push(value_column(names.take(&variable.name), number, variable));
             } else if variable.observed.is_list() {
-                layout.variables.push(VariableColumn {
-                    column: TableColumn::new(
-                        names.take(&format!("{}_count", name_of(variable, &names))),
-                        ColumnType::Integer,
-                    ),
-                    content: ColumnContent::Count(number),
-                });
+                let name = name_of(variable, &names);
+                let column = TableColumn::new(names.take(&format!("{name}_count")), ColumnType::Integer);
+                layout.variables.push(VariableColumn { column, content: ColumnContent::Count(number), name });
                 layout.lists.push(list_table(files.take(&file_name(&variable.name)), number, &variable.elements));
             } else {
                 let name = names.take(&name_of(variable, &names));
                 layout.variables.push(value_column(name, number, variable));
             }
         }
+        layout.name_lists(catalog);
         for (topic, (_, columns)) in visits {
             let id = catalog.repeated.get_index(topic).map(|(_, id)| id.as_str()).unwrap_or_default();
             let name = files.take(&file_name(id));
             layout.visits.push(VisitTable { name, topic, columns });
         }
         layout
+    }
+
+    /// Gives lists names that no other variable has.
+    fn name_lists(&mut self, catalog: &VariableCatalog) {
+        let is_list = |column: &VariableColumn| matches!(column.content, ColumnContent::Count(_));
+        let values = self.variables.iter().filter(|column| !is_list(column)).map(|column| column.name.as_str());
+        let mut names = DistinctNames::with(&values.collect::<Vec<_>>());
+        for column in self.variables.iter_mut().filter(|column| is_list(column)) {
+            let variable = catalog.variable(column.content.variable());
+            let wanted = variable.map_or_else(|| column.name.clone(), |variable| name_of(variable, &names));
+            column.name = names.take(&wanted);
+        }
     }
 }
 
@@ -166,7 +177,8 @@ pub(crate) const LIST_COLUMNS: [&str; 3] = ["session_id", "participant", "index"
 
 fn value_column(name: String, number: usize, variable: &CatalogVariable) -> VariableColumn {
     let column_type = variable.observed.column(variable.is_date());
-    VariableColumn { column: TableColumn::new(name, column_type), content: ColumnContent::Value(number) }
+    let column = TableColumn::new(name.as_str(), column_type);
+    VariableColumn { column, content: ColumnContent::Value(number), name }
 }
 
 /// The name of a variable, or if another column has it, with its phase or topic.

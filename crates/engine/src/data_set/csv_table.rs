@@ -18,7 +18,8 @@ impl CsvTable {
     pub(crate) fn new(mut file: ExportFile, columns: &[TableColumn]) -> io::Result<Self> {
         file.write_all(BYTE_ORDER_MARK.as_bytes())?;
         let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(file);
-        writer.write_record(columns.iter().map(|column| &column.name))?;
+        // Names may be keys of objects that a model or a person wrote.
+        writer.write_record(columns.iter().map(|column| without_formula(&column.name)))?;
         Ok(Self(writer))
     }
 }

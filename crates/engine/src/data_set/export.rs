@@ -29,11 +29,15 @@ use crate::data_set::transcript::TranscriptText;
 use crate::data_set::zip_file::zip_of;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::files::export_folder::{ExportFolder, FolderPlace, SeekableFile, examine_place};
+use crate::files::export_folder::{ExportFolder, FILE_LIST, FolderPlace, SeekableFile, examine_place};
+use crate::settings::repeats_answers;
 use crate::stored_programs::StoredPrograms;
 
 /// How often a session is read again that changes while it is read.
 const MAX_READS: usize = 5;
+
+/// The name of the description of the data set.
+const READ_ME: &str = "README.md";
 
 /// Writes the sessions of a filter into the folder `place`. What is there already is replaced only if it is an earlier export that
 /// nobody has changed. If this fails, nothing is left of it.
@@ -139,11 +143,15 @@ impl<'e> DataSetExport<'e> {
                 .with_help("`bcc-script sessions list` with the same filters shows which sessions there are"));
         }
         let mut folder = self.written(ExportFolder::start(self.place))?;
-        let mut names = DistinctNames::default();
+        let mut names = DistinctNames::with(&[READ_ME, FILE_LIST]);
         let mut summaries = Vec::new();
         for script in scripts {
             let name = names.take(&file_name(&script));
             summaries.extend(self.script(&mut folder, &script, &name).await?);
+        }
+        if self.report.sessions == 0 && self.report.failed == 0 {
+            return Err(EngineError::usage("all selected sessions repeat another one, and nothing was written")
+                .with_help("select the sessions that they repeat"));
         }
         if self.report.sessions == 0 {
             let error = EngineError::failed("none of the selected sessions can be read, and nothing was written");
@@ -153,7 +161,7 @@ impl<'e> DataSetExport<'e> {
             });
         }
         let text = read_me(self.request, &self.report, &summaries, self.created);
-        self.written(folder.whole_file("README.md", text.as_bytes()))?;
+        self.written(folder.whole_file(READ_ME, text.as_bytes()))?;
         Ok(folder)
     }
 
@@ -177,6 +185,11 @@ impl<'e> DataSetExport<'e> {
         let filter = SessionFilter { script: Some(script.to_owned()), ..self.request.filter.clone() };
         let mut sessions = SessionPages::new(self.store, filter);
         while let Some(row) = sessions.next().await? {
+            // The same person would count twice.
+            if repeats_answers(&row.settings) {
+                self.report.repeated += 1;
+                continue;
+            }
             match self.interview(row, &mut catalog).await {
                 Ok(Some(interview)) => self.written(spool.add(&interview))?,
                 Ok(None) => {}
@@ -244,7 +257,7 @@ impl<'e> DataSetExport<'e> {
         let mut tables =
             TableFiles { folder: &mut *folder, prefix: prefix.clone(), format, has_user: include_sensitive };
         if format != DataSetFormat::Qdpx {
-            tables.interviews(spool, &layout, catalog)?;
+            tables.interviews(spool, &layout)?;
         }
         tables.conversations(spool)?;
         if format == DataSetFormat::Qdpx {

@@ -57,6 +57,10 @@ impl ParquetTable {
 impl TableWriter for ParquetTable {
     fn row(&mut self, cells: Vec<TableCell>) -> io::Result<()> {
         for ((_, column), cell) in self.columns.iter_mut().zip(cells) {
+            let cell = match cell {
+                TableCell::Json(value) => TableCell::Text(value.to_string()),
+                other => other,
+            };
             if let TableCell::Text(text) = &cell {
                 self.bytes += text.len();
             }
@@ -108,7 +112,6 @@ fn write_column(
         ColumnType::Text | ColumnType::Json => {
             let (values, levels) = present(cells, |cell| match cell {
                 TableCell::Text(text) => Some(ByteArray::from(text.as_str())),
-                TableCell::Json(value) => Some(ByteArray::from(value.to_string().into_bytes())),
                 _ => None,
             });
             column.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)?;

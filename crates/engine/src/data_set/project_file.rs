@@ -11,6 +11,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use crate::data_set::catalog::VariableCatalog;
 use crate::data_set::columns::{ColumnContent, DataSetLayout};
+use crate::data_set::file_names::DistinctNames;
 use crate::data_set::interview::Interview;
 use crate::data_set::project_codes::{ProjectIds, write_codes};
 use crate::data_set::spool::InterviewSpool;
@@ -213,12 +214,14 @@ fn variables(catalog: &VariableCatalog, layout: &DataSetLayout, has_user: bool) 
             description: None,
         })
         .collect();
+    let taken = variables.iter().map(|variable| variable.column.name.as_str());
+    let taken = taken.chain(layout.variables.iter().map(|variable| variable.column.name.as_str()));
+    let mut names = DistinctNames::with(&taken.collect::<Vec<_>>());
     for variable in &layout.variables {
         let number = variable.content.variable();
         let description = catalog.variable(number).and_then(|variable| variable.define.clone());
         if matches!(variable.content, ColumnContent::Count(_)) {
-            let name = variable.column.name.trim_end_matches("_count");
-            let column = TableColumn::new(format!("{name}_list"), ColumnType::Text);
+            let column = TableColumn::new(names.take(&format!("{}_list", variable.name)), ColumnType::Text);
             variables.push(ProjectVariable {
                 column,
                 value: CaseValue::List(number),

@@ -96,6 +96,11 @@ pub(crate) fn read_me(
             );
         }
     }
+    if report.repeated > 0 {
+        let count = report.repeated.to_string();
+        let text = "{count} sessions that give the answers of another one again";
+        let _ = writeln!(page, "- {}", language.format(text, &[("count", &count)]));
+    }
     if report.failed > 0 {
         let count = report.failed.to_string();
         let _ =
@@ -154,7 +159,7 @@ fn files(page: &mut String, format: DataSetFormat, language: Language) {
             page,
             "\n{}",
             language.translate(
-                "CSV files are UTF-8 with a byte order mark. A text that a spreadsheet would take for a formula has an apostrophe before it; to get the original, remove one apostrophe from each text in which `=`, `+`, `-` or `@` follows the apostrophes at its start."
+                "CSV files are UTF-8 with a byte order mark. A text that a spreadsheet would take for a formula has an apostrophe before it; to get the original, remove one apostrophe from each text in which `=`, `+`, `-`, `@`, their full-width forms, a tab or a line break follows the apostrophes at its start."
             )
         );
     }

@@ -40,6 +40,8 @@ pub struct DataSetRequest {
 pub struct DataSetReport {
     pub sessions: u64,
     pub scripts: u64,
+    /// How many sessions were left out because they give the answers of another one again.
+    pub repeated: u64,
     /// How many sessions could not be read.
     pub failed: u64,
     /// The first of these, with the reason.

@@ -5,7 +5,6 @@ use std::io;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use serde_json::Value;
 
-use crate::data_set::catalog::VariableCatalog;
 use crate::data_set::columns::{
     ACTION_COLUMNS, ColumnContent, DataSetLayout, ElementTable, FOLLOW_UP_COLUMNS, INTERVIEW_COLUMNS, LIST_COLUMNS,
     MESSAGE_COLUMNS, VISIT_COLUMNS, VariableColumn, VisitTable,
@@ -44,14 +43,9 @@ impl TableFiles<'_> {
     }
 
     /// Writes the interviews and the tables of their lists and repeated topics.
-    pub(crate) fn interviews(
-        &mut self,
-        spool: &mut InterviewSpool,
-        layout: &DataSetLayout,
-        catalog: &VariableCatalog,
-    ) -> io::Result<()> {
+    pub(crate) fn interviews(&mut self, spool: &mut InterviewSpool, layout: &DataSetLayout) -> io::Result<()> {
         if self.format == DataSetFormat::JsonLines {
-            return self.interview_objects(spool, layout, catalog);
+            return self.interview_objects(spool, layout);
         }
         let mut columns = self.interview_columns();
         columns.extend(layout.variables.iter().map(|variable| variable.column.clone()));
@@ -94,12 +88,7 @@ impl TableFiles<'_> {
     }
 
     /// One object for each interview, with its lists and visits in it.
-    fn interview_objects(
-        &mut self,
-        spool: &mut InterviewSpool,
-        layout: &DataSetLayout,
-        catalog: &VariableCatalog,
-    ) -> io::Result<()> {
+    fn interview_objects(&mut self, spool: &mut InterviewSpool, layout: &DataSetLayout) -> io::Result<()> {
         let columns = self.interview_columns();
         let file = self.folder.file(&format!("{}interviews.jsonl", self.prefix))?;
         let mut objects = JsonLineTable::new(file, &columns);
@@ -111,13 +100,7 @@ impl TableFiles<'_> {
             let mut variables = ExactValues::new();
             for column in &layout.variables {
                 let number = column.content.variable();
-                let name = match column.content {
-                    ColumnContent::Value(_) => column.column.name.clone(),
-                    ColumnContent::Count(_) => {
-                        catalog.variable(number).map(|variable| variable.name.clone()).unwrap_or_default()
-                    }
-                };
-                variables.insert(name, value_of(number, &interview.values).unwrap_or_default());
+                variables.insert(column.name.clone(), value_of(number, &interview.values).unwrap_or_default());
             }
             object.insert("variables".to_owned(), variables.into_iter().collect());
             let mut visits = ExactValues::new();
