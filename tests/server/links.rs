@@ -156,13 +156,27 @@ async fn a_talk_begins_after_the_consent_and_is_erased_when_it_is_withdrawn() {
     assert!(kept["consent"]["at"].as_str().unwrap().ends_with('Z'));
     let session = kept["session"].as_str().unwrap();
     assert_eq!(serving.get(&format!("/v1/sessions/{session}")).await.status, 200);
+    // An author has begun it again, and that again; and has a fork of it.
+    let mut copies = vec![session.to_owned()];
+    for _ in 0..2 {
+        let again = serving.post(&format!("/v1/sessions/{}/again", copies.last().unwrap()), json!({ "turn": 1 })).await;
+        assert_eq!(again.status, 201, "{again:?}");
+        copies.push(again.json()["id"].as_str().unwrap().to_owned());
+    }
+    let fork = serving.post(&format!("/v1/sessions/{session}/fork"), json!({})).await;
+    assert_eq!(fork.status, 201, "{fork:?}");
+    copies.push(fork.json()["id"].as_str().unwrap().to_owned());
+    let other = serving.session("talk").await;
     // Another tab is open.
     let mut tab = visitor.events(0).await;
     for _ in 0..2 {
         assert_eq!(visitor.post("withdraw", json!({})).await.text, r#"{"erased":true}"#);
     }
     assert_eq!(tab.until("gone").await.last().unwrap().event, "gone");
-    assert_eq!(serving.get(&format!("/v1/sessions/{session}")).await.status, 404);
+    for erased in &copies {
+        assert_eq!(serving.get(&format!("/v1/sessions/{erased}")).await.status, 404, "{erased}");
+    }
+    assert_eq!(serving.get(&format!("/v1/sessions/{other}")).await.status, 200);
     for refused in [visitor.get("state").await, visitor.get("copy").await, visitor.begin(Some(sha256)).await] {
         assert_eq!((refused.status, refused.text.as_str()), (410, r#"{"error":"withdrawn"}"#));
     }
@@ -385,4 +399,28 @@ async fn the_last_answer_is_taken_back_once() {
     let state = visitor.until("completed").await;
     assert_eq!(state["messages"].as_array().unwrap().last().unwrap()["text"], "Ben likes tea.");
     assert_eq!(visitor.post("take_back", json!({ "answer_id": "a2" })).await.status, 409);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_consent_that_is_withdrawn_while_the_talk_begins_leaves_no_session() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    home.put("bcc-script.toml", "[serve]\nrequests_per_minute = 100000\n");
+    let serving = Serving::with(&home, &["--trust"]);
+    let consent = json!({ "text": "We keep what you say.", "language": "en" });
+    let link = serving.post("/v1/links", json!({ "script": "talk", "kind": "open", "consent": consent })).await.json();
+    let path = link["path"].as_str().unwrap();
+    let shown = serving.get(&format!("{path}/link")).await.json();
+    let sha256 = shown["consent"]["sha256"].as_str().unwrap();
+    for letter in "abcdef0123456789".chars() {
+        let visitor = Visitor::of(&serving, path, &letter.to_string());
+        let withdrawing = async {
+            // Until there is something to withdraw.
+            while visitor.post("withdraw", json!({})).await.status == 404 {}
+        };
+        let (_, ()) = tokio::join!(visitor.begin(Some(sha256)), withdrawing);
+        assert_eq!(visitor.get("state").await.text, r#"{"error":"withdrawn"}"#);
+    }
+    let sessions = serving.get("/v1/sessions").await.json();
+    assert_eq!(sessions["sessions"], json!([]), "{sessions}");
 }

@@ -16,6 +16,7 @@ use crate::state::ServerState;
 use crate::talk::error::TalkErrorKind;
 use crate::talk::terms::LinkTerms;
 use crate::talk::visit::{TalkVisit, Visit, secret_hash};
+use crate::talk::withdrawal::erase;
 
 /// `GET /t/TOKEN/link`: what a visitor sees before a conversation begins.
 pub(crate) async fn link_view(
@@ -110,6 +111,12 @@ pub(crate) async fn ensure_started(state: &ServerState, visit: &TalkVisit) -> Re
         Err(problem) => return Err(problem.into()),
     }
     store.update_talk(&LinkTalkRow { is_started: true, ..talk.clone() }).await?;
+    // The consent may have been withdrawn in the meantime, by another tab.
+    let now = store.talk(&visit.link.id, &talk.secret_sha256).await?;
+    if let Some(talk) = now.filter(|talk| talk.withdrawn_at.is_some()) {
+        erase(state, terms, &talk).await?;
+        return Err(TalkErrorKind::Withdrawn);
+    }
     Ok(())
 }
 
