@@ -20,7 +20,13 @@ async fn a_link_is_made_used_and_revoked() {
     browser.element("[name=consent]").await.send_keys("We keep what you say.").await.unwrap();
     browser.click("Make a link").await;
     has(&browser, ".link-form .problem", "mood").await;
-    browser.element("[name=variables]").await.clear().await.unwrap();
+    let field = browser.element("[name=variables]").await;
+    field.clear().await.unwrap();
+    field.send_keys("name Ann").await.unwrap();
+    browser.click("Make a link").await;
+    has(&browser, ".link-form .problem", "name Ann").await;
+    field.clear().await.unwrap();
+    field.send_keys("name: 12345678901234567890").await.unwrap();
     browser.click("Make a link").await;
     has(&browser, ".made", "Keep its address").await;
     let address = browser.run("return document.querySelector('.made input').value").await;
@@ -36,8 +42,12 @@ async fn a_link_is_made_used_and_revoked() {
     browser.switch(0).await;
     browser.reload().await;
     browser.click_summary("1 conversation").await;
+    // As it was written, and not as a number of JavaScript.
     let session = browser.element(".script details a").await.attr("href").await.unwrap().unwrap();
     assert!(session.starts_with("#/sessions/talk-"), "{session}");
+    let id = session.trim_start_matches("#/sessions/");
+    let variables = serving.get(&format!("/v1/sessions/{id}/variables")).await.text;
+    assert!(variables.contains("12345678901234567890"), "{variables}");
     // The address is shown to who made the link, once.
     browser.vanishes(".made").await;
     browser.click("Revoke").await;

@@ -42,6 +42,7 @@ export const english = {
   linkVariables: "Variables: a name and a value in each line",
   consentText: "Consent text, which people must agree to first",
   consentLanguage: "Language of the consent text",
+  notAVariable: (line) => `This is no name with a value: ${line}`,
   makeLink: "Make a link",
   linkMade: "The link is made. Keep its address: it is not shown again.",
   copyLink: "Copy",

@@ -42,12 +42,16 @@ export class LinksView extends HTMLElement {
     event.preventDefault();
     const form = event.target;
     const value = (name) => form.elements[name].value.trim();
-    const body = { script: value("script"), kind: value("kind"), variables: variablesOf(value("variables")) };
+    const body = { script: value("script"), kind: value("kind") };
     if (value("expires")) body.expires_at = new Date(value("expires")).toISOString();
     if (value("consent")) body.consent = { text: value("consent"), language: value("language") };
     this.isMaking = true;
     this.draw();
-    await this.attempt(async () => (this.made = await api.post("/v1/links", body)), "makeProblem");
+    await this.attempt(async () => {
+      // Numbers are sent as they were written: JavaScript would round them.
+      const written = `${JSON.stringify(body).slice(0, -1)},"variables":${variablesOf(value("variables"))}}`;
+      this.made = await api.postText("/v1/links", written);
+    }, "makeProblem");
     this.isMaking = false;
     if (!this.makeProblem) {
       form.reset();
@@ -122,17 +126,23 @@ export class LinksView extends HTMLElement {
   }
 }
 
-// A name and a value in each line; a value that is not JSON is text.
+// A JSON object of a name and a value in each line: a value that is JSON stays as it is written, another one is text.
 function variablesOf(text) {
-  const lines = text.split("\n").map((line) => /^\s*([^:=\s]+)\s*[:=]\s*(.*?)\s*$/.exec(line)).filter(Boolean);
-  return Object.fromEntries(lines.map(([, name, value]) => [name, jsonOr(value)]));
+  const fields = [];
+  for (const line of text.split("\n").filter((line) => line.trim())) {
+    const [, name, value] = /^\s*([^:=：\s]+)\s*[:=：]\s*(.*?)\s*$/.exec(line) ?? [];
+    if (!name) throw new ApiProblem(0, { detail: texts.notAVariable(line.trim()) });
+    fields.push(`${JSON.stringify(name)}:${isJson(value) ? value : JSON.stringify(value)}`);
+  }
+  return `{${fields.join(",")}}`;
 }
 
-function jsonOr(text) {
+function isJson(text) {
   try {
-    return JSON.parse(text);
+    JSON.parse(text);
+    return true;
   } catch {
-    return text;
+    return false;
   }
 }
 

@@ -46,7 +46,7 @@ export class RequestsTab extends HTMLElement {
       <p class="text" dir="auto">${visible(request.prompt)}</p>
       ${request.due_at ? html`<p class="hint">${texts.due(dateTime(request.due_at))}</p>` : nothing}
       ${request.approvers.length ? html`<p class="hint">${texts.approvers}: ${visible(request.approvers.join(", "))}</p>` : nothing}
-      ${schemaForm(request.schema, { id, values: draft.values, errors: draft.errors, change })}
+      ${schemaForm(request.schema, { id: `${id}-field`, values: draft.values, errors: draft.errors, change })}
       ${decisions.length === 0 ? nothing : html`
         <div class="field"><label for="${id}-comment">${texts.comment}</label><textarea id="${id}-comment" rows="2" dir="auto" .value=${draft.comment} @input=${(event) => (draft.comment = event.target.value)}></textarea></div>
         <div class="field"><label for="${id}-by">${texts.by}</label><input id="${id}-by" type="text" autocomplete="name" .value=${draft.by} @input=${(event) => (draft.by = event.target.value)}></div>
