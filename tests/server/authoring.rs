@@ -33,6 +33,38 @@ async fn put(serving: &Serving, name: &str, kind: &str, text: &str) -> crate::se
 }
 
 #[tokio::test]
+async fn a_script_that_somebody_else_has_changed_is_not_replaced() {
+    let home = project();
+    let serving = Serving::start(&home);
+    let path = "/v1/scripts/scripts%2Ftalk.yaml";
+    let read = serving.get(&format!("{path}/source")).await;
+    let version = read.header("etag").to_owned();
+    let mine = TALK.replace("Who are you?", "What is your name?");
+    let put = async |version: &str, text: &str| {
+        let headers = [("content-type", "application/yaml"), ("if-match", version)];
+        serving.send(Method::PUT, path, &headers, Some(text.as_bytes().to_vec())).await
+    };
+    let stored = put(&version, &mine).await;
+    assert_eq!(stored.status, 200, "{stored:?}");
+    let newer = stored.header("etag").to_owned();
+    assert_eq!(serving.get(&format!("{path}/source")).await.header("etag"), newer);
+    // Whoever still has the version before it learns of the change.
+    let theirs = TALK.replace("Who are you?", "And you?");
+    let refused = put(&version, &theirs).await;
+    assert_eq!((refused.status, &refused.json()["type"]), (412, &json!("/problems/changed")), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(home.path().join("scripts/talk.yaml")).unwrap(), mine);
+    // Of those who save at the same time, one does.
+    let texts: Vec<String> = (0..6).map(|number| TALK.replace("Who are you?", &format!("Who {number}?"))).collect();
+    let replies = futures_util::future::join_all(texts.iter().map(|text| put(&newer, text))).await;
+    assert_eq!(replies.iter().filter(|reply| reply.status == 200).count(), 1, "{replies:?}");
+    // A proxy may have made it weak, and `*` is any version.
+    let newest = format!("W/{}", serving.get(&format!("{path}/source")).await.header("etag"));
+    for version in [newest.as_str(), "*"] {
+        assert_eq!(put(version, &theirs).await.status, 200);
+    }
+}
+
+#[tokio::test]
 async fn scripts_are_drawn_also_with_what_a_session_did() {
     let home = project();
     let serving = Serving::start(&home);

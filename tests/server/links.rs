@@ -9,6 +9,22 @@ use crate::served::{Serving, TALK};
 use crate::visitor::{Visitor, make_link};
 
 #[tokio::test]
+async fn a_link_that_cannot_be_read_does_not_hide_the_others_and_can_be_revoked() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let serving = Serving::start(&home);
+    let make = async || serving.post("/v1/links", json!({ "script": "talk", "kind": "open" })).await.json();
+    let (broken, good) = (make().await["id"].clone(), make().await["id"].clone());
+    let store = rusqlite::Connection::open(home.store()).unwrap();
+    store.execute("UPDATE link SET body = '{}' WHERE id = ?1", [broken.as_str().unwrap()]).unwrap();
+    drop(store);
+    let listed = serving.get("/v1/links").await.json();
+    assert_eq!((&listed["links"][0]["id"], &listed["unreadable"]), (&good, &json!([broken])), "{listed}");
+    let revoke = format!("/v1/links/{}", broken.as_str().unwrap());
+    assert_eq!(serving.send(Method::DELETE, &revoke, &[], None).await.status, 204);
+}
+
+#[tokio::test]
 async fn authors_make_list_and_revoke_links() {
     let home = Home::new();
     home.put("scripts/talk.yaml", TALK);

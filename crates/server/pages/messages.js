@@ -39,7 +39,7 @@ export class Messages {
     );
     this.newer = element("button", { class: "newer", type: "button", hidden: true, onclick: () => this.toEnd() }, texts.newer);
     this.root = element("div", { class: "conversation" }, log, this.live, this.typing, this.newer);
-    this.liveId = null;
+    this.stopLive();
     addEventListener("scroll", () => this.isAtEnd() && (this.newer.hidden = true), { passive: true });
   }
 
@@ -113,20 +113,31 @@ export class Messages {
     this.mark(item, "stored");
   }
 
+  // Pieces are drawn with the next frame, and only what is new: a long text may come in thousands of them.
   piece({ id, text }) {
+    if (this.liveId !== id) this.stopLive();
+    this.liveId = id;
+    // A line end may be cut in two.
+    const whole = this.cut + text;
+    this.cut = whole.endsWith("\r") ? "\r" : "";
+    this.undrawn += clean(whole.slice(0, whole.length - this.cut.length));
+    this.drawing ??= requestAnimationFrame(() => this.drawLive());
+  }
+
+  drawLive() {
+    this.drawing = null;
     this.keepingEnd(() => {
-      if (this.liveId !== id) {
-        this.liveId = id;
-        this.said = "";
-      }
-      this.said += text;
-      this.liveText.textContent = clean(this.said);
+      this.liveText.append(this.undrawn);
+      this.undrawn = "";
       this.live.hidden = false;
     });
   }
 
   stopLive() {
+    if (this.drawing) cancelAnimationFrame(this.drawing);
+    this.drawing = null;
     this.liveId = null;
+    this.cut = this.undrawn = "";
     this.live.hidden = true;
     this.liveText.textContent = "";
   }

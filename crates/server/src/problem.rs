@@ -36,6 +36,8 @@ pub enum ProblemKind {
     Interrupted,
     /// Another process runs the session.
     Held,
+    /// What the request was to replace is not what it said (`If-Match`).
+    Changed,
     /// The same idempotency key was used with another body.
     KeyReused,
     TooLarge,
@@ -60,6 +62,7 @@ impl ProblemKind {
             Self::Busy => "busy",
             Self::Interrupted => "interrupted",
             Self::Held => "held",
+            Self::Changed => "changed",
             Self::KeyReused => "idempotency-key-reused",
             Self::TooLarge => "too-large",
             Self::TooManyRequests => "too-many-requests",
@@ -79,6 +82,7 @@ impl ProblemKind {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::InvalidScript => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Conflict | Self::Busy | Self::Interrupted | Self::Held | Self::KeyReused => StatusCode::CONFLICT,
+            Self::Changed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

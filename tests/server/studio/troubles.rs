@@ -159,5 +159,25 @@ async fn a_script_in_a_subfolder_is_saved_where_it_is() {
     browser.run(change).await;
     browser.click("Save").await;
     has(&browser, "[role=status]", "Saved and checked.").await;
-    assert_eq!(std::fs::read_to_string(file).unwrap(), TALK.replace("Who are you?", "Who is there?"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), TALK.replace("Who are you?", "Who is there?"));
+    // Somebody else changes the file: neither text is lost without a decision.
+    let theirs = TALK.replace("Who are you?", "And you?");
+    std::fs::write(&file, &theirs).unwrap();
+    let change = "const area = document.querySelector('textarea.code'); \
+        area.value = area.value.replace('Who is there?', 'Who?'); area.dispatchEvent(new Event('input'))";
+    browser.run(change).await;
+    browser.click("Save").await;
+    has(&browser, ".problem", "somebody has changed it").await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), theirs);
+    let text = "return document.querySelector('textarea.code').value";
+    assert!(browser.run(text).await.as_str().unwrap().contains("Who?"));
+    browser.click("Replace it with mine").await;
+    has(&browser, "[role=status]", "Saved and checked.").await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), TALK.replace("Who are you?", "Who?"));
+    std::fs::write(&file, &theirs).unwrap();
+    browser.run(&change.replace("'Who is there?', 'Who?'", "'Who?', 'Who now?'")).await;
+    browser.click("Save").await;
+    browser.click("Show the script as it is now, without my changes").await;
+    browser.vanishes(".problem").await;
+    assert_eq!(browser.run(text).await, theirs);
 }

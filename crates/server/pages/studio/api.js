@@ -89,9 +89,11 @@ export const api = {
   post: (url, body, more = {}) =>
     json(url, { method: "POST", headers: headers({ "content-type": "application/json", ...more }), body: JSON.stringify(body) }),
   postText: (url, text) => json(url, { method: "POST", headers: headers({ "content-type": "application/json" }), body: text }),
+  // A text, and its version.
   async text(url) {
     try {
-      return await (await send(url, { headers: headers() })).text();
+      const response = await send(url, { headers: headers() });
+      return { text: await response.text(), version: response.headers.get("etag") };
     } catch (error) {
       throw error instanceof ApiProblem ? error : new ApiProblem(0);
     }
@@ -107,7 +109,11 @@ export const api = {
       throw error instanceof ApiProblem ? error : new ApiProblem(0);
     }
   },
-  putYaml: (url, text) => json(url, { method: "PUT", headers: headers({ "content-type": "application/yaml" }), body: text }),
+  // Replaces the script with this version, or any if it is not set. Returns the new version.
+  async putYaml(url, text, version) {
+    const more = { "content-type": "application/yaml", ...(version && { "if-match": version }) };
+    return (await send(url, { method: "PUT", headers: headers(more), body: text })).headers.get("etag");
+  },
 };
 
 // A name under which a request can be sent again.

@@ -32,6 +32,7 @@ export const chinese = {
   // Links
   links: "链接",
   linksHelp: "链接让对方在浏览器中开始一次对话。对方只看得到对话本身。",
+  unreadableLinks: (number) => `存储中有 ${number} 个链接无法读取。`,
   noLinks: "还没有链接。",
   linkFor: "用于",
   linkKinds: { one_time: "一次对话", open: "每位访客" },
@@ -75,6 +76,8 @@ export const chinese = {
   saving: "正在保存…",
   savedNow: "已保存并检查。正在进行的会话仍使用开始时的脚本。",
   changed: "已修改，尚未保存",
+  loadTheirs: "放弃我的修改，显示现在的脚本",
+  replaceTheirs: "用我的版本替换",
   unsaved: "脚本的修改尚未保存，仍要离开吗？",
   checkIsOfBefore: "检查之后，正文又有修改。",
   fix: "修正",

@@ -41,7 +41,8 @@ export class EditorView extends HTMLElement {
 
   async load() {
     try {
-      const source = await api.text(scriptUrl(this.path, "/source"));
+      const { text: source, version } = await api.text(scriptUrl(this.path, "/source"));
+      this.version = version;
       // Fields have one kind of line end. The file keeps its own.
       this.lineEnd = source.includes("\r\n") ? "\r\n" : "\n";
       this.saved = source.replaceAll("\r\n", "\n");
@@ -63,7 +64,8 @@ export class EditorView extends HTMLElement {
     this.checkedText = text;
   }
 
-  async save() {
+  // Saves the text if the script is still the one that was read, or in any case.
+  async save(version = this.version) {
     if (this.isSaving) return;
     const text = this.text;
     this.isSaving = true;
@@ -71,7 +73,7 @@ export class EditorView extends HTMLElement {
     this.note = "";
     this.draw();
     try {
-      await api.putYaml(scriptUrl(this.path), this.written(text));
+      this.version = await api.putYaml(scriptUrl(this.path), this.written(text), version);
       this.saved = text;
       this.note = texts.savedNow;
       await this.checkSaved();
@@ -105,6 +107,7 @@ export class EditorView extends HTMLElement {
           <span class="hint" role="status">${this.isSaving ? texts.saving : this.isChanged ? texts.changed : this.note ?? ""}</span>
           <button type="button" class="main" ?disabled=${!this.isChanged || this.isSaving} @click=${() => this.save()}>${texts.save}</button></header>
         ${problemNotice(this.problem)}
+        ${this.problem?.status === 412 ? html`<p class="line"><button type="button" @click=${() => this.load()}>${texts.loadTheirs}</button><button type="button" @click=${() => this.save(null)}>${texts.replaceTheirs}</button></p>` : nothing}
         ${this.text === null ? html`<p class="hint" role="status">${this.problem ? "" : texts.loading}</p>` : html`<div class="editor-and-problems">
           <div class="editor">
             <pre class="numbers" aria-hidden="true">${Array.from({ length: lines }, (_, index) => html`<span class=${marked.get(index + 1) ?? ""}>${index + 1}\n</span>`)}</pre>

@@ -34,6 +34,7 @@ export const english = {
   // Links
   links: "Links",
   linksHelp: "A link leads a person to a conversation in the browser. They see the conversation and nothing else.",
+  unreadableLinks: (number) => `${plural(number, "link", "links")} in the store cannot be read.`,
   noLinks: "There are no links.",
   linkFor: "For",
   linkKinds: { one_time: "one conversation", open: "each visitor" },
@@ -79,6 +80,8 @@ export const english = {
   saving: "Saving…",
   savedNow: "Saved and checked. Running sessions keep the script with which they started.",
   changed: "Changed, not saved",
+  loadTheirs: "Show the script as it is now, without my changes",
+  replaceTheirs: "Replace it with mine",
   unsaved: "The changes of this script are not saved. Leave it anyway?",
   checkIsOfBefore: "The text has changed since this check.",
   fix: "Fix",

@@ -35,7 +35,7 @@ export class LinksView extends HTMLElement {
   }
 
   load() {
-    return this.attempt(async () => ({ links: this.links } = await api.get("/v1/links")));
+    return this.attempt(async () => ({ links: this.links, unreadable: this.unreadable = [] } = await api.get("/v1/links")));
   }
 
   async make(event) {
@@ -84,6 +84,7 @@ export class LinksView extends HTMLElement {
         ${problemNotice(this.problem, () => this.load())}
         ${this.links === null && !this.problem ? html`<p class="hint" role="status">${texts.loading}</p>` : nothing}
         ${this.links?.length === 0 ? html`<p class="empty">${texts.noLinks}</p>` : nothing}
+        ${this.unreadable?.length ? html`<p class="hint">${texts.unreadableLinks(this.unreadable.length)}</p>` : nothing}
         <ul class="plain scripts">${(this.links ?? []).map((link) => this.link(link))}</ul>
       </div>`,
       this,

@@ -30,7 +30,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::{JsonBody, UrlQuery, read};
-use crate::api::uploads::{new_script, store_script};
+use crate::api::uploads::{ScriptUpload, StoredScript, new_script, store_script};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
 
@@ -359,10 +359,13 @@ pub(crate) struct UploadedScript {
     put,
     path = "/v1/scripts/{name}",
     tag = "scripts",
-    params(("name" = String, Path, description = "The path of the script in the project, such as `scripts/care/intake.yaml`, or its name in the folder of the scripts")),
+    params(
+        ("name" = String, Path, description = "The path of the script in the project, such as `scripts/care/intake.yaml`, or its name in the folder of the scripts"),
+        ("if-match" = Option<String>, Header, description = "The `ETag` of the script that this one is to replace. If it is another one by now, nothing changes"),
+    ),
     request_body(content = String, content_type = "application/yaml", description = "The script"),
     responses(
-        (status = 200, description = "It is stored", body = UploadedScript),
+        (status = 200, description = "It is stored", body = UploadedScript, headers(("etag" = String, description = "Its version"))),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
@@ -372,7 +375,7 @@ pub(crate) async fn put_script(
     caller: ApiCaller,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<UploadedScript>, Problem> {
+) -> Result<Response, Problem> {
     caller.require(AccessRole::Author)?;
     let project = state.sessions.engine().project();
     if !project.config.project.allow.is_empty() || !project.config.mcp_servers.is_empty() {
@@ -394,8 +397,16 @@ pub(crate) async fn put_script(
     };
     let body = read(body).await?;
     let project = project.clone();
-    blocking(&state, move || store_script(&project, &folder, &file, &body)).await.map(|uploaded| {
-        let (path, replaced) = uploaded;
-        Json(UploadedScript { path, replaced })
-    })
+    let expected = headers.get(header::IF_MATCH).map(|value| value.to_str().unwrap_or_default().to_owned());
+    let catalog = Arc::clone(&state.catalog);
+    let stored = blocking(&state, move || {
+        let upload = ScriptUpload { path: &file, text: &body, expected: expected.as_deref() };
+        store_script(&project, &folder, &upload, &catalog.replacing)
+    });
+    let Some(StoredScript { path, replaced, version }) = stored.await? else {
+        let why = msg!("the script is not the one that `If-Match` names: somebody has changed it in the meantime");
+        return Err(Problem::new(ProblemKind::Changed, why)
+            .with_help("read it again, or send it without `If-Match` to replace it in any case"));
+    };
+    Ok(([(header::ETAG, version)], Json(UploadedScript { path, replaced })).into_response())
 }

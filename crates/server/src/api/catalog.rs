@@ -44,11 +44,13 @@ type Cached = (Stamp, Option<ScriptEntry>);
 pub(crate) struct ScriptCatalog {
     project: PathBuf,
     cached: Mutex<BTreeMap<PathBuf, Cached>>,
+    /// Held while a script is replaced.
+    pub(crate) replacing: Mutex<()>,
 }
 
 impl ScriptCatalog {
     pub(crate) fn new(project: PathBuf) -> Self {
-        Self { project, cached: Mutex::default() }
+        Self { project, cached: Mutex::default(), replacing: Mutex::default() }
     }
 
     /// All scripts, sorted by path.

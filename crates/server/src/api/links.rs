@@ -92,6 +92,9 @@ pub(crate) struct MadeLink {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LinkList {
     links: Vec<LinkEntry>,
+    /// The ids of links whose rows cannot be read. They can be revoked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<String>,
 }
 
 /// A conversation that began by a link.
@@ -209,8 +212,16 @@ fn check_consent(consent: &ConsentText) -> Result<(), Problem> {
 )]
 pub(crate) async fn list_links(State(state): State<ServerState>, caller: ApiCaller) -> Result<Json<LinkList>, Problem> {
     caller.require(AccessRole::Author)?;
-    let links = state.sessions.store().links().await?;
-    Ok(Json(LinkList { links: links.into_iter().map(LinkEntry::of).collect::<Result<_, _>>()? }))
+    let (mut links, mut unreadable) = (Vec::new(), Vec::new());
+    for row in state.sessions.store().links().await? {
+        let id = row.id.clone();
+        match LinkEntry::of(row) {
+            Ok(link) => links.push(link),
+            // It must not hide the others.
+            Err(_) => unreadable.push(id),
+        }
+    }
+    Ok(Json(LinkList { links, unreadable }))
 }
 
 /// Shows a link with the conversations that began by it.

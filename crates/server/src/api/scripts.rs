@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::catalog::ScriptEntry;
+use crate::api::uploads::script_version;
 use crate::problem::{Problem, ProblemDetails, ProblemDiagnostic};
 use crate::state::ServerState;
 
@@ -58,7 +59,7 @@ pub(crate) struct CheckedScript {
     tag = "scripts",
     params(("name" = String, Path, description = "Its `session_id`, or its path in the project")),
     responses(
-        (status = 200, description = "The script", content((String = "application/yaml"))),
+        (status = 200, description = "The script", content((String = "application/yaml")), headers(("etag" = String, description = "Its version, for `If-Match`"))),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
@@ -73,7 +74,8 @@ pub(crate) async fn get_source(
     let read = tokio::task::spawn_blocking(move || script(&found.file).map(|source| source.text().to_owned()));
     let read = read.await.map_err(|error| Problem::failure(&msg!("the work has ended unexpectedly: {error}")))?;
     let text = read.map_err(|error| Problem::from(error).in_project(&directory))?;
-    Ok(([(header::CONTENT_TYPE, "application/yaml")], text).into_response())
+    let version = script_version(&text);
+    Ok(([(header::CONTENT_TYPE, "application/yaml"), (header::ETAG, &version)], text).into_response())
 }
 
 /// Checks a script, as it is now.

@@ -2,12 +2,14 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bcc_engine::engine::RunRequest;
 use bcc_engine::error::EngineError;
+use bcc_engine::files::script;
 use bcc_engine::files::within::{replace_within, resolve_within};
 use bcc_engine::loaded::LoadedProgram;
+use bcc_engine::pin::sha256;
 use bcc_engine::project::Project;
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
@@ -50,8 +52,31 @@ pub(crate) fn new_script(project: &Path, folder: &Path, given: &str) -> Result<P
     Ok(path)
 }
 
-/// Stores the script `text` at `path` in `folder`, the folder of the scripts. Returns its path in the project, and whether it replaced a
-/// file. No link leads out of the folder, and no folders are made.
+/// A script that a client sends.
+pub(crate) struct ScriptUpload<'u> {
+    pub(crate) path: &'u Path,
+    pub(crate) text: &'u [u8],
+    /// The version that it is to replace (`If-Match`); any one if not set.
+    pub(crate) expected: Option<&'u str>,
+}
+
+/// A script that was stored.
+pub(crate) struct StoredScript {
+    /// Its path in the project.
+    pub(crate) path: String,
+    /// Whether a file was replaced.
+    pub(crate) replaced: bool,
+    pub(crate) version: String,
+}
+
+/// The version of a script, as an entity tag.
+pub(crate) fn script_version(text: &str) -> String {
+    // The mark is no part of the text that is sent.
+    format!("\"{}\"", sha256(text.trim_start_matches('\u{feff}').as_bytes()))
+}
+
+/// Stores a script in `folder`, the folder of the scripts; none if the one in its place is not that which it is to replace. No link leads
+/// out of the folder, and no folders are made. `replacing` is held while the file is compared and replaced.
 ///
 /// # Errors
 /// `Invalid` with the diagnostics if it has errors; `Usage` if it is no text or not in the folder; `Failed` if it cannot be written. The
@@ -59,9 +84,10 @@ pub(crate) fn new_script(project: &Path, folder: &Path, given: &str) -> Result<P
 pub(crate) fn store_script(
     project: &Project,
     folder: &Path,
-    path: &Path,
-    text: &[u8],
-) -> Result<(String, bool), EngineError> {
+    upload: &ScriptUpload<'_>,
+    replacing: &Mutex<()>,
+) -> Result<Option<StoredScript>, EngineError> {
+    let ScriptUpload { path, text, expected } = *upload;
     let shown = path.strip_prefix(&project.directory).unwrap_or(path).display().to_string();
     let failed = |error: std::io::Error| EngineError::failed(msg!("`{shown}` cannot be written: {error}"));
     let text = std::str::from_utf8(text).map_err(|_| EngineError::usage(msg!("the script is not UTF-8")))?;
@@ -92,9 +118,22 @@ pub(crate) fn store_script(
         Err(EngineError::Invalid(found)) => return Err(EngineError::Invalid(named(found, &draft, &shown, text))),
         Err(error) => return Err(error),
     }
+    let _alone = replacing.lock().unwrap_or_else(PoisonError::into_inner);
     let replaced = path.exists();
+    if let Some(expected) = expected
+        && !(replaced && is_version(expected, script(path)?.text()))
+    {
+        return Ok(None);
+    }
     replace_within(folder, path, text.as_bytes()).map_err(failed)?;
-    Ok((shown, replaced))
+    Ok(Some(StoredScript { path: shown, replaced, version: script_version(text) }))
+}
+
+/// Whether `If-Match` with the value `expected` permits to replace `text`.
+fn is_version(expected: &str, text: &str) -> bool {
+    let version = script_version(text);
+    // A proxy that compresses makes weak tags of them.
+    expected.split(',').map(str::trim).any(|named| named == "*" || named.trim_start_matches("W/") == version)
 }
 
 /// The diagnostics of the draft, as those of the file that it was to become.

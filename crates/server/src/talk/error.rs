@@ -81,7 +81,9 @@ impl From<Problem> for TalkErrorKind {
             ProblemKind::InvalidRequest | ProblemKind::MethodNotAllowed => Self::BadRequest,
             // A session that the store does not have.
             ProblemKind::NotFound => Self::Deleted,
-            ProblemKind::Conflict | ProblemKind::KeyReused | ProblemKind::Interrupted => Self::NotPossible,
+            ProblemKind::Conflict | ProblemKind::Changed | ProblemKind::KeyReused | ProblemKind::Interrupted => {
+                Self::NotPossible
+            }
             ProblemKind::TooLarge => Self::TooLong,
             ProblemKind::TooManyRequests => Self::TooMany,
             ProblemKind::Busy | ProblemKind::Held | ProblemKind::Unavailable | ProblemKind::Timeout => {
