@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::error::EngineError;
 use crate::export::events_of;
 use crate::pin::sha256;
+use crate::settings::RunSettings;
 use crate::taken_back::TakenBackEvents;
 use bcc_lang::value::mask::MASK;
 use bcc_llm::model::error::ModelError;
@@ -27,15 +28,16 @@ const RECORDED: &str = "recorded";
 /// The replies by the digest of their prompt, in their order.
 type Replies = HashMap<String, VecDeque<String>>;
 
-/// The same models, with the replies that they gave in the session `of` after the event `seq`, except those that the session `id` has got
-/// before. If the earlier session is not stored any more, there are none.
+/// The same models, with the replies that they gave in the session which the session `id` repeats, except those that it has got before.
+/// There are none if it repeats no other one, if that is not stored any more, or if another model is asked for everything.
 pub(crate) async fn with_earlier_replies(
     store: &dyn Store,
-    (of, seq): (&str, Option<u64>),
     id: &str,
+    settings: &RunSettings,
     models: Arc<dyn ModelProviders>,
 ) -> Result<Arc<dyn ModelProviders>, EngineError> {
-    let seq = seq.unwrap_or_default();
+    let Some(of) = settings.retry_of.as_deref().filter(|_| !settings.asks_anew) else { return Ok(models) };
+    let seq = settings.retry_seq.unwrap_or_default();
     let mut replies = earlier_replies(store, of, seq).await?;
     if replies.is_empty() {
         return Ok(models);
@@ -56,7 +58,7 @@ impl UsedReplies {
     }
 }
 
-/// [`with_earlier_replies`], which counts those that are used.
+/// The same models, with the replies that they gave in the session `of` after the event `seq`. Counts those that are used.
 pub(crate) async fn with_counted_replies(
     store: &dyn Store,
     of: &str,

@@ -354,13 +354,10 @@ impl Engine {
         let keeper = keeper_of(&self.store, project, (id, &settings), request.state_file, &pinned.script, &observer);
         let (observer, state_file) = keeper.await?.map_or((observer, None), observed);
         let replaced = model.is_some() || selected.replayed.is_some();
-        let models = match &settings.retry_of {
+        let models = match replaced {
             // Another model was asked for.
-            _ if replaced => selected.models,
-            Some(of) if !settings.asks_anew => {
-                with_earlier_replies(self.store.as_ref(), (of, settings.retry_seq), id, selected.models).await?
-            }
-            _ => selected.models,
+            true => selected.models,
+            false => with_earlier_replies(self.store.as_ref(), id, &settings, selected.models).await?,
         };
         let mut services = services(models, clock, observer, &pinned, host);
         if let Some(file) = &request.record {
