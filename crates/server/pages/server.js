@@ -21,7 +21,8 @@ export class Refused extends Error {
 const PATIENCE = 60_000;
 
 export async function request(path, body, headers = {}) {
-  const options = { headers, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(PATIENCE) };
+  // With the credentials of the page, as the state that it has asked for already.
+  const options = { headers, cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE) };
   if (body !== undefined) {
     options.method = "POST";
     options.headers = { ...headers, "content-type": "application/json" };

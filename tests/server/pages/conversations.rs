@@ -58,6 +58,10 @@ async fn a_person_talks_leaves_comes_back_and_takes_a_copy() {
     browser.open("about:blank").await;
     browser.open(&address).await;
     assert_eq!(browser.until_messages(4).await.last().unwrap(), "How are you today, Ann?");
+    // It was asked for once, with the page.
+    let requests = "return performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('/state')) \
+        .map((entry) => entry.initiatorType)";
+    assert_eq!(browser.run(requests).await, json!(["link"]));
     browser.click("mixed").await;
     // A date is chosen, and can be changed before it is sent.
     browser.element("#date").await;

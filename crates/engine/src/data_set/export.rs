@@ -55,6 +55,8 @@ pub async fn export_data_set(
     check_place(place)?;
     let mut export = DataSetExport::new(store, environment, request, place);
     let folder = export.folder().await?;
+    // Again: writing it may have taken a while.
+    check_place(place)?;
     export.written(folder.finish())?;
     Ok(export.report)
 }

@@ -280,7 +280,7 @@ impl ExportFolder {
     /// Gives the folder its place, at which there is nothing, an empty folder or an earlier export.
     ///
     /// # Errors
-    /// Errors of the operating system; what was at the place is there again then.
+    /// Errors of the operating system; `AlreadyExists` if something else is there now. What was at the place is there again then.
     pub fn finish(mut self) -> io::Result<()> {
         self.list.flush()?;
         sync_all_of(&File::open(&self.staging)?)?;
@@ -292,7 +292,13 @@ impl ExportFolder {
             }
             Err(_) => None,
         };
-        if let Err(error) = fs::rename(&self.staging, &self.place) {
+        // It is aside, where nobody writes into it: what came there while the folder was written is not deleted with it.
+        let renamed = match earlier.as_deref().map(examine_place) {
+            None | Some(Ok(FolderPlace::Free | FolderPlace::Unchanged)) => fs::rename(&self.staging, &self.place),
+            Some(Ok(_)) => Err(io::ErrorKind::AlreadyExists.into()),
+            Some(Err(error)) => Err(error),
+        };
+        if let Err(error) = renamed {
             if let Some(earlier) = earlier {
                 fs::rename(earlier, &self.place)?;
             }
@@ -436,6 +442,18 @@ mod tests {
         assert_eq!(moved[0], ("one/a.txt".into(), true, "a".into()));
         assert!(moved[1].0 == FILE_LIST && moved[1].1 && moved[1].2.ends_with("  one/a.txt\n"), "{moved:?}");
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_comes_to_the_place_while_the_folder_is_written_stays_there() {
+        let root = tempfile::tempdir().unwrap();
+        let place = root.path().join("study");
+        export(&place);
+        let folder = ExportFolder::start(&place).unwrap();
+        fs::write(place.join("notes.txt"), "mine").unwrap();
+        assert_eq!(folder.finish().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(place.join("notes.txt")).unwrap(), "mine");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::pages::embedded::{EmbeddedFile, ICON, SCRIPT, STYLE, embedded_file, v
 use crate::pages::page_headers::with_page_headers;
 use crate::state::ServerState;
 use crate::talk::error::TalkErrorKind;
-use crate::talk::visit::Visit;
+use crate::talk::visit::{Visit, secret_hash};
 
 /// The parts of the page.
 const PARTS: [EmbeddedFile; 9] = [
@@ -49,19 +49,19 @@ pub(crate) async fn link_page(
     Path(token): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    page(&state, &token, &headers).await
+    page(&state, &token, None, &headers).await
 }
 
 /// `GET /t/TOKEN/SECRET`: the same page.
 pub(crate) async fn talk_page(
     State(state): State<ServerState>,
-    Path((token, _)): Path<(String, String)>,
+    Path((token, secret)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Response {
-    page(&state, &token, &headers).await
+    page(&state, &token, Some(&secret), &headers).await
 }
 
-async fn page(state: &ServerState, token: &str, headers: &HeaderMap) -> Response {
+async fn page(state: &ServerState, token: &str, secret: Option<&str>, headers: &HeaderMap) -> Response {
     let (status, language, title) = match Visit::of(state, token).await {
         Ok(visit) => (StatusCode::OK, visit.terms.language(), visit.terms.title),
         Err(TalkErrorKind::NotFound) => (StatusCode::NOT_FOUND, language_of(headers), String::new()),
@@ -69,7 +69,14 @@ async fn page(state: &ServerState, token: &str, headers: &HeaderMap) -> Response
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, language_of(headers), String::new()),
     };
     let tag = if language == Language::Chinese { "zh-CN" } else { "en" };
-    let html = PAGE.replace("{{version}}", &VERSION).replace("{{language}}", tag);
+    // The conversation is on its way while the modules load that show it.
+    let preload = match secret {
+        Some(secret) if status == StatusCode::OK && secret_hash(secret).is_ok() => {
+            format!("<link rel=\"preload\" as=\"fetch\" href=\"/t/{}/{secret}/state\" crossorigin>", escape(token))
+        }
+        _ => String::new(),
+    };
+    let html = PAGE.replace("{{version}}", &VERSION).replace("{{language}}", tag).replace("{{preload}}", &preload);
     // Last, so that nothing in it is replaced.
     let title = if title.is_empty() { Message::word("Conversation").render(language) } else { title };
     let html = html.replace("{{title}}", &escape(&title));
