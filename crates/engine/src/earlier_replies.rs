@@ -38,12 +38,9 @@ pub(crate) async fn with_earlier_replies(
 ) -> Result<Arc<dyn ModelProviders>, EngineError> {
     let Some(of) = settings.retry_of.as_deref().filter(|_| !settings.asks_anew) else { return Ok(models) };
     let seq = settings.retry_seq.unwrap_or_default();
-    let mut replies = earlier_replies(store, of, seq).await?;
+    let replies = replies_for(store, of, seq, id).await?;
     if replies.is_empty() {
         return Ok(models);
-    }
-    for (digest, _) in answered_calls(store, id, seq).await? {
-        replies.get_mut(&digest).and_then(VecDeque::pop_front);
     }
     Ok(Arc::new(RecordedModels { models, replies: Arc::new(Mutex::new(replies)), used: UsedReplies::default() }))
 }
@@ -73,6 +70,17 @@ pub(crate) async fn with_counted_replies(
 /// The number of replies that can be used again.
 pub(crate) async fn count_earlier_replies(store: &dyn Store, of: &str, seq: u64) -> Result<usize, EngineError> {
     Ok(earlier_replies(store, of, seq).await?.values().map(VecDeque::len).sum())
+}
+
+/// Those that the session `id`, which repeats it, has not got yet.
+async fn replies_for(store: &dyn Store, of: &str, seq: u64, id: &str) -> Result<Replies, EngineError> {
+    let mut replies = earlier_replies(store, of, seq).await?;
+    if !replies.is_empty() {
+        for (digest, _) in answered_calls(store, id, seq).await? {
+            replies.get_mut(&digest).and_then(VecDeque::pop_front);
+        }
+    }
+    Ok(replies)
 }
 
 async fn earlier_replies(store: &dyn Store, of: &str, seq: u64) -> Result<Replies, EngineError> {
@@ -174,5 +182,42 @@ impl Provider for RecordedProvider {
             answered_by: Some(RECORDED.to_owned()),
             ..ModelReply::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bcc_store::memory::MemoryStore;
+    use bcc_store::rows::{Commit, JournalRow, NewSessionRow};
+    use serde_json::json;
+
+    const PROMPT: &str = "the same";
+
+    /// Stores a session whose calls with the same prompt got these replies.
+    async fn asked(store: &MemoryStore, id: &str, replies: &[&str]) {
+        let line = |(at, reply): (usize, &&str)| {
+            let messages = json!([{ "role": "user", "content": PROMPT }]);
+            let seq = at as u64 + 1;
+            let event = json!({ "seq": seq, "type": "model_call", "debug_info": { "llm_prompt": messages, "llm_response": reply } });
+            JournalRow { seq, at: String::new(), kind: "model_call".into(), body: event.to_string() }
+        };
+        let first = Commit { journal: replies.iter().enumerate().map(line).collect(), ..Commit::default() };
+        let session = NewSessionRow { id: id.into(), ..NewSessionRow::default() };
+        store.create(&session, &[], &first).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn each_reply_is_used_once_also_after_a_resume() {
+        let store = MemoryStore::default();
+        asked(&store, "earlier", &["one", "***", "two", "three"]).await;
+        let replies = replies_for(&store, "earlier", 0, "none").await.unwrap();
+        let left: Vec<&str> = replies.values().flatten().map(String::as_str).collect();
+        assert_eq!(left, ["one", "two", "three"], "without those that are masked");
+        asked(&store, "resumed", &["one", "two"]).await;
+        let replies = replies_for(&store, "earlier", 0, "resumed").await.unwrap();
+        let left: Vec<&str> = replies.values().flatten().map(String::as_str).collect();
+        assert_eq!(left, ["three"]);
+        assert!(replies_for(&store, "earlier", 4, "resumed").await.unwrap().is_empty(), "only what is later");
     }
 }

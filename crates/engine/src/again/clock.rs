@@ -127,3 +127,45 @@ impl Clock for RepeatedClock {
         self.clock.instant(text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::FixedClock;
+    use bcc_store::memory::MemoryStore;
+    use bcc_store::rows::{Commit, JournalRow, NewSessionRow};
+
+    /// The time of an earlier event: its number is the minute.
+    fn time_of(seq: u64) -> String {
+        format!("2026-11-01T10:{seq:02}:00Z")
+    }
+
+    #[tokio::test]
+    async fn a_pause_of_the_earlier_session_does_not_shift_the_times() {
+        let store = MemoryStore::default();
+        // The session waited, was answered, paused and resumed, and had replied; then an answer was taken back and given anew.
+        let kinds = "session_started phase_entered topic_entered waiting message session_resumed outcome waiting message outcome taken_back \
+            waiting message";
+        let row = |(index, kind): (usize, &str)| {
+            let seq = index as u64 + 1;
+            let range = if kind == "taken_back" { ",\"from_seq\":9,\"to_seq\":10" } else { "" };
+            let body = format!("{{\"seq\":{seq},\"type\":\"{kind}\"{range}}}");
+            JournalRow { seq, at: time_of(seq), kind: kind.into(), body }
+        };
+        let first = Commit { journal: kinds.split(' ').enumerate().map(row).collect(), ..Commit::default() };
+        let session = NewSessionRow { id: "earlier".into(), ..NewSessionRow::default() };
+        store.create(&session, &[], &first).await.unwrap();
+        let now: Arc<dyn Clock> = Arc::new(FixedClock::new("2027-01-01T00:00:00Z".parse().unwrap()));
+        for resumed in [0, 2] {
+            let clock = repeated_clock(Arc::clone(&now), &store, ("earlier", 4), resumed, true).await.unwrap();
+            let shown = |seq: u64| clock.prompt_time(seq + resumed, PromptLanguage::English);
+            let at = |seq: u64| readable_time(time_of(seq).parse().unwrap(), TimeZone::UTC, PromptLanguage::English);
+            // After the copied events and `session_resumed` comes the answer, then the prompt with its time.
+            assert_eq!(shown(7), at(5));
+            assert_eq!(shown(8), at(7), "without the pause");
+            assert_eq!((shown(9), shown(10)), (at(8), at(13)), "without what was taken back");
+            // From there on, it is now.
+            assert_eq!(shown(11), now.prompt_time(11 + resumed, PromptLanguage::English));
+        }
+    }
+}

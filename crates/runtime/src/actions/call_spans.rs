@@ -8,6 +8,7 @@ use serde_json::Value;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
+use crate::actions::tools::span::call_span;
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
 use crate::effects::process::{ProcessEnd, ProcessResult, StartError};
 use crate::program::turn::Turn;
@@ -19,19 +20,7 @@ pub(crate) async fn traced_command(
     is_ok: impl Fn(i32) -> bool,
     run: impl Future<Output = Result<ProcessResult, StartError>>,
 ) -> Result<ProcessResult, StartError> {
-    let span = tracing::info_span!(
-        "execute_tool",
-        otel.name = format_args!("execute_tool {tool}"),
-        otel.status_code = Empty,
-        gen_ai.operation.name = "execute_tool",
-        gen_ai.tool.name = tool,
-        // The call has no id of its own: this is its turn.
-        gen_ai.tool.call.id = format_args!("{}:{}", turn.session_id, turn.last_seq),
-        gen_ai.tool.type = "extension",
-        gen_ai.conversation.id = turn.session_id,
-        process.exit.code = Empty,
-        error.type = Empty,
-    );
+    let span = call_span(turn, tool);
     let result = run.instrument(span.clone()).await;
     if span.is_disabled() {
         return result;

@@ -9,5 +9,5 @@ pub(crate) mod progress;
 pub mod report;
 pub mod requests;
 pub mod result;
-mod span;
+pub(crate) mod span;
 pub mod tool;

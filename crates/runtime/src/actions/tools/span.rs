@@ -1,4 +1,4 @@
-//! The span of a call of a tool, with the names of OpenTelemetry (docs/observability.md). It contains neither arguments nor results.
+//! The span of a call of a tool or a program, with the names of OpenTelemetry (docs/observability.md). It contains neither arguments nor results.
 
 use tracing::Span;
 use tracing::field::Empty;
@@ -9,7 +9,8 @@ use crate::program::turn::Turn;
 /// The tool that only searches documents of the project.
 const DATASTORE_TOOL: &str = "graph_rag";
 
-pub(super) fn call_span(turn: &Turn<'_>, tool: &str) -> Span {
+/// A span for a call of the tool, or for what an action of the kind `tool` runs.
+pub(crate) fn call_span(turn: &Turn<'_>, tool: &str) -> Span {
     tracing::info_span!(
         "execute_tool",
         otel.name = format_args!("execute_tool {tool}"),
@@ -21,6 +22,7 @@ pub(super) fn call_span(turn: &Turn<'_>, tool: &str) -> Span {
         gen_ai.tool.type = if tool == DATASTORE_TOOL { "datastore" } else { "extension" },
         gen_ai.conversation.id = turn.session_id,
         bcc_script.tool.cached = Empty,
+        process.exit.code = Empty,
         error.type = Empty,
     )
 }
