@@ -7,6 +7,9 @@ import { texts } from "./texts.js";
 // On a screen keyboard, Enter begins a new line.
 const isTouched = matchMedia("(pointer: coarse)").matches;
 
+// A text with more characters than this has one direction, not one for each line.
+const longText = 20000;
+
 export class AnswerForm {
   // `send` gets the text of an answer.
   constructor(send) {
@@ -114,6 +117,8 @@ export class AnswerForm {
   }
 
   grow() {
+    // `dir="auto"` gives each line of a field its own direction, for which Chromium takes time with the square of the line's length.
+    this.text.style.unicodeBidi = this.text.value.length > longText ? "isolate" : "";
     this.text.style.height = "auto";
     this.text.style.height = `${Math.min(this.text.scrollHeight + 2, innerHeight * 0.45)}px`;
   }

@@ -26,6 +26,15 @@ fn starts() -> Vec<String> {
     ]
 }
 
+/// Tries each of [`starts`], side by side: most of the time is spent waiting for processes that do not end by themselves.
+fn for_each_start(tried: impl Fn(String) + Sync) {
+    std::thread::scope(|scope| {
+        for start in starts() {
+            scope.spawn(|| tried(start));
+        }
+    });
+}
+
 const WAIT_FOR_CHILD: &str = "while [ ! -s child ]; do sleep 0.01; done";
 
 fn script(start: &str, end: &str) -> Value {
@@ -35,7 +44,7 @@ fn script(start: &str, end: &str) -> Value {
 
 #[test]
 fn processes_that_a_successful_command_leaves_are_ended_and_reported() {
-    for start in starts() {
+    for_each_start(|start| {
         let (home, finished) = run_one(script(&start, "echo done"), json!({}));
         assert_eq!(finished.code, Some(0), "{start}: {finished:?}");
         gone(&home, "child");
@@ -43,21 +52,21 @@ fn processes_that_a_successful_command_leaves_are_ended_and_reported() {
         let warning = finished.events().into_iter().find(|event| event["code"] == "processes-left");
         let message = warning.unwrap_or_else(|| panic!("{start}: {finished:?}"))["message"].clone();
         assert!(message.as_str().unwrap().starts_with("the command of `c` left processes running, which were ended: "));
-    }
+    });
 }
 
 #[test]
 fn processes_of_a_command_that_takes_too_long_are_ended() {
-    for start in starts() {
+    for_each_start(|start| {
         let (home, finished) = run_one(script(&start, "sleep 1000"), json!({ "timeout": "1s" }));
         assert_eq!(outcome(&finished, "c")["exit_reason"], "timed_out", "{start}: {finished:?}");
         gone(&home, "child");
-    }
+    });
 }
 
 #[test]
 fn processes_of_a_command_end_when_the_program_is_interrupted() {
-    for start in starts() {
+    for_each_start(|start| {
         for signal in [Signal::INT, Signal::TERM] {
             let home = project(ALLOWED, &json!([command("c", script(&start, "sleep 1000"), json!({}))]));
             let running = Running::start(home.command(RUN));
@@ -70,7 +79,7 @@ fn processes_of_a_command_end_when_the_program_is_interrupted() {
             assert_eq!(running.finish().code, Some(130), "{start}");
             gone(&home, "child");
         }
-    }
+    });
 }
 
 #[test]

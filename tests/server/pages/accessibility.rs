@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::pages::browser::{Browser, DESKTOP, Look, PHONE, axe};
+use crate::pages::axe::Axe;
+use crate::pages::browser::{Browser, DESKTOP, Look, PHONE};
 use crate::pages::conversations::VISIT;
 use crate::process::Home;
 use crate::served::Serving;
@@ -27,53 +28,42 @@ session:
             - { action_type: ai_say, action_id: bye, config: { content: '谢谢您，{{ name }}。' } }
 ";
 
-const RUN: &str = "const [done] = arguments; \
-    axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }) \
-    .then(({ violations }) => done(violations.map(({ id, nodes }) => [id, ...nodes.map((n) => n.html + ' ' + n.failureSummary)])), \
-    (error) => done([['error', String(error)]]))";
-
-async fn check(browser: &Browser, axe: &str, view: &str) {
-    browser.run(axe).await;
-    let violations = browser.run_async(RUN).await;
-    assert_eq!(violations, json!([]), "{view}");
-}
-
 async fn every_view(look: Look, script: &str, words: [&str; 7]) {
     let [begin, name, option, question, withdraw, erased, ended] = words;
     let Some(browser) = Browser::start(look).await else { return };
-    let Some(axe) = axe() else { return };
+    let Some(axe) = Axe::read() else { return };
     let home = Home::new();
     home.put("scripts/visit.yaml", script);
     let serving = Serving::start(&home);
     let open = async |path: &str| browser.open(&format!("{}{path}", serving.url)).await;
     open("/t/none").await;
     browser.element(".card .notice").await;
-    check(&browser, &axe, "unknown link").await;
+    axe.check(&browser, "unknown link").await;
     let consent = json!({ "text": "What we keep, and for how long.", "language": "en" });
     let path = make_link(&serving, json!({ "script": "visit", "kind": "open", "consent": consent })).await;
     open(&path).await;
     browser.element("#agree").await;
-    check(&browser, &axe, "consent").await;
+    axe.check(&browser, "consent").await;
     browser.element("#agree").await.click().await.unwrap();
     browser.click(begin).await;
     browser.until_messages(2).await;
-    check(&browser, &axe, "conversation").await;
+    axe.check(&browser, "conversation").await;
     browser.say(name).await;
     browser.until_messages(4).await;
     browser.element(".options:not([hidden])").await;
-    check(&browser, &axe, "quick replies").await;
+    axe.check(&browser, "quick replies").await;
     browser.element("summary").await.click().await.unwrap();
-    check(&browser, &axe, "menu").await;
+    axe.check(&browser, "menu").await;
     browser.click(withdraw).await;
     browser.element("dialog[open]").await;
-    check(&browser, &axe, question).await;
+    axe.check(&browser, question).await;
     browser.element("dialog .main").await.click().await.unwrap();
     browser.shows(erased).await;
-    check(&browser, &axe, "erased").await;
+    axe.check(&browser, "erased").await;
     let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
     open(&path).await;
     browser.element("form.card").await;
-    check(&browser, &axe, "beginning").await;
+    axe.check(&browser, "beginning").await;
     browser.click(begin).await;
     browser.until_messages(2).await;
     browser.say(name).await;
@@ -84,7 +74,7 @@ async fn every_view(look: Look, script: &str, words: [&str; 7]) {
         }
     }
     browser.shows(ended).await;
-    check(&browser, &axe, "end").await;
+    axe.check(&browser, "end").await;
 }
 
 const ENGLISH: [&str; 7] = [

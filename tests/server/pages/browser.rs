@@ -4,14 +4,19 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use fantoccini::elements::Element;
 use fantoccini::key::Key;
+use fantoccini::wait::Wait;
 use fantoccini::wd::Capabilities;
 use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::{Value, json};
 
 use crate::process::TIMEOUT;
+
+/// The pause between two looks at the page: each is a request to the driver, which the page competes with.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The browser: `BCC_TEST_BROWSER`, or one in PATH.
 fn browser() -> Option<PathBuf> {
@@ -34,14 +39,6 @@ pub fn missing<T>(reason: &str) -> Option<T> {
     assert!(!is_required(), "{reason}");
     eprintln!("passes without a browser: {reason}");
     None
-}
-
-/// The accessibility checks that `.ci/browser/run` installs.
-pub fn axe() -> Option<String> {
-    let path = Path::new(crate::ROOT).join("target/browser/node_modules/axe-core/axe.min.js");
-    std::fs::read_to_string(path)
-        .ok()
-        .or_else(|| missing("no axe-core: `.ci/browser/run` installs it in target/browser"))
 }
 
 /// How a browser looks at the page.
@@ -147,9 +144,13 @@ impl Browser {
         self.client.current_url().await.unwrap().to_string()
     }
 
+    fn wait(&self) -> Wait<'_> {
+        self.client.wait().at_most(TIMEOUT).every(POLL_INTERVAL)
+    }
+
     /// Waits for an element that is shown.
     pub async fn element(&self, css: &str) -> Element {
-        let found = self.client.wait().at_most(TIMEOUT).for_element(Locator::Css(css)).await;
+        let found = self.wait().for_element(Locator::Css(css)).await;
         match found {
             Ok(element) => element,
             Err(error) => panic!("{css}: {error}; the page says: {}", self.text().await),
@@ -159,7 +160,7 @@ impl Browser {
     /// Waits for an element of this kind with this text.
     pub async fn element_with(&self, name: &str, text: &str) -> Element {
         let path = format!("//{name}[not(ancestor-or-self::*[@hidden]) and contains(normalize-space(.), \"{text}\")]");
-        let found = self.client.wait().at_most(TIMEOUT).for_element(Locator::XPath(&path)).await;
+        let found = self.wait().for_element(Locator::XPath(&path)).await;
         match found {
             Ok(element) => element,
             Err(error) => panic!("{name} with {text:?}: {error}; the page says: {}", self.text().await),

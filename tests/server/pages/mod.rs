@@ -1,6 +1,7 @@
 //! Tests of the page in a real browser (CONTRIBUTING.md, "A browser for the tests").
 
 mod accessibility;
+pub mod axe;
 pub mod browser;
 mod conversations;
 mod hostile_texts;

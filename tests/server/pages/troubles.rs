@@ -123,7 +123,11 @@ async fn an_answer_that_is_too_long_is_given_back() {
     browser.click("Begin").await;
     browser.until_messages(2).await;
     browser.element("form.answer button[type=submit]:not(:disabled)").await;
-    browser.run("document.querySelector('#answer').value = 'word '.repeat(220000) + 'end'").await;
+    // As if it were pasted.
+    let paste = "const field = document.querySelector('#answer'); field.value = 'word '.repeat(220000) + 'end'; \
+        field.dispatchEvent(new Event('input')); return getComputedStyle(field).unicodeBidi";
+    // One direction for all of it: with one for each line, the page stands still for many seconds.
+    assert_eq!(browser.run(paste).await, "isolate");
     browser.click("Send").await;
     browser.element(".answer > .notice:not([hidden])").await;
     let told = browser.run("return document.querySelector('.answer > .notice').textContent").await;

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::pages::browser::{Browser, Look, PHONE, axe};
+use crate::pages::axe::Axe;
+use crate::pages::browser::{Browser, Look, PHONE};
 use crate::process::Home;
 use crate::served::{Serving, said};
 use crate::server::{Server, ServerBehavior};
@@ -28,20 +29,9 @@ session:
               config: { prompt: 'Is that right?', form: [{ get: note, define: Why, required: true }, { get: risk }], rewind_to: ask_name }
 ";
 
-const RUN: &str = "const [done] = arguments; \
-    axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }) \
-    .then(({ violations }) => done(violations.map(({ id, nodes }) => [id, ...nodes.map((n) => n.html + ' ' + n.failureSummary)])), \
-    (error) => done([['error', String(error)]]))";
-
-async fn check(browser: &Browser, axe: &str, view: &str) {
-    browser.run(axe).await;
-    let violations = browser.run_async(RUN).await;
-    assert_eq!(violations, json!([]), "{view}");
-}
-
 async fn every_view(look: Look, is_chinese: bool) {
     let Some(browser) = Browser::start(look).await else { return };
-    let Some(axe) = axe() else { return };
+    let Some(axe) = Axe::read() else { return };
     let home = Home::new();
     let numbered = said("And then?").replace("还不完整", "3/10").replace("投入", "7/10");
     let replies = [numbered.clone(), "rubbish".to_owned(), "rubbish".to_owned(), numbered].map(ServerBehavior::Answers);
@@ -57,18 +47,18 @@ async fn every_view(look: Look, is_chinese: bool) {
         browser.click("中文").await;
         browser.element("html[lang=zh-CN] .script .failed").await;
     }
-    check(&browser, &axe, "scripts").await;
+    axe.check(&browser, "scripts").await;
     browser.open(&format!("{}/studio#/sessions", serving.url)).await;
     browser.element("table a").await;
-    check(&browser, &axe, "sessions").await;
+    axe.check(&browser, "sessions").await;
     make_link(&serving, json!({ "script": "seen", "kind": "open", "expires_at": "2030-01-01" })).await;
     browser.open(&format!("{}/studio#/links", serving.url)).await;
     browser.element(".script .revoke").await;
     browser.run("document.querySelector('details').open = true").await;
-    check(&browser, &axe, "links").await;
+    axe.check(&browser, "links").await;
     browser.open(&format!("{}/studio#/scripts/scripts%2Fwrong.yaml", serving.url)).await;
     browser.element(".diagnostic .fix").await;
-    check(&browser, &axe, "script").await;
+    axe.check(&browser, "script").await;
     open_session(&browser, &serving, &id).await;
     for text in ["one", "two", "three", "four"] {
         answer(&browser, text).await;
@@ -79,13 +69,13 @@ async fn every_view(look: Look, is_chinese: bool) {
     }
     has(&browser, ".node.waiting .name", "review").await;
     browser.run("document.querySelector('.talk-list').scrollTop = 250").await;
-    check(&browser, &axe, "talk").await;
+    axe.check(&browser, "talk").await;
     let show = async |number: usize| {
         let script = format!("document.querySelectorAll('.panes-nav button')[{number}].click()");
         browser.run(&script).await;
     };
     show(0).await;
-    check(&browser, &axe, "tree").await;
+    axe.check(&browser, "tree").await;
     show(2).await;
     for (tab, seen) in [
         ("calls", ".detail .raw"),
@@ -99,30 +89,30 @@ async fn every_view(look: Look, is_chinese: bool) {
     ] {
         browser.run(&format!("document.getElementById('tab-{tab}').click()")).await;
         browser.element(seen).await;
-        check(&browser, &axe, tab).await;
+        axe.check(&browser, tab).await;
     }
     show(1).await;
     browser.run("document.querySelector('.timeline button').click()").await;
     browser.element(".past-note").await;
-    check(&browser, &axe, "earlier turn").await;
+    axe.check(&browser, "earlier turn").await;
     for (number, view) in [(0, "begin again"), (1, "compare")] {
         browser
             .run(&format!("[...document.querySelectorAll('.timeline > button:not(.step)')].at({number} - 2).click()"))
             .await;
         browser.element("dialog[open] .again-plan p").await;
-        check(&browser, &axe, view).await;
+        axe.check(&browser, view).await;
         browser.run("document.querySelector('dialog').close()").await;
     }
     let other = serving.session("seen").await;
     open_compared(&browser, &serving, &id, &other).await;
     browser.run("document.querySelector('.said button[aria-expanded=false]').click()").await;
     browser.element(".said .detail").await;
-    check(&browser, &axe, "comparison").await;
+    axe.check(&browser, "comparison").await;
     browser.open(&format!("{}/studio#/sessions", serving.url)).await;
     browser.element("table a").await;
     browser.run("document.querySelector('.buttons button:last-of-type').click()").await;
     browser.element("dialog[open] input[type=checkbox]").await.click().await.unwrap();
-    check(&browser, &axe, "data set").await;
+    axe.check(&browser, "data set").await;
 }
 
 #[tokio::test]
