@@ -16,7 +16,6 @@ pub(crate) fn with_page_headers(mut response: Response, policy: &'static str) ->
         headers.insert(name, HeaderValue::from_static(value));
     }
     for (name, value) in [
-        ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
         ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
         ("x-robots-tag", "noindex, nofollow"),
