@@ -141,6 +141,31 @@ async fn answers_are_given_on_by_another_server_until_somebody_answers() {
     assert_eq!(state["status"], "waiting_input", "{state}");
 }
 
+#[tokio::test]
+async fn who_answers_after_the_server_ended_comes_before_answers_that_would_be_given() {
+    let home = Home::new();
+    home.put("scripts/order.yaml", ORDER);
+    home.put("bcc-script.toml", "[project]\nallow = [\"write_file\"]\n");
+    let mut serving = Serving::with(&home, &["--trust"]);
+    let id = serving.session("order").await;
+    for text in ["tea", "no", "yes"] {
+        serving.say(&id, text).await;
+    }
+    let again = serving.post(&format!("/v1/sessions/{id}/again"), json!({ "turn": 1 })).await.json();
+    let new = again["id"].as_str().unwrap().to_owned();
+    let mut events = serving.events(&new, None).await;
+    while events.until("waiting").await.last().unwrap().json()["for"] != "interrupted_effect" {}
+    serving.kill();
+    // Somebody decides at the terminal and leaves the next question open.
+    let mut resume = home.command(["sessions", "resume", &new]);
+    resume.env("BCC_TRUST", "1");
+    assert_eq!(finished(resume, "skip\n").code, Some(3));
+    let serving = Serving::with(&home, &["--trust"]);
+    // If the earlier answer were given first, this one would be for the last question.
+    let state = serving.say(&new, "mine").await;
+    assert_eq!(state["status"], "waiting_input", "{state}");
+}
+
 /// A script with this number of questions, each of which sets a variable of its own.
 fn questions(count: usize) -> String {
     let declared: String = (0..count).map(|number| format!("    - {{ var: v{number}, type: string }}\n")).collect();

@@ -158,14 +158,14 @@ mod tests {
         let now: Arc<dyn Clock> = Arc::new(FixedClock::new("2027-01-01T00:00:00Z".parse().unwrap()));
         for resumed in [0, 2] {
             let clock = repeated_clock(Arc::clone(&now), &store, ("earlier", 4), resumed, true).await.unwrap();
-            let shown = |seq: u64| clock.prompt_time(seq + resumed, PromptLanguage::English);
-            let at = |seq: u64| readable_time(time_of(seq).parse().unwrap(), TimeZone::UTC, PromptLanguage::English);
+            let shown = |seq: u64| clock.prompt_time(seq + resumed, PromptLanguage::En);
+            let at = |seq: u64| readable_time(time_of(seq).parse().unwrap(), TimeZone::UTC, PromptLanguage::En);
             // After the copied events and `session_resumed` comes the answer, then the prompt with its time.
             assert_eq!(shown(7), at(5));
             assert_eq!(shown(8), at(7), "without the pause");
             assert_eq!((shown(9), shown(10)), (at(8), at(13)), "without what was taken back");
             // From there on, it is now.
-            assert_eq!(shown(11), now.prompt_time(11 + resumed, PromptLanguage::English));
+            assert_eq!(shown(11), now.prompt_time(11 + resumed, PromptLanguage::En));
         }
     }
 }

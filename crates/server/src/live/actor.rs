@@ -110,6 +110,8 @@ pub(crate) struct Actor {
     waiters: Vec<Waiter>,
     /// Answers that the session is given when it waits for one.
     given: VecDeque<String>,
+    /// Whether it is given them yet: whoever opened the session to answer it comes first.
+    gives: bool,
     /// What the next turn is run for: a request, or none.
     cause: Span,
     /// Why the last turn could not end.
@@ -131,6 +133,7 @@ impl Actor {
             context,
             waiters: vec![],
             given: given.into(),
+            gives: false,
             cause: Span::current(),
             failure: None,
         }
@@ -145,7 +148,13 @@ impl Actor {
         }
         self.set_busy(!rests);
         if !rests || self.rest().await {
-            while self.turn().await && self.rest().await {}
+            let before = self.session.last_seq();
+            let mut goes_on = self.turn().await;
+            // It was not opened in order to be answered.
+            self.gives |= self.session.last_seq() > before;
+            while goes_on && self.rest().await {
+                goes_on = self.turn().await;
+            }
         }
         self.commands.close();
         let gone = || Problem::new(ProblemKind::Unavailable, msg!("session `{id}` has just ended here; try again"));
@@ -272,6 +281,7 @@ impl Actor {
                 Happened::Command(Some(caused)) => {
                     let CausedCommand { command, cause } = *caused;
                     self.cause = cause;
+                    self.gives = true;
                     self.carry_out(command).await
                 }
                 Happened::Due => Next::Turn,
@@ -383,7 +393,7 @@ impl Actor {
 
     /// Whether the next turn is that of an answer which the session is given.
     fn is_given(&self) -> bool {
-        !self.given.is_empty() && self.session.awaits_answer() && !self.session.awaits_analysis()
+        self.gives && !self.given.is_empty() && self.session.awaits_answer() && !self.session.awaits_analysis()
     }
 
     async fn give(&mut self) -> Next {

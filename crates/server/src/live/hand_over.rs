@@ -298,6 +298,10 @@ impl LiveSessions {
                 true => opened.session.take_back().await?,
                 false => TakenBack::NoAnswer,
             };
+            if taken == TakenBack::Yes {
+                // Whoever interrupts gives the next answer.
+                opened.answers.clear();
+            }
             Ok((opened, taken))
         };
         let (opened, taken) = taken.await.map_err(|error: EngineError| {
