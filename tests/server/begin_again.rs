@@ -79,8 +79,8 @@ session:
             - { action_type: ai_ask, action_id: last, config: { content: Last?, delivery: verbatim, max_rounds: 1 } }
 ";
 
-#[tokio::test]
-async fn answers_are_given_again_after_a_decision_about_an_effect() {
+/// A session of that script which is over.
+async fn ordered() -> (Home, Serving, String) {
     let home = Home::new();
     home.put("scripts/order.yaml", ORDER);
     home.put("bcc-script.toml", "[project]\nallow = [\"write_file\"]\n");
@@ -89,12 +89,24 @@ async fn answers_are_given_again_after_a_decision_about_an_effect() {
     for text in ["tea", "no", "yes"] {
         serving.say(&id, text).await;
     }
+    (home, serving, id)
+}
+
+/// Begins that session again, up to the question about the file that it has written. Returns the id of the new one.
+async fn begun_again(serving: &Serving, id: &str) -> String {
+    let again = serving.post(&format!("/v1/sessions/{id}/again"), json!({ "turn": 1 })).await.json();
+    assert_eq!(again["effects"], 1, "{again}");
+    let new = again["id"].as_str().unwrap().to_owned();
+    let mut events = serving.events(&new, None).await;
+    while events.until("waiting").await.last().unwrap().json()["for"] != "interrupted_effect" {}
+    new
+}
+
+#[tokio::test]
+async fn answers_are_given_again_after_a_decision_about_an_effect() {
+    let (_home, serving, id) = ordered().await;
     for over_requests in [false, true] {
-        let again = serving.post(&format!("/v1/sessions/{id}/again"), json!({ "turn": 1 })).await.json();
-        assert_eq!(again["effects"], 1, "{again}");
-        let new = again["id"].as_str().unwrap();
-        let mut events = serving.events(new, None).await;
-        while events.until("waiting").await.last().unwrap().json()["for"] != "interrupted_effect" {}
+        let new = begun_again(&serving, &id).await;
         if over_requests {
             let open: Value = serving.get("/v1/requests").await.json();
             let open = open["requests"].as_array().unwrap().iter().find(|open| open["session_id"] == new);
@@ -102,30 +114,16 @@ async fn answers_are_given_again_after_a_decision_about_an_effect() {
             let decided = serving.post(&path, json!({ "decision": "skip" })).await;
             assert!(decided.status < 300, "{decided:?}");
         } else {
-            serving.say(new, "skip").await;
+            serving.say(&new, "skip").await;
         }
-        events.until("session_completed").await;
+        serving.events(&new, None).await.until("session_completed").await;
     }
 }
 
 #[tokio::test]
 async fn answers_are_given_on_by_another_server_until_somebody_answers() {
-    let home = Home::new();
-    home.put("scripts/order.yaml", ORDER);
-    home.put("bcc-script.toml", "[project]\nallow = [\"write_file\"]\n");
-    let mut serving = Serving::with(&home, &["--trust"]);
-    let id = serving.session("order").await;
-    for text in ["tea", "no", "yes"] {
-        serving.say(&id, text).await;
-    }
-    let waits_for_decision = async |serving: &Serving| {
-        let again = serving.post(&format!("/v1/sessions/{id}/again"), json!({ "turn": 1 })).await.json();
-        let new = again["id"].as_str().unwrap().to_owned();
-        let mut events = serving.events(&new, None).await;
-        while events.until("waiting").await.last().unwrap().json()["for"] != "interrupted_effect" {}
-        new
-    };
-    let (decided, answered) = (waits_for_decision(&serving).await, waits_for_decision(&serving).await);
+    let (home, mut serving, id) = ordered().await;
+    let (decided, answered) = (begun_again(&serving, &id).await, begun_again(&serving, &id).await);
     serving.kill();
     let serving = Serving::with(&home, &["--trust"]);
     serving.say(&decided, "skip").await;
@@ -143,18 +141,8 @@ async fn answers_are_given_on_by_another_server_until_somebody_answers() {
 
 #[tokio::test]
 async fn who_answers_after_the_server_ended_comes_before_answers_that_would_be_given() {
-    let home = Home::new();
-    home.put("scripts/order.yaml", ORDER);
-    home.put("bcc-script.toml", "[project]\nallow = [\"write_file\"]\n");
-    let mut serving = Serving::with(&home, &["--trust"]);
-    let id = serving.session("order").await;
-    for text in ["tea", "no", "yes"] {
-        serving.say(&id, text).await;
-    }
-    let again = serving.post(&format!("/v1/sessions/{id}/again"), json!({ "turn": 1 })).await.json();
-    let new = again["id"].as_str().unwrap().to_owned();
-    let mut events = serving.events(&new, None).await;
-    while events.until("waiting").await.last().unwrap().json()["for"] != "interrupted_effect" {}
+    let (home, mut serving, id) = ordered().await;
+    let new = begun_again(&serving, &id).await;
     serving.kill();
     // Somebody decides at the terminal and leaves the next question open.
     let mut resume = home.command(["sessions", "resume", &new]);

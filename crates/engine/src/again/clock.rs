@@ -24,7 +24,7 @@ struct RepeatedClock {
     clock: Arc<dyn Clock>,
     /// The times of its events, from that on at which this session begins: those that this session has as well.
     times: Vec<Option<Timestamp>>,
-    /// The number that the first of them would have in this session if it had not been resumed: it is larger by the number of times.
+    /// The number of the newest `session_resumed` of this session: after it comes what came after the first of these times.
     first: u64,
     zone: TimeZone,
 }

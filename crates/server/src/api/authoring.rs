@@ -397,6 +397,7 @@ pub(crate) async fn put_script(
     };
     let body = read(body).await?;
     let project = project.clone();
+    // One that is no text names no version.
     let expected = headers.get(header::IF_MATCH).map(|value| value.to_str().unwrap_or_default().to_owned());
     let catalog = Arc::clone(&state.catalog);
     let stored = blocking(&state, move || {

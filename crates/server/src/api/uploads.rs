@@ -120,10 +120,12 @@ pub(crate) fn store_script(
     }
     let _alone = replacing.lock().unwrap_or_else(PoisonError::into_inner);
     let replaced = path.exists();
-    if let Some(expected) = expected
-        && !(replaced && is_version(expected, script(path)?.text()))
-    {
-        return Ok(None);
+    if let Some(expected) = expected {
+        // The error of reading it would tell where the project is on the machine.
+        let unreadable = |_| EngineError::failed(msg!("`{shown}` cannot be read, so it cannot be compared"));
+        if !replaced || !is_version(expected, script(path).map_err(unreadable)?.text()) {
+            return Ok(None);
+        }
     }
     replace_within(folder, path, text.as_bytes()).map_err(failed)?;
     Ok(Some(StoredScript { path: shown, replaced, version: script_version(text) }))
