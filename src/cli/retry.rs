@@ -127,9 +127,14 @@ fn calls_message(plan: &AgainPlan) -> Message {
         None => msg!("model calls: the replies of {recorded} of {earlier} are used again; no model is asked"),
         Some(place) => {
             let (action, round) = (&place.action_id, place.round);
-            msg!(
-                "model calls: the replies of {recorded} of {earlier} are used again; from `{action}`, round {round}, on, a model is asked, about {asked} times"
-            )
+            match asked {
+                1 => msg!(
+                    "model calls: the replies of {recorded} of {earlier} are used again; from `{action}`, round {round}, on, a model is asked, about once"
+                ),
+                _ => msg!(
+                    "model calls: the replies of {recorded} of {earlier} are used again; from `{action}`, round {round}, on, a model is asked, about {asked} times"
+                ),
+            }
         }
     }
 }

@@ -126,6 +126,7 @@ fn another_model_is_asked_for_everything() {
     let done = call(&home, "sessions retry one --turn 1 --model offline", "");
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(server.requests().len(), 8);
+    assert!(done.err.contains("a model is asked, about 7 times"), "{}", done.err);
     let questions = said(&home, &newest(&home));
     assert_eq!(questions[2].1, "问第二件事", "what the offline responder says");
 }
@@ -278,6 +279,7 @@ fn an_edited_script_declares_variables_that_nobody_has_set_anew() {
     let questions = |turn: u64| -> Vec<String> {
         let done = call(&home, &format!("sessions retry one --turn {turn} --script edited.yaml"), "");
         assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(done.err.contains("a model is asked, about once"), turn == 2, "{}", done.err);
         let said = said(&home, &newest(&home)).into_iter();
         said.filter(|(role, _)| role != "user").map(|(_, text)| text).collect()
     };
