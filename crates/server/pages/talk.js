@@ -72,13 +72,14 @@ class Talk {
     if (await this.refresh()) for (const item of this.pending) this.deliver(item);
   }
 
-  // Shows the conversation as it is now, and connects. Returns whether there is one.
-  async refresh() {
-    if (this.isRefreshing) {
-      this.isOutdated = true;
-      return true;
-    }
-    this.isRefreshing = true;
+  // Shows the conversation as it is now, and connects. Returns whether there is one. Whoever asks meanwhile waits for the newest state.
+  refresh() {
+    this.isOutdated = true;
+    this.refreshing ??= this.load().finally(() => (this.refreshing = null));
+    return this.refreshing;
+  }
+
+  async load() {
     try {
       let state;
       do {
@@ -94,8 +95,6 @@ class Talk {
       if (error.word === "not_found" || error.word === "consent_needed") await showLink();
       else this.close(error.word);
       return false;
-    } finally {
-      this.isRefreshing = false;
     }
   }
 

@@ -139,6 +139,10 @@ async fn the_last_answer_is_taken_back_and_changed() {
     browser.until_messages(2).await;
     browser.say("Ann").await;
     browser.until_messages(4).await;
+    // What the server says of the conversation takes a while to arrive: nothing is told before it is shown.
+    let slow = "const send = fetch; globalThis.fetch = async (path, options) => { const reply = await send(path, options); \
+        if (String(path).endsWith('/state')) await new Promise((done) => setTimeout(done, 400)); return reply; }";
+    browser.run(slow).await;
     browser.click("Take back my last answer").await;
     browser.shows("Your answer was taken back.").await;
     assert_eq!(browser.messages().await.len(), 2);
