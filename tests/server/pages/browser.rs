@@ -266,17 +266,27 @@ impl Drop for Browser {
     }
 }
 
-/// Starts the driver on a free port, which it prints.
+/// Starts the driver on a free port, which it prints. It takes the port for IPv4 first, and gives up if that one is not free for IPv6, which
+/// happens when many tests open ports at once: then it is started again.
 fn start_driver(driver: &Path, home: &Path) -> (Child, u16) {
-    let mut command = Command::new(driver);
-    command.arg("--port=0").env("HOME", home).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
-        let port = line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned();
-        port.parse().ok()
-    });
-    // It must not wait for a reader.
-    std::thread::spawn(move || lines.for_each(drop));
-    (child, port.expect("the driver says its port"))
+    let mut said = String::new();
+    for _ in 0..10 {
+        let mut command = Command::new(driver);
+        command.arg("--port=0").env("HOME", home).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        for line in lines.by_ref().map_while(Result::ok) {
+            let port = line.split_once("successfully on port ").map(|(_, port)| port.trim_end_matches('.').parse());
+            if let Some(Ok(port)) = port {
+                // It must not wait for a reader.
+                std::thread::spawn(move || lines.for_each(drop));
+                return (child, port);
+            }
+            said.push_str(&line);
+            said.push('\n');
+        }
+        let status = child.wait().unwrap();
+        said.push_str(&format!("{status}\n"));
+    }
+    panic!("the driver never said a port:\n{said}");
 }
