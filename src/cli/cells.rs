@@ -22,7 +22,7 @@ const MAX_OUTPUT: usize = 12;
 const MAX_COLUMNS: usize = 200;
 
 /// The warnings that are shown, because the output would be unclear without them. `/why` and `--json` show all warnings.
-const SHOWN_WARNINGS: [&str; 16] = [
+pub const SHOWN_WARNINGS: [&str; 16] = [
     "auto-debug-failed",
     "bad-plan",
     "behavior-cut-short",

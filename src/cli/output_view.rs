@@ -57,6 +57,7 @@ mod tests {
                 at,
                 session_id: "",
                 r#type: "effect_output",
+                cell_id: None,
                 effect_id: "e1",
                 stream: "stdout",
                 text,

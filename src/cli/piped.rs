@@ -1,9 +1,10 @@
-//! The front end for pipes: only the messages of the AI and the cells of a notebook go to standard output.
+//! The front end for pipes: only the messages of the AI and the cells of a notebook go to standard output; warnings without which they
+//! would be unclear, and errors, go to standard error.
 
 use bcc_lang::message::msg;
 use std::sync::{Mutex, PoisonError};
 
-use crate::cli::cells::CellView;
+use crate::cli::cells::{CellView, SHOWN_WARNINGS};
 use crate::cli::language::chosen;
 use crate::cli::output;
 use crate::cli::report;
@@ -26,6 +27,12 @@ impl Observer for Piped {
                 let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(lines) = cells.lines(event, chosen()) else { return };
                 output::write(&lines.iter().map(|(_, line)| format!("{}\n", visible(line))).collect::<String>());
+            }
+            Event::Warning { code, message, help } if SHOWN_WARNINGS.contains(code) => {
+                report::note(&msg!("warning: {message}", message = message.clone()));
+                if let Some(help) = help {
+                    report::note(&msg!("help: {help}", help = help.clone()));
+                }
             }
             Event::Error { message, help, .. } => {
                 report::note(&msg!("error: {message}", message = message.clone()));

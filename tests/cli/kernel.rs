@@ -5,6 +5,7 @@ mod bench;
 mod death;
 mod late;
 mod outputs;
+mod pictures;
 mod session;
 mod time;
 mod variables;

@@ -41,14 +41,20 @@ impl Terminal {
 
     /// Starts the program in a terminal with this name.
     pub fn start_as(home: &Home, arguments: &[&str], colors: bool, term: &str) -> Self {
+        let mut variables = vec![("TERM", term.to_owned())];
+        if !colors {
+            variables.push(("NO_COLOR", "1".to_owned()));
+        }
+        Self::start_with(home, arguments, &variables)
+    }
+
+    /// Starts the program with these environment variables in addition to the usual ones.
+    pub fn start_with(home: &Home, arguments: &[&str], more: &[(&'static str, String)]) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(40, 100)).unwrap();
         let before = tcgetattr(&pts).unwrap();
         let mut variables = home.variables();
-        variables.push(("TERM".into(), term.into()));
-        if !colors {
-            variables.push(("NO_COLOR".into(), "1".into()));
-        }
+        variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"))
             .args(arguments)
             .env_clear()

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::error::EngineError;
 use crate::export::parse;
 use bcc_lang::value::mask::Masker;
+use bcc_runtime::notebook::large_outputs::restore_value;
 use bcc_runtime::notebook::state::NotebookState;
 use bcc_runtime::program::event_masking::mask_cell;
 use bcc_runtime::run::notebook::NOTEBOOK;
@@ -29,7 +30,9 @@ pub async fn notebook(store: &dyn Store, id: &str, rows: &[VariableRow]) -> Resu
         let Some(last) = page.last() else { break };
         after = last.number;
         for row in &page {
-            cells.push(parse(&row.body, "cell")?);
+            let mut cell = parse(&row.body, "cell")?;
+            restore_value(store, id, &mut cell).await?;
+            cells.push(cell);
         }
     }
     Ok(Some(json!({

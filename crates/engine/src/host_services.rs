@@ -122,6 +122,7 @@ fn kernel_with(project: &Project, environment: &Environment, permissions: &Permi
         directory: project.directory.clone(),
         variables: kernel_variables(project, environment),
         permission_error: denied,
+        limits: project.config.kernel.limits(),
     };
     kernel(location)
 }

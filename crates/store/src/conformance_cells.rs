@@ -157,6 +157,9 @@ pub(crate) async fn a_text_is_found_by_its_hash_in_its_session_only(store: &dyn 
     store.commit("s", &Commit { texts, ..commit_at(2) }).await.unwrap();
     for row in [&long, &short] {
         assert!(store.text("s", &row.sha256).await.unwrap().as_ref() == Some(&row.text));
+        assert!(store.has_text("s", &row.sha256).await.unwrap());
+        assert!(!store.has_text("t", &row.sha256).await.unwrap(), "another session");
+        assert!(!store.has_text("missing", &row.sha256).await.unwrap());
         assert_eq!(store.text("t", &row.sha256).await.unwrap(), None, "another session");
         assert_eq!(store.text("missing", &row.sha256).await.unwrap(), None);
     }

@@ -132,6 +132,11 @@ pub trait Store: PlanStore + LinkStore {
     /// The text with this hash that a commit of this session stored ([`Commit::texts`]).
     async fn text(&self, id: &str, sha256: &str) -> Result<Option<String>, StoreError>;
 
+    /// Whether a commit of this session stored the text with this hash.
+    async fn has_text(&self, id: &str, sha256: &str) -> Result<bool, StoreError> {
+        Ok(self.text(id, sha256).await?.is_some())
+    }
+
     /// The document with this hash, as long as a session needs it.
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError>;
 

@@ -58,7 +58,7 @@ pub fn kernel_location(python: &Path, directory: &Path) -> KernelLocation {
     let home = ("HOME", directory.display().to_string());
     let variables = kernel_variables(python).into_iter().chain([home]);
     let variables = variables.map(|(name, value)| (name.to_owned(), value)).collect();
-    KernelLocation { directory: directory.to_path_buf(), variables, permission_error: None }
+    KernelLocation { directory: directory.to_path_buf(), variables, ..KernelLocation::default() }
 }
 
 /// The text of the standard output among the outputs.

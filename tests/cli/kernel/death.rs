@@ -98,7 +98,7 @@ async fn a_missing_kernel_and_a_broken_one_have_different_errors() {
     let kernel = JupyterKernel::new(KernelLocation {
         directory: directory.path().to_path_buf(),
         variables,
-        permission_error: None,
+        ..KernelLocation::default()
     });
     for (name, code, part) in
         [("none", "no-kernel", "there is no kernel `none`"), ("broken", "kernel-did-not-start", "no such thing")]

@@ -92,16 +92,19 @@ async fn endless_output_is_interrupted_and_mostly_dropped() {
     assert!(execution.omitted_bytes > 60 * 1024 * 1024, "{}", execution.omitted_bytes);
     let size: usize = execution.outputs.iter().map(|output| output.to_string().len()).sum();
     assert!(size < 1_200_000, "{size}");
-    let note = execution.outputs.last().unwrap()["text"].as_str().unwrap();
-    assert!(note.contains("left out"), "{note}");
+    let printed = text(&execution.outputs);
+    let note = printed.lines().last().unwrap();
+    assert!(note.starts_with("[bcc-script left out text, ") && note.contains("`max_text`"), "{note}");
     assert_eq!(bench.stdout_of("print('alive', len(line))").await, "alive 999999\n");
 }
 
 #[tokio::test]
-async fn a_large_print_is_dropped_and_later_output_is_stored() {
+async fn a_large_print_is_dropped_where_it_was_and_later_output_is_stored() {
     let Some(bench) = Bench::new() else { return };
     let execution = bench.run("print('x' * 50_000_000, flush=True)\nprint('end')").await;
     assert_eq!((execution.ended, text(&execution.outputs).as_str()), (CellEnd::Ok, "end\n"));
+    let note = execution.outputs[0]["text"].as_str().unwrap();
+    assert!(note.starts_with("[bcc-script left out text, 500000"), "{note}");
     assert!(execution.omitted_bytes >= 50_000_000);
 }
 
@@ -115,12 +118,16 @@ async fn an_error_is_shown_after_any_amount_of_output() {
 }
 
 #[tokio::test]
-async fn too_many_outputs_and_too_large_images_are_dropped() {
+async fn too_many_outputs_and_too_large_displays_are_dropped() {
     let Some(bench) = Bench::new() else { return };
     let execution = bench.run("for n in range(1_500):\n    display(n)").await;
     assert_eq!(execution.outputs.len(), 1_001);
-    let large = "from IPython.display import HTML\nHTML('h' * 2_000_000)";
+    let note = execution.outputs[1_000]["text"].as_str().unwrap();
+    assert!(note.starts_with("[bcc-script left out "), "{note}");
+    let large = "from IPython.display import HTML\nHTML('h' * 17_000_000)";
     let execution = bench.run(large).await;
-    assert_eq!(execution.outputs[0]["data"], json!({ "text/plain": "<IPython.core.display.HTML object>" }));
-    assert!(execution.omitted_bytes >= 2_000_000);
+    let plain = "<IPython.core.display.HTML object>\n[bcc-script left out text/html, 17000000 bytes: `max_display` of \
+        `[kernel]` in bcc-script.toml sets the limit]";
+    assert_eq!(execution.outputs[0]["data"], json!({ "text/plain": plain }));
+    assert!(execution.omitted_bytes >= 17_000_000);
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::process::Home;
+use crate::pseudo_terminal::Terminal;
 use crate::test_kernel::{kernel_python, kernel_variables};
 
 const ALLOWED: &str = "[project]\nallow = [\"exec\"]\n\n[models.own]\nprovider = \"openai\"\nmodel = \"m\"\napi_key_env = \"MY_PRIVATE_WORD\"\n";
@@ -125,4 +126,23 @@ fn a_route_for_error_applies_when_the_kernel_is_missing() {
     with_missing_kernel(&home, &SCRIPT.replace("config: { codecell_id: lastAddedCellId }", routed));
     let (code, text) = run(&home, &["--trust", "--model", "offline"], None);
     assert_eq!(code, Some(0), "{text}");
+}
+
+#[test]
+fn a_kernel_that_died_is_told_in_a_pipe_and_in_a_terminal() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    let script = SCRIPT.replace("open('seen', 'w').write(repr(sorted(os.environ)))", "os._exit(3)");
+    home.file("script.yaml", &script);
+    let (code, text) = run(&home, &["--trust", "--model", "offline"], Some(&python));
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("warning: the kernel died while running the code of a cell; its memory is lost"), "{text}");
+    assert!(text.contains("help: it restarts when the next code is run"), "{text}");
+    let arguments = ["run", "script.yaml", "--session", "t", "--trust", "--model", "offline"];
+    let mut variables = vec![("TERM", "xterm".to_owned()), ("NO_COLOR", "1".to_owned())];
+    variables.extend(kernel_variables(&python));
+    let mut terminal = Terminal::start_with(&home, &arguments, &variables);
+    terminal.until("! the kernel died while running the code of a cell");
+    assert_eq!(terminal.end(), Some(0));
 }

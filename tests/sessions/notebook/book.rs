@@ -19,6 +19,7 @@ pub(crate) fn execution(value: &Value) -> Execution {
         execution_count: value["execution_count"].as_u64(),
         ended: serde_json::from_value(value["ended"].clone()).unwrap(),
         ms: 1,
+        is_interrupted_by_person: false,
         omitted_bytes: 0,
         variables: value["variables"].as_object().unwrap().clone(),
     }
@@ -67,6 +68,7 @@ impl Book {
                 execution_count: Some(1),
                 ended: CellEnd::Ok,
                 ms: 0,
+                is_interrupted_by_person: false,
                 omitted_bytes: 0,
                 variables: Map::new(),
             });

@@ -4,6 +4,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
+use bytesize::ByteSize;
 use serde::Deserialize;
 
 use crate::config::kinds::KindTable;
@@ -19,6 +20,7 @@ use crate::config::values::message_of;
 use crate::error::EngineError;
 use bcc_lang::message::library::library;
 use bcc_lang::source::near::near_miss;
+use bcc_runtime::notebook::kernel::limits::OutputLimits;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,6 +68,30 @@ pub struct KernelTable {
     /// The names of environment variables that kernels receive in addition to the usual ones.
     #[serde(default)]
     pub env: Vec<String>,
+    /// The size of the text that one cell may print.
+    pub max_text: Option<String>,
+    /// The size of one picture, table or other displayed data.
+    pub max_display: Option<String>,
+    /// The size of the large outputs of a session, together.
+    pub max_session: Option<String>,
+}
+
+impl KernelTable {
+    /// The limits on outputs. A size that is not valid is reported by [`crate::config::validation::errors`].
+    pub fn limits(&self) -> OutputLimits {
+        let usual = OutputLimits::default();
+        let size = |written: &Option<String>, usual| written.as_deref().and_then(size_in_bytes).unwrap_or(usual);
+        OutputLimits {
+            text: size(&self.max_text, usual.text),
+            display: size(&self.max_display, usual.display),
+            session: size(&self.max_session, usual.session),
+        }
+    }
+}
+
+/// A size such as `16 MiB`, in bytes.
+pub fn size_in_bytes(written: &str) -> Option<u64> {
+    written.trim().parse::<ByteSize>().ok().map(|size| size.as_u64())
 }
 
 pub fn read(text: &str) -> Result<Config, toml::de::Error> {

@@ -5,10 +5,11 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 
+use bytesize::ByteSize;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 
-use crate::config::config::Config;
+use crate::config::config::{Config, size_in_bytes};
 use crate::config::kinds;
 use crate::config::mcp_table;
 use crate::config::model_table::{ModelTable, ProviderKind};
@@ -27,6 +28,12 @@ pub const OFFLINE: &str = "offline";
 
 /// Headers that the provider sends itself.
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", "host", "transfer-encoding"];
+
+/// The largest `max_text` of `[kernel]`: texts are in memory several times while a cell runs.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// The largest `max_display` of `[kernel]`.
+const MAX_DISPLAY: u64 = 128 << 20;
 
 /// The permissions that `allow` can list, in addition to those for single programs.
 pub(crate) const ALLOWABLE: [&str; 4] = ["exec", "command", "read_file", "write_file"];
@@ -60,6 +67,22 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
     for (number, name) in config.kernel.env.iter().enumerate().filter(|(_, name)| !is_variable(name)) {
         let message = msg!("`{}` in `env` of `[kernel]` is not a valid environment variable name", shortened(name));
         found.push(ConfigError::new(&["kernel", "env", &number.to_string()], message, kinds::ENV_HELP));
+    }
+    for (key, written, most) in [
+        ("max_text", &config.kernel.max_text, MAX_TEXT),
+        ("max_display", &config.kernel.max_display, MAX_DISPLAY),
+        ("max_session", &config.kernel.max_session, u64::MAX),
+    ] {
+        let Some(written) = written else { continue };
+        let message = match size_in_bytes(written) {
+            None => msg!("`{key}` of `[kernel]` is not a size: `{}`", shortened(written)),
+            Some(bytes) if bytes > most => {
+                msg!("`{key}` of `[kernel]` is larger than {}", ByteSize::b(most).display().iec())
+            }
+            Some(_) => continue,
+        };
+        let help = "write a number and a unit, as in `16 MiB`: `KiB`, `MiB` or `GiB`";
+        found.push(ConfigError::new(&["kernel", key], message, help));
     }
     found.extend(server_table::errors(&config.behavior_servers));
     found.extend(serve_table::errors(&config.serve));

@@ -16,6 +16,7 @@ use bcc_runtime::notebook::cell::Cell;
 use bcc_runtime::notebook::export::brief::NotebookMetadata;
 use bcc_runtime::notebook::export::form::{ExportForm, Writer};
 use bcc_runtime::notebook::kernel::contract::KernelSettings;
+use bcc_runtime::notebook::large_outputs::restore;
 use bcc_runtime::notebook::state::NotebookState;
 use bcc_runtime::run::notebook::state_of;
 use bcc_store::contract::Store;
@@ -73,8 +74,9 @@ pub async fn write_to(
         let Some(last) = rows.last() else { break };
         after = last.number;
         for row in &rows {
-            let cell: Cell = serde_json::from_str(&row.body)
+            let mut cell: Cell = serde_json::from_str(&row.body)
                 .map_err(|error| unreadable(id, &msg!("cell {}: {error}", row.number)))?;
+            restore(store, id, &mut cell).await?;
             write(&writer.cell(&masked(cell, &masker)))?;
             cells += 1;
         }

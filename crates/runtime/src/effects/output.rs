@@ -131,7 +131,7 @@ impl<'a> OutputReader<'a> {
 }
 
 /// Passes on complete lines as they arrive, up to a rate.
-struct LiveLines<'a> {
+pub(crate) struct LiveLines<'a> {
     stream: OutputStream,
     observer: &'a dyn OutputObserver,
     /// The beginning of a line.
@@ -144,15 +144,37 @@ struct LiveLines<'a> {
     shown: usize,
     /// Whether nothing more is shown in this window.
     is_full: bool,
+    /// Whether a carriage return ends a line as well: a progress bar has no other end while it moves.
+    shows_updates: bool,
 }
 
 impl<'a> LiveLines<'a> {
     fn new(stream: OutputStream, observer: &'a dyn OutputObserver) -> Self {
         let line = Vec::new();
-        Self { stream, observer, line, skips_line: false, left_out: 0, window: None, shown: 0, is_full: false }
+        Self {
+            stream,
+            observer,
+            line,
+            skips_line: false,
+            left_out: 0,
+            window: None,
+            shown: 0,
+            is_full: false,
+            shows_updates: false,
+        }
     }
 
-    fn push(&mut self, chunk: &[u8], now: Instant) {
+    /// Passes on each state of a line that is written over and over, as progress bars are.
+    #[cfg(feature = "jupyter")]
+    pub(crate) fn with_updates(stream: OutputStream, observer: &'a dyn OutputObserver) -> Self {
+        Self { shows_updates: true, ..Self::new(stream, observer) }
+    }
+
+    fn is_end(&self, byte: u8) -> bool {
+        byte == b'\n' || self.shows_updates && byte == b'\r'
+    }
+
+    pub(crate) fn push(&mut self, chunk: &[u8], now: Instant) {
         if self.window.is_none_or(|start| now.duration_since(start) >= WINDOW) {
             self.window = Some(now);
             self.shown = 0;
@@ -162,16 +184,16 @@ impl<'a> LiveLines<'a> {
             // Without a look at the lines, so that the program is not slowed down.
             self.left_out += (self.line.len() + chunk.len()) as u64;
             self.line.clear();
-            self.skips_line = !chunk.ends_with(b"\n");
+            self.skips_line = !chunk.last().is_some_and(|byte| self.is_end(*byte));
             return;
         }
         let mut text = String::new();
         let mut rest = chunk;
         while !rest.is_empty() {
-            let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
+            let end = rest.iter().position(|byte| self.is_end(*byte)).map_or(rest.len(), |end| end + 1);
             let (part, after) = rest.split_at(end);
             rest = after;
-            let is_complete = part.ends_with(b"\n");
+            let is_complete = part.last().is_some_and(|byte| self.is_end(*byte));
             let size = self.line.len() + part.len();
             self.is_full |= self.shown + text.len() + size > MAX_WINDOW_BYTES;
             if self.skips_line || size > MAX_LINE_BYTES || self.is_full {
@@ -197,7 +219,7 @@ impl<'a> LiveLines<'a> {
         }
     }
 
-    fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         let rest = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
         self.show(&rest);
         if self.left_out > 0 {

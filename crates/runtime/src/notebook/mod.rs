@@ -8,6 +8,7 @@ pub mod effects;
 pub mod error;
 pub mod export;
 pub mod kernel;
+pub mod large_outputs;
 pub mod navigation;
 pub mod protocol;
 pub mod state;

@@ -75,6 +75,9 @@ pub struct NotebookState {
     pub thinking: Option<String>,
     /// The number of executed cells; 0 if no code has run.
     pub executed: u64,
+    /// The bytes of the large outputs that are stored on their own.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kept_bytes: u64,
     pub effects: Effects,
     pub fsm: Fsm,
     pub location: Location,
@@ -92,6 +95,11 @@ pub struct NotebookState {
     pub workflow_pending: Option<Workflow>,
     /// How often a source of behaviors moved the session to a topic of its script.
     pub moves: u32,
+}
+
+/// Nothing is written for sessions without large outputs.
+const fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// The state machine of docs/notebook.md (`FSM`).

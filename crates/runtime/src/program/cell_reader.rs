@@ -15,6 +15,9 @@ pub trait CellReader: Send + Sync {
 
     /// The last `count` cells, in order.
     async fn tail(&self, count: usize) -> Result<Vec<Cell>, StoreError>;
+
+    /// Whether the session has stored the text with this hash.
+    async fn has_text(&self, sha256: &str) -> Result<bool, StoreError>;
 }
 
 /// An empty notebook, for turns outside of a session's course.
@@ -32,5 +35,9 @@ impl CellReader for NoCells {
 
     async fn tail(&self, _: usize) -> Result<Vec<Cell>, StoreError> {
         Ok(vec![])
+    }
+
+    async fn has_text(&self, _: &str) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }

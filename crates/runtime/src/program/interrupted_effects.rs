@@ -40,10 +40,13 @@ pub fn decide(turn: &Turn<'_>, announced: impl FnOnce() -> EffectAnnouncement) -
     if turn.effect_is_due {
         return Decision::Run;
     }
+    let answered = effect.answer.as_deref().and_then(parse_answer);
     let answer = match turn.on_interrupted {
+        // Whoever interrupted it was asked, and their answer counts.
+        _ if answered.is_some() => answered,
         // Nothing has interrupted what the earlier session has done.
-        _ if effect.is_earlier => effect.answer.as_deref().and_then(parse_answer),
-        OnInterrupted::Ask => effect.answer.as_deref().and_then(parse_answer),
+        _ if effect.is_earlier => None,
+        OnInterrupted::Ask => None,
         OnInterrupted::Retry => Some(EffectAnswer::Again),
         OnInterrupted::Skip => Some(EffectAnswer::Skip),
         OnInterrupted::Fail => Some(EffectAnswer::Fail),

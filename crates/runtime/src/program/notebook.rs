@@ -1,6 +1,7 @@
 //! The operations of a turn on the notebook of its session.
 
 use crate::notebook::cell::Cell;
+use crate::notebook::large_outputs::{large_parts, leave_out, refer};
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use crate::program::flow::ActionError;
@@ -51,6 +52,32 @@ impl Turn<'_> {
     /// Adds a cell, or replaces the one with its number. The id of a cell never changes.
     pub fn put_cell(&self, cell: Cell) {
         self.work().cells.insert(cell.number, cell);
+    }
+
+    /// Adds a cell, or replaces the one with its number, as [`Turn::put_cell`] does. The large parts of its outputs are stored on their
+    /// own; those that a session has no more space for are left out with a note.
+    pub(crate) async fn put_cell_with_outputs(
+        &self,
+        mut cell: Cell,
+        state: &mut NotebookState,
+    ) -> Result<(), ActionError> {
+        let limit = self.services.host.kernel.limits().session;
+        for part in large_parts(&cell.outputs) {
+            let is_new = !self.work().texts.iter().any(|row| row.sha256 == part.row.sha256)
+                && !self.cells.has_text(&part.row.sha256).await.map_err(|error| unreadable(&error))?;
+            let bytes = state.kept_bytes.saturating_add(if is_new { part.row.text.len() as u64 } else { 0 });
+            if bytes > limit {
+                leave_out(&mut cell.outputs, &part);
+                continue;
+            }
+            state.kept_bytes = bytes;
+            refer(&mut cell.outputs, &part);
+            if is_new {
+                self.work().texts.push(part.row);
+            }
+        }
+        self.put_cell(cell);
+        Ok(())
     }
 
     pub(crate) fn emit_notebook_event(&self, event: Event) {

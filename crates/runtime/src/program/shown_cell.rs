@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::notebook::cell::Cell;
+use crate::notebook::large_outputs::{KEPT, missing_types};
 
 /// The maximum number of text bytes of one event: content, metadata and outputs together.
 const MAX_BYTES: usize = 64_000;
@@ -89,12 +90,20 @@ impl CellTruncator {
     fn output(&mut self, output: &Value) -> Value {
         let Some(fields) = output.as_object() else { return self.value(output, MAX_OUTPUT_TEXT_BYTES, MAX_DEPTH) };
         let mut shown = Map::new();
-        for (name, value) in fields.iter().take(MAX_ITEMS) {
+        for (name, value) in fields.iter().take(MAX_ITEMS).filter(|(name, _)| *name != KEPT) {
             let value = match value.as_object().filter(|_| name == "data") {
                 Some(data) => self.data(data),
                 None => self.value(value, MAX_OUTPUT_TEXT_BYTES, MAX_DEPTH),
             };
             shown.insert(name.clone(), value);
+        }
+        let missing = missing_types(output);
+        if let Some(data) = shown.get_mut("data").and_then(Value::as_object_mut).filter(|_| !missing.is_empty()) {
+            for (media, bytes) in missing {
+                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                self.omitted = self.omitted.saturating_add(bytes);
+                data.insert(media, json!({ "left_out": bytes }));
+            }
         }
         Value::Object(shown)
     }

@@ -45,6 +45,10 @@ impl CellReader for StoredCells {
     async fn tail(&self, count: usize) -> Result<Vec<Cell>, StoreError> {
         self.store.cells_tail(&self.session, count).await?.iter().map(|row| self.read(row)).collect()
     }
+
+    async fn has_text(&self, sha256: &str) -> Result<bool, StoreError> {
+        self.store.has_text(&self.session, sha256).await
+    }
 }
 
 /// The maximum number of cells that one turn may add or change. Actions add one at a time; this is a safety limit.

@@ -8,6 +8,8 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::value::scopes::{DeclarationMap, Scope};
 
+use crate::notebook::cell::Cell;
+use crate::notebook::large_outputs::references;
 use crate::program::program::{Program, ProgramStep};
 use crate::run::error::RunError;
 use crate::run::frames::{FrameTarget, Frames, component, id_of, parent, public_path, redacted_key};
@@ -15,8 +17,9 @@ use crate::run::head::{Head, SessionStatus};
 use crate::run::session::MASKED_VALUES;
 use crate::run::take_back::{restored_frames, restored_variables};
 use bcc_store::contract::Store;
+use bcc_store::error::StoreError;
 use bcc_store::rows::{
-    CellRow, Commit, CounterRow, EarlierState, FrameRow, JournalRow, MessageRow, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, EarlierState, FrameRow, JournalRow, MessageRow, SessionRow, TextRow, VariableRow,
 };
 
 /// The number of rows that are read at a time.
@@ -107,6 +110,7 @@ pub async fn copy_of(
         !changes.requests_removed.contains(&request.id) && !changes.requests_put.iter().any(|put| put.id == request.id)
     });
     requests.extend(changes.requests_put.iter().cloned());
+    let cells_put = cells(store, &row.id, changes).await?;
     Ok(Commit {
         status: target.status.name().to_owned(),
         updated_at: target.at.to_owned(),
@@ -119,7 +123,8 @@ pub async fn copy_of(
         user_variables_put: user_variables,
         counters_put: counters.into_iter().map(|(name, count)| CounterRow { name, count }).collect(),
         journal: journal(store, &row.id, earlier.last_seq, target.id).await?,
-        cells_put: cells(store, &row.id, changes).await?,
+        texts: large_outputs(store, &row.id, &cells_put).await?,
+        cells_put,
         requests_put: requests,
         ..Commit::default()
     })
@@ -182,6 +187,21 @@ async fn cells(store: &dyn Store, id: &str, changes: &Commit) -> Result<Vec<Cell
     }
     cells.extend(changes.cells_put.iter().map(|row| (row.number, row.clone())));
     Ok(cells.into_values().collect())
+}
+
+/// The texts that these cells of a session refer to.
+async fn large_outputs(store: &dyn Store, id: &str, cells: &[CellRow]) -> Result<Vec<TextRow>, RunError> {
+    let mut texts: BTreeMap<String, TextRow> = BTreeMap::new();
+    for row in cells {
+        let cell: Cell = serde_json::from_str(&row.body)
+            .map_err(|_| StoreError::CellUnreadable { id: id.to_owned(), number: row.number })?;
+        for sha256 in references(&cell) {
+            if let Some(text) = store.text(id, &sha256).await?.filter(|_| !texts.contains_key(&sha256)) {
+                texts.insert(sha256.clone(), TextRow { sha256, text });
+            }
+        }
+    }
+    Ok(texts.into_values().collect())
 }
 
 /// The frames with the positions that their parts have in an edited script.

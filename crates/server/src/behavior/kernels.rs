@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bcc_engine::engine::Engine;
 use bcc_lang::message::msg;
+use bcc_runtime::effects::output::NoOutputObserver;
 use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
 use bcc_runtime::notebook::kernel::traced::execute_traced;
 use tokio::sync::watch;
@@ -151,7 +152,8 @@ impl NotebookKernels {
         let (kernel, settings) = (Arc::clone(&notebook.kernel), self.settings.clone());
         let run = async move {
             // The kernel runs one cell after the other. If this task is aborted, the code is interrupted.
-            let ended = execute_traced(kernel.as_ref(), &code, settings.timeout, &settings, None).await;
+            let ended =
+                execute_traced(kernel.as_ref(), &code, settings.timeout, &settings, None, &NoOutputObserver).await;
             if let Some(kernels) = kernels.upgrade() {
                 let last = match &ended {
                     Ok(execution) => EndedCell::Ran(execution.clone()),

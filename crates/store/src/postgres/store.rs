@@ -390,6 +390,13 @@ impl Store for PostgresStore {
         self.one(&sql, parameters, Concern::default(), |row| text(row, 0)).await
     }
 
+    async fn has_text(&self, id: &str, sha256: &str) -> Result<bool, StoreError> {
+        let sql = format!("SELECT true FROM bcc_script.stored_text WHERE session = {OF_SESSION} AND sha256 = $2");
+        let parameters = &[(&session_key(id) as _, Type::BYTEA), (&TextParameter(sha256) as _, Type::TEXT)];
+        let found = self.one(&sql, parameters, Concern::default(), |row| row.try_get::<_, bool>(0)).await?;
+        Ok(found.unwrap_or(false))
+    }
+
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         let sql = "SELECT text FROM bcc_script.document WHERE sha256 = $1";
         self.one(sql, &[(&TextParameter(sha256), Type::TEXT)], Concern::default(), |row| text(row, 0)).await

@@ -76,13 +76,16 @@ impl Blobs<'_> {
 
     /// The text with this hash, if it is one of `session`.
     pub(crate) fn text_of(&self, session: i64, sha256: &str) -> rusqlite::Result<Option<String>> {
-        let is_linked: bool = self
-            .connection
+        self.has(session, sha256)?.then(|| self.get(sha256)).transpose()
+    }
+
+    /// Whether `session` has the text with this hash.
+    pub(crate) fn has(&self, session: i64, sha256: &str) -> rusqlite::Result<bool> {
+        self.connection
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM blob JOIN session_blob ON blob = key WHERE sha256 = ? AND session = ?)",
             )?
-            .query_row(params![sha256, session], |row| row.get(0))?;
-        is_linked.then(|| self.get(sha256)).transpose()
+            .query_row(params![sha256, session], |row| row.get(0))
     }
 
     /// Replaces a stored text with the text that it was stored for.

@@ -391,6 +391,13 @@ impl Store for SqliteStore {
         self.within(id, ReadSize::Few, move |connection, session| Blobs { connection }.text_of(session, &sha256)).await
     }
 
+    async fn has_text(&self, id: &str, sha256: &str) -> Result<bool, StoreError> {
+        let sha256 = sha256.to_owned();
+        let is_linked = self
+            .within(id, ReadSize::Few, move |connection, session| Blobs { connection }.has(session, &sha256).map(Some));
+        Ok(is_linked.await?.unwrap_or(false))
+    }
+
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         self.one("SELECT text FROM document WHERE sha256 = ?", [sha256.to_owned()], |row| row.get(0)).await
     }

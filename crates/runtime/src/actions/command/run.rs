@@ -194,7 +194,7 @@ impl CommandAction {
         let directory = host.permissions.directory.as_path();
         // What is stored nowhere is not shown either.
         let is_sensitive = self.outputs.iter().any(|(ours, _)| turn.is_sensitive(ours));
-        let live = TurnOutput(turn);
+        let live = TurnOutput::of_command(turn);
         let process = ProcessRequest {
             command: &rendered.line,
             directory,

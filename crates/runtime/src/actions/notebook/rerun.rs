@@ -1,6 +1,7 @@
 //! Handles a kernel that lost its memory after the notebook ran code: reports a warning, and reruns the earlier cells first if
 //! the script requests it (`session.kernel: { on_resume: rerun }`).
 
+use crate::effects::output::NoOutputObserver;
 use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::kernel::contract::OnResume;
 use crate::notebook::kernel::traced::execute_traced;
@@ -42,7 +43,7 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Optio
     for (done, cell) in earlier.iter().enumerate() {
         // The stored outputs of these cells are not changed.
         let caller = Some((turn.session_id, turn.last_seq));
-        let ran = execute_traced(kernel.as_ref(), &cell.content, settings.timeout, settings, caller);
+        let ran = execute_traced(kernel.as_ref(), &cell.content, settings.timeout, settings, caller, &NoOutputObserver);
         let ended = ran.await.map(|execution| execution.ended);
         let id = &cell.id;
         let message = match ended {

@@ -13,9 +13,10 @@ use crate::notebook::apply::apply_execution;
 use crate::notebook::cell::{Cell, CellEnd};
 use crate::notebook::kernel::contract::Execution;
 use crate::notebook::kernel::traced::execute_traced;
-use crate::program::flow::ActionError;
+use crate::program::flow::{ActionError, Flow, WaitReason};
 use crate::program::interrupted_effects::{Decision, decide};
 use crate::program::turn::Turn;
+use crate::program::turn_output::TurnOutput;
 
 /// The maximum length of the name of an error in a result, in characters.
 const MAX_NAME_CHARS: usize = 60;
@@ -56,14 +57,13 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let timeout = running.options.timeout.unwrap_or(settings.timeout);
     let kernel = &turn.services.host.kernel;
     let rerun_effect = rerun::restore_memory(turn, &cell).await?;
-    let execution =
-        match execute_traced(kernel.as_ref(), &cell.content, timeout, settings, Some((turn.session_id, turn.last_seq)))
-            .await
-        {
-            Ok(execution) => execution,
-            Err(error) => return Err(ActionError::Kernel(error)),
-        };
-    let (ended, ms) = (execution.ended, execution.ms);
+    let (caller, live) = (Some((turn.session_id, turn.last_seq)), TurnOutput::of_cell(turn, &running.cell_id));
+    let ran = execute_traced(kernel.as_ref(), &cell.content, timeout, settings, caller, &live).await;
+    let execution = match ran {
+        Ok(execution) => execution,
+        Err(error) => return Err(ActionError::Kernel(error)),
+    };
+    let (ended, ms, is_interrupted) = (execution.ended, execution.ms, execution.is_interrupted_by_person);
     let error = error_of(&execution, timeout);
     let mut state = turn.notebook_state();
     let cell = apply_execution(&mut state, cell, &running.exec(), execution);
@@ -71,8 +71,12 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
         state.effects.current.insert(0, rerun_effect);
     }
     let effects = state.effects.current.clone();
-    turn.put_cell(cell);
+    turn.put_cell_with_outputs(cell, &mut state).await?;
     turn.set_notebook_state(state);
+    if is_interrupted {
+        // The effect stays open: the person who interrupted it decides, as about code whose process died.
+        return Ok(PerformStep::Continue(Flow::Wait(WaitReason::InterruptedEffect), Box::new(running)));
+    }
     turn.close_effect(end_text(ended));
     if ended == CellEnd::Died {
         turn.warn(

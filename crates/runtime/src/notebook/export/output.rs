@@ -75,6 +75,12 @@ pub fn is_json(mime: &str) -> bool {
     mime.strip_prefix("application/").is_some_and(|rest| rest == "json" || rest.ends_with("+json"))
 }
 
+/// Whether data of this MIME type is base64.
+pub fn is_base64_type(mime: &str) -> bool {
+    let is_media = ["image/", "audio/", "video/"].iter().any(|kind| mime.starts_with(kind)) && mime != "image/svg+xml";
+    is_media || matches!(mime, "application/pdf" | "application/octet-stream")
+}
+
 /// A text or a list of lines as one text; any other value as JSON.
 fn text(value: &Value) -> String {
     match value {

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::effects::output::OutputObserver;
 use crate::notebook::cell::CellEnd;
+use crate::notebook::kernel::limits::OutputLimits;
 
 /// How a session handles a kernel that lost its memory: after a resume, or when it died.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +54,8 @@ pub struct Execution {
     pub execution_count: Option<u64>,
     pub ended: CellEnd,
     pub ms: u64,
+    /// Whether a person interrupted it ([`Kernel::interrupt`]).
+    pub is_interrupted_by_person: bool,
     /// The number of bytes of output that were omitted because of the limits.
     pub omitted_bytes: u64,
     /// The variables of the kernel after the run, as they can be shown, up to a size limit.
@@ -76,6 +80,11 @@ pub trait Kernel: Send + Sync {
     /// Errors: The project does not allow it or is not trusted, or this build has no kernels.
     fn check_permission(&self) -> Result<(), KernelError>;
 
+    /// How much of the outputs of code is kept.
+    fn limits(&self) -> OutputLimits {
+        OutputLimits::default()
+    }
+
     /// The number of cells that ran since the kernel started; 0 before it starts and after it died or was stopped.
     fn executed_cells(&self) -> u64;
 
@@ -84,6 +93,24 @@ pub trait Kernel: Send + Sync {
     /// Errors: No kernel is available. Errors of the code are not returned as errors: see [`Execution::ended`].
     async fn execute(&self, code: &str, timeout: Duration, settings: &KernelSettings)
     -> Result<Execution, KernelError>;
+
+    /// As [`Kernel::execute`], and passes on what the code prints while it runs.
+    async fn execute_shown(
+        &self,
+        code: &str,
+        timeout: Duration,
+        settings: &KernelSettings,
+        observer: &dyn OutputObserver,
+    ) -> Result<Execution, KernelError> {
+        let _ = observer;
+        self.execute(code, timeout, settings).await
+    }
+
+    /// Interrupts the code that runs, for a person: the kernel keeps its memory, and the execution says so
+    /// ([`Execution::is_interrupted_by_person`]). False if no code runs, or if it was already asked to end.
+    fn interrupt(&self) -> bool {
+        false
+    }
 
     /// Stops it; the next code starts it again.
     async fn stop(&self);

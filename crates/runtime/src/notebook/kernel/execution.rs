@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::effects::output::{LiveLines, OutputObserver, OutputStream};
 use crate::notebook::cell::CellEnd;
 use crate::notebook::kernel::contract::{Execution, KernelError};
 use crate::notebook::kernel::message::Received;
-use crate::notebook::kernel::outputs::{KernelOutputs, MAX_OUTPUT_BYTES};
+use crate::notebook::kernel::outputs::KernelOutputs;
 use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::variables;
 
@@ -26,7 +27,7 @@ const IDLE_STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum time to read the variables.
 const VARIABLES_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Code whose output exceeds the stored size by more than this is interrupted.
+/// Code is interrupted when more than this is omitted of its output.
 const MAX_EXCESS_BYTES: u64 = 64 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -35,8 +36,55 @@ pub(crate) struct RequestResult {
     /// The content of the reply, if there is one.
     pub(crate) reply: Value,
     pub(crate) ended: CellEnd,
+    pub(crate) is_interrupted_by_person: bool,
     /// Whether the kernel can be used again.
     pub(crate) is_usable: bool,
+}
+
+/// Tells the code of one cell that a person asks it to end.
+#[derive(Clone)]
+pub(crate) struct CellInterrupts {
+    /// The number of the cell that is asked.
+    pub(crate) asked: watch::Receiver<u64>,
+    /// The number of this cell.
+    pub(crate) cell: u64,
+}
+
+async fn asked_to_end(interrupts: Option<&mut CellInterrupts>) {
+    if let Some(CellInterrupts { asked, cell }) = interrupts
+        && asked.wait_for(|asked| asked == cell).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// What happens outside while the code of a cell runs: people see what it prints, and may interrupt it.
+pub(crate) struct CellWatch<'a> {
+    interrupts: CellInterrupts,
+    stdout: LiveLines<'a>,
+    stderr: LiveLines<'a>,
+}
+
+impl<'a> CellWatch<'a> {
+    pub(crate) fn new(interrupts: CellInterrupts, observer: &'a dyn OutputObserver) -> Self {
+        let lines = |stream| LiveLines::with_updates(stream, observer);
+        Self { interrupts, stdout: lines(OutputStream::Stdout), stderr: lines(OutputStream::Stderr) }
+    }
+
+    /// Passes on what the code printed.
+    fn show(&mut self, message: &Received) {
+        let content = message.content.as_ref().filter(|_| message.kind == "stream");
+        let Some(text) = content.and_then(|content| content.get("text")).and_then(Value::as_str) else { return };
+        let lines = if has_value(message, "name", "stderr") { &mut self.stderr } else { &mut self.stdout };
+        lines.push(text.as_bytes(), Instant::now());
+    }
+
+    /// Passes on the ends of the output, which are no complete lines.
+    pub(crate) fn finish(self) {
+        self.stdout.finish();
+        self.stderr.finish();
+    }
 }
 
 /// The receiver of the result; it is closed when the caller no longer waits.
@@ -48,6 +96,7 @@ pub(crate) async fn run_cell(
     code: &str,
     limit: Duration,
     result_sender: &mut KernelAnswer,
+    watch: &mut CellWatch<'_>,
 ) -> (Execution, bool) {
     let start = Instant::now();
     let content = json!({
@@ -58,8 +107,8 @@ pub(crate) async fn run_cell(
         "allow_stdin": false,
         "stop_on_error": true,
     });
-    let RequestResult { outputs, reply, ended, mut is_usable } =
-        send_request(kernel, &content, limit, result_sender).await;
+    let RequestResult { outputs, reply, ended, is_interrupted_by_person, mut is_usable } =
+        send_request(kernel, &content, limit, result_sender, Some(watch)).await;
     let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut variables = Map::new();
     if is_usable && kernel.is_python && !result_sender.is_closed() {
@@ -67,7 +116,9 @@ pub(crate) async fn run_cell(
     }
     let (outputs, left_out) = outputs.finish();
     let execution_count = reply.get("execution_count").and_then(Value::as_u64);
-    (Execution { outputs, execution_count, ended, ms, omitted_bytes: left_out, variables }, is_usable)
+    let execution =
+        Execution { outputs, execution_count, ended, ms, is_interrupted_by_person, omitted_bytes: left_out, variables };
+    (execution, is_usable)
 }
 
 /// Reads the variables of the kernel; empty if they are not available.
@@ -80,7 +131,7 @@ async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) 
         "allow_stdin": false,
         "stop_on_error": false,
     });
-    let result = send_request(kernel, &content, VARIABLES_TIMEOUT, result_sender).await;
+    let result = send_request(kernel, &content, VARIABLES_TIMEOUT, result_sender, None).await;
     let variables = result.reply.pointer("/user_expressions/variables").and_then(variables::from_reply);
     if variables.is_none() {
         tracing::debug!(ended = ?result.ended, "the variables of the kernel cannot be had");
@@ -94,6 +145,8 @@ enum InterruptReason {
     TooLong,
     TooMuch,
     Abandoned,
+    /// A person asked for it.
+    Asked,
 }
 
 /// Sends a request and collects outputs until the reply was received and the kernel is idle, or the kernel is gone.
@@ -102,12 +155,15 @@ async fn send_request(
     content: &Value,
     limit: Duration,
     result_sender: &mut KernelAnswer,
+    mut watch: Option<&mut CellWatch<'_>>,
 ) -> RequestResult {
-    let mut outputs = KernelOutputs::default();
+    let mut outputs = KernelOutputs::new(kernel.limits);
     let Ok(id) = kernel.ask("execute_request", content).await else {
-        return RequestResult { outputs, reply: Value::Null, ended: CellEnd::Died, is_usable: false };
+        let ended = CellEnd::Died;
+        return RequestResult { outputs, reply: Value::Null, ended, is_interrupted_by_person: false, is_usable: false };
     };
-    let (mut reply, mut is_idle, mut bytes) = (None, false, 0_u64);
+    let mut interrupts = watch.as_ref().map(|watch| watch.interrupts.clone());
+    let (mut reply, mut is_idle) = (None, false);
     let (mut reason, mut wake) = (None, Instant::now() + limit);
     let (mut give_up, mut received_bytes) = (wake, kernel.received_bytes());
     while !(is_idle && reply.is_some()) {
@@ -116,6 +172,7 @@ async fn send_request(
         tokio::select! {
             biased;
             () = result_sender.closed(), if reason.is_none() => interrupted = Some(InterruptReason::Abandoned),
+            () = asked_to_end(interrupts.as_mut()), if reason.is_none() => interrupted = Some(InterruptReason::Asked),
             () = sleep_until(wake) => match reason {
                 // The reply was received and nothing follows: only the idle status was lost.
                 _ if reply.is_some() && received_bytes == kernel.received_bytes() => break,
@@ -144,10 +201,12 @@ async fn send_request(
                 // The idle status of another request, which may have been queued before this one was sent.
                 Some(message) if message.parent.as_ref() != Some(&id) => {}
                 Some(message) => {
-                    bytes = bytes.saturating_add(message.bytes);
                     is_idle |= message.kind == "status" && has_value(&message, "execution_state", "idle");
+                    if let Some(watch) = &mut watch {
+                        watch.show(&message);
+                    }
                     outputs.take(message);
-                    if reason.is_none() && bytes > MAX_OUTPUT_BYTES as u64 + MAX_EXCESS_BYTES {
+                    if reason.is_none() && outputs.flood_bytes() > MAX_EXCESS_BYTES {
                         interrupted = Some(InterruptReason::TooMuch);
                     }
                 }
@@ -200,11 +259,12 @@ fn finish(
     let reply = reply.unwrap_or_default();
     let ended = match reason {
         Some(InterruptReason::TooLong) => CellEnd::TimedOut,
-        Some(InterruptReason::TooMuch | InterruptReason::Abandoned) => CellEnd::Interrupted,
+        Some(InterruptReason::TooMuch | InterruptReason::Abandoned | InterruptReason::Asked) => CellEnd::Interrupted,
         None if reply.get("status").and_then(Value::as_str) == Some("ok") => CellEnd::Ok,
         None => CellEnd::Error,
     };
-    RequestResult { outputs, reply, ended, is_usable }
+    let is_interrupted_by_person = reason == Some(InterruptReason::Asked);
+    RequestResult { outputs, reply, ended, is_interrupted_by_person, is_usable }
 }
 
 fn has_value(message: &Received, name: &str, value: &str) -> bool {

@@ -9,11 +9,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
+use crate::effects::output::{NoOutputObserver, OutputObserver, OutputStream};
 use crate::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
-use crate::notebook::kernel::execution::{KernelAnswer, run_cell};
+use crate::notebook::kernel::execution::{CellInterrupts, CellWatch, KernelAnswer, run_cell};
+use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::specs::find;
@@ -22,7 +24,32 @@ use crate::notebook::kernel::specs::find;
 pub struct JupyterKernel {
     location: Arc<KernelLocation>,
     ran: Arc<AtomicU64>,
+    interrupts: Arc<Interrupts>,
     thread: Mutex<Option<Thread>>,
+}
+
+/// Requests of a person to interrupt the code that runs. Cells have numbers here, so that a request that comes too late for one never
+/// interrupts the next.
+#[derive(Default)]
+struct Interrupts {
+    /// How many cells ran.
+    cells: AtomicU64,
+    /// The cell that runs; 0 if none does.
+    running: AtomicU64,
+    /// The cell that was asked to end.
+    asked: watch::Sender<u64>,
+}
+
+/// Sends what code prints to whoever waits for it.
+struct PieceSender(mpsc::UnboundedSender<OutputText>);
+
+type OutputText = (OutputStream, String, u64);
+
+impl OutputObserver for PieceSender {
+    fn output(&self, stream: OutputStream, text: &str, left_out: u64) {
+        // Nobody may wait any more.
+        let _ = self.0.send((stream, text.to_owned(), left_out));
+    }
 }
 
 struct Thread {
@@ -39,12 +66,14 @@ struct Request {
     timeout: Duration,
     settings: KernelSettings,
     answer: KernelAnswer,
+    /// For what the code prints.
+    pieces: PieceSender,
 }
 
 impl JupyterKernel {
     /// A kernel with this location.
     pub fn new(location: KernelLocation) -> Self {
-        Self { location: Arc::new(location), ran: Arc::default(), thread: Mutex::default() }
+        Self { location: Arc::new(location), ran: Arc::default(), interrupts: Arc::default(), thread: Mutex::default() }
     }
 
     fn ask(&self, request: Request) -> Result<(), KernelError> {
@@ -60,8 +89,9 @@ impl JupyterKernel {
         let (alive, must_end) = oneshot::channel();
         let (running, ended) = oneshot::channel::<()>();
         let (location, ran) = (Arc::clone(&self.location), Arc::clone(&self.ran));
+        let interrupts = Arc::clone(&self.interrupts);
         let body = move || {
-            run_thread(&location, &ran, receiver, must_end);
+            run_thread(&location, &ran, &interrupts, receiver, must_end);
             drop(running);
         };
         let handle = std::thread::Builder::new().name("kernel".to_owned()).spawn(body).map_err(|_| stopped_error())?;
@@ -104,6 +134,10 @@ impl Kernel for JupyterKernel {
         self.location.permission_error.clone().map_or(Ok(()), Err)
     }
 
+    fn limits(&self) -> OutputLimits {
+        self.location.limits
+    }
+
     fn executed_cells(&self) -> u64 {
         self.ran.load(Ordering::Acquire)
     }
@@ -114,10 +148,33 @@ impl Kernel for JupyterKernel {
         timeout: Duration,
         settings: &KernelSettings,
     ) -> Result<Execution, KernelError> {
+        self.execute_shown(code, timeout, settings, &NoOutputObserver).await
+    }
+
+    async fn execute_shown(
+        &self,
+        code: &str,
+        timeout: Duration,
+        settings: &KernelSettings,
+        observer: &dyn OutputObserver,
+    ) -> Result<Execution, KernelError> {
         self.check_permission()?;
-        let (answer, result) = oneshot::channel();
-        self.ask(Request { code: code.to_owned(), timeout, settings: settings.clone(), answer })?;
-        result.await.unwrap_or_else(|_| Err(stopped_error()))
+        let (answer, mut result) = oneshot::channel();
+        let (sender, mut pieces) = mpsc::unbounded_channel::<OutputText>();
+        let (settings, pieces_sender) = (settings.clone(), PieceSender(sender));
+        self.ask(Request { code: code.to_owned(), timeout, settings, answer, pieces: pieces_sender })?;
+        loop {
+            tokio::select! {
+                biased;
+                Some((stream, text, left_out)) = pieces.recv() => observer.output(stream, &text, left_out),
+                answer = &mut result => return answer.unwrap_or_else(|_| Err(stopped_error())),
+            }
+        }
+    }
+
+    fn interrupt(&self) -> bool {
+        let running = self.interrupts.running.load(Ordering::Acquire);
+        running != 0 && self.interrupts.asked.send_replace(running) != running
     }
 
     async fn stop(&self) {
@@ -133,6 +190,7 @@ impl Kernel for JupyterKernel {
 fn run_thread(
     location: &KernelLocation,
     ran: &AtomicU64,
+    interrupts: &Interrupts,
     requests: mpsc::UnboundedReceiver<Request>,
     ended: oneshot::Receiver<()>,
 ) {
@@ -143,7 +201,7 @@ fn run_thread(
         tokio::select! {
             biased;
             _ = ended => {}
-            () = serve(location, ran, requests, &mut kernel) => {}
+            () = serve(location, ran, interrupts, requests, &mut kernel) => {}
         }
         kernel.end(ran).await;
     });
@@ -168,6 +226,7 @@ impl KernelSlot {
 async fn serve(
     location: &KernelLocation,
     ran: &AtomicU64,
+    interrupts: &Interrupts,
     mut requests: mpsc::UnboundedReceiver<Request>,
     kernel: &mut KernelSlot,
 ) {
@@ -195,7 +254,7 @@ async fn serve(
         };
         let Some(mut request) = request else { return };
         timeout = request.settings.idle_timeout;
-        let answer = run(location, ran, kernel, &mut request).await;
+        let answer = run(location, ran, interrupts, kernel, &mut request).await;
         let _ = request.answer.send(answer);
     }
 }
@@ -203,10 +262,11 @@ async fn serve(
 async fn run(
     location: &KernelLocation,
     ran: &AtomicU64,
+    interrupts: &Interrupts,
     kernel: &mut KernelSlot,
     request: &mut Request,
 ) -> Result<Execution, KernelError> {
-    let Request { code, timeout, settings, answer } = request;
+    let Request { code, timeout, settings, answer, pieces } = request;
     if answer.is_closed() {
         return Err(stopped_error());
     }
@@ -222,8 +282,14 @@ async fn run(
         return Err(stopped_error());
     }
     ran.fetch_add(1, Ordering::AcqRel);
+    let cell = interrupts.cells.fetch_add(1, Ordering::AcqRel) + 1;
     kernel.is_busy = true;
-    let (execution, is_usable) = run_cell(running, code, *timeout, answer).await;
+    let interrupted = CellInterrupts { asked: interrupts.asked.subscribe(), cell };
+    let mut watch = CellWatch::new(interrupted, pieces);
+    interrupts.running.store(cell, Ordering::Release);
+    let (execution, is_usable) = run_cell(running, code, *timeout, answer, &mut watch).await;
+    interrupts.running.store(0, Ordering::Release);
+    watch.finish();
     kernel.is_busy = !is_usable;
     if !is_usable {
         kernel.end(ran).await;

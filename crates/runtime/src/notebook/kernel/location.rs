@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::notebook::kernel::contract::KernelError;
+use crate::notebook::kernel::limits::OutputLimits;
 
 /// The location of a kernel.
 #[derive(Clone, Default)]
@@ -14,4 +15,6 @@ pub struct KernelLocation {
     pub variables: BTreeMap<String, String>,
     /// Why code may not run, if it may not.
     pub permission_error: Option<KernelError>,
+    /// How much of the outputs is kept.
+    pub limits: OutputLimits,
 }

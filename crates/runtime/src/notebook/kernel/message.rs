@@ -10,9 +10,6 @@ use serde_json::{Value, json};
 
 use crate::notebook::kernel::zmtp::{Receiving, Sending};
 
-/// The maximum stored size of a message, in bytes. Of a longer one, only its type and its parent are stored.
-pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
-
 /// The maximum number of frames of a message that are read. Buffers of widgets come after them.
 const MAX_FRAMES: usize = 16;
 
@@ -26,6 +23,8 @@ pub(crate) struct Identity {
     pub(crate) secret: String,
     /// The session id of this client.
     pub(crate) session: String,
+    /// The maximum stored size of a message, in bytes. Of a longer one, only its type and its parent are stored.
+    max_message_bytes: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -55,9 +54,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 impl Identity {
-    pub(crate) fn new() -> Result<Self> {
+    pub(crate) fn new(max_message_bytes: usize) -> Result<Self> {
         let secret = random(32)?;
-        Ok(Self { key: Key::new(HMAC_SHA256, secret.as_bytes()), secret, session: random(16)? })
+        Ok(Self { key: Key::new(HMAC_SHA256, secret.as_bytes()), secret, session: random(16)?, max_message_bytes })
     }
 
     /// Sends a message with its own id.
@@ -99,7 +98,8 @@ impl Identity {
                 if after == Some(5) {
                     content_bytes = frame.length;
                 }
-                let is_stored = frames.len() < MAX_FRAMES && frame.length <= (MAX_MESSAGE_BYTES - stored_bytes) as u64;
+                let is_stored =
+                    frames.len() < MAX_FRAMES && frame.length <= (self.max_message_bytes - stored_bytes) as u64;
                 let mut body = Vec::new();
                 from.body(frame.length, |piece| {
                     if is_signed {

@@ -2,6 +2,7 @@
 //! access files, processes and the network.
 
 pub mod contract;
+pub mod limits;
 pub mod location;
 pub mod specs;
 pub mod traced;

@@ -2,14 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::notebook::export::output::is_base64_type;
+use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::message::Received;
 use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
 
-/// The maximum stored size of the outputs of one cell, in bytes.
-pub(crate) const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
+/// The maximum stored size of the displays of one cell, in bytes: they are in memory until the cell ends.
+const MAX_CELL_BYTES: usize = 256 * 1024 * 1024;
 
 /// The maximum number of stored outputs of one cell; consecutive streams with the same name are merged.
 pub(crate) const MAX_OUTPUTS: usize = 1_000;
+
+/// The type of the text that stands for displayed data where it cannot be shown.
+const PLAIN: &str = "text/plain";
 
 /// The maximum number of errors of a cell: a cell ends with its first one, and further ones give no new information.
 const MAX_ERRORS: usize = 10;
@@ -21,37 +26,64 @@ const MAX_METADATA_BYTES: usize = 16 * 1024;
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// The outputs of one cell so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct KernelOutputs {
+    limits: OutputLimits,
     stored: Vec<Output>,
     omitted_bytes: u64,
+    /// The omitted bytes also of outputs that were cleared.
+    flood_bytes: u64,
     clear_first: bool,
     /// The number of errors; usually at most one.
     errors: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Output {
     value: Map<String, Value>,
-    bytes: usize,
+    /// Its printed or plain text, in bytes.
+    text_bytes: usize,
+    /// The rest of its data, in bytes.
+    display_bytes: usize,
+    /// The bytes of a stream that were omitted after it.
+    omitted_bytes: u64,
     display: Option<String>,
 }
 
+/// The part of a bundle that fits, and the size of the rest.
+struct FittingBundle {
+    data: Map<String, Value>,
+    text_bytes: usize,
+    display_bytes: usize,
+    omitted_bytes: usize,
+}
+
 impl KernelOutputs {
+    pub(crate) fn new(limits: OutputLimits) -> Self {
+        Self { limits, stored: vec![], omitted_bytes: 0, flood_bytes: 0, clear_first: false, errors: 0 }
+    }
+
+    /// The bytes that were omitted of everything that the code wrote.
+    pub(crate) const fn flood_bytes(&self) -> u64 {
+        self.flood_bytes
+    }
+
     /// Processes a message of the iopub channel; messages that are not outputs change nothing.
     pub(crate) fn take(&mut self, message: Received) {
         let Received { kind, content, bytes, .. } = message;
         let Some(Value::Object(mut content)) = content else {
             if matches!(kind.as_str(), "stream" | "display_data" | "execute_result" | "error") {
                 self.clear_if_asked();
-                self.omitted_bytes = self.omitted_bytes.saturating_add(bytes);
+                self.omit(bytes);
+                let (what, setting) =
+                    if kind == "stream" { ("text", "max_text") } else { ("an output", "max_display") };
+                self.push_note(OutputLimits::note(what, bytes, setting));
             }
             if kind == "error" {
                 let message = "the error message is too long to be stored";
                 self.push(
                     json!({ "output_type": "error", "ename": "Error", "evalue": message, "traceback": [] }),
-                    0,
-                    None,
+                    Output::default(),
                 );
             }
             return;
@@ -71,18 +103,28 @@ impl KernelOutputs {
         }
     }
 
-    /// All outputs, with a note if some output was omitted, and the number of omitted bytes.
+    /// All outputs, with a note wherever some output was omitted, and the number of omitted bytes.
     pub(crate) fn finish(mut self) -> (Vec<Value>, u64) {
-        if self.omitted_bytes > 0 {
-            let text = format!("[bcc-script left out {} bytes of output]\n", self.omitted_bytes);
-            self.push(json!({ "output_type": "stream", "name": "stderr", "text": text }), 0, None);
+        let mut told_bytes = 0;
+        for output in &mut self.stored {
+            if output.omitted_bytes > 0 {
+                told_bytes += output.omitted_bytes;
+                if let Some(Value::String(text)) = output.value.get_mut("text") {
+                    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+                    *text = format!("{text}{gap}{}\n", OutputLimits::note("text", output.omitted_bytes, "max_text"));
+                }
+            }
+        }
+        if self.omitted_bytes > 0 && told_bytes < self.omitted_bytes && self.stored.len() >= MAX_OUTPUTS {
+            let text = format!("[bcc-script left out {} bytes of output]\n", self.omitted_bytes - told_bytes);
+            self.push(json!({ "output_type": "stream", "name": "stderr", "text": text }), Output::default());
         }
         (self.stored.into_iter().map(|output| Value::Object(output.value)).collect(), self.omitted_bytes)
     }
 
     fn clear(&mut self) {
         // The omitted output would be cleared as well.
-        *self = Self::default();
+        *self = Self { flood_bytes: self.flood_bytes, ..Self::new(self.limits) };
     }
 
     fn clear_if_asked(&mut self) {
@@ -91,66 +133,87 @@ impl KernelOutputs {
         }
     }
 
-    fn available_bytes(&self) -> usize {
-        MAX_OUTPUT_BYTES.saturating_sub(self.stored.iter().map(|output| output.bytes).sum())
+    /// The text that can still be stored, in bytes.
+    fn available_text(&self) -> usize {
+        let limit = usize::try_from(self.limits.text).unwrap_or(usize::MAX);
+        limit.saturating_sub(self.stored.iter().map(|output| output.text_bytes).sum())
     }
 
-    fn push(&mut self, value: Value, bytes: usize, display: Option<String>) {
+    fn available_display(&self) -> usize {
+        MAX_CELL_BYTES.saturating_sub(self.stored.iter().map(|output| output.display_bytes).sum())
+    }
+
+    fn push(&mut self, value: Value, output: Output) {
         if let Value::Object(value) = value {
-            self.stored.push(Output { value, bytes, display });
+            self.stored.push(Output { value, ..output });
         }
     }
 
-    fn omit(&mut self, bytes: usize) {
-        self.omitted_bytes = self.omitted_bytes.saturating_add(bytes as u64);
+    /// Says in place of an output that it was left out.
+    fn push_note(&mut self, note: String) {
+        if self.stored.len() < MAX_OUTPUTS {
+            let text = format!("{note}\n");
+            self.push(json!({ "output_type": "stream", "name": "stderr", "text": text }), Output::default());
+        }
+    }
+
+    fn omit(&mut self, bytes: u64) {
+        self.omitted_bytes = self.omitted_bytes.saturating_add(bytes);
+        self.flood_bytes = self.flood_bytes.saturating_add(bytes);
     }
 
     fn stream(&mut self, content: &Map<String, Value>) {
         self.clear_if_asked();
         let text = content.get("text").and_then(Value::as_str).unwrap_or_default();
         let name = if content.get("name").and_then(Value::as_str) == Some("stderr") { "stderr" } else { "stdout" };
-        let part = text.get(..text.floor_char_boundary(self.available_bytes())).unwrap_or_default();
+        let part = cut(text, self.available_text());
         let is_full = self.stored.len() >= MAX_OUTPUTS;
+        let omitted_bytes = (text.len() - part.len()) as u64;
         let last = self.stored.last_mut().filter(|last| {
             last.value.get("output_type").and_then(Value::as_str) == Some("stream")
                 && last.value.get("name").and_then(Value::as_str) == Some(name)
         });
-        let stored_bytes = match last {
-            Some(Output { value, bytes, .. }) => {
-                if let Some(Value::String(existing)) = value.get_mut("text") {
+        match last {
+            Some(Output { value, text_bytes, omitted_bytes: omitted_after, .. }) => {
+                // Nothing follows a gap.
+                let is_whole = *omitted_after == 0;
+                if let Some(Value::String(existing)) = value.get_mut("text").filter(|_| is_whole) {
                     existing.push_str(part);
+                    *text_bytes += part.len();
+                    *omitted_after = omitted_bytes;
+                    self.omit(omitted_bytes);
+                } else {
+                    *omitted_after += text.len() as u64;
+                    self.omit(text.len() as u64);
                 }
-                *bytes += part.len();
-                part.len()
             }
-            None if is_full || part.is_empty() => 0,
+            None if is_full => self.omit(text.len() as u64),
+            None if text.is_empty() => {}
             None => {
-                self.push(json!({ "output_type": "stream", "name": name, "text": part }), part.len(), None);
-                part.len()
+                let output = Output { text_bytes: part.len(), omitted_bytes, ..Output::default() };
+                self.push(json!({ "output_type": "stream", "name": name, "text": part }), output);
+                self.omit(omitted_bytes);
             }
-        };
-        self.omit(text.len() - stored_bytes);
+        }
     }
 
     fn display(&mut self, content: &mut Map<String, Value>, count: Option<Value>) {
         self.clear_if_asked();
         let display = display_id(content);
         let (data, metadata) = bundle(content);
-        let (data, bytes, missing) = fit_bundle(data, self.available_bytes());
-        self.omit(missing);
-        if data.is_empty() && missing > 0 {
-            return;
-        }
+        let fitting = self.fit_bundle(data, self.available_text(), self.available_display());
+        self.omit(fitting.omitted_bytes as u64);
         if self.stored.len() >= MAX_OUTPUTS {
-            return self.omit(bytes);
+            return self.omit((fitting.text_bytes + fitting.display_bytes) as u64);
         }
+        let FittingBundle { data, text_bytes, display_bytes, .. } = fitting;
         let value = match count {
             Some(count) => {
                 json!({ "output_type": "execute_result", "execution_count": count, "data": data, "metadata": metadata })
             }
             None => json!({ "output_type": "display_data", "data": data, "metadata": metadata }),
         };
-        self.push(value, bytes, display);
+        self.push(value, Output { text_bytes, display_bytes, display, ..Output::default() });
     }
 
     /// Updates all outputs with this display id.
@@ -158,38 +221,85 @@ impl KernelOutputs {
         let Some(display) = display_id(content) else { return };
         let (data, metadata) = bundle(content);
         for number in 0..self.stored.len() {
-            let available_bytes = self.available_bytes();
-            let Some(output) = self.stored.get_mut(number).filter(|output| output.display.as_ref() == Some(&display))
+            let (text, shown) = (self.available_text(), self.available_display());
+            let Some(output) = self.stored.get(number).filter(|output| output.display.as_ref() == Some(&display))
             else {
                 continue;
             };
-            let (data, bytes, missing) = fit_bundle(data.clone(), available_bytes + output.bytes);
-            if missing == 0 {
-                output.value.insert("data".to_owned(), Value::Object(data));
+            let fitting = self.fit_bundle(data.clone(), text + output.text_bytes, shown + output.display_bytes);
+            self.omit(fitting.omitted_bytes as u64);
+            if let Some(output) = self.stored.get_mut(number) {
+                output.value.insert("data".to_owned(), Value::Object(fitting.data));
                 output.value.insert("metadata".to_owned(), Value::Object(metadata.clone()));
-                output.bytes = bytes;
-            } else {
-                self.omit(missing);
+                (output.text_bytes, output.display_bytes) = (fitting.text_bytes, fitting.display_bytes);
             }
         }
+    }
+
+    /// The data that is within the limits. A note in its plain text says what is not.
+    fn fit_bundle(&self, mut data: Map<String, Value>, text_bytes: usize, mut display_bytes: usize) -> FittingBundle {
+        let limit = usize::try_from(self.limits.display).unwrap_or(usize::MAX);
+        let mut fitting = FittingBundle { data: Map::new(), text_bytes: 0, display_bytes: 0, omitted_bytes: 0 };
+        let mut notes = vec![];
+        let plain = data.shift_remove(PLAIN);
+        for (mime, value) in data {
+            let (bytes, stored) = data_bytes(&mime, &value);
+            if bytes <= limit && stored <= display_bytes {
+                display_bytes -= stored;
+                fitting.display_bytes += stored;
+                fitting.data.insert(mime, value);
+            } else {
+                fitting.omitted_bytes += stored;
+                let shown = cut(&mime, 100);
+                notes.push(if bytes > limit {
+                    OutputLimits::note(shown, bytes as u64, "max_display")
+                } else {
+                    format!("[bcc-script left out {shown}, {bytes} bytes: a cell can display at most {MAX_CELL_BYTES} bytes]")
+                });
+            }
+        }
+        let text = match plain {
+            Some(Value::String(text)) => Some(text),
+            Some(Value::Array(lines)) => Some(lines.iter().filter_map(Value::as_str).collect()),
+            _ => None,
+        };
+        let mut shown = text.as_deref().map(|text| cut(text, text_bytes).to_owned());
+        if let (Some(text), Some(shown)) = (&text, &shown) {
+            fitting.text_bytes = shown.len();
+            if shown.len() < text.len() {
+                fitting.omitted_bytes += text.len() - shown.len();
+                notes.push(OutputLimits::note("text", (text.len() - shown.len()) as u64, "max_text"));
+            }
+        }
+        for note in notes {
+            let text = shown.get_or_insert_default();
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&note);
+        }
+        if let Some(text) = shown {
+            fitting.data.insert(PLAIN.to_owned(), Value::String(text));
+        }
+        fitting
     }
 
     fn error(&mut self, content: &Map<String, Value>) {
         self.clear_if_asked();
         if self.errors >= MAX_ERRORS {
-            return self.omit(content.values().map(|value| value.to_string().len()).sum());
+            return self.omit(content.values().map(|value| value.to_string().len() as u64).sum());
         }
         self.errors += 1;
         let text = |name: &str| content.get(name).and_then(Value::as_str).unwrap_or_default();
         let (name, value) = (cut(text("ename"), 200), cut(text("evalue"), MAX_ERROR_BYTES / 4));
-        self.omit(text("ename").len() - name.len() + text("evalue").len() - value.len());
+        self.omit((text("ename").len() - name.len() + text("evalue").len() - value.len()) as u64);
         let lines = content.get("traceback").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut traceback = Vec::new();
         let mut available_bytes = MAX_ERROR_BYTES;
         // The last lines contain the place of the error.
         for line in lines.iter().rev().filter_map(Value::as_str) {
             let part = cut(line, available_bytes);
-            self.omit(line.len() - part.len());
+            self.omit((line.len() - part.len()) as u64);
             available_bytes -= part.len();
             if !part.is_empty() || line.is_empty() {
                 traceback.push(part.to_owned());
@@ -198,7 +308,8 @@ impl KernelOutputs {
         traceback.truncate(MAX_OUTPUTS);
         traceback.reverse();
         // Not counted: an error is shown regardless of the size of other outputs.
-        self.push(json!({ "output_type": "error", "ename": name, "evalue": value, "traceback": traceback }), 0, None);
+        let value = json!({ "output_type": "error", "ename": name, "evalue": value, "traceback": traceback });
+        self.push(value, Output::default());
     }
 }
 
@@ -225,21 +336,14 @@ fn bundle(content: &mut Map<String, Value>) -> (Map<String, Value>, Map<String, 
     (data, metadata)
 }
 
-/// The part of a bundle that fits: all of it, else its plain text; also its size and the size of the omitted part.
-fn fit_bundle(mut data: Map<String, Value>, available_bytes: usize) -> (Map<String, Value>, usize, usize) {
-    let size = |name: &str, value: &Value| match value {
-        Value::String(text) => name.len() + text.len(),
-        other => name.len() + other.to_string().len(),
-    };
-    let total_bytes: usize = data.iter().map(|(name, value)| size(name, value)).sum();
-    if total_bytes <= available_bytes {
-        return (data, total_bytes, 0);
-    }
-    data.retain(|name, _| name == "text/plain");
-    let plain_bytes: usize = data.iter().map(|(name, value)| size(name, value)).sum();
-    if plain_bytes <= available_bytes {
-        (data, plain_bytes, total_bytes - plain_bytes)
-    } else {
-        (Map::new(), 0, total_bytes)
+/// The size of displayed data, and the size in which it is stored. They differ for base64.
+fn data_bytes(mime: &str, value: &Value) -> (usize, usize) {
+    match value {
+        Value::String(text) if is_base64_type(mime) => (text.len() / 4 * 3, text.len()),
+        Value::String(text) => (text.len(), text.len()),
+        other => {
+            let bytes = other.to_string().len();
+            (bytes, bytes)
+        }
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::notebook::kernel::contract::{KernelError, KernelSettings};
+use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::message::{Identity, Received};
 use crate::notebook::kernel::process::{Ports, Process};
@@ -41,6 +42,8 @@ pub(crate) struct Running {
     pub(crate) iopub: mpsc::Receiver<Received>,
     /// Whether its language is Python.
     pub(crate) is_python: bool,
+    /// How much of the outputs is kept.
+    pub(crate) limits: OutputLimits,
     identity: Identity,
     filter: Arc<Mutex<MessageFilter>>,
     shell_sender: Sending,
@@ -63,7 +66,8 @@ impl Running {
         let mut starts = 0;
         loop {
             starts += 1;
-            let identity = Identity::new().map_err(|error| cannot_start(spec, &error.to_string()))?;
+            let max_message_bytes = usize::try_from(location.limits.message_bytes()).unwrap_or(usize::MAX);
+            let identity = Identity::new(max_message_bytes).map_err(|error| cannot_start(spec, &error.to_string()))?;
             let mut process =
                 Process::start(spec, location, &identity).map_err(|error| start_error(spec, location, &error))?;
             let ports = process.ports;
@@ -75,7 +79,7 @@ impl Running {
                 }
             });
             match channels.await {
-                Ok(Ok(channels)) => return Ok(channels.into_running(process, identity, spec)),
+                Ok(Ok(channels)) => return Ok(channels.into_running(process, identity, spec, location.limits)),
                 Ok(Err(reason)) => {
                     let stderr = process.last_stderr_line().await;
                     process.kill().await;
@@ -212,12 +216,13 @@ impl Channels {
         Ok(())
     }
 
-    fn into_running(self, process: Process, identity: Identity, spec: &KernelSpec) -> Running {
+    fn into_running(self, process: Process, identity: Identity, spec: &KernelSpec, limits: OutputLimits) -> Running {
         Running {
             process,
             shell: self.shell,
             iopub: self.iopub,
             is_python: self.language == "python",
+            limits,
             identity,
             filter: self.filter,
             shell_sender: self.shell_sender,

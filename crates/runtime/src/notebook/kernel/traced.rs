@@ -5,13 +5,14 @@ use std::time::Duration;
 use tracing::Instrument;
 use tracing::field::Empty;
 
+use crate::effects::output::OutputObserver;
 use crate::notebook::cell::CellEnd;
 use crate::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
 
 /// The session and its last event, if a session runs the code.
 pub type CellCaller<'a> = Option<(&'a str, u64)>;
 
-/// [`Kernel::execute`] in a span.
+/// [`Kernel::execute_shown`] in a span.
 ///
 /// # Errors
 /// As [`Kernel::execute`].
@@ -21,6 +22,7 @@ pub async fn execute_traced(
     timeout: Duration,
     settings: &KernelSettings,
     caller: CellCaller<'_>,
+    observer: &dyn OutputObserver,
 ) -> Result<Execution, KernelError> {
     let span = tracing::info_span!(
         "execute_tool",
@@ -37,7 +39,7 @@ pub async fn execute_traced(
         // The call has no id of its own: this is its turn.
         span.record("gen_ai.tool.call.id", tracing::field::display(format_args!("{session}:{last_seq}")));
     }
-    let execution = kernel.execute(code, timeout, settings).instrument(span.clone()).await;
+    let execution = kernel.execute_shown(code, timeout, settings, observer).instrument(span.clone()).await;
     let error = match execution.as_ref().map(|execution| execution.ended) {
         Ok(CellEnd::Ok) => None,
         Ok(CellEnd::Error) => Some("code_error"),

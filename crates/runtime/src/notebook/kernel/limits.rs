@@ -1,0 +1,33 @@
+//! How much of the outputs of code is kept (docs/kernel.md, "What is kept of outputs").
+
+/// The limits on outputs, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputLimits {
+    /// The text of one cell: what it prints, and plain texts of its results.
+    pub text: u64,
+    /// One picture, table or other displayed data of one type. Of base64, the bytes that it stands for.
+    pub display: u64,
+    /// The large outputs of a session, together. The same output counts once.
+    pub session: u64,
+}
+
+impl Default for OutputLimits {
+    fn default() -> Self {
+        Self { text: 1 << 20, display: 16 << 20, session: 1 << 30 }
+    }
+}
+
+impl OutputLimits {
+    /// The maximum size of a message of a kernel: an output that is kept fits, with the rest of its message.
+    pub fn message_bytes(&self) -> u64 {
+        let base64 = self.display.div_ceil(3).saturating_mul(4);
+        self.text.max(base64).saturating_add(4 << 20)
+    }
+
+    /// The note in place of an output that is larger than the limit of the project with this name.
+    pub fn note(what: &str, bytes: u64, setting: &str) -> String {
+        format!(
+            "[bcc-script left out {what}, {bytes} bytes: `{setting}` of `[kernel]` in bcc-script.toml sets the limit]"
+        )
+    }
+}
