@@ -65,10 +65,13 @@ pub enum LineStyle {
 pub type StyledLine = (LineStyle, String);
 
 impl CellView {
-    /// The lines for an event of a session. `None` if the event is not about the notebook, or there is nothing new to show.
-    pub fn lines(&mut self, event: &Event, language: Language) -> Option<Vec<StyledLine>> {
+    /// The lines for an event of a session. `None` if the event is not about the notebook, or there is nothing new to show. What the cell
+    /// `streamed` printed was shown while it ran.
+    pub fn lines(&mut self, event: &Event, streamed: &str, language: Language) -> Option<Vec<StyledLine>> {
         match event {
-            Event::Cell(shown) => Some(self.cell(&cell_of(shown), language)).filter(|lines| !lines.is_empty()),
+            Event::Cell(shown) => {
+                Some(self.cell(&cell_of(shown), streamed, language)).filter(|lines| !lines.is_empty())
+            }
             Event::NotebookAction { action, success: false, error, .. } => {
                 let error = error.as_ref().map(|error| error.render(language)).unwrap_or_default();
                 let text = filled("{action} failed: {error}", &[("action", action), ("error", &*error)]);
@@ -81,7 +84,7 @@ impl CellView {
         }
     }
 
-    fn cell(&mut self, cell: &Cell, language: Language) -> Vec<StyledLine> {
+    fn cell(&mut self, cell: &Cell, streamed: &str, language: Language) -> Vec<StyledLine> {
         let is_new = cell.number > self.last;
         self.last = self.last.max(cell.number);
         let mut lines = Vec::new();
@@ -109,7 +112,7 @@ impl CellView {
                     lines.extend(cut(&code, MAX_CODE, language).map(|line| (LineStyle::Words, format!("│ {line}"))));
                 }
                 if cell.ended.is_some() {
-                    outputs(cell, is_new, language, &mut lines);
+                    outputs(cell, is_new, cell.id == streamed, language, &mut lines);
                 }
             }
             CellKind::Markdown | CellKind::Thinking => {}
@@ -138,8 +141,8 @@ fn cell_of(shown: &ShownCell) -> Cell {
 }
 
 /// The outputs of a code cell. For an earlier cell that ran again, the first line identifies the cell.
-fn outputs(cell: &Cell, is_new: bool, language: Language, lines: &mut Vec<StyledLine>) {
-    if !is_new && lines.is_empty() {
+fn outputs(cell: &Cell, is_new: bool, is_streamed: bool, language: Language, lines: &mut Vec<StyledLine>) {
+    if !is_new && !is_streamed && lines.is_empty() {
         let first = cell.content.lines().next().unwrap_or_default();
         let count = cell.execution_count.map_or_else(String::new, |count| count.to_string());
         lines.push((LineStyle::Quiet, shortened(&format!("[{count}] {}", ansi::plain(first)))));
@@ -147,6 +150,7 @@ fn outputs(cell: &Cell, is_new: bool, language: Language, lines: &mut Vec<Styled
     let (mut text, mut error) = (String::new(), None);
     for output in cell.outputs.iter().map(read) {
         match output {
+            CellOutput::Stream { .. } if is_streamed => {}
             CellOutput::Stream { text: more, .. } => text.push_str(&more),
             CellOutput::Data { data, .. } => {
                 let plain = data.get("text/plain").and_then(Value::as_str).map(str::to_owned);
@@ -210,7 +214,7 @@ mod tests {
             ended: cell["ended"].clone(),
             left_out: None,
         }));
-        let lines = view.lines(&event, Language::English).unwrap_or_default();
+        let lines = view.lines(&event, "", Language::English).unwrap_or_default();
         lines.into_iter().map(|(style, line)| format!("{style:?}|{line}")).collect()
     }
 
@@ -218,9 +222,9 @@ mod tests {
     fn warnings_about_the_kernel_are_shown_and_warnings_about_replies_are_not() {
         let mut view = CellView::default();
         let warning = |code| Event::Warning { code, message: "the kernel\nis gone".into(), help: None };
-        let lines = view.lines(&warning("kernel-memory-gone"), Language::English);
+        let lines = view.lines(&warning("kernel-memory-gone"), "", Language::English);
         assert_eq!(lines, Some(vec![(LineStyle::Quiet, "! the kernel is gone".to_owned())]));
-        assert_eq!(view.lines(&warning("reply-bent"), Language::English), None);
+        assert_eq!(view.lines(&warning("reply-bent"), "", Language::English), None);
     }
 
     #[test]
@@ -268,6 +272,6 @@ mod tests {
             effects: vec![],
         };
         let expected = vec![(LineStyle::Error, "exec failed: there is no cell `x`".to_owned())];
-        assert_eq!(view.lines(&failed, Language::English), Some(expected));
+        assert_eq!(view.lines(&failed, "", Language::English), Some(expected));
     }
 }

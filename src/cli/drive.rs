@@ -4,6 +4,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::cli::commands::commands::command;
 use crate::cli::decisions;
@@ -15,7 +16,7 @@ use crate::cli::output;
 use crate::cli::progress::{self, ProgressEnd};
 use crate::cli::report;
 use crate::cli::script_report::write_report_of;
-use crate::cli::signals::Signals;
+use crate::cli::signals::{Signals, interrupt_first};
 use crate::cli::state_file::{self, WatchedFile};
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
@@ -62,6 +63,9 @@ pub async fn drive(
     let mut is_input_over = false;
     let resume = hint.command(&session.id);
     signals.set_notice(interrupted_notice(&resume));
+    if front == FrontEnd::Terminal {
+        interrupt_code_first(&session);
+    }
     let mut source = front.source()?;
     notebook.start(&session.id);
     loop {
@@ -208,6 +212,18 @@ pub async fn drive(
             }
         }
     }
+}
+
+/// Makes the first Ctrl-C interrupt only the code of a cell that runs: the session then asks what to do.
+fn interrupt_code_first(session: &Session) {
+    let kernel = Arc::clone(&session.host().kernel);
+    interrupt_first(move || {
+        let is_interrupted = kernel.interrupt();
+        if is_interrupted {
+            report::note(&Message::word("\nthe code is being interrupted; press Ctrl-C again to stop the session"));
+        }
+        is_interrupted
+    });
 }
 
 /// What is written if a signal ends the program before [`drive`].

@@ -25,7 +25,7 @@ impl Observer for Piped {
             Event::Waiting { r#for: "interrupted_effect" | "approval", prompt, .. } => write(prompt),
             event @ (Event::Cell(_) | Event::NotebookAction { .. }) => {
                 let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(lines) = cells.lines(event, chosen()) else { return };
+                let Some(lines) = cells.lines(event, "", chosen()) else { return };
                 output::write(&lines.iter().map(|(_, line)| format!("{}\n", visible(line))).collect::<String>());
             }
             Event::Warning { code, message, help } if SHOWN_WARNINGS.contains(code) => {

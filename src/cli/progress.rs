@@ -89,11 +89,15 @@ impl Drop for ProgressEnd {
 /// From now on, steps are shown. Standard output must be a terminal; `has_colors` says whether it has colors.
 pub fn start(has_colors: bool) {
     PROGRESS.get_or_init(|| {
-        let can_move = std::env::var("TERM").is_ok_and(|term| !term.is_empty() && term != "dumb");
-        let lines = can_move.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
+        let lines = can_move_cursor().then(|| MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
         let state = State { has_colors, ..State::default() };
         Progress { lines, state: Arc::new(Mutex::new(state)) }
     });
+}
+
+/// Whether the terminal can write a line again.
+pub fn can_move_cursor() -> bool {
+    std::env::var("TERM").is_ok_and(|term| !term.is_empty() && term != "dumb")
 }
 
 /// Writes to the terminal, with the lines of running steps out of the way.
@@ -371,7 +375,7 @@ fn shortened(line: &str, columns: usize) -> String {
 }
 
 /// The maximum number of columns of the text of a step.
-fn max_columns() -> usize {
+pub fn max_columns() -> usize {
     let size = tcgetwinsize(std::io::stdout());
     usize::from(size.map_or(0, |size| size.ws_col)).clamp(MIN_COLUMNS, MAX_COLUMNS) - RESERVED_COLUMNS
 }

@@ -32,6 +32,28 @@ const REMOVALS: usize = 5;
 
 static STATE: Mutex<State> = Mutex::new(State { listener: None, ending: None, directories: Vec::new() });
 
+/// What Ctrl-C interrupts before it ends the program: true if it interrupted something.
+static INTERRUPTIBLE: Mutex<Option<Interruptible>> = Mutex::new(None);
+
+type Interruptible = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Which signal came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Received {
+    Interrupt,
+    Other,
+}
+
+/// From now on, Ctrl-C calls `interrupt` first, and ends the program only if that returns false.
+pub fn interrupt_first(interrupt: impl Fn() -> bool + Send + Sync + 'static) {
+    *INTERRUPTIBLE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(interrupt));
+}
+
+fn interrupts_something() -> bool {
+    let interrupt = INTERRUPTIBLE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    interrupt.is_some_and(|interrupt| interrupt())
+}
+
 /// What a signal does now. Whoever holds it delays the first signal, and then the end of the program.
 struct State {
     /// Makes the thread that listens listen for SIGHUP as well; none if there is no such thread.
@@ -72,7 +94,7 @@ pub fn start() -> Result<(), EngineError> {
                 Err(error) => return installed.send(Err(error)).is_ok(),
             };
             let _ = installed.send(Ok(()));
-            handlers.any().await;
+            while handlers.any().await == Received::Interrupt && interrupts_something() {}
             let for_first = terminal.clone();
             // A second signal counts even if the first one has to wait for the state.
             if start_thread("ending", move || end(for_first.as_ref())).is_ok() {
@@ -225,7 +247,7 @@ impl Handlers {
         Ok(Self { interrupt, terminate, hang_up: None, requests })
     }
 
-    async fn any(&mut self) {
+    async fn any(&mut self) -> Received {
         loop {
             let hang_up = async {
                 match &mut self.hang_up {
@@ -234,9 +256,9 @@ impl Handlers {
                 }
             };
             tokio::select! {
-                _ = self.interrupt.recv() => return,
-                _ = self.terminate.recv() => return,
-                () = hang_up => return,
+                _ = self.interrupt.recv() => return Received::Interrupt,
+                _ = self.terminate.recv() => return Received::Other,
+                () = hang_up => return Received::Other,
                 Some(reply) = self.requests.recv() => {
                     let listening = signal(SignalKind::hangup()).map(|signal| self.hang_up = Some(signal));
                     let _ = reply.send(listening);

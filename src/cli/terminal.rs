@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::cli::cells::{CellView, LineStyle};
 use crate::cli::language::{chosen, filled, listed, translated};
+use crate::cli::live_cell::LiveCell;
 use crate::cli::output;
 use crate::cli::output_view::CommandOutputView;
 use crate::cli::progress;
@@ -39,6 +40,7 @@ struct Shown {
     message: Option<ShownMessage>,
     cells: CellView,
     commands: CommandOutputView,
+    live: LiveCell,
 }
 
 /// A message that is being shown.
@@ -86,6 +88,19 @@ impl Observer for Terminal {
 
     fn output(&self, output: &OutputPiece<'_>) {
         let mut shown = self.shown();
+        if let Some(cell_id) = output.cell_id {
+            shown.end_message();
+            shown.header();
+            if output.left_out > 0 {
+                let values = [("count", output.left_out.to_string())];
+                let values = values.each_ref().map(|(name, value)| (*name, value.as_str()));
+                let note = filled("… {count} bytes are not shown here", &values);
+                print(&shown.live.end());
+                quiet(&format!("  {note}"));
+            }
+            let written = shown.live.write(cell_id, output.text, |line| styled(LineStyle::Quiet, &visible(line)));
+            return print(&written);
+        }
         shown.end_line();
         shown.header();
         shown.commands.lines(output, chosen()).iter().for_each(|line| quiet(line));
@@ -148,7 +163,8 @@ impl Terminal {
                 }
             }
             Event::Cell(_) | Event::NotebookAction { .. } | Event::Warning { .. } => {
-                let Some(lines) = shown.cells.lines(event, chosen()) else { return };
+                let streamed = shown.live.id.clone();
+                let Some(lines) = shown.cells.lines(event, &streamed, chosen()) else { return };
                 shown.end_line();
                 shown.header();
                 lines.iter().for_each(|(style, line)| print(&format!("{}\n", styled(*style, &visible(line)))));
@@ -238,7 +254,13 @@ impl Shown {
         }
     }
 
+    /// Ends the line that is being written.
     fn end_line(&mut self) {
+        print(&self.live.end());
+        self.end_message();
+    }
+
+    fn end_message(&mut self) {
         if let Some(mut message) = self.message.take() {
             print(&format!("{}\n", message.stream.finish()));
         }

@@ -4,6 +4,7 @@
 mod bench;
 mod death;
 mod late;
+mod live;
 mod outputs;
 mod pictures;
 mod session;

@@ -150,9 +150,12 @@ impl Observer for EventFeed {
 
     fn output(&self, output: &OutputPiece<'_>) {
         self.send(|| {
-            let event = json!({ "session_id": self.session, "type": "effect_output", "effect_id": output.effect_id,
+            let mut event = json!({ "session_id": self.session, "type": output.r#type, "effect_id": output.effect_id,
                 "stream": output.stream, "text": output.text, "left_out": output.left_out });
-            FeedItem::Live { kind: "effect_output", line: event.to_string().into(), starts: false }
+            if let (Some(fields), Some(cell_id)) = (event.as_object_mut(), output.cell_id) {
+                fields.insert("cell_id".to_owned(), cell_id.into());
+            }
+            FeedItem::Live { kind: output.r#type, line: event.to_string().into(), starts: false }
         });
     }
 }
