@@ -47,6 +47,7 @@ fn case(path: &Path) -> Case {
             title: brief["title"].as_str().map(str::to_owned),
             shows_title: brief["shows_title"] == true,
             kernel: text("kernel"),
+            kernel_language: brief["kernel_language"].as_object().cloned().unwrap_or_default(),
             language: Language::parse(&text("language")).unwrap(),
         },
         cells: serde_json::from_value(case["cells"].clone()).unwrap(),

@@ -128,6 +128,7 @@ impl Kernel for RecordingKernel {
             execution_count: Some(1),
             ended,
             ms: 7,
+            language: serde_json::Map::new(),
             is_interrupted_by_person: false,
             omitted_bytes: 0,
             variables: Map::new(),

@@ -21,7 +21,9 @@ use bcc_runtime::notebook::kernel::contract::{Kernel, KernelError};
 use bcc_runtime::notebook::kernel::location::KernelLocation;
 use bcc_runtime::program::custom::{COMMAND, CustomKind};
 use bcc_runtime::program::host_services::HostServices;
-use bcc_runtime::program::program::Program;
+use bcc_runtime::program::outcome::ExitReason;
+use bcc_runtime::program::program::{Program, ProgramSteps};
+use bcc_runtime::program::route_table::RouteTable;
 
 /// The permission that the report of a script needs.
 pub const WRITE_FILE: &str = "write_file";
@@ -182,4 +184,32 @@ pub fn check_permissions(program: &Program, host: &HostServices) -> Result<(), E
         return Err(error.with_help(denied.help));
     }
     Ok(())
+}
+
+/// Rejects a program with code that no kernel could run, before its session exists. One that has a route for `error` may do without.
+///
+/// # Errors
+/// `Usage`, which says how to install the kernel.
+pub fn check_kernel(program: &Program, host: &HostServices) -> Result<(), EngineError> {
+    let Some(needing) = program.needs.get("exec").filter(|_| !routes_errors(program)) else { return Ok(()) };
+    let Err(error) = host.kernel.check_installed(&program.kernel) else { return Ok(()) };
+    let (file, line, action) = (needing.file.name(), needing.file.line(needing.span.start), &needing.action);
+    let reason = error.message;
+    let refused = EngineError::usage(msg!("{file}:{line}: the action `{action}` runs code: {reason}"));
+    Err(match error.help {
+        Some(help) => refused.with_help(help),
+        None => refused,
+    })
+}
+
+fn routes_errors(program: &Program) -> bool {
+    let routes = |table: &RouteTable| table.get(ExitReason::Error).is_some();
+    let topics = || program.phases.iter().flat_map(|phase| &phase.topics);
+    routes(&program.routes)
+        || program.phases.iter().any(|phase| routes(&phase.routes))
+        || topics().any(|topic| routes(&topic.routes) || routes_in(&topic.steps, &routes))
+}
+
+fn routes_in(steps: &ProgramSteps, routes: &impl Fn(&RouteTable) -> bool) -> bool {
+    steps.iter().any(|step| routes(&step.routes) || step.lists().into_iter().any(|steps| routes_in(steps, routes)))
 }

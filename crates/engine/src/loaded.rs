@@ -11,7 +11,7 @@ use crate::engine::RunRequest;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::{TemplateFolders, reply_schemas, script};
-use crate::host_services::{check_permissions, host_services};
+use crate::host_services::{check_kernel, check_permissions, host_services};
 use crate::pin::{Pinned, sha256};
 use crate::project::{Project, absolute};
 use crate::recently_used::RecentlyUsed;
@@ -54,6 +54,14 @@ impl LoadedProgram {
     pub fn check_permissions(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
         project.refuse_changes()?;
         check_permissions(&self.program, &host_services(project, environment, &self.pinned))
+    }
+
+    /// Rejects a script with code whose kernel is not installed, before a session exists.
+    ///
+    /// # Errors
+    /// `Usage`, which says how to install it.
+    pub fn check_kernel(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
+        check_kernel(&self.program, &host_services(project, environment, &self.pinned))
     }
 
     /// [`LoadedProgram::of`] for inspection: undefined and empty names in prompts and texts are recorded in `marks`, not errors.

@@ -172,6 +172,43 @@ fn a_session_that_is_tried_again_has_the_pictures_of_the_earlier_one() {
 }
 
 #[test]
+fn the_file_says_what_the_kernel_says_about_its_language() {
+    let Some((home, _)) = run(ALLOWED, &[("1", 1)]) else { return };
+    let metadata = &notebook(&home, "s")["metadata"];
+    let language = &metadata["language_info"];
+    assert_eq!((&language["name"], &language["file_extension"]), (&"python".into(), &".py".into()), "{language}");
+    assert!(language["version"].as_str().unwrap().starts_with("3."), "{language}");
+    assert_eq!(metadata["kernelspec"]["language"], "python");
+}
+
+#[test]
+fn code_that_ran_when_it_was_added_is_not_run_again_by_the_exec_that_follows() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    let code = "with open('ran', 'a') as file: file.write('x')";
+    let add = |id: &str| {
+        json!({ "action_type": "add", "action_id": id, "config": { "shot_type": "action", "content": code,
+        "metadata": { "should_execute": true } } })
+    };
+    let exec =
+        |id: &str| json!({ "action_type": "exec", "action_id": id, "config": { "codecell_id": "lastAddedCellId" } });
+    let actions = json!([add("a"), exec("b"), exec("c"), add("d"), exec("e")]);
+    let topics = json!([{ "topic_id": "t", "actions": actions }]);
+    let script = json!({ "session": { "session_id": "code", "phases": [{ "phase_id": "p", "topics": topics }] } });
+    home.file("script.yaml", &script.to_string());
+    let done = finish(&home, &python, &["run", "script.yaml", "--session", "s", "--trust", "--json"]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    // `b` and `e` follow the addition; `c` is a further run.
+    assert_eq!(std::fs::read_to_string(home.path().join("ran")).unwrap(), "xxx");
+    let events = done.events();
+    let actions: Vec<_> = events.iter().filter(|event| event["type"] == "notebook_action").collect();
+    assert!(actions.iter().all(|event| event["success"] == true), "{actions:?}");
+    let outcomes = events.iter().filter(|event| event["type"] == "outcome" && event["metadata"]["success"] == true);
+    assert_eq!(outcomes.count(), 5);
+}
+
+#[test]
 fn a_size_that_is_none_is_reported_where_it_stands() {
     let home = Home::new();
     home.file("script.yaml", &script(&[("1", 1)]));

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::process::Home;
+use crate::process::{Home, finished};
 use crate::pseudo_terminal::Terminal;
 use crate::test_kernel::{kernel_python, kernel_variables};
 
@@ -94,28 +94,54 @@ fn with_missing_kernel(home: &Home, script: &str) {
 }
 
 #[test]
-fn a_missing_kernel_stops_the_session_which_continues_when_it_is_installed() {
+fn a_missing_kernel_is_told_before_the_session_exists() {
     let home = Home::new();
     with_missing_kernel(&home, SCRIPT);
     let (code, text) = run(&home, &["--trust", "--model", "offline"], None);
-    assert_eq!(code, Some(3), "{text}");
-    assert!(text.contains("there is no kernel `nowhere`") && text.contains("pip install ipykernel"), "{text}");
-    // The code did not begin, so nobody is asked about it.
-    let again = home.finish(["sessions", "resume", "s", "--trust", "--json"], "");
-    assert_eq!(again.code, Some(3), "{}", again.err);
-    let kinds: Vec<String> = again.events().iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect();
-    assert!(kinds.contains(&"session_stopped".to_owned()) && !kinds.contains(&"waiting".to_owned()), "{kinds:?}");
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("script.yaml:17: the action `do` runs code: there is no kernel `nowhere`"), "{text}");
+    assert!(text.contains("pip install ipykernel"), "{text}");
+    // A kernel whose program was removed, and a Python without ipykernel.
+    home.put("jupyter/kernels/nowhere/kernel.json", r#"{"argv": ["/no/such/python", "-m", "x"]}"#);
+    let mut command = home.command(["run", "script.yaml", "--session", "s", "--trust", "--model", "offline"]);
+    let output = command.env("JUPYTER_PATH", home.path().join("jupyter")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    let listed = home.finish(["sessions", "list"], "");
+    assert!(!listed.out.contains("code"), "{}", listed.out);
+}
 
+#[test]
+fn a_kernel_that_is_missing_when_a_session_is_resumed_stops_it_until_it_is_installed() {
     let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let asks = "actions:\n            - { action_type: ai_ask, action_id: ask, config: { content: 'Ready?' } }";
+    with_missing_kernel(&home, &SCRIPT.replace("actions:", asks));
     let spec = format!(
         r#"{{"argv": [{:?}, "-m", "ipykernel_launcher", "-f", "{{connection_file}}"]}}"#,
         python.display().to_string()
     );
-    home.put("jupyter/kernels/nowhere/kernel.json", spec);
-    let mut command = home.command(["sessions", "resume", "s", "--trust"]);
+    let install = || home.put("jupyter/kernels/nowhere/kernel.json", &spec);
+    let resume = |input: &str| {
+        let mut command = home.command(["sessions", "resume", "s", "--trust", "--json"]);
+        command.envs(kernel_variables(&python)).env("JUPYTER_PATH", home.path().join("jupyter"));
+        finished(command, input)
+    };
+    install();
+    let mut command = home.command(["run", "script.yaml", "--session", "s", "--trust", "--model", "offline"]);
     command.envs(kernel_variables(&python)).env("JUPYTER_PATH", home.path().join("jupyter"));
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let begun = finished(command, "");
+    assert_eq!(begun.code, Some(3), "{}", begun.err);
+    std::fs::remove_dir_all(home.path().join("jupyter")).unwrap();
+    let stopped = resume("yes\n");
+    assert_eq!(stopped.code, Some(3), "{}", stopped.err);
+    let again = resume("");
+    assert_eq!(again.code, Some(3), "{}", again.err);
+    // The code did not begin, so nobody is asked about it.
+    let kinds: Vec<String> = again.events().iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect();
+    assert!(kinds.contains(&"session_stopped".to_owned()) && !kinds.contains(&"waiting".to_owned()), "{kinds:?}");
+    install();
+    let done = resume("");
+    assert_eq!(done.code, Some(0), "{}", done.err);
     assert!(home.path().join("seen").exists());
 }
 

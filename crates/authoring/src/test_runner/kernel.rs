@@ -32,6 +32,7 @@ impl Kernel for TestKernel {
             execution_count: Some(count),
             ended: CellEnd::Ok,
             ms: 0,
+            language: serde_json::Map::new(),
             is_interrupted_by_person: false,
             omitted_bytes: 0,
             variables: Map::new(),

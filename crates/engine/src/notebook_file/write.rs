@@ -108,6 +108,7 @@ fn brief(row: &SessionRow, state: &NotebookState, language: Language) -> Noteboo
         title: None,
         shows_title: state.title_cell.is_some(),
         kernel: String::new(),
+        kernel_language: state.kernel_language.clone(),
         language,
     }
 }

@@ -87,6 +87,12 @@ pub struct NotebookState {
     pub variables: Map<String, Value>,
     /// The variables of the kernel after the last code that ran, as they can be shown.
     pub kernel_variables: Map<String, Value>,
+    /// What the kernel says about its language (`language_info` of nbformat); empty before code has run.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub kernel_language: Map<String, Value>,
+    /// The cell whose code ran when it was added, until another action is performed: an `exec` that follows does not run it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ran_when_added: Option<String>,
     /// The plan; `None` before a behavior or a plan action needed it.
     pub workflow: Option<Workflow>,
     /// Whether a behavior is in progress; a new plan is then pending until it ends.

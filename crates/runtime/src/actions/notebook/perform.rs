@@ -7,12 +7,12 @@ use bcc_lang::message::stored;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::actions::notebook::debug;
 use crate::actions::notebook::initial_plan;
 use crate::actions::notebook::run;
-use crate::notebook::action::{ExecAction, NotebookAction};
+use crate::notebook::action::{ExecAction, LAST_ADDED, NotebookAction};
 use crate::notebook::apply::{apply, failure, target};
 use crate::notebook::cell::{Cell, CellEnd};
 use crate::notebook::error::ActionRejection;
@@ -172,6 +172,20 @@ pub async fn start(
     let at = turn.services.clock.at(turn.last_seq + 1);
     let mut state = turn.notebook_state();
     initial_plan::enter(turn, &mut state, &at);
+    let ran_when_added = state.ran_when_added.take();
+    if let NotebookAction::Exec(exec) = action
+        && exec.codecell_id == LAST_ADDED
+        && ran_when_added.is_some()
+        && ran_when_added == state.last_code_cell
+    {
+        // Models and servers often send both: the code has just run, and what it did must not be done twice.
+        let (result, ended) = (Value::Object(Map::new()), Some(CellEnd::Ok));
+        let done =
+            PerformedAction { success: true, result, ended, cell_id: ran_when_added, ..PerformedAction::default() };
+        report(turn, action.name(), options.by, &done, state.effects.current.clone());
+        turn.set_notebook_state(state);
+        return Ok(PerformStep::Done(Box::new(done)));
+    }
     let before = (state.cell_count, state.section_count);
     let step = match change(turn, &mut state, action, &at).await? {
         Ok((changed, run)) => {

@@ -67,6 +67,9 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let error = error_of(&execution, timeout);
     let mut state = turn.notebook_state();
     let cell = apply_execution(&mut state, cell, &running.exec(), execution);
+    if running.so_far.cells_added > 0 && ended == CellEnd::Ok {
+        state.ran_when_added = Some(running.cell_id.clone());
+    }
     if let Some(rerun_effect) = rerun_effect {
         state.effects.current.insert(0, rerun_effect);
     }

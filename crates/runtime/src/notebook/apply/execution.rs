@@ -28,6 +28,9 @@ pub(crate) fn ran(state: &mut NotebookState, mut cell: Cell, exec: &ExecAction, 
     state.last_output = Some(quoted(&last)).filter(|last| !last.is_empty());
     state.effects.set_current(effects);
     state.executed = state.executed.saturating_add(1);
+    if !execution.language.is_empty() {
+        state.kernel_language = execution.language;
+    }
     state.kernel_variables = limit_variables(execution.variables);
     if exec.keep_debug_button_visible {
         cell.metadata.extra.insert(DEBUG_BUTTON.to_owned(), Value::Bool(true));

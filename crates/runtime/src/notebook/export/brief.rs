@@ -1,6 +1,7 @@
 //! The metadata of a notebook file.
 
 use bcc_lang::message::language::Language;
+use serde_json::{Map, Value};
 
 /// The metadata of a notebook, without its cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct NotebookMetadata {
     /// Whether one of its cells already shows the title as a heading.
     pub shows_title: bool,
     pub kernel: String,
+    /// What the kernel said about its language (`language_info`); empty if no code has run.
+    pub kernel_language: Map<String, Value>,
     /// The language of the generated texts.
     pub language: Language,
 }
@@ -44,6 +47,7 @@ impl NotebookMetadata {
             _ if name.starts_with("python") => (name, "python"),
             _ => (name, name),
         };
+        let language = self.kernel_language.get("name").and_then(Value::as_str).unwrap_or(language);
         KernelInfo { name: name.to_owned(), display_name: display_name.to_owned(), language: language.to_owned() }
     }
 }

@@ -41,10 +41,13 @@ impl Ipynb {
 
     pub fn tail(&self, brief: &NotebookMetadata) -> String {
         let spec = brief.spec();
+        // With the file extension and the lexer, other programs can write and highlight the code.
+        let mut language = brief.kernel_language.clone();
+        language.insert("name".to_owned(), spec.language.clone().into());
         let mut metadata = json!({
             METADATA_KEY: { "script": brief.script, "session": brief.session, "version": 1 },
             "kernelspec": { "display_name": spec.display_name, "language": spec.language, "name": spec.name },
-            "language_info": { "name": spec.language },
+            "language_info": language,
         });
         if let (Some(title), Some(fields)) = (&brief.title, metadata.as_object_mut()) {
             fields.insert("title".into(), title.clone().into());

@@ -54,6 +54,8 @@ pub struct Execution {
     pub execution_count: Option<u64>,
     pub ended: CellEnd,
     pub ms: u64,
+    /// What the kernel says about its language (`language_info`); empty if it is not known.
+    pub language: Map<String, Value>,
     /// Whether a person interrupted it ([`Kernel::interrupt`]).
     pub is_interrupted_by_person: bool,
     /// The number of bytes of output that were omitted because of the limits.
@@ -79,6 +81,15 @@ pub trait Kernel: Send + Sync {
     /// Whether code may run at all.
     /// Errors: The project does not allow it or is not trusted, or this build has no kernels.
     fn check_permission(&self) -> Result<(), KernelError>;
+
+    /// Whether the kernel of these settings can be started, as far as that is known without starting it.
+    ///
+    /// # Errors
+    /// It is not installed.
+    fn check_installed(&self, settings: &KernelSettings) -> Result<(), KernelError> {
+        let _ = settings;
+        Ok(())
+    }
 
     /// How much of the outputs of code is kept.
     fn limits(&self) -> OutputLimits {

@@ -116,8 +116,17 @@ pub(crate) async fn run_cell(
     }
     let (outputs, left_out) = outputs.finish();
     let execution_count = reply.get("execution_count").and_then(Value::as_u64);
-    let execution =
-        Execution { outputs, execution_count, ended, ms, is_interrupted_by_person, omitted_bytes: left_out, variables };
+    let language = kernel.language.clone();
+    let execution = Execution {
+        language,
+        outputs,
+        execution_count,
+        ended,
+        ms,
+        is_interrupted_by_person,
+        omitted_bytes: left_out,
+        variables,
+    };
     (execution, is_usable)
 }
 

@@ -18,7 +18,7 @@ use crate::notebook::kernel::execution::{CellInterrupts, CellWatch, KernelAnswer
 use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::Running;
-use crate::notebook::kernel::specs::find;
+use crate::notebook::kernel::specs::{check_installed, find};
 
 /// The kernel of a session. It starts when code first runs.
 pub struct JupyterKernel {
@@ -132,6 +132,10 @@ fn stopped_error() -> KernelError {
 impl Kernel for JupyterKernel {
     fn check_permission(&self) -> Result<(), KernelError> {
         self.location.permission_error.clone().map_or(Ok(()), Err)
+    }
+
+    fn check_installed(&self, settings: &KernelSettings) -> Result<(), KernelError> {
+        check_installed(&settings.name, &self.location)
     }
 
     fn limits(&self) -> OutputLimits {

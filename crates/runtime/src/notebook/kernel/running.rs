@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -21,6 +21,9 @@ use crate::notebook::kernel::zmtp::{Receiving, Sending, ZmtpRole, connect};
 
 /// The maximum number of starts if another program took one of its ports.
 const MAX_STARTS: u32 = 3;
+
+/// The maximum size of what is stored about the language of a kernel, in bytes.
+const MAX_LANGUAGE_BYTES: usize = 8 * 1024;
 
 /// The maximum time for a requested shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -42,6 +45,8 @@ pub(crate) struct Running {
     pub(crate) iopub: mpsc::Receiver<Received>,
     /// Whether its language is Python.
     pub(crate) is_python: bool,
+    /// What it says about its language (`language_info`); empty if that is unusually long.
+    pub(crate) language: Map<String, Value>,
     /// How much of the outputs is kept.
     pub(crate) limits: OutputLimits,
     identity: Identity,
@@ -145,6 +150,14 @@ impl Running {
     }
 }
 
+fn is_python(language: &Map<String, Value>) -> bool {
+    language.get("name").and_then(Value::as_str).is_some_and(|name| name.eq_ignore_ascii_case("python"))
+}
+
+fn size(object: &Map<String, Value>) -> usize {
+    object.iter().map(|(name, value)| name.len() + value.to_string().len()).sum()
+}
+
 /// The channels of a kernel that is starting.
 struct Channels {
     shell_sender: Sending,
@@ -154,7 +167,7 @@ struct Channels {
     shell: mpsc::Receiver<Received>,
     iopub: mpsc::Receiver<Received>,
     filter: Arc<Mutex<MessageFilter>>,
-    language: String,
+    language: Map<String, Value>,
     sent: u64,
 }
 
@@ -178,7 +191,7 @@ impl Channels {
             shell,
             iopub,
             filter,
-            language: String::new(),
+            language: Map::new(),
             sent: 0,
         };
         channels.wait_until_ready(identity).await?;
@@ -204,9 +217,10 @@ impl Channels {
                         has_message = true;
                     }
                     reply = self.shell.recv() => {
-                        let content = reply.ok_or_else(closed)?.content.unwrap_or_default();
-                        let language = content.pointer("/language_info/name").and_then(Value::as_str);
-                        self.language = language.unwrap_or_default().to_lowercase();
+                        let mut content = reply.ok_or_else(closed)?.content.unwrap_or_default();
+                        if let Some(Value::Object(language)) = content.get_mut("language_info").map(Value::take) {
+                            self.language = language;
+                        }
                         has_info = true;
                     }
                     () = tokio::time::sleep_until(retry_at) => break,
@@ -221,7 +235,8 @@ impl Channels {
             process,
             shell: self.shell,
             iopub: self.iopub,
-            is_python: self.language == "python",
+            is_python: is_python(&self.language),
+            language: if size(&self.language) <= MAX_LANGUAGE_BYTES { self.language } else { Map::new() },
             limits,
             identity,
             filter: self.filter,

@@ -8,10 +8,12 @@ use std::ffi::OsStr;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde::Deserialize;
 
 use crate::notebook::kernel::contract::KernelError;
+use crate::notebook::kernel::location::KernelLocation;
 
 /// The maximum size of a `kernel.json` that is read, in bytes.
 const MAX_SPEC_BYTES: u64 = 256 * 1024;
@@ -77,6 +79,31 @@ fn installed_in(directories: impl IntoIterator<Item = PathBuf>) -> Vec<KernelSpe
 /// Errors: There is no such spec. The help explains how to install one and lists the installed ones.
 pub fn find(name: &str, variables: &BTreeMap<String, String>) -> Result<KernelSpec, KernelError> {
     find_in(installed(variables), name, variables)
+}
+
+/// Checks without starting a kernel that it could be started: its program is there, and ipykernel if no spec says what it starts.
+/// Errors: As [`find`]; the program is missing.
+pub(crate) fn check_installed(name: &str, location: &KernelLocation) -> Result<(), KernelError> {
+    let specs = installed(&location.variables);
+    let has_spec = specs.iter().any(|spec| spec.name == name.to_lowercase());
+    let spec = find_in(specs.clone(), name, &location.variables)?;
+    let program = spec.argv.first().map(Path::new).unwrap_or(Path::new(""));
+    if program.is_absolute() && !program.is_file() {
+        return Err(missing(name, &specs));
+    }
+    if has_spec {
+        return Ok(());
+    }
+    // Looks for the module without running it.
+    let probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec('ipykernel_launcher') is None)";
+    let mut command = std::process::Command::new(program);
+    command.args(["-c", probe]).current_dir(&location.directory).env_clear().envs(&location.variables);
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match status {
+        // Python ends with 1 if it is true, and with another code if it could not look.
+        Ok(status) if status.code() == Some(1) => Err(missing(name, &specs)),
+        _ => Ok(()),
+    }
 }
 
 fn find_in(
