@@ -10,6 +10,7 @@ use crate::cli::drive::ResumeHint;
 use crate::cli::front_end::FrontEnd;
 use crate::cli::input::{InputLine, RejectedInput};
 use bcc_engine::error::EngineError;
+use bcc_runtime::actions::notebook::review::{CODE, is_about_code};
 use bcc_runtime::actions::tools::call::{ANSWER, ARGUMENTS};
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
 use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError, names_in};
@@ -96,7 +97,8 @@ pub fn as_decision(input: InputLine, session: &Session, front: FrontEnd) -> Inpu
         Some((decision, rest)) => {
             let (comment, values) = match decision {
                 DecisionKind::Edit => {
-                    (None, ExactValues::from_iter([(ARGUMENTS.to_owned(), Value::from(rest).into())]))
+                    let name = if is_code(request) { CODE } else { ARGUMENTS };
+                    (None, ExactValues::from_iter([(name.to_owned(), Value::from(rest).into())]))
                 }
                 DecisionKind::Answer => (None, ExactValues::from_iter([(ANSWER.to_owned(), Value::from(rest).into())])),
                 DecisionKind::Approve | DecisionKind::Reject | DecisionKind::PushBack => {
@@ -138,8 +140,15 @@ fn expected(request: &RequestRow) -> Message {
     let usual = msg!("this is a decision: write {}, followed by a comment if you like", Message::names(&names));
     match of_calls.is_empty() {
         true => usual,
+        false if is_code(request) => msg!("{usual}; or `edit` and the code"),
         false => msg!("{usual}; or `edit` and the arguments as JSON, or `answer` and the result"),
     }
+}
+
+/// Whether the request is about code.
+fn is_code(request: &RequestRow) -> bool {
+    let schema = request.schema.as_deref().and_then(|schema| serde_json::from_str::<serde_json::Value>(schema).ok());
+    schema.as_ref().is_some_and(is_about_code)
 }
 
 /// Whether a decision with this name is about the call of a tool, and needs a value.

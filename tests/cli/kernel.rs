@@ -7,6 +7,7 @@ mod late;
 mod live;
 mod outputs;
 mod pictures;
+mod review;
 mod session;
 mod time;
 mod variables;

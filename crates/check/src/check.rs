@@ -18,7 +18,7 @@ use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{ParsedYaml, YamlNode};
 use bcc_lang::template::text::AuthorTexts;
-use bcc_runtime::notebook::kernel::contract::{KernelSettings, OnResume};
+use bcc_runtime::notebook::kernel::contract::{ExecPolicy, KernelSettings, OnResume};
 use bcc_runtime::program::limits::Budget;
 use bcc_runtime::program::program::Program;
 
@@ -86,6 +86,7 @@ fn kernel(written: Option<&WrittenKernel>) -> KernelSettings {
     KernelSettings {
         name: written.name.clone().unwrap_or(default.name),
         on_resume: if written.on_resume == Some("rerun") { OnResume::Rerun } else { OnResume::Fresh },
+        exec: if written.exec == Some("approve") { ExecPolicy::Approve } else { ExecPolicy::Run },
         timeout: written.timeout.unwrap_or(default.timeout),
         start_timeout: written.start_timeout.unwrap_or(default.start_timeout),
         idle_timeout: written.idle_timeout.unwrap_or(default.idle_timeout),

@@ -125,6 +125,7 @@ fn kernel_with(project: &Project, environment: &Environment, permissions: &Permi
         variables: kernel_variables(project, environment),
         permission_error: denied,
         limits: project.config.kernel.limits(),
+        exec: project.config.kernel.exec_policy(),
     };
     kernel(location)
 }

@@ -20,6 +20,7 @@ use crate::config::values::message_of;
 use crate::error::EngineError;
 use bcc_lang::message::library::library;
 use bcc_lang::source::near::near_miss;
+use bcc_runtime::notebook::kernel::contract::ExecPolicy;
 use bcc_runtime::notebook::kernel::limits::OutputLimits;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -68,6 +69,9 @@ pub struct KernelTable {
     /// The names of environment variables that kernels receive in addition to the usual ones.
     #[serde(default)]
     pub env: Vec<String>,
+    /// Whether people approve code that a model or a server wants to run.
+    #[serde(default)]
+    pub exec: ExecTable,
     /// The size of the text that one cell may print.
     pub max_text: Option<String>,
     /// The size of one picture, table or other displayed data.
@@ -76,7 +80,23 @@ pub struct KernelTable {
     pub max_session: Option<String>,
 }
 
+/// `exec` of `[kernel]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExecTable {
+    #[default]
+    Run,
+    Approve,
+}
+
 impl KernelTable {
+    pub fn exec_policy(&self) -> ExecPolicy {
+        match self.exec {
+            ExecTable::Run => ExecPolicy::Run,
+            ExecTable::Approve => ExecPolicy::Approve,
+        }
+    }
+
     /// The limits on outputs. A size that is not valid is reported by [`crate::config::validation::errors`].
     pub fn limits(&self) -> OutputLimits {
         let usual = OutputLimits::default();

@@ -18,6 +18,8 @@ pub struct WrittenKernel {
     pub name: Option<String>,
     /// `on_resume`: `fresh` or `rerun`.
     pub on_resume: Option<&'static str>,
+    /// `exec`: `run` or `approve`.
+    pub exec: Option<&'static str>,
     pub timeout: Option<Duration>,
     /// `start_timeout`: the time limit for starting the kernel.
     pub start_timeout: Option<Duration>,
@@ -35,6 +37,7 @@ pub fn kernel(fields: &Fields<'_>) -> Option<WrittenKernel> {
     let kernel = WrittenKernel {
         name: name(&inner, "name"),
         on_resume: inner.choice("on_resume", &["fresh", "rerun"]),
+        exec: inner.choice("exec", &["run", "approve"]),
         timeout: time(&inner, "timeout", ONE_DAY),
         start_timeout: time(&inner, "start_timeout", ONE_HOUR),
         idle_timeout: time(&inner, "idle_timeout", ONE_DAY),

@@ -90,6 +90,9 @@ pub struct NotebookState {
     /// What the kernel says about its language (`language_info` of nbformat); empty before code has run.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub kernel_language: Map<String, Value>,
+    /// The code that a person rejected last, which code that is written again is compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected_code: Option<String>,
     /// The cell whose code ran when it was added, until another action is performed: an `exec` that follows does not run it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ran_when_added: Option<String>,

@@ -7,6 +7,7 @@ use bcc_lang::message::msg;
 use serde_json::{Value, json};
 
 use crate::actions::notebook::perform::{ActionOrigin, PerformStep, RunningAction};
+use crate::actions::notebook::review;
 use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::effects::quoted;
 use crate::program::event::Event;
@@ -85,12 +86,13 @@ pub async fn fix(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep,
         return Ok(PerformStep::Done(Box::new(running.so_far)));
     }
     let explanation: String = text_field("explanation").chars().take(MAX_EXPLANATION_CHARS).collect();
-    replace_code(turn, cell, code, &explanation, running.fixes);
-    Ok(running.announce())
+    let before = cell.content.clone();
+    let cell = replace_code(turn, cell, code, &explanation, running.fixes);
+    Ok(review::announce(turn, &cell, running, Some(&before)))
 }
 
 /// Replaces the code of the cell with that of the model.
-fn replace_code(turn: &Turn<'_>, mut cell: Cell, code: String, explanation: &str, fixes: u32) {
+fn replace_code(turn: &Turn<'_>, mut cell: Cell, code: String, explanation: &str, fixes: u32) -> Cell {
     let original = std::mem::replace(&mut cell.content, code);
     let extra = &mut cell.metadata.extra;
     extra.entry("original_code").or_insert_with(|| Value::from(original));
@@ -98,12 +100,13 @@ fn replace_code(turn: &Turn<'_>, mut cell: Cell, code: String, explanation: &str
     (cell.outputs, cell.execution_count, cell.ended) = (vec![], None, None);
     let effects = vec![format!("Mended code: {}", quoted(&cell.content))];
     let cell_id = Some(cell.id.clone());
-    turn.put_cell(cell);
+    turn.put_cell(cell.clone());
     let mut state = turn.notebook_state();
     state.effects.set_current(effects.clone());
     turn.set_notebook_state(state);
     let (action, by) = ("auto_debug".to_owned(), ActionOrigin::Model.name());
     turn.emit_notebook_event(Event::NotebookAction { action, by, cell_id, success: true, error: None, effects });
+    cell
 }
 
 async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, ActionError> {

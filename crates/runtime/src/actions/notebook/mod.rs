@@ -9,4 +9,5 @@ pub mod kind;
 pub mod perform;
 pub mod plain;
 pub mod rerun;
+pub mod review;
 pub mod run;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::actions::notebook::debug;
 use crate::actions::notebook::initial_plan;
+use crate::actions::notebook::review;
 use crate::actions::notebook::run;
 use crate::notebook::action::{ExecAction, LAST_ADDED, NotebookAction};
 use crate::notebook::apply::{apply, failure, target};
@@ -116,6 +117,9 @@ pub struct RunningAction {
     /// How often a model was asked to fix the code.
     #[serde(default, rename = "mended")]
     pub fixes: u32,
+    /// Whether a person was asked whether the code may run.
+    #[serde(default, rename = "review", skip_serializing_if = "std::ops::Not::not")]
+    pub is_under_review: bool,
     /// Whether the model must be asked next.
     #[serde(default, rename = "mend")]
     pub needs_fix: bool,
@@ -222,7 +226,11 @@ pub async fn start(
 /// Errors: The store cannot be read, or the model that should fix the code gives no reply. The session then stops, and
 /// continues here when it is resumed.
 pub async fn advance(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
-    if running.needs_fix { debug::fix(turn, running).await } else { run::run(turn, running).await }
+    match &running {
+        RunningAction { is_under_review: true, .. } => review::decided(turn, running).await,
+        RunningAction { needs_fix: true, .. } => debug::fix(turn, running).await,
+        _ => run::run(turn, running).await,
+    }
 }
 
 struct ChangeResult {
@@ -279,10 +287,11 @@ fn announce_run(
         auto_debug: exec.auto_debug,
         keep_debug_button_visible: exec.keep_debug_button_visible,
         fixes: 0,
+        is_under_review: false,
         needs_fix: false,
         so_far: done,
     };
-    running.announce()
+    review::announce(turn, cell, running, None)
 }
 
 pub fn report(turn: &Turn<'_>, action: &str, by: ActionOrigin, done: &PerformedAction, effects: Vec<String>) {

@@ -22,12 +22,23 @@ pub enum OnResume {
     Rerun,
 }
 
+/// Whether code that a model or a server wants to run waits for a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExecPolicy {
+    /// It runs.
+    #[default]
+    Run,
+    /// It runs when a person has approved it.
+    Approve,
+}
+
 /// The kernel settings of a session, as chosen by its script (`session.kernel`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelSettings {
     /// The name of the kernel spec.
     pub name: String,
     pub on_resume: OnResume,
+    pub exec: ExecPolicy,
     /// The maximum run time of one cell.
     pub timeout: Duration,
     pub start_timeout: Duration,
@@ -39,6 +50,7 @@ impl Default for KernelSettings {
         Self {
             name: "python3".to_owned(),
             on_resume: OnResume::Fresh,
+            exec: ExecPolicy::Run,
             timeout: Duration::from_secs(60),
             start_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(600),
@@ -89,6 +101,11 @@ pub trait Kernel: Send + Sync {
     fn check_installed(&self, settings: &KernelSettings) -> Result<(), KernelError> {
         let _ = settings;
         Ok(())
+    }
+
+    /// Whether the project wants people to approve code of models and servers, whatever its scripts say.
+    fn exec_policy(&self) -> ExecPolicy {
+        ExecPolicy::Run
     }
 
     /// How much of the outputs of code is kept.

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
 use crate::effects::output::{NoOutputObserver, OutputObserver, OutputStream};
-use crate::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
+use crate::notebook::kernel::contract::{ExecPolicy, Execution, Kernel, KernelError, KernelSettings};
 use crate::notebook::kernel::execution::{CellInterrupts, CellWatch, KernelAnswer, run_cell};
 use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::location::KernelLocation;
@@ -136,6 +136,10 @@ impl Kernel for JupyterKernel {
 
     fn check_installed(&self, settings: &KernelSettings) -> Result<(), KernelError> {
         check_installed(&settings.name, &self.location)
+    }
+
+    fn exec_policy(&self) -> ExecPolicy {
+        self.location.exec
     }
 
     fn limits(&self) -> OutputLimits {

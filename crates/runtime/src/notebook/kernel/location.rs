@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::notebook::kernel::contract::KernelError;
+use crate::notebook::kernel::contract::{ExecPolicy, KernelError};
 use crate::notebook::kernel::limits::OutputLimits;
 
 /// The location of a kernel.
@@ -17,4 +17,6 @@ pub struct KernelLocation {
     pub permission_error: Option<KernelError>,
     /// How much of the outputs is kept.
     pub limits: OutputLimits,
+    /// Whether people approve code of models and servers.
+    pub exec: ExecPolicy,
 }
