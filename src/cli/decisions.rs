@@ -231,7 +231,14 @@ fn report_decision(request: &RequestRow, target: &str, front: FrontEnd, hint: &R
             let by = if approvers.is_empty() { "" } else { " --by NAME" };
             let edit = format!("{answer} edit --set arguments=JSON{by}");
             let text = format!("{answer} answer --set answer=TEXT{by}");
-            msg!("{others}; or with other arguments: {edit}; or with a result of your own: {text}", others = others)
+            let code = format!("{answer} edit --set code=TEXT{by}");
+            match is_code(request) {
+                true => msg!("{others}; or with other code: {code}", others = others),
+                false => msg!(
+                    "{others}; or with other arguments: {edit}; or with a result of your own: {text}",
+                    others = others
+                ),
+            }
         }
     };
     let message = match approvers.as_slice() {

@@ -9,6 +9,7 @@ use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use serde_json::{Map, Value, json};
 
+use crate::actions::notebook::review::{CODE, is_about_code};
 use crate::actions::tools::call::{ANSWER, ARGUMENTS};
 use crate::program::decision::DecisionKind;
 use crate::program::output::OutputVariable;
@@ -76,6 +77,7 @@ pub(crate) fn schema_values(
         request.decisions.as_deref().is_some_and(|list| list.contains(&format!("\"{}\"", decision.name())))
     };
     let wanted = match decision {
+        DecisionKind::Edit if is_about_code(&schema) => Some(CODE),
         DecisionKind::Edit => Some(ARGUMENTS),
         DecisionKind::Answer => Some(ANSWER),
         DecisionKind::Approve if !permits(DecisionKind::Edit) => None,
@@ -120,7 +122,7 @@ pub(crate) fn schema_values(
 
 fn unknown_value(name: &str, decision: DecisionKind) -> DecisionError {
     let message = msg!("the decision `{}` has no value `{name}`", decision.name());
-    let help = msg!("`edit` takes `{ARGUMENTS}`, `answer` takes `{ANSWER}`");
+    let help = msg!("`edit` takes `{ARGUMENTS}`, or `{CODE}` if it is about code; `answer` takes `{ANSWER}`");
     rejected("form-field-unknown", message, help)
 }
 

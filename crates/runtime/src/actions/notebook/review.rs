@@ -124,7 +124,7 @@ fn changes(before: &str, code: &str) -> Option<String> {
     if before == code || difference.ratio() < MIN_RATIO {
         return None;
     }
-    Some(difference.unified_diff().context_radius(3).to_string().trim_end().to_owned())
+    Some(difference.unified_diff().context_radius(3).missing_newline_hint(false).to_string().trim_end().to_owned())
 }
 
 /// Whether the values of a decision with this schema are changed code.
