@@ -21,6 +21,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::find_session::left_unfinished;
 use bcc_engine::loaded::LoadedProgram;
+use bcc_engine::notebook_file::read::read_cells;
 use bcc_engine::project::{Project, absolute, given_directory, nearest};
 use bcc_engine::replay::ReplayRequest;
 use bcc_engine::state_file::open::run_state_file;
@@ -89,6 +90,9 @@ pub struct RunArgs {
     pub trust: bool,
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Begin with the cells of this Jupyter notebook
+    #[arg(long, value_name = "NOTEBOOK")]
+    pub from: Option<PathBuf>,
     /// Write the notebook of the session to this file after every change (.ipynb, .md or .html)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub notebook: Option<PathBuf>,
@@ -130,6 +134,7 @@ pub fn request_of(options: &RunArgs, environment: &Environment) -> Result<RunReq
     let RunArgs { file, session, user, variables, variables_file, scheme, model, seed, clock, record, .. } =
         options.clone();
     let values = ExactValues::new();
+    let cells = options.from.as_deref().map(read_cells).transpose()?.unwrap_or_default();
     Ok(RunRequest {
         file,
         session,
@@ -144,6 +149,7 @@ pub fn request_of(options: &RunArgs, environment: &Environment) -> Result<RunReq
         record,
         replay,
         any_project,
+        cells,
     })
 }
 

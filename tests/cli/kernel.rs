@@ -3,6 +3,7 @@
 
 mod bench;
 mod death;
+mod given_notebooks;
 mod late;
 mod live;
 mod outputs;

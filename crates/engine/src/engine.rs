@@ -1,6 +1,5 @@
 //! The engine: starts and resumes sessions of a project. This is the entry point for embedders.
 
-use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
@@ -33,6 +32,7 @@ use crate::variables::variable_values;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::exact::ExactValues;
+use bcc_runtime::notebook::cell::Cell;
 use bcc_runtime::program::asked_value::AskedValue;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::custom::COMMAND;
@@ -77,6 +77,8 @@ pub struct RunRequest {
     pub replay: Option<ReplayRequest>,
     /// As in [`ResumeRequest`], if the session is resumed.
     pub any_project: bool,
+    /// `--from`: the cells with which its notebook begins.
+    pub cells: Vec<Cell>,
 }
 
 /// The options of `sessions resume`.
@@ -266,10 +268,11 @@ impl Engine {
             let new_session = NewSession {
                 user: request.user.clone().unwrap_or_else(|| DEFAULT_USER.to_owned()),
                 script_sha256: script_sha256.clone(),
-                settings: json(&settings)?,
+                settings: settings.to_json()?,
                 manifest: manifest.clone(),
                 documents: documents.clone(),
                 given: variables.clone(),
+                cells: request.cells.clone(),
             };
             match Session::start(parts, new_session).await {
                 Ok(session) => {
@@ -465,6 +468,7 @@ impl Engine {
             ("--scheme", request.scheme.is_some()),
             ("--seed", request.seed.is_some()),
             ("--clock", request.clock.is_some()),
+            ("--from", !request.cells.is_empty()),
         ];
         for (option, _) in given.iter().filter(|(_, is_given)| *is_given) {
             opened.notices.push(msg!("{option} has no effect: the session continues as it was started"));
@@ -493,8 +497,4 @@ pub(crate) fn services(
 /// Identifies the process that holds the lock of a session, for the error message of others.
 pub(crate) fn holder() -> String {
     format!("pid {} ({})", std::process::id(), crate::clock::stamp(now()))
-}
-
-fn json(settings: &RunSettings) -> Result<String, EngineError> {
-    serde_json::to_string(settings).map_err(|error| EngineError::failed(error.to_message()))
 }

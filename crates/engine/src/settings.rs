@@ -1,5 +1,6 @@
 //! The settings that a session was started with. They are stored with it, and used again when it is resumed.
 
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
 use std::path::Path;
 
@@ -94,6 +95,10 @@ pub(crate) fn repeats_answers(settings: &str) -> bool {
 }
 
 impl RunSettings {
+    pub fn to_json(&self) -> Result<String, EngineError> {
+        serde_json::to_string(self).map_err(|error| EngineError::failed(error.to_message()))
+    }
+
     /// The same settings of a session that repeats no other one.
     #[must_use]
     pub fn without_earlier_session(self) -> Self {

@@ -242,6 +242,7 @@ impl SessionRepeater<'_> {
             manifest: String::new(),
             documents: vec![],
             given,
+            cells: vec![],
         };
         Ok(Session::start(parts, new_session).await?)
     }

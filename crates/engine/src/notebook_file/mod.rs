@@ -3,4 +3,5 @@
 pub mod masked;
 pub mod outline;
 pub mod ownership;
+pub mod read;
 pub mod write;

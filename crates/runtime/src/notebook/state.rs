@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::effects::Effects;
 use crate::notebook::error::ActionRejection;
 use crate::notebook::workflow::{Workflow, is_id};
@@ -164,6 +165,31 @@ pub struct SectionProgress {
 }
 
 impl NotebookState {
+    /// The state of a notebook that begins with these cells; none if there are none. Their code has run in another kernel, if it has.
+    pub fn beginning_with(cells: &[Cell]) -> Option<Self> {
+        let first = cells.first()?;
+        let count = |is_counted: fn(&Cell) -> bool| cells.iter().filter(|cell| is_counted(cell)).count() as u64;
+        let title = first.content.lines().next().and_then(|line| line.strip_prefix("# ")).map(str::trim);
+        let title = title.filter(|_| first.kind == CellKind::Markdown);
+        Some(Self {
+            title: title.map(str::to_owned),
+            title_cell: title.map(|_| first.id.clone()),
+            cell_count: cells.len() as u64,
+            chapter_count: count(|cell| cell.metadata.is_chapter),
+            section_count: count(|cell| cell.metadata.is_section),
+            last_code_cell: cells.iter().rfind(|cell| cell.kind == CellKind::Code).map(|cell| cell.id.clone()),
+            last_cell_type: cells.last().map(|cell| cell.kind.name().to_owned()),
+            ids_ahead: cells
+                .iter()
+                .filter_map(|cell| cell.id.strip_prefix("cell-")?.parse().ok())
+                .filter(|number| *number > cells.len() as u64)
+                .take(MAX_IDS_AHEAD)
+                .collect(),
+            executed: count(|cell| cell.ended.is_some()),
+            ..Self::default()
+        })
+    }
+
     /// Stores an undeclared variable; null removes it.
     /// Errors: `too-many-variables` if there are too many variables or their total size is too large. Nothing is changed then.
     pub fn store_variable(&mut self, name: &str, value: Value) -> Result<(), ActionRejection> {

@@ -5,6 +5,8 @@ use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use crate::notebook::cell::Cell;
+use crate::notebook::large_outputs::{large_parts, refer};
 use crate::notebook::state::NotebookState;
 use crate::plan::access::PlanAccess;
 use crate::program::event::Event;
@@ -12,13 +14,14 @@ use crate::program::limits::Budget;
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::services::Services;
+use crate::program::shown_cell::ShownCell;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
 use crate::run::head::{Head, SessionStatus};
 use crate::run::held_commits::HeldCommits;
 use crate::run::mailbox::Mailbox;
-use crate::run::notebook::StoredCells;
+use crate::run::notebook::{StoredCells, cell_row, state_row};
 use crate::run::planner::Planner;
 use crate::run::resume::user_layer;
 use crate::run::session::Session;
@@ -26,7 +29,7 @@ use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::{Scope, Scopes, Stored};
 use bcc_store::contract::{SessionLock, Store};
-use bcc_store::rows::{DocumentRow, NewSessionRow, VariableRow};
+use bcc_store::rows::{DocumentRow, NewSessionRow, TextRow, VariableRow};
 
 /// The parts of a session, whether it is started or resumed.
 pub struct SessionParts {
@@ -55,6 +58,8 @@ pub struct NewSession {
     pub documents: Vec<DocumentRow>,
     /// Initial values of variables, for the scopes that declare them.
     pub given: Vec<(String, ExactValue)>,
+    /// The cells with which its notebook begins, in order.
+    pub cells: Vec<Cell>,
 }
 
 impl Session {
@@ -117,6 +122,7 @@ impl Session {
         draft.event(&EventLocation::default(), started);
         session.open_wide_scopes(&program, &user_rows, &mut draft)?;
         session.set_given(new_session.given, &mut draft)?;
+        session.begin_notebook(new_session.cells, &mut draft)?;
         session.walk_on(&EventLocation::default(), &mut draft);
         let row = NewSessionRow {
             id: session.id.clone(),
@@ -132,6 +138,28 @@ impl Session {
         session.store.create(&row, &new_session.documents, &prepared.commit).await?;
         session.created(&prepared);
         Ok(session)
+    }
+
+    /// Adds the cells with which the notebook begins.
+    fn begin_notebook(&mut self, cells: Vec<Cell>, draft: &mut CommitDraft) -> Result<(), RunError> {
+        let Some(state) = NotebookState::beginning_with(&cells) else { return Ok(()) };
+        let unreadable =
+            |id: &str, error: serde_json::Error| RunError::Unreadable { id: id.to_owned(), what: error.to_message() };
+        self.notebook = state;
+        let mut texts: BTreeMap<String, TextRow> = BTreeMap::new();
+        for mut cell in cells {
+            for part in large_parts(&cell.outputs) {
+                refer(&mut cell.outputs, &part);
+                texts.insert(part.row.sha256.clone(), part.row);
+            }
+            draft.cells.push(cell_row(&cell).map_err(|error| unreadable(&self.id, error))?);
+            draft.event(&EventLocation::default(), Event::Cell(Box::new(ShownCell::of(&cell))));
+        }
+        self.notebook.kept_bytes = texts.values().map(|row| row.text.len() as u64).sum();
+        draft.texts.extend(texts.into_values());
+        let row = state_row(&self.notebook, self.services.clock.at(self.last_seq + 1));
+        draft.variables.push(row.map_err(|error| unreadable(&self.id, error))?);
+        Ok(())
     }
 
     /// The global scope, with values of the user's earlier sessions, and the session scope.

@@ -114,7 +114,7 @@ fn add(fields: &ActionFields, notes: &mut Vec<ActionFieldError>) -> Result<AddAc
 
 /// Whether an author, a model or a server may give this id to a cell. Ids that start with `_` are reserved for generated ids;
 /// otherwise the rule of nbformat 4.5 applies.
-fn is_cell_id(id: &str) -> bool {
+pub fn is_cell_id(id: &str) -> bool {
     let has_valid_characters = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     has_valid_characters && (1..=MAX_CELL_ID).contains(&id.len()) && !id.starts_with(['-', '_']) && id != LAST_ADDED
 }

@@ -1,0 +1,133 @@
+//! Reads the cells of a Jupyter notebook (nbformat 4), with which a session begins (docs/notebook.md, "Beginning with a notebook").
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use bcc_lang::message::msg;
+use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
+use serde_json::{Value, json};
+
+use crate::error::EngineError;
+use crate::files::read_bounded;
+use bcc_runtime::notebook::action::reader::is_cell_id;
+use bcc_runtime::notebook::cell::{Cell, CellEnd, CellKind, Metadata};
+use bcc_runtime::notebook::export::output::{CellOutput, read as read_output};
+
+/// The maximum size of a notebook, in bytes.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+const MAX_CELLS: usize = 10_000;
+
+/// The maximum size of the content of a cell, in bytes; also of cells that actions add.
+const MAX_CONTENT_BYTES: usize = 1024 * 1024;
+
+/// The cells of the notebook at `path`, numbered from 1, with ids that are unique.
+///
+/// # Errors
+/// `Usage`: it cannot be read, is no notebook of nbformat 4, or is too large. The message names the cell.
+pub fn read_cells(path: &Path) -> Result<Vec<Cell>, EngineError> {
+    let shown = path.display();
+    let bytes =
+        read_bounded(path, MAX_BYTES).map_err(|error| EngineError::usage(msg!("{shown} cannot be read: {error}")))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(EngineError::usage(msg!("{shown} has more than {MAX_BYTES} bytes")));
+    }
+    let notebook: Value = serde_json::from_slice(&bytes).map_err(|error| {
+        EngineError::usage(msg!("{shown} is not a notebook: {error}"))
+            .with_help("give a Jupyter notebook, a file that ends in .ipynb")
+    })?;
+    match notebook.get("nbformat").and_then(Value::as_u64) {
+        Some(4) => {}
+        Some(version) => {
+            return Err(EngineError::usage(msg!(
+                "{shown} is a notebook of version {version}, and only version 4 can be read"
+            ))
+            .with_help("convert it: `jupyter nbconvert --to notebook --inplace FILE`"));
+        }
+        None => return Err(EngineError::usage(msg!("{shown} is not a notebook: it has no `nbformat`"))),
+    }
+    let written = notebook.get("cells").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if written.len() > MAX_CELLS {
+        return Err(EngineError::usage(msg!("{shown} has more than {MAX_CELLS} cells")));
+    }
+    let mut ids = HashSet::new();
+    let mut cells = Vec::with_capacity(written.len());
+    for (index, cell) in written.iter().enumerate() {
+        let number = index + 1;
+        let mut cell = read_cell(cell, number as u64)
+            .ok_or_else(|| EngineError::usage(msg!("{shown}: cell {number} is not a cell of a notebook")))?;
+        if cell.content.len() > MAX_CONTENT_BYTES {
+            return Err(EngineError::usage(msg!("{shown}: cell {number} has more than {MAX_CONTENT_BYTES} bytes")));
+        }
+        // An id that cannot be used, or is there twice, is replaced by that of a new cell.
+        if !is_cell_id(&cell.id) || !ids.insert(cell.id.clone()) {
+            cell.id = free_id(number, &ids);
+            ids.insert(cell.id.clone());
+        }
+        cells.push(cell);
+    }
+    Ok(cells)
+}
+
+fn free_id(number: usize, ids: &HashSet<String>) -> String {
+    let mut id = format!("cell-{number}");
+    while ids.contains(&id) {
+        id.insert(0, 'x');
+    }
+    id
+}
+
+fn read_cell(cell: &Value, number: u64) -> Option<Cell> {
+    let ours = cell.pointer("/metadata/bcc").cloned().unwrap_or_default();
+    let kind = match cell.get("cell_type")?.as_str()? {
+        "code" => CellKind::Code,
+        _ if ours.get("type").and_then(Value::as_str) == Some(CellKind::Thinking.name()) => CellKind::Thinking,
+        _ => CellKind::Markdown,
+    };
+    // What another program has written there, and is no metadata of ours, is left out.
+    let metadata: Metadata = match is_deeper_than(&ours, MAX_LEVELS) {
+        false => serde_json::from_value(ours.clone()).unwrap_or_default(),
+        true => Metadata::default(),
+    };
+    let content = match (kind, &metadata.thinking_text) {
+        (CellKind::Thinking, Some(thought)) => thought.clone(),
+        _ => text(cell.get("source")?)?,
+    };
+    let id = cell.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut read = Cell { number, id, kind, content, metadata, ..Cell::default() };
+    if kind == CellKind::Code {
+        let outputs = cell.get("outputs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        read.outputs = outputs.iter().filter(|output| !is_deeper_than(output, MAX_LEVELS)).map(stored_output).collect();
+        read.execution_count = cell.get("execution_count").and_then(Value::as_u64);
+        let ended = ours.get("ended").and_then(|ended| serde_json::from_value(ended.clone()).ok());
+        let has_error = read.outputs.iter().any(|output| output.get("ename").is_some());
+        let by_outputs = if has_error { CellEnd::Error } else { CellEnd::Ok };
+        read.ended = ended.or_else(|| read.execution_count.map(|_| by_outputs));
+    }
+    Some(read)
+}
+
+/// A text of nbformat, which may be a list of lines.
+fn text(source: &Value) -> Option<String> {
+    match source {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(lines) => lines.iter().map(Value::as_str).collect::<Option<String>>(),
+        _ => None,
+    }
+}
+
+/// An output in the form in which sessions store it: with the fields of nbformat only.
+fn stored_output(output: &Value) -> Value {
+    match read_output(output) {
+        CellOutput::Stream { name, text } => json!({ "output_type": "stream", "name": name, "text": text }),
+        CellOutput::Data { result: Some(count), data, metadata } => {
+            json!({ "output_type": "execute_result", "execution_count": count, "data": data, "metadata": metadata })
+        }
+        CellOutput::Data { result: None, data, metadata } => {
+            json!({ "output_type": "display_data", "data": data, "metadata": metadata })
+        }
+        CellOutput::Error { name, value, traceback } => {
+            json!({ "output_type": "error", "ename": name, "evalue": value, "traceback": traceback })
+        }
+    }
+}
