@@ -5,6 +5,8 @@ use crate::crashing_store;
 use crate::test_session;
 mod bad_servers;
 mod joints;
+mod judged_steps;
+mod worked_example;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -472,28 +474,4 @@ async fn prose_from_a_model_is_asked_for_again_and_never_breaks_a_session() {
     assert_eq!(result.pause, SessionPause::Stopped);
     assert_eq!(result.codes().iter().filter(|code| **code == "behavior-unreadable").count(), 3);
     assert_eq!(result.events("model_call").len(), 4);
-}
-
-/// The changes that the example of docs/protocol.md makes.
-#[tokio::test]
-async fn the_worked_example_of_001_runs_as_documented() {
-    let folder = Path::new(crate::ROOT).join("tests/behaviors/worked_example.json");
-    let case: Value = serde_json::from_str(&std::fs::read_to_string(folder).unwrap()).unwrap();
-    let mut behaviors = case["responses"].clone();
-    behaviors["b#1"] = done();
-    let host = host(behaviors, case["judgements"].clone());
-    let script = script("server: s, total_expected: 5, todo_list: [x]")
-        .replace("todo_list: [x]", &format!("todo_list: {}", case["todo_list"]));
-    let program = test_session::checked(&script, Path::new(crate::ROOT));
-    let result = run(&program, &host, &no_models(), CrashMode::Never).await;
-    assert_eq!(result.pause, SessionPause::Completed);
-    let log = host.log.lock().unwrap();
-    for (at, expected) in case["requests"].as_array().unwrap().iter().enumerate() {
-        let request = &log.behavior_requests[at];
-        for (pointer, value) in expected.as_object().unwrap() {
-            assert_eq!(request.pointer(pointer), Some(value), "request {}: {pointer}", at + 1);
-        }
-    }
-    assert_eq!(json!(log.executed), case["ran"]);
-    assert_eq!(json!(result.contents), case["contents"]);
 }

@@ -148,6 +148,19 @@ impl NotebookState {
         Ok(done)
     }
 
+    /// This state as if the session were still in a step of the plan, or in none: what is judged after a behavior that moved on.
+    #[must_use]
+    pub fn at_step(mut self, step: Option<(&str, &str)>) -> Self {
+        self.location.stage_id = step.map(|(stage, _)| stage.to_owned());
+        self.location.step_id = step.map(|(_, step)| step.to_owned());
+        if let Some((stage, step)) = step {
+            // A step is never both current and completed.
+            self.location.completed_steps.retain(|done| done != step);
+            self.location.completed_stages.retain(|done| done != stage);
+        }
+        self
+    }
+
     /// Starts a behavior of the current step and returns its id, which is unique in the session.
     pub fn start_behavior(&mut self, at: &str) -> String {
         self.location.behaviors = self.location.behaviors.saturating_add(1);

@@ -32,6 +32,21 @@ struct Verdict {
     explanation: Message,
 }
 
+/// A behavior that has ended, as far as it decides where the session continues.
+struct EndedBehavior<'a> {
+    wanted: &'a Transition,
+    verdict: &'a Verdict,
+    should_continue: Option<bool>,
+    /// The step that it worked on.
+    start: Option<&'a PlanTarget>,
+    /// Its number in that step.
+    iteration: u32,
+    /// Whether the session is no longer in that step.
+    has_moved: bool,
+    /// Whether one of its actions completed that step.
+    completed: bool,
+}
+
 /// Where the session continues after a behavior.
 enum AfterBehavior {
     /// With the next behavior, in the same step or in another step of the plan.
@@ -77,7 +92,7 @@ impl LoopConfig {
             BehaviorSource::Model(request) => self.reflect_by_model(turn, &frame, &current, request).await?,
             BehaviorSource::Server(name) => {
                 let server = turn.services.host.servers.server(name)?;
-                let state = turn.notebook_state();
+                let state = current.judged(turn.notebook_state());
                 let observation = self.observe(turn, &state, Some(&current.counts), Some(server.as_ref())).await?;
                 match traced_reflection(turn, name, server.as_ref(), &observation).await {
                     Ok(answer) => reflection(&answer).map_err(|error| error.message),
@@ -121,12 +136,14 @@ impl LoopConfig {
         let completed =
             current.start_step.as_ref().is_some_and(completed) && plan::current(&state) != current.start_step;
         state.end_behavior(&at);
-        let has_moved = plan::current(&state) != current.start_step;
+        let start = current.start_step.as_ref();
+        let has_moved = plan::current(&state).as_ref() != start;
         let verdict = verdict(&current, reflected.as_ref(), &transition, completed);
         let should_continue =
             decision.and_then(|decision| decision.continue_behaviors).or(transition.continue_behaviors);
         let wanted = decision.filter(|decision| has_target(decision)).unwrap_or(&transition);
-        let next = self.after_behavior(turn, &mut state, &frame, (wanted, &verdict, should_continue, has_moved), &at);
+        let ended = EndedBehavior { wanted, verdict: &verdict, should_continue, start, iteration: current.iteration, has_moved, completed };
+        let next = self.after_behavior(turn, &mut state, &frame, &ended, &at);
         let (by, mut explanation) = match &next {
             AfterBehavior::Over(ExitReason::MaxRoundsReached) if !verdict.achieved => {
                 ("bound", msg!("the loop reached its maximum of {} behaviors", frame.behaviors))
@@ -170,9 +187,10 @@ impl LoopConfig {
         turn: &Turn<'_>,
         state: &mut NotebookState,
         frame: &LoopFrame,
-        (wanted, verdict, should_continue, has_moved): (&Transition, &Verdict, Option<bool>, bool),
+        ended: &EndedBehavior<'_>,
         at: &str,
     ) -> AfterBehavior {
+        let &EndedBehavior { wanted, verdict, should_continue, start, iteration, has_moved, completed } = ended;
         let next_behavior = if frame.behaviors < self.last_behavior(turn) {
             AfterBehavior::Ask
         } else {
@@ -191,7 +209,7 @@ impl LoopConfig {
             return if is_other_topic { AfterBehavior::Topic(target.step) } else { next_behavior };
         }
         if verdict.achieved {
-            let stage = before.map(|location| location.stage);
+            let stage = start.filter(|_| completed).or(before.as_ref()).map(|step| step.stage.clone());
             if !has_moved {
                 let _ = state.complete_step(None, at);
             }
@@ -201,6 +219,11 @@ impl LoopConfig {
                 Some(next) if !plan::is_topic(turn.program, &next) => next_behavior,
                 _ => AfterBehavior::Over(ExitReason::ExitCriteriaMet),
             };
+        }
+        // An action completed the step too early: it is entered again.
+        if completed && let Some(start) = start {
+            let _ = state.go_to(Some(&start.stage), Some(&start.step), at);
+            state.location.behavior_iteration = iteration;
         }
         match should_continue {
             Some(false) => AfterBehavior::Over(ExitReason::ExitCriteriaMet),

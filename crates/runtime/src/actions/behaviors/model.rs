@@ -64,8 +64,11 @@ impl LoopConfig {
         current: &Current,
         request: &ServerRequest,
     ) -> Result<Result<Reflection, Message>, ActionError> {
-        let state = turn.notebook_state();
-        let target = self.target_of(turn, &state)?;
+        let state = current.judged(turn.notebook_state());
+        let target = match state.current_step() {
+            None if !current.goal.is_empty() => current.goal.clone(),
+            _ => self.target_of(turn, &state)?,
+        };
         let mut names = self.names(turn, &state, &target, Some(&current.counts)).await?;
         names.set("iteration", Value::from(frame.behaviors));
         names.set("behaviors_left", Value::from(self.last_behavior(turn).saturating_sub(frame.behaviors)));

@@ -85,6 +85,7 @@ impl LoopConfig {
             id: state.location.behavior_id.clone().unwrap_or_default(),
             iteration: state.location.behavior_iteration,
             start_step: step,
+            goal: plan::goal(&state),
             ..Current::default()
         };
         if let Some(response) = first.response
