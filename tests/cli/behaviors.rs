@@ -4,6 +4,7 @@ use crate::behaving;
 use crate::crashing_store;
 use crate::test_session;
 mod bad_servers;
+mod failures;
 mod joints;
 mod judged_steps;
 mod worked_example;

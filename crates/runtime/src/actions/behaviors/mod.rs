@@ -2,10 +2,12 @@
 //! step is achieved.
 
 pub mod config;
+pub mod failures;
 pub mod finish;
 pub mod frame;
 pub mod machine;
 pub mod model;
+pub mod offered;
 pub mod perform;
 pub mod plan;
 pub mod source;

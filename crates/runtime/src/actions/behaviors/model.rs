@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::actions::behaviors::config::{BEHAVIOR, LoopConfig, REFLECTION, ServerRequest};
 use crate::actions::behaviors::frame::{Current, LoopFrame};
+use crate::actions::behaviors::offered::{custom_actions, offered_actions};
 use crate::actions::behaviors::plan;
 use crate::actions::behaviors::source::{FirstPiece, SourceAnswer, masker};
-use crate::notebook::action::NAMES;
 use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::protocol::response::{Reflection, reflection};
 use crate::notebook::state::NotebookState;
@@ -20,9 +20,6 @@ use bcc_lang::value::mask::Masker;
 use bcc_lang::value::quoting::{quote, quote_after_label};
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
-
-/// The actions that a model is not offered: they are useful only to code, or change what the loop itself controls.
-pub const NOT_OFFERED: [&str; 3] = ["end_phase", "next_event", "update_workflow"];
 
 /// One of the two requests to a model.
 struct ModelRequest<'a> {
@@ -50,6 +47,7 @@ impl LoopConfig {
         let actions = offered_actions(turn);
         let exec = actions.iter().any(|name| name == "exec");
         names.set("actions", json!(actions));
+        names.set("custom_actions", custom_actions(turn));
         let model_request =
             ModelRequest { name: BEHAVIOR, version: request.version, shape: &request.behavior, target, round };
         let inputs = vec![("todo_list".to_owned(), json!(state.todo_list)), ("exec".to_owned(), Value::from(exec))];
@@ -182,13 +180,6 @@ fn starts_with_list(raw: &str) -> bool {
 /// The todo list for a prompt, with sensitive values redacted.
 fn redacted_todo_list(todo_list: &[String], masker: &Masker) -> Vec<String> {
     todo_list.iter().map(|item| quote_after_label(&masker.text(item)).into_owned()).collect()
-}
-
-/// The names of the actions that a model may use.
-fn offered_actions(turn: &Turn<'_>) -> Vec<String> {
-    let may_run = turn.services.host.kernel.check_permission().is_ok();
-    let notebook_actions = NAMES.into_iter().filter(|name| !NOT_OFFERED.contains(name) && (may_run || *name != "exec"));
-    notebook_actions.map(str::to_owned).chain(turn.program.custom.keys().cloned()).collect()
 }
 
 #[cfg(test)]

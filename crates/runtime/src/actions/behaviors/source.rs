@@ -45,7 +45,8 @@ const ENGINE_KEYS: [&str; 7] = [
 
 /// The parts with values from scripts and other programs, in the new and the legacy form: variables, cells and errors of
 /// actions. All of their keys are redacted.
-const FOREIGN_PARTS: [&str; 3] = ["/observation/context", "/state", "/behavior_feedback/last_action_result"];
+const FOREIGN_PARTS: [&str; 4] =
+    ["/observation/context", "/state", "/behavior_feedback/last_action_result", "/behavior_feedback/failures"];
 
 /// Actions that are already available, returned one by one as from a stream.
 struct ReceivedActions(VecDeque<Value>);

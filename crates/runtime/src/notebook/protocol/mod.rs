@@ -10,3 +10,4 @@ pub mod progress;
 pub mod read;
 pub mod read_observation;
 pub mod response;
+pub(crate) mod traceback;

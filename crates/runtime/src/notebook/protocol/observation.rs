@@ -172,12 +172,7 @@ fn machine(fsm: &Fsm) -> Value {
 }
 
 fn feedback_json(feedback: &Feedback) -> Value {
-    let limited = Feedback {
-        behavior_id: cut(&feedback.behavior_id, MAX_NAME_BYTES),
-        last_action_result: cut(&feedback.last_action_result, MAX_OUTPUT_BYTES),
-        ..feedback.clone()
-    };
-    serde_json::to_value(limited).unwrap_or_default()
+    serde_json::to_value(feedback.clone().limited()).unwrap_or_default()
 }
 
 /// The last cells that fit, in order.
