@@ -7,6 +7,7 @@ mod bad_servers;
 mod failures;
 mod joints;
 mod judged_steps;
+mod not_understood;
 mod worked_example;
 
 use std::collections::BTreeMap;

@@ -83,7 +83,7 @@ pub(crate) async fn ask_model<T>(
         };
         // Replies about behaviors are repaired, as in a `behavior_loop`.
         let reading = read_reply(&reply.text, &shape, true);
-        let used = received(question.template(), &reply.text, &reading).and_then(|value| read(&value));
+        let used = received(question.template(), &reply.text, &reading, Some(&shape)).and_then(|value| read(&value));
         match used {
             Ok(used) => return Ok(Some(used)),
             Err(why) => {

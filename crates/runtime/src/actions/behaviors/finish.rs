@@ -17,6 +17,7 @@ use crate::program::flow::{ActionError, Flow};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
+use bcc_lang::script::fields::shortened;
 
 /// The maximum length of a target or a reason in an event, in characters.
 const MAX_EVENT_CHARS: usize = 500;
@@ -63,7 +64,7 @@ impl LoopConfig {
         &self,
         turn: &Turn<'_>,
         mut frame: LoopFrame,
-        current: Current,
+        mut current: Current,
     ) -> Result<Flow, ActionError> {
         frame.executed = frame.executed.saturating_add(current.counts.actions_executed);
         frame.failed = frame.failed.saturating_add(current.counts.actions_failed);
@@ -71,7 +72,8 @@ impl LoopConfig {
             return self.conclude(turn, frame, current, None);
         }
         let mut state = turn.notebook_state();
-        apply_context_update(turn, &mut state, &stored_response(&current).context_update);
+        let not_applied = apply_context_update(turn, &mut state, &stored_response(&current).context_update);
+        current.counts.add_not_understood(not_applied);
         turn.set_notebook_state(state);
         if !self.reflection {
             return self.conclude(turn, frame, current, None);
@@ -93,7 +95,8 @@ impl LoopConfig {
             BehaviorSource::Server(name) => {
                 let server = turn.services.host.servers.server(name)?;
                 let state = current.judged(turn.notebook_state());
-                let observation = self.observe(turn, &state, Some(&current.counts), Some(server.as_ref())).await?;
+                let observation =
+                    self.observe(turn, &state, Some(&current.counts.for_judge()), Some(server.as_ref())).await?;
                 match traced_reflection(turn, name, server.as_ref(), &observation).await {
                     Ok(answer) => reflection(&answer).map_err(|error| error.message),
                     Err(error) => unusable(error)?,
@@ -114,21 +117,27 @@ impl LoopConfig {
         &self,
         turn: &Turn<'_>,
         mut frame: LoopFrame,
-        current: Current,
+        mut current: Current,
         reflected: Option<Reflection>,
     ) -> Result<Flow, ActionError> {
         let at = turn.services.clock.at(turn.last_seq + 1);
         let mut state = turn.notebook_state();
         let transition = if current.cut_short { Transition::default() } else { stored_response(&current).transition };
         if let Some(reflected) = &reflected {
-            apply_context_update(turn, &mut state, &reflected.context_update);
+            current.counts.add_not_understood(reflected.ignored.iter().cloned());
+            let not_applied = apply_context_update(turn, &mut state, &reflected.context_update);
+            current.counts.add_not_understood(not_applied);
         }
         let decision = reflected.as_ref().map(|reflected| &reflected.transition);
         let plan = decision.and_then(|decision| decision.workflow_update.as_ref());
         if let Some(plan) = plan.or(transition.workflow_update.as_ref()) {
             match plan.check() {
                 Ok(()) => state.workflow_pending = Some(plan.clone()),
-                Err(rejection) => turn.warn("bad-plan", msg!("a plan was not accepted: {}", rejection.message), None),
+                Err(rejection) => {
+                    let message = msg!("a plan was not accepted: {}", rejection.message);
+                    current.counts.add_not_understood([message.to_string()]);
+                    turn.warn("bad-plan", message, None);
+                }
             }
         }
         // An action may have completed the step. A plan that replaces the current one now completes nothing.
@@ -142,8 +151,18 @@ impl LoopConfig {
         let should_continue =
             decision.and_then(|decision| decision.continue_behaviors).or(transition.continue_behaviors);
         let wanted = decision.filter(|decision| has_target(decision)).unwrap_or(&transition);
-        let ended = EndedBehavior { wanted, verdict: &verdict, should_continue, start, iteration: current.iteration, has_moved, completed };
-        let next = self.after_behavior(turn, &mut state, &frame, &ended, &at);
+        let ended = EndedBehavior {
+            wanted,
+            verdict: &verdict,
+            should_continue,
+            start,
+            iteration: current.iteration,
+            has_moved,
+            completed,
+        };
+        let mut refused = None;
+        let next = self.after_behavior(turn, &mut state, &frame, (&ended, &mut refused), &at);
+        current.counts.add_not_understood(refused);
         let (by, mut explanation) = match &next {
             AfterBehavior::Over(ExitReason::MaxRoundsReached) if !verdict.achieved => {
                 ("bound", msg!("the loop reached its maximum of {} behaviors", frame.behaviors))
@@ -187,7 +206,7 @@ impl LoopConfig {
         turn: &Turn<'_>,
         state: &mut NotebookState,
         frame: &LoopFrame,
-        ended: &EndedBehavior<'_>,
+        (ended, refused): (&EndedBehavior<'_>, &mut Option<String>),
         at: &str,
     ) -> AfterBehavior {
         let &EndedBehavior { wanted, verdict, should_continue, start, iteration, has_moved, completed } = ended;
@@ -197,7 +216,7 @@ impl LoopConfig {
             AfterBehavior::Over(ExitReason::MaxRoundsReached)
         };
         let before = plan::current(state);
-        if let Some(target) = self.destination(turn, state, wanted, at)
+        if let Some(target) = self.destination(turn, state, wanted, (at, refused))
             && before.as_ref() != Some(&target)
         {
             if verdict.achieved && !has_moved {
@@ -232,11 +251,23 @@ impl LoopConfig {
     }
 
     /// The target step of a transition. If the plan does not have it, a warning is reported and nothing moves.
-    fn destination(&self, turn: &Turn<'_>, state: &NotebookState, wanted: &Transition, at: &str) -> Option<PlanTarget> {
+    fn destination(
+        &self,
+        turn: &Turn<'_>,
+        state: &NotebookState,
+        wanted: &Transition,
+        (at, refused): (&str, &mut Option<String>),
+    ) -> Option<PlanTarget> {
         let (stage, step) = (wanted.next_stage_id.as_deref(), wanted.next_step_id.as_deref());
         let target = match plan::resolve(state, stage, step, at) {
             Ok(target) => target?,
             Err(rejection) => {
+                *refused = Some(format!(
+                    "the transition to the stage `{}` and the step `{}` was refused: {}",
+                    shortened(stage.unwrap_or("-")),
+                    shortened(step.unwrap_or("-")),
+                    rejection.message
+                ));
                 let message = msg!("{} cannot move to that location: {}", self.source_name(), rejection.message);
                 turn.warn("unknown-step", message, Some(Message::word("the session stays where it is")));
                 return None;
@@ -315,24 +346,28 @@ fn verdict(current: &Current, reflected: Option<&Reflection>, transition: &Trans
 }
 
 /// Applies a context update. Declared variables are set through the turn, so that they keep their types and sensitive ones stay
-/// hidden; undeclared variables are stored in the notebook.
-fn apply_context_update(turn: &Turn<'_>, state: &mut NotebookState, update: &ContextUpdate) {
+/// hidden; undeclared variables are stored in the notebook. Returns what was not applied.
+fn apply_context_update(turn: &Turn<'_>, state: &mut NotebookState, update: &ContextUpdate) -> Vec<String> {
+    let mut not_applied = Vec::new();
+    let mut warn = |code: &'static str, message: Message| {
+        not_applied.push(message.to_string());
+        turn.warn(code, message, None);
+    };
     if update.variables.len() > MAX_VARIABLES {
-        let message = msg!("a response sets more than {MAX_VARIABLES} variables; the rest were ignored");
-        turn.warn("context-left-out", message, None);
+        warn("context-left-out", msg!("a response sets more than {MAX_VARIABLES} variables; the rest were ignored"));
     }
     for (name, value) in update.variables.iter().take(MAX_VARIABLES) {
         let declared = turn.work().scopes.declaration(name).is_some();
         if declared {
             if let Err(error) = turn.set(name, value.clone(), None) {
-                turn.warn("variable-misfit", msg!("a response cannot set a variable: {error}"), None);
+                warn("variable-misfit", msg!("a response cannot set a variable: {error}"));
             }
         } else if let Err(rejection) = state.store_variable(name, value.clone()) {
-            let message = msg!("a variable in a response was ignored: {}", rejection.message);
-            turn.warn("context-left-out", message, None);
+            warn("context-left-out", msg!("a variable in a response was ignored: {}", rejection.message));
         }
     }
     for left_out in update.apply(state) {
-        turn.warn("context-left-out", left_out, None);
+        warn("context-left-out", left_out);
     }
+    not_applied
 }

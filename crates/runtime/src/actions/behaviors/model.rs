@@ -18,7 +18,7 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::quoting::{quote, quote_after_label};
-use bcc_llm::reply::read::{Reply, UnreadableReply};
+use bcc_llm::reply::read::{Reply, UnreadableReply, read};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// One of the two requests to a model.
@@ -67,7 +67,7 @@ impl LoopConfig {
             None if !current.goal.is_empty() => current.goal.clone(),
             _ => self.target_of(turn, &state)?,
         };
-        let mut names = self.names(turn, &state, &target, Some(&current.counts)).await?;
+        let mut names = self.names(turn, &state, &target, Some(&current.counts.for_judge())).await?;
         names.set("iteration", Value::from(frame.behaviors));
         names.set("behaviors_left", Value::from(self.last_behavior(turn).saturating_sub(frame.behaviors)));
         names.set_text("behavior", &*quote(&current.target));
@@ -108,6 +108,7 @@ impl LoopConfig {
         names.set("todo_list", json!(redacted_todo_list(&state.todo_list, &masker)));
         let feedback = feedback.map(|feedback| Feedback {
             last_action_result: masker.text(&feedback.last_action_result),
+            not_understood: feedback.not_understood.iter().map(|note| masker.text(note)).collect(),
             ..feedback.clone()
         });
         let feedback = feedback.and_then(|feedback| serde_json::to_string(&feedback).ok());
@@ -132,16 +133,25 @@ impl LoopConfig {
         let ask = Ask::new((name, version), shape, &request.outputs, &target, names);
         let (repair, reask) = (Some(request.repair), request.reask);
         let exchange = turn.exchange(Ask { inputs, round, repair, reask, ..ask }).await?;
-        Ok(received(name, &exchange.raw, &exchange.reading))
+        Ok(received(name, &exchange.raw, &exchange.reading, Some(shape).filter(|_| request.repair)))
     }
 }
 
-/// The reply to the prompt `name` as it was received, or why it cannot be used.
-pub fn received(name: &str, raw: &str, reading: &Result<Reply, UnreadableReply>) -> Result<Value, Message> {
+/// The reply to the prompt `name` as it was received, or why it cannot be used. With the shape of the reply as `repair`, a list that
+/// is almost JSON is repaired.
+pub fn received(
+    name: &str,
+    raw: &str,
+    reading: &Result<Reply, UnreadableReply>,
+    repair: Option<&ReplyShape>,
+) -> Result<Value, Message> {
     // A bare list of actions is not an object, but is accepted as a behavior. It is checked first, because a search for an object
     // would find the first action in the list.
     if name == BEHAVIOR {
         if let Some(list) = list_in(raw).filter(|list| !is_deeper_than(list, MAX_LEVELS)) {
+            return Ok(list);
+        }
+        if let Some(list) = repair.and_then(|shape| repaired_list(raw, shape)) {
             return Ok(list);
         }
         if starts_with_list(raw) {
@@ -170,6 +180,19 @@ fn list_in(raw: &str) -> Option<Value> {
     actions.then_some(list)
 }
 
+/// The list with which a reply starts, repaired like the field of an object. A list without its end is not repaired: its last action
+/// may be incomplete.
+fn repaired_list(raw: &str, shape: &ReplyShape) -> Option<Value> {
+    let list = raw.get(raw.find('[')?..)?.trim_end().trim_end_matches('`').trim_end();
+    if !starts_with_list(raw) || !list.ends_with(']') {
+        return None;
+    }
+    let reply = read(&format!("{{\"actions\": {list}}}"), shape, true).ok()?;
+    let list = reply.received.get("actions")?;
+    let is_usable = list.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object));
+    (is_usable && !is_deeper_than(list, MAX_LEVELS)).then(|| list.clone())
+}
+
 /// Whether a reply starts with a list, inside or outside of a code fence.
 fn starts_with_list(raw: &str) -> bool {
     let raw = raw.trim_start();
@@ -185,6 +208,34 @@ fn redacted_todo_list(todo_list: &[String], masker: &Masker) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_is_almost_json_is_repaired_unless_its_end_is_missing() {
+        let shape =
+            ReplyShape::new(&json!({ "type": "object", "properties": { "actions": { "type": "array" } } }), &[])
+                .unwrap();
+        for (raw, count) in [
+            ("[{\"action\": \"add\", \"content\": \"x\",},]", Some(1)),
+            ("```json\n[{'action': 'finish_thinking'}, {action: 'add', content: 'x'}]\n```", Some(2)),
+            ("[{\"action\": \"add\", \"content\": \"a \"quoted\" word\"}]", Some(1)),
+            ("[{\"action\": \"add\", \"content\": \"cut", None),
+            ("[7,]", None),
+            ("no list", None),
+        ] {
+            let read = repaired_list(raw, &shape);
+            assert_eq!(read.as_ref().and_then(Value::as_array).map(Vec::len), count, "{raw}: {read:?}");
+            let reading = read_reply(raw, &shape);
+            assert_eq!(
+                received(BEHAVIOR, raw, &reading, Some(&shape)).is_ok_and(|value| value.is_array()),
+                count.is_some()
+            );
+            assert!(!received(BEHAVIOR, raw, &reading, None).is_ok_and(|value| value.is_array()), "{raw}");
+        }
+    }
+
+    fn read_reply(raw: &str, shape: &ReplyShape) -> Result<Reply, UnreadableReply> {
+        read(raw, shape, true)
+    }
 
     #[test]
     fn a_list_of_actions_is_found_completely_or_not_at_all() {

@@ -119,6 +119,8 @@ impl LoopConfig {
         let mut notes = Vec::new();
         let read = read_with_notes(action, &mut notes);
         for note in notes {
+            let name = shortened(SentAction::unreadable(action).name);
+            current.counts.add_not_understood([format!("a part of the action `{name}` was ignored: {note}")]);
             let message = msg!("an action from {} was partly ignored: {note}", self.source_name());
             turn.warn("action-passed-over", message, Some(Message::word("the rest of the action was carried out")));
         }
@@ -134,7 +136,9 @@ impl LoopConfig {
                 self.continue_action(turn, current, in_progress).await
             }
             Ok(Read::Unknown { name, .. }) => {
-                let message = msg!("there is no action `{}`: it was skipped", shortened(&name));
+                let unknown = shortened(&name);
+                current.counts.add_not_understood([format!("there is no action `{unknown}`: it was skipped")]);
+                let message = msg!("there is no action `{}`: it was skipped", unknown);
                 let help = Message::word(
                     "use a notebook action or an action kind of the project (`[kinds]` in bcc-script.toml)",
                 );

@@ -45,8 +45,13 @@ const ENGINE_KEYS: [&str; 7] = [
 
 /// The parts with values from scripts and other programs, in the new and the legacy form: variables, cells and errors of
 /// actions. All of their keys are redacted.
-const FOREIGN_PARTS: [&str; 4] =
-    ["/observation/context", "/state", "/behavior_feedback/last_action_result", "/behavior_feedback/failures"];
+const FOREIGN_PARTS: [&str; 5] = [
+    "/observation/context",
+    "/state",
+    "/behavior_feedback/last_action_result",
+    "/behavior_feedback/failures",
+    "/behavior_feedback/not_understood",
+];
 
 /// Actions that are already available, returned one by one as from a stream.
 struct ReceivedActions(VecDeque<Value>);
@@ -119,6 +124,10 @@ impl LoopConfig {
                     BehaviorSource::Server(_) => Message::word("fix the server and resume the session"),
                 }),
             }));
+        }
+        if matches!(self.source, BehaviorSource::Model(_)) && frame.at != LoopPoint::Reflect {
+            let feedback = frame.feedback.get_or_insert_default();
+            feedback.add_not_understood([format!("the last answer could not be used: {error}")]);
         }
         let message = msg!("{source} gave an unusable answer and is asked again: {error}");
         turn.warn("behavior-unreadable", message, None);
@@ -280,7 +289,7 @@ impl Current {
     /// Stores a response: its id and target now, the remaining fields when the behavior ends.
     /// Errors: Why it cannot be read.
     pub(crate) fn set_response(&mut self, state: &mut NotebookState, value: Value) -> Result<(), Message> {
-        let Response { behavior_id, iteration, target, actions, notes, .. } =
+        let Response { behavior_id, iteration, target, actions, notes, ignored, .. } =
             response(&value).map_err(|error| error.message)?;
         for note in notes {
             tracing::debug!(%note, "a response holds what is not part of the protocol");
@@ -292,6 +301,7 @@ impl Current {
         let number = self.id.strip_prefix("behavior_").and_then(|number| number.parse::<u32>().ok());
         state.location.behaviors = state.location.behaviors.max(number.map_or(0, u64::from));
         self.counts.behavior_id.clone_from(&self.id);
+        self.counts.add_not_understood(ignored);
         self.target = target;
         self.actions.extend(actions);
         self.response = without_actions(value);

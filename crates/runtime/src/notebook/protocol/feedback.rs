@@ -11,6 +11,9 @@ pub(crate) const MAX_FAILURES: usize = 8;
 /// The maximum size of the message of a failure, in bytes.
 pub(crate) const MAX_FAILURE_BYTES: usize = 300;
 
+/// The maximum number of parts of an answer that feedback names because they were not understood.
+pub(crate) const MAX_NOT_UNDERSTOOD: usize = 10;
+
 /// The measured counts and times of one behavior.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -32,6 +35,9 @@ pub struct Feedback {
     /// The first failures, in order; at most [`MAX_FAILURES`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailedAction>,
+    /// What was not understood in the last answers of the source; at most [`MAX_NOT_UNDERSTOOD`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_understood: Vec<String>,
 }
 
 /// Why an action failed.
@@ -54,6 +60,22 @@ pub struct FailedAction {
 }
 
 impl Feedback {
+    /// Adds what was not understood, without what is there already.
+    pub(crate) fn add_not_understood(&mut self, notes: impl IntoIterator<Item = String>) {
+        for note in notes {
+            let note = cut(&note, MAX_FAILURE_BYTES);
+            if self.not_understood.len() < MAX_NOT_UNDERSTOOD && !self.not_understood.contains(&note) {
+                self.not_understood.push(note);
+            }
+        }
+    }
+
+    /// What the judge of the behavior sees: its source alone is told what was not understood, and only once.
+    #[must_use]
+    pub(crate) fn for_judge(&self) -> Self {
+        Self { not_understood: vec![], ..self.clone() }
+    }
+
     /// The same feedback with a limited size, because clients of the server send any.
     #[must_use]
     pub fn limited(mut self) -> Self {
@@ -66,6 +88,8 @@ impl Feedback {
             failure.id = failure.id.as_deref().map(|id| cut(id, MAX_NAME_BYTES));
             failure.message = cut(&failure.message, MAX_FAILURE_BYTES);
         }
+        let not_understood = std::mem::take(&mut self.not_understood);
+        self.add_not_understood(not_understood);
         self
     }
 }

@@ -5,6 +5,7 @@ pub mod brief;
 pub mod context;
 pub mod feedback;
 pub mod names;
+pub(crate) mod notes;
 pub mod observation;
 pub mod progress;
 pub mod read;
