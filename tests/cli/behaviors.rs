@@ -8,6 +8,7 @@ mod failures;
 mod joints;
 mod judged_steps;
 mod not_understood;
+mod planning;
 mod worked_example;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use bcc_runtime::effects::behaviors::BehaviorPiece;
 use bcc_runtime::notebook::state::NotebookState;
+use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::models::ModelProviders;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::session::SessionPause;
@@ -79,9 +81,19 @@ async fn run(
     models: &Arc<dyn ModelProviders>,
     crash_mode: CrashMode,
 ) -> SessionRun {
+    run_with(program, &|| host.host_services(), models, crash_mode).await
+}
+
+/// The same with the services of any host.
+async fn run_with(
+    program: &Arc<Program>,
+    services: &(dyn Fn() -> HostServices + Sync),
+    models: &Arc<dyn ModelProviders>,
+    crash_mode: CrashMode,
+) -> SessionRun {
     let store = CrashingStore::new(crash_mode);
     let shared_store = || Arc::clone(&store) as Arc<dyn Store>;
-    let (models, services) = (|| Arc::clone(models), || host.host_services());
+    let models = || Arc::clone(models);
     let mut session = test_session::start_conversation_in(program, shared_store(), models(), None, services()).await;
     let mut processes = 1;
     let pause = loop {

@@ -7,11 +7,14 @@ use serde_json::{Map, Value, json};
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
 use crate::actions::behaviors::frame::{Current, LoopFrame, LoopPoint};
 use crate::actions::behaviors::plan::{self, MAX_MOVES, PlanTarget};
-use crate::actions::behaviors::source::unusable;
+use crate::actions::behaviors::planning::set_goal;
+use crate::actions::behaviors::source::{masker, unusable};
 use crate::actions::call_spans::traced_reflection;
+use crate::actions::notebook::perform::{PerformOptions, start};
+use crate::notebook::action::{NotebookAction, Read, read};
 use crate::notebook::protocol::context::ContextUpdate;
 use crate::notebook::protocol::response::{Reflection, Response, Transition, reflection, response};
-use crate::notebook::state::NotebookState;
+use crate::notebook::state::{BEHAVIOR_COMPLETED, NotebookState};
 use crate::program::event::Event;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::outcome::{ExitReason, Outcome};
@@ -46,6 +49,10 @@ struct EndedBehavior<'a> {
     has_moved: bool,
     /// Whether one of its actions completed that step.
     completed: bool,
+    /// Whether the judgement completes the stage of that step.
+    completes_stage: bool,
+    /// Whether its server plans the steps of stages that have none.
+    plans: bool,
 }
 
 /// Where the session continues after a behavior.
@@ -94,9 +101,15 @@ impl LoopConfig {
             BehaviorSource::Model(request) => self.reflect_by_model(turn, &frame, &current, request).await?,
             BehaviorSource::Server(name) => {
                 let server = turn.services.host.servers.server(name)?;
-                let state = current.judged(turn.notebook_state());
-                let observation =
+                let mut state = current.judged(turn.notebook_state());
+                if server.plans() {
+                    state.set_fsm(BEHAVIOR_COMPLETED, "COMPLETE_BEHAVIOR", &turn.services.clock.at(turn.last_seq + 1));
+                }
+                let mut observation =
                     self.observe(turn, &state, Some(&current.counts.for_judge()), Some(server.as_ref())).await?;
+                if server.plans() && !current.target.is_empty() {
+                    set_goal(&mut observation, "behavior", &masker(turn).text(&current.target));
+                }
                 match traced_reflection(turn, name, server.as_ref(), &observation).await {
                     Ok(answer) => reflection(&answer).map_err(|error| error.message),
                     Err(error) => unusable(error)?,
@@ -107,13 +120,28 @@ impl LoopConfig {
             Ok(reflected) => {
                 frame.unusable_answers = 0;
                 frame.current = None;
+                self.perform_remarks(turn, &reflected.remarks).await?;
                 self.conclude(turn, frame, current, Some(reflected))
             }
             Err(error) => self.retry(turn, frame, &error),
         }
     }
 
-    fn conclude(
+    /// Performs the actions with which a server comments on a result, as far as they run no code.
+    async fn perform_remarks(&self, turn: &Turn<'_>, remarks: &[Value]) -> Result<(), ActionError> {
+        for remark in remarks {
+            let Ok(Read::Known(mut action)) = read(remark) else { continue };
+            match action.as_mut() {
+                NotebookAction::Add(add) => add.run = false,
+                NotebookAction::NewSection(_) | NotebookAction::NewStep(_) | NotebookAction::UpdateLastText(_) => {}
+                _ => continue,
+            }
+            start(turn, &action, PerformOptions::by(self.by())).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn conclude(
         &self,
         turn: &Turn<'_>,
         mut frame: LoopFrame,
@@ -151,7 +179,11 @@ impl LoopConfig {
         let should_continue =
             decision.and_then(|decision| decision.continue_behaviors).or(transition.continue_behaviors);
         let wanted = decision.filter(|decision| has_target(decision)).unwrap_or(&transition);
+        let plans = self.planner(turn)?.is_some();
+        let completes_stage = reflected.as_ref().is_some_and(|reflected| reflected.completes_stage);
         let ended = EndedBehavior {
+            plans,
+            completes_stage,
             wanted,
             verdict: &verdict,
             should_continue,
@@ -209,7 +241,17 @@ impl LoopConfig {
         (ended, refused): (&EndedBehavior<'_>, &mut Option<String>),
         at: &str,
     ) -> AfterBehavior {
-        let &EndedBehavior { wanted, verdict, should_continue, start, iteration, has_moved, completed } = ended;
+        let &EndedBehavior {
+            wanted,
+            verdict,
+            should_continue,
+            start,
+            iteration,
+            has_moved,
+            completed,
+            completes_stage,
+            plans,
+        } = ended;
         let next_behavior = if frame.behaviors < self.last_behavior(turn) {
             AfterBehavior::Ask
         } else {
@@ -232,8 +274,20 @@ impl LoopConfig {
             if !has_moved {
                 let _ = state.complete_step(None, at);
             }
-            // The loop itself continues with a step of the same stage that the script does not have.
-            let next = plan::current(state).filter(|next| Some(&next.stage) == stage.as_ref());
+            if completes_stage && let Some(stage) = &stage {
+                // The stage is in the plan, or there is nothing to complete.
+                let _ = state.complete_stage(Some(stage), at);
+            }
+            // The loop itself continues with a step of the same stage that the script does not have, and with any of those that its
+            // server has planned.
+            let next = plan::current(state).filter(|next| plans || Some(&next.stage) == stage.as_ref());
+            if plans
+                && plan::current(state).is_none()
+                && let Some(unplanned) = state.unplanned_stage()
+            {
+                state.enter_unplanned_stage(unplanned, at);
+                return next_behavior;
+            }
             return match next {
                 Some(next) if !plan::is_topic(turn.program, &next) => next_behavior,
                 _ => AfterBehavior::Over(ExitReason::ExitCriteriaMet),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::actions::behaviors::plan::PlanTarget;
+use crate::actions::behaviors::planning::PlannedTask;
 use crate::actions::notebook::custom::Progress;
 use crate::actions::notebook::perform::RunningAction;
 use crate::notebook::protocol::feedback::Feedback;
@@ -39,8 +40,19 @@ pub(crate) struct LoopFrame {
     pub failed: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
+    /// The task of the next behavior, if its server has planned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<PlannedTask>,
+    /// The number of plans since the last behavior.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub plans: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<Current>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde passes it.
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The behavior in progress.

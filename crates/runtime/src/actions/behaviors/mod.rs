@@ -10,4 +10,5 @@ pub mod model;
 pub mod offered;
 pub mod perform;
 pub mod plan;
+pub(crate) mod planning;
 pub mod source;

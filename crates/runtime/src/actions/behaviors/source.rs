@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
 use crate::actions::behaviors::frame::{Current, LoopFrame, LoopPoint, MAX_STORED_BYTES};
 use crate::actions::behaviors::plan;
+use crate::actions::behaviors::planning::set_goal;
 use crate::actions::call_spans::traced_actions;
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
 use crate::notebook::protocol::feedback::Feedback;
@@ -74,12 +75,17 @@ impl LoopConfig {
         let at = turn.services.clock.at(turn.last_seq + 1);
         turn.in_round(frame.behaviors + 1);
         state.start_behavior(&at);
+        state.set_behavior_id(frame.task.as_ref().and_then(|task| task.id.as_deref()), None);
         let step = plan::current(&state);
         let answer = match &self.source {
             BehaviorSource::Model(request) => self.ask_model(turn, &frame, &state, request).await?,
             BehaviorSource::Server(name) => {
                 let server = turn.services.host.servers.server(name)?;
-                let observation = self.observe(turn, &state, frame.feedback.as_ref(), Some(server.as_ref())).await?;
+                let mut observation =
+                    self.observe(turn, &state, frame.feedback.as_ref(), Some(server.as_ref())).await?;
+                if let Some(task) = frame.task.as_ref().filter(|task| !task.task.is_empty()) {
+                    set_goal(&mut observation, "behavior", &masker(turn).text(&task.task));
+                }
                 first_pieces(turn, name, server.as_ref(), &observation).await?
             }
         };
@@ -92,6 +98,7 @@ impl LoopConfig {
             iteration: state.location.behavior_iteration,
             start_step: step,
             goal: plan::goal(&state),
+            target: frame.task.take().map(|task| task.task).unwrap_or_default(),
             ..Current::default()
         };
         if let Some(response) = first.response
@@ -103,6 +110,7 @@ impl LoopConfig {
         current.counts.behavior_id.clone_from(&current.id);
         self.store_actions(turn, &mut current, stream);
         frame.unusable_answers = 0;
+        frame.plans = 0;
         frame.behaviors += 1;
         frame.at = LoopPoint::Perform;
         frame.current = Some(current);
@@ -185,7 +193,7 @@ impl LoopConfig {
             variables: self.shown_variables(turn),
             feedback,
             stream: server.is_some(),
-            include_progress: self.include_progress,
+            include_progress: self.include_progress || server.is_some_and(BehaviorServer::plans),
         };
         let legacy = server.is_some_and(BehaviorServer::is_legacy_form);
         let mut observed = if legacy { legacy_observation(&source) } else { observation(&source) };
@@ -302,7 +310,9 @@ impl Current {
         state.location.behaviors = state.location.behaviors.max(number.map_or(0, u64::from));
         self.counts.behavior_id.clone_from(&self.id);
         self.counts.add_not_understood(ignored);
-        self.target = target;
+        if !target.is_empty() {
+            self.target = target;
+        }
         self.actions.extend(actions);
         self.response = without_actions(value);
         if self.response.to_string().len() > MAX_STORED_BYTES {

@@ -11,4 +11,5 @@ pub mod progress;
 pub mod read;
 pub mod read_observation;
 pub mod response;
+pub(crate) mod signals;
 pub(crate) mod traceback;

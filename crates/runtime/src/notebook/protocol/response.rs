@@ -9,6 +9,7 @@ use crate::notebook::protocol::context::{ContextUpdate, TodoUpdate};
 use crate::notebook::protocol::names::{PayloadObject, current_names};
 use crate::notebook::protocol::notes::PayloadNotes;
 use crate::notebook::protocol::read::{boolean, count, object, text, texts};
+use crate::notebook::protocol::signals::signals;
 use crate::notebook::workflow::Workflow;
 
 /// The maximum number of actions of one response; further ones are omitted.
@@ -69,6 +70,10 @@ pub struct Reflection {
     pub reason: String,
     pub transition: Transition,
     pub context_update: ContextUpdate,
+    /// Whether the stage is completed with the step, which only older servers say.
+    pub completes_stage: bool,
+    /// Actions with which an older server comments on the result.
+    pub remarks: Vec<Value>,
     /// See [`Response::notes`].
     pub notes: Vec<String>,
     /// See [`Response::ignored`].
@@ -92,7 +97,7 @@ pub struct UnreadableResponse {
 }
 
 /// The fields that identify a response or a reflection.
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 13] = [
     "behavior",
     "actions",
     "transition",
@@ -105,6 +110,7 @@ const FIELDS: [&str; 12] = [
     "workflow_update",
     "todo_list_update",
     "reason",
+    "next_state",
 ];
 
 /// The fields of `context_update`.
@@ -169,10 +175,15 @@ pub fn reflection(value: &Value) -> Result<Reflection, UnreadableResponse> {
     )?;
     let target_achieved = boolean(&payload, "target_achieved", &mut notes.ignored);
     let transition = transition(&payload, &mut notes);
-    let reason = short_text(&payload, "reason", &mut notes.ignored).unwrap_or_else(|| transition.reason.clone());
+    let signals = signals(&payload).unwrap_or_default();
+    let target_achieved = target_achieved.or(signals.achieved.filter(|_| transition.target_achieved.is_none()));
+    let reason = short_text(&payload, "reason", &mut notes.ignored)
+        .or_else(|| Some(cut(&signals.reason, MAX_TEXT_BYTES)).filter(|reason| !reason.is_empty()))
+        .unwrap_or_else(|| transition.reason.clone());
+    let (completes_stage, remarks) = (signals.completes_stage, signals.remarks);
     let context_update = context_update(&payload, &mut notes);
     let (notes, ignored) = notes.limited();
-    Ok(Reflection { target_achieved, reason, transition, context_update, notes, ignored })
+    Ok(Reflection { target_achieved, reason, transition, context_update, completes_stage, remarks, notes, ignored })
 }
 
 /// Whether an object is an action and not a response.
