@@ -9,6 +9,7 @@ mod joints;
 mod judged_steps;
 mod not_understood;
 mod planning;
+mod prompt_sizes;
 mod worked_example;
 
 use std::collections::BTreeMap;

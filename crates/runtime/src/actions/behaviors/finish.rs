@@ -106,7 +106,7 @@ impl LoopConfig {
                     state.set_fsm(BEHAVIOR_COMPLETED, "COMPLETE_BEHAVIOR", &turn.services.clock.at(turn.last_seq + 1));
                 }
                 let mut observation =
-                    self.observe(turn, &state, Some(&current.counts.for_judge()), Some(server.as_ref())).await?;
+                    self.observe(turn, &state, Some(&current.counts.for_judge()), server.as_ref()).await?;
                 if server.plans() && !current.target.is_empty() {
                     set_goal(&mut observation, "behavior", &masker(turn).text(&current.target));
                 }

@@ -8,7 +8,11 @@ use crate::actions::behaviors::frame::{Current, LoopFrame};
 use crate::actions::behaviors::offered::{custom_actions, offered_actions};
 use crate::actions::behaviors::plan;
 use crate::actions::behaviors::source::{FirstPiece, SourceAnswer, masker};
+use crate::notebook::export::brief::NotebookMetadata;
+use crate::notebook::protocol::brief::cut;
 use crate::notebook::protocol::feedback::Feedback;
+use crate::notebook::protocol::model_observation::{MAX_PROMPT_CELLS, ModelObservation};
+use crate::notebook::protocol::outline::NotebookOutline;
 use crate::notebook::protocol::response::{Reflection, reflection};
 use crate::notebook::state::NotebookState;
 use crate::program::exchange::Ask;
@@ -20,6 +24,18 @@ use bcc_lang::value::mask::Masker;
 use bcc_lang::value::quoting::{quote, quote_after_label};
 use bcc_llm::reply::read::{Reply, UnreadableReply, read};
 use bcc_llm::reply::shape::ReplyShape;
+
+/// The maximum size of the todo list in a prompt, in bytes.
+const MAX_TODO_BYTES: usize = 1_500;
+
+/// The maximum size of one item of the todo list in a prompt, in bytes.
+const MAX_TODO_ITEM_BYTES: usize = 300;
+
+/// The number of cells that are read at once for an outline.
+const OUTLINE_PAGE: usize = 100;
+
+/// The maximum number of cells before the shown ones that an outline covers.
+const MAX_OUTLINED_CELLS: u64 = 5_000;
 
 /// One of the two requests to a model.
 struct ModelRequest<'a> {
@@ -100,7 +116,7 @@ impl LoopConfig {
         target: &str,
         feedback: Option<&Feedback>,
     ) -> Result<TemplateNames, ActionError> {
-        let observation = self.observe(turn, state, feedback, None).await?;
+        let observation = self.observe_for_model(turn, state).await?;
         let mut names = turn.names(self.max_behaviors);
         names.set_text("observation", observation.to_string());
         names.set_text("target", target);
@@ -120,6 +136,26 @@ impl LoopConfig {
         Ok(names)
     }
 
+    /// The observation for a model: without what its prompt has of its own, the todo list and the feedback.
+    async fn observe_for_model(&self, turn: &Turn<'_>, state: &NotebookState) -> Result<Value, ActionError> {
+        let cells = turn.last_cells(MAX_PROMPT_CELLS).await?;
+        let shown = ModelObservation::shown_cells(&cells);
+        let first = cells.len().checked_sub(shown).and_then(|hidden| cells.get(hidden)).map_or(0, |cell| cell.number);
+        let may_run = turn.services.host.kernel.check_permission().is_ok();
+        let kernel = NotebookMetadata { kernel: turn.program.kernel.name.clone(), ..NotebookMetadata::default() };
+        let observation = ModelObservation {
+            state,
+            cells: &cells,
+            outline: outline(turn, first).await?,
+            variables: self.shown_variables(turn),
+            language: may_run.then(|| kernel.spec().language),
+            include_machine: self.include_progress,
+        };
+        let mut observed = observation.to_json();
+        masker(turn).value(&mut observed, &[]);
+        Ok(observed)
+    }
+
     /// Runs one exchange and returns the reply as received, or why there is none.
     async fn exchange(
         &self,
@@ -135,6 +171,23 @@ impl LoopConfig {
         let exchange = turn.exchange(Ask { inputs, round, repair, reask, ..ask }).await?;
         Ok(received(name, &exchange.raw, &exchange.reading, Some(shape).filter(|_| request.repair)))
     }
+}
+
+/// The outline of the cells before number `end`.
+async fn outline(turn: &Turn<'_>, end: u64) -> Result<NotebookOutline, ActionError> {
+    let mut outline = NotebookOutline::default();
+    let mut after = end.saturating_sub(MAX_OUTLINED_CELLS + 1);
+    loop {
+        let page = turn.cells_after(after, OUTLINE_PAGE).await?;
+        let Some(last) = page.last().map(|cell| cell.number) else { break };
+        page.iter().filter(|cell| cell.number < end).for_each(|cell| outline.add(cell));
+        // Numbers grow, whatever the store holds.
+        if last < after || last + 1 >= end {
+            break;
+        }
+        after = last;
+    }
+    Ok(outline)
 }
 
 /// The reply to the prompt `name` as it was received, or why it cannot be used. With the shape of the reply as `repair`, a list that
@@ -200,9 +253,21 @@ fn starts_with_list(raw: &str) -> bool {
     unfenced.unwrap_or(raw).starts_with('[')
 }
 
-/// The todo list for a prompt, with sensitive values redacted.
+/// The todo list for a prompt, with sensitive values redacted: the first items that fit, and how many follow.
 fn redacted_todo_list(todo_list: &[String], masker: &Masker) -> Vec<String> {
-    todo_list.iter().map(|item| quote_after_label(&masker.text(item)).into_owned()).collect()
+    let mut available = MAX_TODO_BYTES;
+    let mut shown = Vec::new();
+    for item in todo_list {
+        let item = cut(&quote_after_label(&masker.text(item)), MAX_TODO_ITEM_BYTES);
+        let Some(rest) = available.checked_sub(item.len() + 3) else { break };
+        available = rest;
+        shown.push(item);
+    }
+    let hidden = todo_list.len() - shown.len();
+    if hidden > 0 {
+        shown.push(format!("… (+{hidden})"));
+    }
+    shown
 }
 
 #[cfg(test)]

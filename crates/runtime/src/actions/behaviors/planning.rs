@@ -69,7 +69,7 @@ impl LoopConfig {
         };
         state.set_fsm(fsm, transition, &at);
         // The feedback of a behavior would ask for a judgement.
-        let mut observation = self.observe(turn, &state, None, Some(server)).await?;
+        let mut observation = self.observe(turn, &state, None, server).await?;
         if state.location.stage_id.is_none() {
             set_goal(&mut observation, "stage", &self.target_of(turn, &state)?);
         }

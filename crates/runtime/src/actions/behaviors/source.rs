@@ -81,8 +81,7 @@ impl LoopConfig {
             BehaviorSource::Model(request) => self.ask_model(turn, &frame, &state, request).await?,
             BehaviorSource::Server(name) => {
                 let server = turn.services.host.servers.server(name)?;
-                let mut observation =
-                    self.observe(turn, &state, frame.feedback.as_ref(), Some(server.as_ref())).await?;
+                let mut observation = self.observe(turn, &state, frame.feedback.as_ref(), server.as_ref()).await?;
                 if let Some(task) = frame.task.as_ref().filter(|task| !task.task.is_empty()) {
                     set_goal(&mut observation, "behavior", &masker(turn).text(&task.task));
                 }
@@ -177,13 +176,13 @@ impl LoopConfig {
         turn.warn("too-many-actions", message, Some(Message::word("`max_actions` of the loop sets the maximum")));
     }
 
-    /// The observation for the source.
+    /// The observation for a server.
     pub(crate) async fn observe(
         &self,
         turn: &Turn<'_>,
         state: &NotebookState,
         feedback: Option<&Feedback>,
-        server: Option<&dyn BehaviorServer>,
+        server: &dyn BehaviorServer,
     ) -> Result<Value, ActionError> {
         let cells = turn.last_cells(MAX_CELLS).await?;
         let source = ObservationSource {
@@ -192,10 +191,10 @@ impl LoopConfig {
             cells: &cells,
             variables: self.shown_variables(turn),
             feedback,
-            stream: server.is_some(),
-            include_progress: self.include_progress || server.is_some_and(BehaviorServer::plans),
+            stream: true,
+            include_progress: self.include_progress || server.plans(),
         };
-        let legacy = server.is_some_and(BehaviorServer::is_legacy_form);
+        let legacy = server.is_legacy_form();
         let mut observed = if legacy { legacy_observation(&source) } else { observation(&source) };
         let masker = masker(turn);
         for place in FOREIGN_PARTS {
@@ -208,7 +207,7 @@ impl LoopConfig {
     }
 
     /// The variables that may be shown: not sensitive and not null.
-    fn shown_variables(&self, turn: &Turn<'_>) -> Map<String, Value> {
+    pub(crate) fn shown_variables(&self, turn: &Turn<'_>) -> Map<String, Value> {
         let names = match &self.variables {
             Some(names) => names.clone(),
             None => turn.work().scopes.names().into_iter().map(str::to_owned).collect(),

@@ -83,7 +83,7 @@ pub fn observation(source: &ObservationSource<'_>) -> Value {
 
 /// The observation in the legacy form, with the legacy names, for servers that do not support the new form. Its size has the
 /// same limit.
-pub(crate) fn legacy_observation(source: &ObservationSource<'_>) -> Value {
+pub fn legacy_observation(source: &ObservationSource<'_>) -> Value {
     let state = source.state;
     let location = &state.location;
     let name = |id: &Option<String>| id.as_deref().map(|id| cut(id, MAX_NAME_BYTES));
