@@ -4,7 +4,13 @@ use crate::behaving;
 use crate::crashing_store;
 use crate::test_session;
 mod bad_servers;
+mod failures;
 mod joints;
+mod judged_steps;
+mod not_understood;
+mod planning;
+mod prompt_sizes;
+mod worked_example;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,6 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use bcc_runtime::effects::behaviors::BehaviorPiece;
 use bcc_runtime::notebook::state::NotebookState;
+use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::models::ModelProviders;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::session::SessionPause;
@@ -75,9 +82,19 @@ async fn run(
     models: &Arc<dyn ModelProviders>,
     crash_mode: CrashMode,
 ) -> SessionRun {
+    run_with(program, &|| host.host_services(), models, crash_mode).await
+}
+
+/// The same with the services of any host.
+async fn run_with(
+    program: &Arc<Program>,
+    services: &(dyn Fn() -> HostServices + Sync),
+    models: &Arc<dyn ModelProviders>,
+    crash_mode: CrashMode,
+) -> SessionRun {
     let store = CrashingStore::new(crash_mode);
     let shared_store = || Arc::clone(&store) as Arc<dyn Store>;
-    let (models, services) = (|| Arc::clone(models), || host.host_services());
+    let models = || Arc::clone(models);
     let mut session = test_session::start_conversation_in(program, shared_store(), models(), None, services()).await;
     let mut processes = 1;
     let pause = loop {
@@ -472,28 +489,4 @@ async fn prose_from_a_model_is_asked_for_again_and_never_breaks_a_session() {
     assert_eq!(result.pause, SessionPause::Stopped);
     assert_eq!(result.codes().iter().filter(|code| **code == "behavior-unreadable").count(), 3);
     assert_eq!(result.events("model_call").len(), 4);
-}
-
-/// The changes that the example of docs/protocol.md makes.
-#[tokio::test]
-async fn the_worked_example_of_001_runs_as_documented() {
-    let folder = Path::new(crate::ROOT).join("tests/behaviors/worked_example.json");
-    let case: Value = serde_json::from_str(&std::fs::read_to_string(folder).unwrap()).unwrap();
-    let mut behaviors = case["responses"].clone();
-    behaviors["b#1"] = done();
-    let host = host(behaviors, case["judgements"].clone());
-    let script = script("server: s, total_expected: 5, todo_list: [x]")
-        .replace("todo_list: [x]", &format!("todo_list: {}", case["todo_list"]));
-    let program = test_session::checked(&script, Path::new(crate::ROOT));
-    let result = run(&program, &host, &no_models(), CrashMode::Never).await;
-    assert_eq!(result.pause, SessionPause::Completed);
-    let log = host.log.lock().unwrap();
-    for (at, expected) in case["requests"].as_array().unwrap().iter().enumerate() {
-        let request = &log.behavior_requests[at];
-        for (pointer, value) in expected.as_object().unwrap() {
-            assert_eq!(request.pointer(pointer), Some(value), "request {}: {pointer}", at + 1);
-        }
-    }
-    assert_eq!(json!(log.executed), case["ran"]);
-    assert_eq!(json!(result.contents), case["contents"]);
 }

@@ -8,6 +8,7 @@ mod authoring;
 mod bad_input;
 mod begin_again;
 mod behavior;
+mod behavior_client;
 mod behavior_streams;
 mod chat;
 mod conversations;

@@ -122,17 +122,26 @@ impl Kernel for RecordingKernel {
     async fn execute(&self, code: &str, _: Duration, _: &KernelSettings) -> Result<Execution, KernelError> {
         self.0.log.lock().unwrap().executed.push(code.to_owned());
         let ended = if code.contains("raise") { CellEnd::Error } else { CellEnd::Ok };
-        let output = json!({ "output_type": "stream", "name": "stdout", "text": format!("ran {code}\n") });
-        Ok(Execution {
-            outputs: vec![output],
+        let mut outputs = vec![json!({ "output_type": "stream", "name": "stdout", "text": format!("ran {code}\n") })];
+        if let Some(line) = code.lines().position(|line| line.starts_with("raise")) {
+            let raised =
+                code.lines().nth(line).and_then(|line| line.strip_prefix("raise ")?.strip_suffix(')')?.split_once('('));
+            let (ename, evalue) = raised.unwrap_or(("Error", ""));
+            let traceback = [format!("\u{1b}[0;31m{ename}\u{1b}[0m"), format!("Cell In[1], line {}\n", line + 1)];
+            outputs.push(json!({ "output_type": "error", "ename": ename, "evalue": evalue, "traceback": traceback }));
+        }
+        let (language, variables) = (Map::new(), Map::new());
+        let execution = Execution {
+            outputs,
             execution_count: Some(1),
             ended,
             ms: 7,
-            language: serde_json::Map::new(),
+            language,
             is_interrupted_by_person: false,
             omitted_bytes: 0,
-            variables: Map::new(),
-        })
+            variables,
+        };
+        Ok(execution)
     }
 
     async fn stop(&self) {}

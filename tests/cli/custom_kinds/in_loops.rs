@@ -96,3 +96,33 @@ fn a_command_requested_by_a_model_needs_permission() {
     assert_eq!(text(&home, "log"), "");
     assert!(events_of(&finished, "effect_started").is_empty());
 }
+
+#[test]
+fn a_model_is_shown_the_kinds_with_their_inputs_and_what_they_gave_back() {
+    let kinds = KINDS.replace("[kinds.greet]\n", "[kinds.greet]\ndescription = \"Greets a person.\"\n");
+    let loop_of_two = LOOP.replace("max_behaviors: 1", "max_behaviors: 2");
+    let home = project_with(&format!("{ALLOWED}{kinds}"), &loop_of_two);
+    home.file(
+        "skills/greeting.yaml",
+        "skill:\n  skill_id: greeting\n  inputs:\n    - { var: name, type: string, define: how the person is called }\n    - { var: loud, type: boolean, value: false }\n  outputs: [line]\n  actions:\n    - { action_type: set, action_id: make, config: { values: { line: 'Hello {{ name }}' } } }\n",
+    );
+    let actions = json!([{ "action": "greet", "name": "Ann" }, { "action": "refuse" }]);
+    home.file(
+        "replies.yaml",
+        &json!({ "replies": { "work": [{ "actions": actions }, { "actions": [] }] } }).to_string(),
+    );
+    let finished = home.finish([&RUN[..], &["--model", "replay:replies.yaml", "--record", "calls.jsonl"]].concat(), "");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let recorded = text(&home, "calls.jsonl");
+    let prompts: Vec<&str> = recorded.lines().filter(|line| line.contains("messages")).collect();
+    assert_eq!(prompts.len(), 2, "{recorded}");
+    for shown in ["Greets a person.", "how the person is called", "loud", "greet_result"] {
+        assert!(prompts[0].contains(shown), "{shown}: {}", prompts[0]);
+    }
+    for shown in ["Ran greet: ", "Hello Ann", "the command of `refuse` ended with exit code 3"] {
+        assert!(!prompts[0].contains(shown) && prompts[1].contains(shown), "{shown}: {}", prompts[1]);
+    }
+    let effects: Vec<Value> =
+        events_of(&finished, "notebook_action").into_iter().map(|event| event["effects"].clone()).collect();
+    assert_eq!(effects[0], json!([r#"Ran greet: {"line":"Hello Ann"}"#]));
+}

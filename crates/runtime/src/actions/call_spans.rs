@@ -90,6 +90,19 @@ pub(crate) async fn traced_reflection(
     reflection
 }
 
+/// Asks a server for a plan, in a span.
+pub(crate) async fn traced_plan(
+    turn: &Turn<'_>,
+    name: &str,
+    server: &dyn BehaviorServer,
+    observation: &Value,
+) -> Result<Value, ServerError> {
+    let span = server_span(turn, name, "plan");
+    let plan = server.plan(observation).instrument(span.clone()).await;
+    record_error(&span, plan.as_ref().err().map(|error| error.code));
+    plan
+}
+
 /// An answer that is being received, and the span of its request.
 struct TracedResponse {
     stream: Box<dyn ResponseStream>,

@@ -41,6 +41,16 @@ pub trait BehaviorServer: Send + Sync {
     /// Sends the observation after a behavior and returns the reflection of the server.
     async fn reflection(&self, observation: &Value) -> Result<Value, ServerError>;
 
+    /// Whether it plans before it is asked for actions: the stages of a session, the steps of a stage, or the task of a behavior.
+    fn plans(&self) -> bool {
+        false
+    }
+
+    /// Sends an observation and returns the plan for its state. Only asked if the server plans.
+    async fn plan(&self, _observation: &Value) -> Result<Value, ServerError> {
+        Ok(Value::Null)
+    }
+
     fn is_legacy_form(&self) -> bool {
         false
     }

@@ -6,7 +6,8 @@
 
 use crate::notebook::error::ActionRejection;
 use crate::notebook::state::{
-    BEHAVIOR_RUNNING, MAX_COMPLETED_STEPS, NotebookState, STEP_COMPLETED, STEP_RUNNING, WORKFLOW_UPDATE_PENDING,
+    BEHAVIOR_RUNNING, MAX_COMPLETED_STEPS, NotebookState, STAGE_RUNNING, STEP_COMPLETED, STEP_RUNNING,
+    WORKFLOW_UPDATE_PENDING,
 };
 use crate::notebook::workflow::{PlanStep, Stage, Workflow, is_id};
 
@@ -146,6 +147,59 @@ impl NotebookState {
         }
         self.set_fsm(STEP_COMPLETED, "COMPLETE_STEP", at);
         Ok(done)
+    }
+
+    /// This state as if the session were still in a step of the plan, or in none: what is judged after a behavior that moved on.
+    #[must_use]
+    pub fn at_step(mut self, step: Option<(&str, &str)>) -> Self {
+        self.location.stage_id = step.map(|(stage, _)| stage.to_owned());
+        self.location.step_id = step.map(|(_, step)| step.to_owned());
+        if let Some((stage, step)) = step {
+            // A step is never both current and completed.
+            self.location.completed_steps.retain(|done| done != step);
+            self.location.completed_stages.retain(|done| done != stage);
+        }
+        self
+    }
+
+    /// Marks all steps of a stage as completed, by default of the current one. If it is the current one, the session moves on as after
+    /// a completed step. Returns the id of the stage.
+    /// Errors: `unknown-stage` if the plan has no such stage; `no-step` if no stage is given and there is no current stage.
+    pub fn complete_stage(&mut self, stage_id: Option<&str>, at: &str) -> Result<String, ActionRejection> {
+        let current = self.location.stage_id.clone();
+        let id = stage_id
+            .map(str::to_owned)
+            .or_else(|| current.clone())
+            .ok_or_else(|| ActionRejection::new("no-step", "there is no stage in progress that could be completed"))?;
+        let stage = self.workflow.as_ref().and_then(|plan| plan.stage(&id)).ok_or_else(unknown_stage)?;
+        let steps: Vec<String> = stage.steps.iter().map(|step| step.id.clone()).collect();
+        for step in steps {
+            self.mark_completed(step);
+        }
+        if !self.location.completed_stages.contains(&id) {
+            self.location.completed_stages.push(id.clone());
+        }
+        if current.as_ref() == Some(&id) {
+            let next = self.next_step().map(|(stage, step)| (stage.id.clone(), step.id.clone()));
+            self.move_to(next);
+        }
+        self.set_fsm(STEP_COMPLETED, "COMPLETE_STAGE", at);
+        Ok(id)
+    }
+
+    /// The first stage that has no steps yet and is not completed.
+    pub(crate) fn unplanned_stage(&self) -> Option<String> {
+        let stages = self.workflow.as_ref().map(|plan| plan.stages.as_slice()).unwrap_or_default();
+        let is_open = |stage: &&Stage| stage.steps.is_empty() && !self.location.completed_stages.contains(&stage.id);
+        stages.iter().find(is_open).map(|stage| stage.id.clone())
+    }
+
+    /// Enters a stage of the plan that has no steps yet.
+    pub(crate) fn enter_unplanned_stage(&mut self, stage: String, at: &str) {
+        self.location.stage_id = Some(stage);
+        self.location.step_id = None;
+        self.location.behavior_iteration = 0;
+        self.set_fsm(STAGE_RUNNING, "START_STAGE", at);
     }
 
     /// Starts a behavior of the current step and returns its id, which is unique in the session.

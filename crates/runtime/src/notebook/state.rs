@@ -47,8 +47,12 @@ pub(crate) const MAX_IDS_AHEAD: usize = 200;
 
 /// The initial state of the state machine.
 pub(crate) const IDLE: &str = "IDLE";
+/// The session is in a stage without steps.
+pub(crate) const STAGE_RUNNING: &str = "STAGE_RUNNING";
 pub const STEP_RUNNING: &str = "STEP_RUNNING";
 pub const BEHAVIOR_RUNNING: &str = "BEHAVIOR_RUNNING";
+/// A behavior has ended and is judged.
+pub(crate) const BEHAVIOR_COMPLETED: &str = "BEHAVIOR_COMPLETED";
 pub const STEP_COMPLETED: &str = "STEP_COMPLETED";
 /// A plan becomes active when the behavior ends.
 pub(crate) const WORKFLOW_UPDATE_PENDING: &str = "WORKFLOW_UPDATE_PENDING";
@@ -66,6 +70,9 @@ pub struct NotebookState {
     pub title_cell: Option<String>,
     /// `lastAddedCellId`: the id of the last added code cell.
     pub last_code_cell: Option<String>,
+    /// The id of the last added text cell that is no heading.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_text_cell: Option<String>,
     /// Numbers whose default id, `cell-{number}`, was given to an earlier cell.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub ids_ahead: BTreeSet<u64>,

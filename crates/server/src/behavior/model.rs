@@ -14,7 +14,8 @@ use bcc_llm::model::provider::{LiveObserver as _, NoLiveOutput, ReplyPolicy};
 use bcc_llm::model::request::Task;
 use bcc_llm::reply::read::read as read_reply;
 use bcc_llm::reply::shape::ReplyShape;
-use bcc_runtime::actions::behaviors::model::{NOT_OFFERED, received};
+use bcc_runtime::actions::behaviors::model::received;
+use bcc_runtime::actions::behaviors::offered::NOT_OFFERED;
 use bcc_runtime::notebook::action::NAMES;
 use bcc_runtime::program::exchange::PROMPT_NAMES;
 use bcc_runtime::program::messages::{messages, request as request_of};
@@ -82,7 +83,7 @@ pub(crate) async fn ask_model<T>(
         };
         // Replies about behaviors are repaired, as in a `behavior_loop`.
         let reading = read_reply(&reply.text, &shape, true);
-        let used = received(question.template(), &reply.text, &reading).and_then(|value| read(&value));
+        let used = received(question.template(), &reply.text, &reading, Some(&shape)).and_then(|value| read(&value));
         match used {
             Ok(used) => return Ok(Some(used)),
             Err(why) => {
@@ -154,6 +155,7 @@ fn names(
     // Whether code can run is for the client to say: it has the kernel.
     let offered = NAMES.into_iter().filter(|name| !NOT_OFFERED.contains(name));
     names.set("actions", offered.collect());
+    names.set("custom_actions", json!([]));
     let todo = request.todo_list();
     names.set("todo_list", todo.iter().map(|item| quote_after_label(item).into_owned()).collect());
     let feedback = request.feedback.as_ref().and_then(|feedback| serde_json::to_string(feedback).ok());

@@ -173,6 +173,7 @@ mod tests {
     use crate::behavior::plan::PlanLevel;
     use crate::behavior::request::BehaviorRequest;
     use axum::http::HeaderValue;
+    use bcc_runtime::effects::behavior_server::xml::read_xml;
 
     fn request(location: Value) -> BehaviorRequest {
         let body = json!({"observation": {"location": location}, "state": {"variables": {"user_problem": "Count <b> & \"c\""}}});
@@ -207,6 +208,12 @@ mod tests {
             (PlanLevel::Behavior, at_step, json!({"task": "Flat", "acceptance": "one"})),
         ] {
             let plan = WorkflowPlan::read(level, &reply, &request(location)).unwrap();
+            let read = read_xml(plan.to_xml().as_bytes()).unwrap();
+            for (name, value) in plan.to_json().as_object().unwrap() {
+                // XML has no character for it.
+                let value: Value = serde_json::from_str(&value.to_string().replace("\\u0000", "")).unwrap();
+                assert_eq!(read[name], value, "{name}");
+            }
             shown.push_str(&format!("{}\n{}\n", serde_json::to_string_pretty(&plan.to_json()).unwrap(), plan.to_xml()));
         }
         insta::assert_snapshot!("plans", shown);

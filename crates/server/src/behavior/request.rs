@@ -23,9 +23,6 @@ const MAX_TODO_BYTES: usize = 4 * 1024;
 const MAX_VARIABLES_BYTES: usize = 14 * 1024;
 const TODO_LENGTH_FACTOR: usize = 5;
 
-/// The maximum size of a text in the feedback, in bytes.
-const MAX_FEEDBACK_TEXT_BYTES: usize = 1_000;
-
 /// How deep the shown values are nested at most.
 const MAX_SHOWN_LEVELS: usize = 12;
 
@@ -77,11 +74,7 @@ impl BehaviorRequest {
         let notebook_id =
             read.notebook_id.or(given_id).filter(|id| !id.is_empty() && id.len() <= MAX_NOTEBOOK_ID_BYTES);
         Ok(Self {
-            feedback: read.feedback.map(|feedback| Feedback {
-                behavior_id: cut(&feedback.behavior_id, MAX_FEEDBACK_TEXT_BYTES),
-                last_action_result: cut(&feedback.last_action_result, MAX_FEEDBACK_TEXT_BYTES),
-                ..feedback
-            }),
+            feedback: read.feedback.map(Feedback::limited),
             reports,
             notebook_id,
             caller: None,

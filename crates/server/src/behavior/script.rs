@@ -101,5 +101,5 @@ fn text_reply(question: Question, text: &str) -> Result<Value, Message> {
     let unreadable = || Message::word("it contains no readable JSON object");
     let rules = reply_rules(question.template()).ok_or_else(unreadable)?;
     let shape = ReplyShape::new(&rules, &[]).map_err(|_| unreadable())?;
-    received(question.template(), text, &read_reply(text, &shape, true))
+    received(question.template(), text, &read_reply(text, &shape, true), Some(&shape))
 }

@@ -26,7 +26,17 @@ pub const REFLECTION: &str = "reflection";
 
 pub(crate) const BEHAVIOR_PROMPT: PromptNames = PromptNames {
     common: &PROMPT_NAMES,
-    names: &["observation", "target", "todo_list", "actions", "feedback", "iteration", "behaviors_left", "max_actions"],
+    names: &[
+        "observation",
+        "target",
+        "todo_list",
+        "actions",
+        "custom_actions",
+        "feedback",
+        "iteration",
+        "behaviors_left",
+        "max_actions",
+    ],
     outputs: false,
 };
 

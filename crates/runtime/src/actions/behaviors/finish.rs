@@ -7,16 +7,20 @@ use serde_json::{Map, Value, json};
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
 use crate::actions::behaviors::frame::{Current, LoopFrame, LoopPoint};
 use crate::actions::behaviors::plan::{self, MAX_MOVES, PlanTarget};
-use crate::actions::behaviors::source::unusable;
+use crate::actions::behaviors::planning::set_goal;
+use crate::actions::behaviors::source::{masker, unusable};
 use crate::actions::call_spans::traced_reflection;
+use crate::actions::notebook::perform::{PerformOptions, start};
+use crate::notebook::action::{NotebookAction, Read, read};
 use crate::notebook::protocol::context::ContextUpdate;
 use crate::notebook::protocol::response::{Reflection, Response, Transition, reflection, response};
-use crate::notebook::state::NotebookState;
+use crate::notebook::state::{BEHAVIOR_COMPLETED, NotebookState};
 use crate::program::event::Event;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
+use bcc_lang::script::fields::shortened;
 
 /// The maximum length of a target or a reason in an event, in characters.
 const MAX_EVENT_CHARS: usize = 500;
@@ -30,6 +34,25 @@ struct Verdict {
     /// `reflection`, `transition`, `interrupted`, or `nobody`.
     by: &'static str,
     explanation: Message,
+}
+
+/// A behavior that has ended, as far as it decides where the session continues.
+struct EndedBehavior<'a> {
+    wanted: &'a Transition,
+    verdict: &'a Verdict,
+    should_continue: Option<bool>,
+    /// The step that it worked on.
+    start: Option<&'a PlanTarget>,
+    /// Its number in that step.
+    iteration: u32,
+    /// Whether the session is no longer in that step.
+    has_moved: bool,
+    /// Whether one of its actions completed that step.
+    completed: bool,
+    /// Whether the judgement completes the stage of that step.
+    completes_stage: bool,
+    /// Whether its server plans the steps of stages that have none.
+    plans: bool,
 }
 
 /// Where the session continues after a behavior.
@@ -48,7 +71,7 @@ impl LoopConfig {
         &self,
         turn: &Turn<'_>,
         mut frame: LoopFrame,
-        current: Current,
+        mut current: Current,
     ) -> Result<Flow, ActionError> {
         frame.executed = frame.executed.saturating_add(current.counts.actions_executed);
         frame.failed = frame.failed.saturating_add(current.counts.actions_failed);
@@ -56,7 +79,8 @@ impl LoopConfig {
             return self.conclude(turn, frame, current, None);
         }
         let mut state = turn.notebook_state();
-        apply_context_update(turn, &mut state, &stored_response(&current).context_update);
+        let not_applied = apply_context_update(turn, &mut state, &stored_response(&current).context_update);
+        current.counts.add_not_understood(not_applied);
         turn.set_notebook_state(state);
         if !self.reflection {
             return self.conclude(turn, frame, current, None);
@@ -77,8 +101,15 @@ impl LoopConfig {
             BehaviorSource::Model(request) => self.reflect_by_model(turn, &frame, &current, request).await?,
             BehaviorSource::Server(name) => {
                 let server = turn.services.host.servers.server(name)?;
-                let state = turn.notebook_state();
-                let observation = self.observe(turn, &state, Some(&current.counts), Some(server.as_ref())).await?;
+                let mut state = current.judged(turn.notebook_state());
+                if server.plans() {
+                    state.set_fsm(BEHAVIOR_COMPLETED, "COMPLETE_BEHAVIOR", &turn.services.clock.at(turn.last_seq + 1));
+                }
+                let mut observation =
+                    self.observe(turn, &state, Some(&current.counts.for_judge()), server.as_ref()).await?;
+                if server.plans() && !current.target.is_empty() {
+                    set_goal(&mut observation, "behavior", &masker(turn).text(&current.target));
+                }
                 match traced_reflection(turn, name, server.as_ref(), &observation).await {
                     Ok(answer) => reflection(&answer).map_err(|error| error.message),
                     Err(error) => unusable(error)?,
@@ -89,31 +120,52 @@ impl LoopConfig {
             Ok(reflected) => {
                 frame.unusable_answers = 0;
                 frame.current = None;
+                self.perform_remarks(turn, &reflected.remarks).await?;
                 self.conclude(turn, frame, current, Some(reflected))
             }
             Err(error) => self.retry(turn, frame, &error),
         }
     }
 
-    fn conclude(
+    /// Performs the actions with which a server comments on a result, as far as they run no code.
+    async fn perform_remarks(&self, turn: &Turn<'_>, remarks: &[Value]) -> Result<(), ActionError> {
+        for remark in remarks {
+            let Ok(Read::Known(mut action)) = read(remark) else { continue };
+            match action.as_mut() {
+                NotebookAction::Add(add) => add.run = false,
+                NotebookAction::NewSection(_) | NotebookAction::NewStep(_) | NotebookAction::UpdateLastText(_) => {}
+                _ => continue,
+            }
+            start(turn, &action, PerformOptions::by(self.by())).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn conclude(
         &self,
         turn: &Turn<'_>,
         mut frame: LoopFrame,
-        current: Current,
+        mut current: Current,
         reflected: Option<Reflection>,
     ) -> Result<Flow, ActionError> {
         let at = turn.services.clock.at(turn.last_seq + 1);
         let mut state = turn.notebook_state();
         let transition = if current.cut_short { Transition::default() } else { stored_response(&current).transition };
         if let Some(reflected) = &reflected {
-            apply_context_update(turn, &mut state, &reflected.context_update);
+            current.counts.add_not_understood(reflected.ignored.iter().cloned());
+            let not_applied = apply_context_update(turn, &mut state, &reflected.context_update);
+            current.counts.add_not_understood(not_applied);
         }
         let decision = reflected.as_ref().map(|reflected| &reflected.transition);
         let plan = decision.and_then(|decision| decision.workflow_update.as_ref());
         if let Some(plan) = plan.or(transition.workflow_update.as_ref()) {
             match plan.check() {
                 Ok(()) => state.workflow_pending = Some(plan.clone()),
-                Err(rejection) => turn.warn("bad-plan", msg!("a plan was not accepted: {}", rejection.message), None),
+                Err(rejection) => {
+                    let message = msg!("a plan was not accepted: {}", rejection.message);
+                    current.counts.add_not_understood([message.to_string()]);
+                    turn.warn("bad-plan", message, None);
+                }
             }
         }
         // An action may have completed the step. A plan that replaces the current one now completes nothing.
@@ -121,12 +173,28 @@ impl LoopConfig {
         let completed =
             current.start_step.as_ref().is_some_and(completed) && plan::current(&state) != current.start_step;
         state.end_behavior(&at);
-        let has_moved = plan::current(&state) != current.start_step;
+        let start = current.start_step.as_ref();
+        let has_moved = plan::current(&state).as_ref() != start;
         let verdict = verdict(&current, reflected.as_ref(), &transition, completed);
         let should_continue =
             decision.and_then(|decision| decision.continue_behaviors).or(transition.continue_behaviors);
         let wanted = decision.filter(|decision| has_target(decision)).unwrap_or(&transition);
-        let next = self.after_behavior(turn, &mut state, &frame, (wanted, &verdict, should_continue, has_moved), &at);
+        let plans = self.planner(turn)?.is_some();
+        let completes_stage = reflected.as_ref().is_some_and(|reflected| reflected.completes_stage);
+        let ended = EndedBehavior {
+            plans,
+            completes_stage,
+            wanted,
+            verdict: &verdict,
+            should_continue,
+            start,
+            iteration: current.iteration,
+            has_moved,
+            completed,
+        };
+        let mut refused = None;
+        let next = self.after_behavior(turn, &mut state, &frame, (&ended, &mut refused), &at);
+        current.counts.add_not_understood(refused);
         let (by, mut explanation) = match &next {
             AfterBehavior::Over(ExitReason::MaxRoundsReached) if !verdict.achieved => {
                 ("bound", msg!("the loop reached its maximum of {} behaviors", frame.behaviors))
@@ -170,16 +238,27 @@ impl LoopConfig {
         turn: &Turn<'_>,
         state: &mut NotebookState,
         frame: &LoopFrame,
-        (wanted, verdict, should_continue, has_moved): (&Transition, &Verdict, Option<bool>, bool),
+        (ended, refused): (&EndedBehavior<'_>, &mut Option<String>),
         at: &str,
     ) -> AfterBehavior {
+        let &EndedBehavior {
+            wanted,
+            verdict,
+            should_continue,
+            start,
+            iteration,
+            has_moved,
+            completed,
+            completes_stage,
+            plans,
+        } = ended;
         let next_behavior = if frame.behaviors < self.last_behavior(turn) {
             AfterBehavior::Ask
         } else {
             AfterBehavior::Over(ExitReason::MaxRoundsReached)
         };
         let before = plan::current(state);
-        if let Some(target) = self.destination(turn, state, wanted, at)
+        if let Some(target) = self.destination(turn, state, wanted, (at, refused))
             && before.as_ref() != Some(&target)
         {
             if verdict.achieved && !has_moved {
@@ -191,16 +270,33 @@ impl LoopConfig {
             return if is_other_topic { AfterBehavior::Topic(target.step) } else { next_behavior };
         }
         if verdict.achieved {
-            let stage = before.map(|location| location.stage);
+            let stage = start.filter(|_| completed).or(before.as_ref()).map(|step| step.stage.clone());
             if !has_moved {
                 let _ = state.complete_step(None, at);
             }
-            // The loop itself continues with a step of the same stage that the script does not have.
-            let next = plan::current(state).filter(|next| Some(&next.stage) == stage.as_ref());
+            if completes_stage && let Some(stage) = &stage {
+                // The stage is in the plan, or there is nothing to complete.
+                let _ = state.complete_stage(Some(stage), at);
+            }
+            // The loop itself continues with a step of the same stage that the script does not have, and with any of those that its
+            // server has planned.
+            let next = plan::current(state).filter(|next| plans || Some(&next.stage) == stage.as_ref());
+            if plans
+                && plan::current(state).is_none()
+                && let Some(unplanned) = state.unplanned_stage()
+            {
+                state.enter_unplanned_stage(unplanned, at);
+                return next_behavior;
+            }
             return match next {
                 Some(next) if !plan::is_topic(turn.program, &next) => next_behavior,
                 _ => AfterBehavior::Over(ExitReason::ExitCriteriaMet),
             };
+        }
+        // An action completed the step too early: it is entered again.
+        if completed && let Some(start) = start {
+            let _ = state.go_to(Some(&start.stage), Some(&start.step), at);
+            state.location.behavior_iteration = iteration;
         }
         match should_continue {
             Some(false) => AfterBehavior::Over(ExitReason::ExitCriteriaMet),
@@ -209,11 +305,23 @@ impl LoopConfig {
     }
 
     /// The target step of a transition. If the plan does not have it, a warning is reported and nothing moves.
-    fn destination(&self, turn: &Turn<'_>, state: &NotebookState, wanted: &Transition, at: &str) -> Option<PlanTarget> {
+    fn destination(
+        &self,
+        turn: &Turn<'_>,
+        state: &NotebookState,
+        wanted: &Transition,
+        (at, refused): (&str, &mut Option<String>),
+    ) -> Option<PlanTarget> {
         let (stage, step) = (wanted.next_stage_id.as_deref(), wanted.next_step_id.as_deref());
         let target = match plan::resolve(state, stage, step, at) {
             Ok(target) => target?,
             Err(rejection) => {
+                *refused = Some(format!(
+                    "the transition to the stage `{}` and the step `{}` was refused: {}",
+                    shortened(stage.unwrap_or("-")),
+                    shortened(step.unwrap_or("-")),
+                    rejection.message
+                ));
                 let message = msg!("{} cannot move to that location: {}", self.source_name(), rejection.message);
                 turn.warn("unknown-step", message, Some(Message::word("the session stays where it is")));
                 return None;
@@ -292,24 +400,28 @@ fn verdict(current: &Current, reflected: Option<&Reflection>, transition: &Trans
 }
 
 /// Applies a context update. Declared variables are set through the turn, so that they keep their types and sensitive ones stay
-/// hidden; undeclared variables are stored in the notebook.
-fn apply_context_update(turn: &Turn<'_>, state: &mut NotebookState, update: &ContextUpdate) {
+/// hidden; undeclared variables are stored in the notebook. Returns what was not applied.
+fn apply_context_update(turn: &Turn<'_>, state: &mut NotebookState, update: &ContextUpdate) -> Vec<String> {
+    let mut not_applied = Vec::new();
+    let mut warn = |code: &'static str, message: Message| {
+        not_applied.push(message.to_string());
+        turn.warn(code, message, None);
+    };
     if update.variables.len() > MAX_VARIABLES {
-        let message = msg!("a response sets more than {MAX_VARIABLES} variables; the rest were ignored");
-        turn.warn("context-left-out", message, None);
+        warn("context-left-out", msg!("a response sets more than {MAX_VARIABLES} variables; the rest were ignored"));
     }
     for (name, value) in update.variables.iter().take(MAX_VARIABLES) {
         let declared = turn.work().scopes.declaration(name).is_some();
         if declared {
             if let Err(error) = turn.set(name, value.clone(), None) {
-                turn.warn("variable-misfit", msg!("a response cannot set a variable: {error}"), None);
+                warn("variable-misfit", msg!("a response cannot set a variable: {error}"));
             }
         } else if let Err(rejection) = state.store_variable(name, value.clone()) {
-            let message = msg!("a variable in a response was ignored: {}", rejection.message);
-            turn.warn("context-left-out", message, None);
+            warn("context-left-out", msg!("a variable in a response was ignored: {}", rejection.message));
         }
     }
     for left_out in update.apply(state) {
-        turn.warn("context-left-out", left_out, None);
+        warn("context-left-out", left_out);
     }
+    not_applied
 }

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::actions::behaviors::plan::PlanTarget;
+use crate::actions::behaviors::planning::PlannedTask;
 use crate::actions::notebook::custom::Progress;
 use crate::actions::notebook::perform::RunningAction;
 use crate::notebook::protocol::feedback::Feedback;
+use crate::notebook::state::NotebookState;
 use bcc_lang::value::exact::ExactValues;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +40,19 @@ pub(crate) struct LoopFrame {
     pub failed: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
+    /// The task of the next behavior, if its server has planned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<PlannedTask>,
+    /// The number of plans since the last behavior.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub plans: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<Current>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde passes it.
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The behavior in progress.
@@ -55,6 +68,9 @@ pub struct Current {
     /// The step in which it started, if the session was in one.
     #[serde(rename = "began_in", skip_serializing_if = "Option::is_none")]
     pub start_step: Option<PlanTarget>,
+    /// The goal of that step in the plan, for a judgement after the plan has changed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub goal: String,
     /// The name of the stream that delivers the remaining actions; `None` when `actions` holds all of them.
     #[serde(rename = "arriving", skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
@@ -74,6 +90,17 @@ pub struct Current {
     /// Whether it ended before all of its actions were received.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut_short: bool,
+}
+
+impl Current {
+    /// The state as its judgement sees it: in the step in which it started, wherever its actions moved the session.
+    pub(crate) fn judged(&self, state: NotebookState) -> NotebookState {
+        let step = self.start_step.as_ref().map(|start| (start.stage.as_str(), start.step.as_str()));
+        let mut judged = state.at_step(step);
+        judged.location.behavior_id = Some(self.id.clone());
+        judged.location.behavior_iteration = self.iteration;
+        judged
+    }
 }
 
 /// An action that takes several turns.

@@ -18,11 +18,11 @@ impl Action for LoopConfig {
             // In the same turn as the first question: a loop that fails to ask has not started.
             LoopPoint::Start => {
                 let state = self.start(turn)?;
-                self.ask(turn, frame, state).await
+                self.plan_or_ask(turn, LoopFrame { at: LoopPoint::Ask, ..frame }, state).await
             }
             LoopPoint::Ask => {
                 let state = turn.notebook_state();
-                self.ask(turn, frame, state).await
+                self.plan_or_ask(turn, frame, state).await
             }
             LoopPoint::Perform => self.perform_next(turn, frame).await,
             LoopPoint::Reflect => self.reflect(turn, frame).await,
@@ -35,6 +35,14 @@ impl Action for LoopConfig {
 }
 
 impl LoopConfig {
+    /// Asks for actions, or first for the plan of a server that plans.
+    async fn plan_or_ask(&self, turn: &Turn<'_>, frame: LoopFrame, state: NotebookState) -> Result<Flow, ActionError> {
+        match self.planner(turn)? {
+            Some(server) if frame.task.is_none() => self.plan(turn, frame, state, server.as_ref()).await,
+            _ => self.ask(turn, frame, state).await,
+        }
+    }
+
     /// The state at the start of the loop: at the step of its topic, with the todo list and the plan of the author.
     fn start(&self, turn: &Turn<'_>) -> Result<NotebookState, ActionError> {
         let at = turn.services.clock.at(turn.last_seq + 1);

@@ -2,10 +2,13 @@
 //! step is achieved.
 
 pub mod config;
+pub mod failures;
 pub mod finish;
 pub mod frame;
 pub mod machine;
 pub mod model;
+pub mod offered;
 pub mod perform;
 pub mod plan;
+pub(crate) mod planning;
 pub mod source;

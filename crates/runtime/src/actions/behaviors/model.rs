@@ -5,10 +5,14 @@ use serde_json::{Value, json};
 
 use crate::actions::behaviors::config::{BEHAVIOR, LoopConfig, REFLECTION, ServerRequest};
 use crate::actions::behaviors::frame::{Current, LoopFrame};
+use crate::actions::behaviors::offered::{custom_actions, offered_actions};
 use crate::actions::behaviors::plan;
 use crate::actions::behaviors::source::{FirstPiece, SourceAnswer, masker};
-use crate::notebook::action::NAMES;
+use crate::notebook::export::brief::NotebookMetadata;
+use crate::notebook::protocol::brief::cut;
 use crate::notebook::protocol::feedback::Feedback;
+use crate::notebook::protocol::model_observation::{MAX_PROMPT_CELLS, ModelObservation};
+use crate::notebook::protocol::outline::NotebookOutline;
 use crate::notebook::protocol::response::{Reflection, reflection};
 use crate::notebook::state::NotebookState;
 use crate::program::exchange::Ask;
@@ -18,11 +22,20 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::quoting::{quote, quote_after_label};
-use bcc_llm::reply::read::{Reply, UnreadableReply};
+use bcc_llm::reply::read::{Reply, UnreadableReply, read};
 use bcc_llm::reply::shape::ReplyShape;
 
-/// The actions that a model is not offered: they are useful only to code, or change what the loop itself controls.
-pub const NOT_OFFERED: [&str; 3] = ["end_phase", "next_event", "update_workflow"];
+/// The maximum size of the todo list in a prompt, in bytes.
+const MAX_TODO_BYTES: usize = 1_500;
+
+/// The maximum size of one item of the todo list in a prompt, in bytes.
+const MAX_TODO_ITEM_BYTES: usize = 300;
+
+/// The number of cells that are read at once for an outline.
+const OUTLINE_PAGE: usize = 100;
+
+/// The maximum number of cells before the shown ones that an outline covers.
+const MAX_OUTLINED_CELLS: u64 = 5_000;
 
 /// One of the two requests to a model.
 struct ModelRequest<'a> {
@@ -50,6 +63,7 @@ impl LoopConfig {
         let actions = offered_actions(turn);
         let exec = actions.iter().any(|name| name == "exec");
         names.set("actions", json!(actions));
+        names.set("custom_actions", custom_actions(turn));
         let model_request =
             ModelRequest { name: BEHAVIOR, version: request.version, shape: &request.behavior, target, round };
         let inputs = vec![("todo_list".to_owned(), json!(state.todo_list)), ("exec".to_owned(), Value::from(exec))];
@@ -64,9 +78,12 @@ impl LoopConfig {
         current: &Current,
         request: &ServerRequest,
     ) -> Result<Result<Reflection, Message>, ActionError> {
-        let state = turn.notebook_state();
-        let target = self.target_of(turn, &state)?;
-        let mut names = self.names(turn, &state, &target, Some(&current.counts)).await?;
+        let state = current.judged(turn.notebook_state());
+        let target = match state.current_step() {
+            None if !current.goal.is_empty() => current.goal.clone(),
+            _ => self.target_of(turn, &state)?,
+        };
+        let mut names = self.names(turn, &state, &target, Some(&current.counts.for_judge())).await?;
         names.set("iteration", Value::from(frame.behaviors));
         names.set("behaviors_left", Value::from(self.last_behavior(turn).saturating_sub(frame.behaviors)));
         names.set_text("behavior", &*quote(&current.target));
@@ -99,7 +116,7 @@ impl LoopConfig {
         target: &str,
         feedback: Option<&Feedback>,
     ) -> Result<TemplateNames, ActionError> {
-        let observation = self.observe(turn, state, feedback, None).await?;
+        let observation = self.observe_for_model(turn, state).await?;
         let mut names = turn.names(self.max_behaviors);
         names.set_text("observation", observation.to_string());
         names.set_text("target", target);
@@ -107,6 +124,7 @@ impl LoopConfig {
         names.set("todo_list", json!(redacted_todo_list(&state.todo_list, &masker)));
         let feedback = feedback.map(|feedback| Feedback {
             last_action_result: masker.text(&feedback.last_action_result),
+            not_understood: feedback.not_understood.iter().map(|note| masker.text(note)).collect(),
             ..feedback.clone()
         });
         let feedback = feedback.and_then(|feedback| serde_json::to_string(&feedback).ok());
@@ -116,6 +134,26 @@ impl LoopConfig {
         }
         names.set("understanding_threshold", Value::Null);
         Ok(names)
+    }
+
+    /// The observation for a model: without what its prompt has of its own, the todo list and the feedback.
+    async fn observe_for_model(&self, turn: &Turn<'_>, state: &NotebookState) -> Result<Value, ActionError> {
+        let cells = turn.last_cells(MAX_PROMPT_CELLS).await?;
+        let shown = ModelObservation::shown_cells(&cells);
+        let first = cells.len().checked_sub(shown).and_then(|hidden| cells.get(hidden)).map_or(0, |cell| cell.number);
+        let may_run = turn.services.host.kernel.check_permission().is_ok();
+        let kernel = NotebookMetadata { kernel: turn.program.kernel.name.clone(), ..NotebookMetadata::default() };
+        let observation = ModelObservation {
+            state,
+            cells: &cells,
+            outline: outline(turn, first).await?,
+            variables: self.shown_variables(turn),
+            language: may_run.then(|| kernel.spec().language),
+            include_machine: self.include_progress,
+        };
+        let mut observed = observation.to_json();
+        masker(turn).value(&mut observed, &[]);
+        Ok(observed)
     }
 
     /// Runs one exchange and returns the reply as received, or why there is none.
@@ -131,16 +169,42 @@ impl LoopConfig {
         let ask = Ask::new((name, version), shape, &request.outputs, &target, names);
         let (repair, reask) = (Some(request.repair), request.reask);
         let exchange = turn.exchange(Ask { inputs, round, repair, reask, ..ask }).await?;
-        Ok(received(name, &exchange.raw, &exchange.reading))
+        Ok(received(name, &exchange.raw, &exchange.reading, Some(shape).filter(|_| request.repair)))
     }
 }
 
-/// The reply to the prompt `name` as it was received, or why it cannot be used.
-pub fn received(name: &str, raw: &str, reading: &Result<Reply, UnreadableReply>) -> Result<Value, Message> {
+/// The outline of the cells before number `end`.
+async fn outline(turn: &Turn<'_>, end: u64) -> Result<NotebookOutline, ActionError> {
+    let mut outline = NotebookOutline::default();
+    let mut after = end.saturating_sub(MAX_OUTLINED_CELLS + 1);
+    loop {
+        let page = turn.cells_after(after, OUTLINE_PAGE).await?;
+        let Some(last) = page.last().map(|cell| cell.number) else { break };
+        page.iter().filter(|cell| cell.number < end).for_each(|cell| outline.add(cell));
+        // Numbers grow, whatever the store holds.
+        if last < after || last + 1 >= end {
+            break;
+        }
+        after = last;
+    }
+    Ok(outline)
+}
+
+/// The reply to the prompt `name` as it was received, or why it cannot be used. With the shape of the reply as `repair`, a list that
+/// is almost JSON is repaired.
+pub fn received(
+    name: &str,
+    raw: &str,
+    reading: &Result<Reply, UnreadableReply>,
+    repair: Option<&ReplyShape>,
+) -> Result<Value, Message> {
     // A bare list of actions is not an object, but is accepted as a behavior. It is checked first, because a search for an object
     // would find the first action in the list.
     if name == BEHAVIOR {
         if let Some(list) = list_in(raw).filter(|list| !is_deeper_than(list, MAX_LEVELS)) {
+            return Ok(list);
+        }
+        if let Some(list) = repair.and_then(|shape| repaired_list(raw, shape)) {
             return Ok(list);
         }
         if starts_with_list(raw) {
@@ -169,6 +233,19 @@ fn list_in(raw: &str) -> Option<Value> {
     actions.then_some(list)
 }
 
+/// The list with which a reply starts, repaired like the field of an object. A list without its end is not repaired: its last action
+/// may be incomplete.
+fn repaired_list(raw: &str, shape: &ReplyShape) -> Option<Value> {
+    let list = raw.get(raw.find('[')?..)?.trim_end().trim_end_matches('`').trim_end();
+    if !starts_with_list(raw) || !list.ends_with(']') {
+        return None;
+    }
+    let reply = read(&format!("{{\"actions\": {list}}}"), shape, true).ok()?;
+    let list = reply.received.get("actions")?;
+    let is_usable = list.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object));
+    (is_usable && !is_deeper_than(list, MAX_LEVELS)).then(|| list.clone())
+}
+
 /// Whether a reply starts with a list, inside or outside of a code fence.
 fn starts_with_list(raw: &str) -> bool {
     let raw = raw.trim_start();
@@ -176,21 +253,54 @@ fn starts_with_list(raw: &str) -> bool {
     unfenced.unwrap_or(raw).starts_with('[')
 }
 
-/// The todo list for a prompt, with sensitive values redacted.
+/// The todo list for a prompt, with sensitive values redacted: the first items that fit, and how many follow.
 fn redacted_todo_list(todo_list: &[String], masker: &Masker) -> Vec<String> {
-    todo_list.iter().map(|item| quote_after_label(&masker.text(item)).into_owned()).collect()
-}
-
-/// The names of the actions that a model may use.
-fn offered_actions(turn: &Turn<'_>) -> Vec<String> {
-    let may_run = turn.services.host.kernel.check_permission().is_ok();
-    let notebook_actions = NAMES.into_iter().filter(|name| !NOT_OFFERED.contains(name) && (may_run || *name != "exec"));
-    notebook_actions.map(str::to_owned).chain(turn.program.custom.keys().cloned()).collect()
+    let mut available = MAX_TODO_BYTES;
+    let mut shown = Vec::new();
+    for item in todo_list {
+        let item = cut(&quote_after_label(&masker.text(item)), MAX_TODO_ITEM_BYTES);
+        let Some(rest) = available.checked_sub(item.len() + 3) else { break };
+        available = rest;
+        shown.push(item);
+    }
+    let hidden = todo_list.len() - shown.len();
+    if hidden > 0 {
+        shown.push(format!("… (+{hidden})"));
+    }
+    shown
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_is_almost_json_is_repaired_unless_its_end_is_missing() {
+        let shape =
+            ReplyShape::new(&json!({ "type": "object", "properties": { "actions": { "type": "array" } } }), &[])
+                .unwrap();
+        for (raw, count) in [
+            ("[{\"action\": \"add\", \"content\": \"x\",},]", Some(1)),
+            ("```json\n[{'action': 'finish_thinking'}, {action: 'add', content: 'x'}]\n```", Some(2)),
+            ("[{\"action\": \"add\", \"content\": \"a \"quoted\" word\"}]", Some(1)),
+            ("[{\"action\": \"add\", \"content\": \"cut", None),
+            ("[7,]", None),
+            ("no list", None),
+        ] {
+            let read = repaired_list(raw, &shape);
+            assert_eq!(read.as_ref().and_then(Value::as_array).map(Vec::len), count, "{raw}: {read:?}");
+            let reading = read_reply(raw, &shape);
+            assert_eq!(
+                received(BEHAVIOR, raw, &reading, Some(&shape)).is_ok_and(|value| value.is_array()),
+                count.is_some()
+            );
+            assert!(!received(BEHAVIOR, raw, &reading, None).is_ok_and(|value| value.is_array()), "{raw}");
+        }
+    }
+
+    fn read_reply(raw: &str, shape: &ReplyShape) -> Result<Reply, UnreadableReply> {
+        read(raw, shape, true)
+    }
 
     #[test]
     fn a_list_of_actions_is_found_completely_or_not_at_all() {

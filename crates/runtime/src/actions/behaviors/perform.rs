@@ -2,17 +2,18 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
+use crate::actions::behaviors::failures::SentAction;
 use crate::actions::behaviors::frame::{ActionInProgress, Current, LoopFrame};
 use crate::actions::notebook::custom::{CustomOutcome, Progress, advance as advance_custom};
 use crate::actions::notebook::perform::{
-    ActionOrigin, PerformOptions, PerformStep, PerformedAction, advance, report, start,
+    ActionOrigin, EXEC, PerformOptions, PerformStep, PerformedAction, advance, report, start,
 };
 use crate::effects::behaviors::BehaviorPiece;
 use crate::notebook::action::{Read, read_with_notes};
-use crate::notebook::protocol::feedback::Feedback;
+use crate::notebook::effects::quoted;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::interrupted_effects::interrupted_error;
 use crate::program::outcome::Outcome;
@@ -118,13 +119,15 @@ impl LoopConfig {
         let mut notes = Vec::new();
         let read = read_with_notes(action, &mut notes);
         for note in notes {
+            let name = shortened(SentAction::unreadable(action).name);
+            current.counts.add_not_understood([format!("a part of the action `{name}` was ignored: {note}")]);
             let message = msg!("an action from {} was partly ignored: {note}", self.source_name());
             turn.warn("action-passed-over", message, Some(Message::word("the rest of the action was carried out")));
         }
         match read {
             Ok(Read::Known(action)) => {
                 let step = start(turn, &action, options).await?;
-                record_step(current, step)
+                record_step(turn, current, SentAction::of(&action), step).await
             }
             Ok(Read::Unknown { name, fields }) if turn.program.custom.contains_key(&name) => {
                 let began = turn.services.clock.elapsed_ms();
@@ -133,7 +136,9 @@ impl LoopConfig {
                 self.continue_action(turn, current, in_progress).await
             }
             Ok(Read::Unknown { name, .. }) => {
-                let message = msg!("there is no action `{}`: it was skipped", shortened(&name));
+                let unknown = shortened(&name);
+                current.counts.add_not_understood([format!("there is no action `{unknown}`: it was skipped")]);
+                let message = msg!("there is no action `{}`: it was skipped", unknown);
                 let help = Message::word(
                     "use a notebook action or an action kind of the project (`[kinds]` in bcc-script.toml)",
                 );
@@ -141,9 +146,10 @@ impl LoopConfig {
                 Ok(None)
             }
             Err(error) => {
-                let done = PerformedAction::default().failed(turn, &options, error.message);
+                let done = PerformedAction { rejected: Some("unreadable-action"), ..PerformedAction::default() };
+                let done = done.failed(turn, &options, error.message);
                 report(turn, "unreadable", options.by, &done, vec![]);
-                count_action(&mut current.counts, &done);
+                current.count(turn, SentAction::unreadable(action), &done).await?;
                 Ok(None)
             }
         }
@@ -159,7 +165,7 @@ impl LoopConfig {
         match in_progress {
             ActionInProgress::Code(running) => {
                 let step = advance(turn, *running).await?;
-                record_step(current, step)
+                record_step(turn, current, SentAction { name: EXEC, id: None }, step).await
             }
             ActionInProgress::Custom { name, inputs, progress, began } => {
                 self.continue_custom_action(turn, current, (name, *inputs), progress, began).await
@@ -183,9 +189,10 @@ impl LoopConfig {
         let ms = turn.services.clock.elapsed_ms().saturating_sub(began);
         let Some(kind) = turn.program.custom.get(&name) else {
             let done = PerformedAction::default().failed(turn, &options, "this action kind no longer exists");
-            count_action(&mut current.counts, &done);
+            current.count(turn, SentAction { name: &name, id: None }, &done).await?;
             return Ok(None);
         };
+        let mut effects = vec![];
         let done = match advance_custom(turn, kind, &inputs, &mut progress).await {
             Ok(CustomOutcome::Continue(flow)) => {
                 current.in_progress =
@@ -195,6 +202,7 @@ impl LoopConfig {
             // An interrupted command that must fail ends the loop; any other failure concerns this action only.
             Ok(CustomOutcome::Done(_)) if progress.given_up => return Err(interrupted_error()),
             Ok(CustomOutcome::Done(outcome)) if succeeded(&outcome) => {
+                effects = record_result(turn, &name, &outcome.extracted_variables);
                 PerformedAction { success: true, ms, ..PerformedAction::default() }
             }
             Ok(CustomOutcome::Done(outcome)) => {
@@ -207,8 +215,8 @@ impl LoopConfig {
             }
             Err(error) => return Err(error),
         };
-        report(turn, &name, options.by, &done, vec![]);
-        count_action(&mut current.counts, &done);
+        report(turn, &name, options.by, &done, effects);
+        current.count(turn, SentAction { name: &name, id: None }, &done).await?;
         Ok(None)
     }
 
@@ -226,8 +234,13 @@ fn succeeded(outcome: &Outcome) -> bool {
 }
 
 /// Records a step of an action: counts the action if it is done, else stores it and returns the flow to run first.
-/// Errors: The action was interrupted and must fail, which ends the loop.
-fn record_step(current: &mut Current, step: PerformStep) -> Result<Option<Flow>, ActionError> {
+/// Errors: The action was interrupted and must fail, which ends the loop; the notebook cannot be read.
+async fn record_step(
+    turn: &Turn<'_>,
+    current: &mut Current,
+    sent: SentAction<'_>,
+    step: PerformStep,
+) -> Result<Option<Flow>, ActionError> {
     match step {
         PerformStep::Continue(flow, running) => {
             current.in_progress = Some(ActionInProgress::Code(running));
@@ -235,24 +248,24 @@ fn record_step(current: &mut Current, step: PerformStep) -> Result<Option<Flow>,
         }
         PerformStep::Done(done) if done.given_up => Err(interrupted_error()),
         PerformStep::Done(done) => {
-            count_action(&mut current.counts, &done);
+            current.count(turn, sent, &done).await?;
             Ok(None)
         }
     }
 }
 
-/// Counts a performed action.
-fn count_action(counts: &mut Feedback, done: &PerformedAction) {
-    counts.actions_executed += 1;
-    counts.execution_time_ms = counts.execution_time_ms.saturating_add(done.ms);
-    counts.sections_added += done.sections_added;
-    counts.cells_added += done.cells_added;
-    counts.code_cells_executed += done.executed;
-    if done.success {
-        counts.actions_succeeded += 1;
-        SUCCESS.clone_into(&mut counts.last_action_result);
-    } else {
-        counts.actions_failed += 1;
-        counts.last_action_result = done.error.as_ref().map_or_else(|| "failed".to_owned(), ToString::to_string);
+/// Records what an action kind of the project gave back: as an effect, and as a variable of the notebook, so that its source sees both.
+fn record_result(turn: &Turn<'_>, name: &str, result: &ExactValues) -> Vec<String> {
+    let result: Map<String, Value> =
+        result.iter().map(|(name, value)| (name.clone(), value.clone().into_value())).collect();
+    let result = Value::Object(result);
+    let mut state = turn.notebook_state();
+    let effect = format!("Ran {name}: {}", quoted(&result.to_string()));
+    if let Err(rejection) = state.store_variable(&format!("{name}_result"), result) {
+        let message = msg!("the result of `{name}` was not saved: {}", rejection.message);
+        turn.warn("context-left-out", message, None);
     }
+    state.effects.set_current(vec![effect.clone()]);
+    turn.set_notebook_state(state);
+    vec![effect]
 }

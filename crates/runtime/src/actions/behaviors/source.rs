@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
 use crate::actions::behaviors::frame::{Current, LoopFrame, LoopPoint, MAX_STORED_BYTES};
 use crate::actions::behaviors::plan;
+use crate::actions::behaviors::planning::set_goal;
 use crate::actions::call_spans::traced_actions;
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
 use crate::notebook::protocol::feedback::Feedback;
@@ -45,7 +46,13 @@ const ENGINE_KEYS: [&str; 7] = [
 
 /// The parts with values from scripts and other programs, in the new and the legacy form: variables, cells and errors of
 /// actions. All of their keys are redacted.
-const FOREIGN_PARTS: [&str; 3] = ["/observation/context", "/state", "/behavior_feedback/last_action_result"];
+const FOREIGN_PARTS: [&str; 5] = [
+    "/observation/context",
+    "/state",
+    "/behavior_feedback/last_action_result",
+    "/behavior_feedback/failures",
+    "/behavior_feedback/not_understood",
+];
 
 /// Actions that are already available, returned one by one as from a stream.
 struct ReceivedActions(VecDeque<Value>);
@@ -68,12 +75,16 @@ impl LoopConfig {
         let at = turn.services.clock.at(turn.last_seq + 1);
         turn.in_round(frame.behaviors + 1);
         state.start_behavior(&at);
+        state.set_behavior_id(frame.task.as_ref().and_then(|task| task.id.as_deref()), None);
         let step = plan::current(&state);
         let answer = match &self.source {
             BehaviorSource::Model(request) => self.ask_model(turn, &frame, &state, request).await?,
             BehaviorSource::Server(name) => {
                 let server = turn.services.host.servers.server(name)?;
-                let observation = self.observe(turn, &state, frame.feedback.as_ref(), Some(server.as_ref())).await?;
+                let mut observation = self.observe(turn, &state, frame.feedback.as_ref(), server.as_ref()).await?;
+                if let Some(task) = frame.task.as_ref().filter(|task| !task.task.is_empty()) {
+                    set_goal(&mut observation, "behavior", &masker(turn).text(&task.task));
+                }
                 first_pieces(turn, name, server.as_ref(), &observation).await?
             }
         };
@@ -85,6 +96,8 @@ impl LoopConfig {
             id: state.location.behavior_id.clone().unwrap_or_default(),
             iteration: state.location.behavior_iteration,
             start_step: step,
+            goal: plan::goal(&state),
+            target: frame.task.take().map(|task| task.task).unwrap_or_default(),
             ..Current::default()
         };
         if let Some(response) = first.response
@@ -96,6 +109,7 @@ impl LoopConfig {
         current.counts.behavior_id.clone_from(&current.id);
         self.store_actions(turn, &mut current, stream);
         frame.unusable_answers = 0;
+        frame.plans = 0;
         frame.behaviors += 1;
         frame.at = LoopPoint::Perform;
         frame.current = Some(current);
@@ -117,6 +131,10 @@ impl LoopConfig {
                     BehaviorSource::Server(_) => Message::word("fix the server and resume the session"),
                 }),
             }));
+        }
+        if matches!(self.source, BehaviorSource::Model(_)) && frame.at != LoopPoint::Reflect {
+            let feedback = frame.feedback.get_or_insert_default();
+            feedback.add_not_understood([format!("the last answer could not be used: {error}")]);
         }
         let message = msg!("{source} gave an unusable answer and is asked again: {error}");
         turn.warn("behavior-unreadable", message, None);
@@ -158,13 +176,13 @@ impl LoopConfig {
         turn.warn("too-many-actions", message, Some(Message::word("`max_actions` of the loop sets the maximum")));
     }
 
-    /// The observation for the source.
+    /// The observation for a server.
     pub(crate) async fn observe(
         &self,
         turn: &Turn<'_>,
         state: &NotebookState,
         feedback: Option<&Feedback>,
-        server: Option<&dyn BehaviorServer>,
+        server: &dyn BehaviorServer,
     ) -> Result<Value, ActionError> {
         let cells = turn.last_cells(MAX_CELLS).await?;
         let source = ObservationSource {
@@ -173,10 +191,10 @@ impl LoopConfig {
             cells: &cells,
             variables: self.shown_variables(turn),
             feedback,
-            stream: server.is_some(),
-            include_progress: self.include_progress,
+            stream: true,
+            include_progress: self.include_progress || server.plans(),
         };
-        let legacy = server.is_some_and(BehaviorServer::is_legacy_form);
+        let legacy = server.is_legacy_form();
         let mut observed = if legacy { legacy_observation(&source) } else { observation(&source) };
         let masker = masker(turn);
         for place in FOREIGN_PARTS {
@@ -189,7 +207,7 @@ impl LoopConfig {
     }
 
     /// The variables that may be shown: not sensitive and not null.
-    fn shown_variables(&self, turn: &Turn<'_>) -> Map<String, Value> {
+    pub(crate) fn shown_variables(&self, turn: &Turn<'_>) -> Map<String, Value> {
         let names = match &self.variables {
             Some(names) => names.clone(),
             None => turn.work().scopes.names().into_iter().map(str::to_owned).collect(),
@@ -278,7 +296,7 @@ impl Current {
     /// Stores a response: its id and target now, the remaining fields when the behavior ends.
     /// Errors: Why it cannot be read.
     pub(crate) fn set_response(&mut self, state: &mut NotebookState, value: Value) -> Result<(), Message> {
-        let Response { behavior_id, iteration, target, actions, notes, .. } =
+        let Response { behavior_id, iteration, target, actions, notes, ignored, .. } =
             response(&value).map_err(|error| error.message)?;
         for note in notes {
             tracing::debug!(%note, "a response holds what is not part of the protocol");
@@ -290,7 +308,10 @@ impl Current {
         let number = self.id.strip_prefix("behavior_").and_then(|number| number.parse::<u32>().ok());
         state.location.behaviors = state.location.behaviors.max(number.map_or(0, u64::from));
         self.counts.behavior_id.clone_from(&self.id);
-        self.target = target;
+        self.counts.add_not_understood(ignored);
+        if !target.is_empty() {
+            self.target = target;
+        }
         self.actions.extend(actions);
         self.response = without_actions(value);
         if self.response.to_string().len() > MAX_STORED_BYTES {

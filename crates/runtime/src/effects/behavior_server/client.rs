@@ -9,12 +9,13 @@ use async_trait::async_trait;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Response, Url};
 use secrecy::ExposeSecret;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::effects::behavior_server::answer::ServerAnswer;
 use crate::effects::behavior_server::error::BehaviorServerError;
 use crate::effects::behavior_server::pieces::AnswerPieces;
-use crate::effects::behavior_server::settings::{Endpoint, ProtocolForm, ServerSettings};
+use crate::effects::behavior_server::settings::{Endpoint, EndpointPaths, ProtocolForm, ServerSettings};
+use crate::effects::behavior_server::xml::{is_xml, read_xml};
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
 use bcc_llm::http::body::{BodyError, ResponseBody};
 use bcc_llm::http::client::{HttpClient, secret};
@@ -24,7 +25,7 @@ use bcc_llm::http::timeouts::Timeouts;
 /// The maximum size of one answer, in bytes.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-/// The maximum size of a reflection, in bytes: it holds a decision, a reason and changes of the context.
+/// The maximum size of a plan or a reflection, in bytes: it holds a decision, a reason and changes of the context.
 const MAX_REFLECTION_BYTES: usize = 1024 * 1024;
 
 pub struct HttpServer {
@@ -33,6 +34,7 @@ pub struct HttpServer {
     headers: HeaderMap,
     actions: Url,
     reflection: Url,
+    plan: Url,
 }
 
 impl fmt::Debug for HttpServer {
@@ -54,9 +56,15 @@ impl HttpServer {
     pub fn new(settings: ServerSettings) -> Result<Self, ServerError> {
         let endpoint = |endpoint| settings.endpoint(endpoint).map_err(|reason| unusable_error(&settings, &reason));
         let (actions, reflection) = (endpoint(Endpoint::Actions)?, endpoint(Endpoint::Reflection)?);
+        let plan = endpoint(Endpoint::Plan)?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, application/x-ndjson, text/event-stream"));
+        headers.insert(
+            ACCEPT,
+            HeaderValue::from_static(
+                "application/json, application/x-ndjson, text/event-stream, application/xml;q=0.5",
+            ),
+        );
         if let Some(token) = &settings.token {
             let value = secret(&format!("Bearer {}", token.expose_secret().trim()))
                 .ok_or_else(|| unusable_error(&settings, &Message::word("its token cannot be sent in a header")))?;
@@ -64,7 +72,7 @@ impl HttpServer {
         }
         let client = HttpClient::new(&actions, None, Some(settings.connect_timeout))
             .map_err(|_| unusable_error(&settings, &Message::word("the HTTP client cannot be set up")))?;
-        Ok(Self { settings, client, headers, actions, reflection })
+        Ok(Self { settings, client, headers, actions, reflection, plan })
     }
 
     /// Sends one request and returns the answer when its first bytes are received; without any, it is empty.
@@ -80,6 +88,20 @@ impl HttpServer {
         let first = body.next().await?;
         body.timeouts.mark_started();
         Ok((body, first))
+    }
+
+    /// Sends an observation and waits for the complete answer, which is small.
+    async fn ask_all(&self, to: &Url, observation: &Value) -> Result<Vec<u8>, ServerError> {
+        let to_error = |error: BehaviorServerError| error.to_server_error(&self.settings.name);
+        let (mut body, first) = self.ask(to, observation).await?;
+        let mut answer = first.unwrap_or_default();
+        while let Some(bytes) = body.next().await.map_err(|body_error| to_error(body_error.into()))? {
+            answer.extend_from_slice(&bytes);
+            if answer.len() > MAX_REFLECTION_BYTES {
+                return Err(to_error(BodyError::TooLarge(MAX_REFLECTION_BYTES).into()));
+            }
+        }
+        Ok(answer)
     }
 
     async fn ask(&self, to: &Url, observation: &Value) -> Result<(ResponseBody, Option<Vec<u8>>), ServerError> {
@@ -116,16 +138,17 @@ impl BehaviorServer for HttpServer {
     }
 
     async fn reflection(&self, observation: &Value) -> Result<Value, ServerError> {
-        let to_error = |error: BehaviorServerError| error.to_server_error(&self.settings.name);
-        let (mut body, first) = self.ask(&self.reflection, observation).await?;
-        let mut answer = first.unwrap_or_default();
-        while let Some(bytes) = body.next().await.map_err(|body_error| to_error(body_error.into()))? {
-            answer.extend_from_slice(&bytes);
-            if answer.len() > MAX_REFLECTION_BYTES {
-                return Err(to_error(BodyError::TooLarge(MAX_REFLECTION_BYTES).into()));
-            }
-        }
-        parse_reflection(&answer).map_err(to_error)
+        let answer = self.ask_all(&self.reflection, observation).await?;
+        parse_reflection(&answer).map_err(|error| error.to_server_error(&self.settings.name))
+    }
+
+    fn plans(&self) -> bool {
+        self.settings.paths == EndpointPaths::Reflecting
+    }
+
+    async fn plan(&self, observation: &Value) -> Result<Value, ServerError> {
+        let answer = self.ask_all(&self.plan, observation).await?;
+        parse_plan(&answer).map_err(|error| error.to_server_error(&self.settings.name))
     }
 
     fn is_legacy_form(&self) -> bool {
@@ -133,19 +156,41 @@ impl BehaviorServer for HttpServer {
     }
 }
 
-/// The reflection in a complete answer: a single value, or the merged fields of a stream.
+/// The plan in a complete answer: one JSON value, or XML.
+fn parse_plan(bytes: &[u8]) -> Result<Value, BehaviorServerError> {
+    if is_xml(bytes) {
+        return read_xml(bytes);
+    }
+    let value: Value = serde_json::from_slice(bytes).map_err(|_| BodyError::Invalid("it is not JSON"))?;
+    match value.get("error").is_some_and(|error| !error.is_null()) {
+        true => Err(BehaviorServerError::Reported),
+        false => Ok(value),
+    }
+}
+
+/// The reflection in a complete answer: a single value, or the merged fields and actions of a stream.
 fn parse_reflection(bytes: &[u8]) -> Result<Value, BehaviorServerError> {
+    if is_xml(bytes) {
+        return read_xml(bytes);
+    }
     if let Ok(value @ Value::Bool(_)) = serde_json::from_slice(bytes) {
         return Ok(value);
     }
     let mut pieces = AnswerPieces::default();
     pieces.feed(bytes)?;
     pieces.end()?;
-    let mut last = Err(BodyError::Invalid("it is not a judgement").into());
+    let (mut last, mut actions) = (None, Vec::new());
     while let Some(piece) = pieces.take() {
-        if let BehaviorPiece::Response(value) = piece {
-            last = Ok(value);
+        match piece {
+            BehaviorPiece::Response(value) => last = Some(value),
+            BehaviorPiece::Action(action) => actions.push(action),
         }
     }
-    last
+    if !actions.is_empty() {
+        let response = last.get_or_insert_with(|| Value::Object(Map::new()));
+        if let Some(fields) = response.as_object_mut() {
+            fields.insert("actions".to_owned(), Value::Array(actions));
+        }
+    }
+    last.ok_or_else(|| BodyError::Invalid("it is not a judgement").into())
 }

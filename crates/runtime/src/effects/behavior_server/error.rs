@@ -9,7 +9,7 @@ use bcc_llm::http::body::BodyError;
 use bcc_llm::model::error::TimeoutPhase;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum BehaviorServerError {
+pub enum BehaviorServerError {
     Unreachable,
     /// A response with this status, and the pause that the server requests.
     Status(u16, Option<Duration>),

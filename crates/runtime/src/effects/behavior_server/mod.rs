@@ -5,3 +5,4 @@ pub mod client;
 pub mod error;
 pub mod pieces;
 pub mod settings;
+pub mod xml;

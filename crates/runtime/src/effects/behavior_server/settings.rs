@@ -17,15 +17,18 @@ pub enum EndpointPaths {
     V1,
     /// `/generating` for actions and `/planning` for the reflection.
     Planning,
+    /// `/planning` for plans, `/generating` for actions and `/reflecting` for the reflection.
+    Reflecting,
 }
 
 impl EndpointPaths {
-    pub const ALL: [Self; 2] = [Self::V1, Self::Planning];
+    pub const ALL: [Self; 3] = [Self::V1, Self::Planning, Self::Reflecting];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1 => "v1",
             Self::Planning => "planning",
+            Self::Reflecting => "reflecting",
         }
     }
 
@@ -33,8 +36,9 @@ impl EndpointPaths {
         match (self, endpoint) {
             (Self::V1, Endpoint::Actions) => &["v1", "actions"],
             (Self::V1, Endpoint::Reflection) => &["v1", "reflection"],
-            (Self::Planning, Endpoint::Actions) => &["generating"],
-            (Self::Planning, Endpoint::Reflection) => &["planning"],
+            (Self::Planning | Self::Reflecting, Endpoint::Actions) => &["generating"],
+            (Self::Reflecting, Endpoint::Reflection) => &["reflecting"],
+            (Self::Planning, Endpoint::Reflection) | (_, Endpoint::Plan) => &["planning"],
         }
     }
 }
@@ -63,6 +67,8 @@ impl ProtocolForm {
 pub enum Endpoint {
     Actions,
     Reflection,
+    /// Only [`EndpointPaths::Reflecting`] has it.
+    Plan,
 }
 
 /// The settings of one server. The debug form shows neither its address nor its token.
@@ -162,6 +168,7 @@ mod tests {
             ),
             ("http://h/v1", EndpointPaths::Planning, "http://h/v1/generating", "http://h/v1/planning"),
             ("http://h", EndpointPaths::Planning, "http://h/generating", "http://h/planning"),
+            ("http://h/", EndpointPaths::Reflecting, "http://h/generating", "http://h/reflecting"),
         ] {
             let settings = ServerSettings { paths, ..ServerSettings::new("n", url) };
             assert_eq!(settings.endpoint(Endpoint::Actions).unwrap().as_str(), actions);

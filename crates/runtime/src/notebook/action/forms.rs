@@ -13,14 +13,31 @@ use crate::notebook::workflow::is_id;
 const MAX_WRAPPERS: usize = 4;
 
 /// Legacy names of actions (docs/protocol.md) with their current names. `new_step` has no other name.
-const LEGACY_NAMES: [(&str, &str); 4] =
-    [("add_content", "add"), ("add_section", "add_section"), ("execute_code", "exec"), ("new_step", "new_step")];
+const LEGACY_NAMES: [(&str, &str); 11] = [
+    ("add_content", "add"),
+    ("add_section", "add_section"),
+    ("add_text", "add"),
+    // It moves the current effects to the history, as every action does.
+    ("comment_result", "add"),
+    ("execute_code", "exec"),
+    ("new_step", "new_step"),
+    ("update_last_text", "update_last_text"),
+    ("set_effect_as_thinking", "set_effect_as_thinking"),
+    ("mark_step_complete", "end_phase"),
+    ("mark_stage_complete", "mark_stage_complete"),
+    ("complete_reflection", "complete_reflection"),
+];
 
-/// The action that a name refers to: one of [`NAMES`], `add_section` or `new_step`; `None` for an unknown name.
+/// The action that a name refers to: one of [`NAMES`], or one that only models and servers send; `None` for an unknown name.
 pub(crate) fn known_action(name: &str) -> Option<&'static str> {
-    let name = snake(name.trim());
+    let name = plain_name(name);
     let legacy = LEGACY_NAMES.iter().find(|(legacy, _)| *legacy == name).map(|(_, now)| *now);
     legacy.or_else(|| NAMES.into_iter().find(|known| *known == name))
+}
+
+/// A name in snake_case: older servers write `add-text`.
+pub(crate) fn plain_name(name: &str) -> String {
+    snake(name.trim()).replace('-', "_")
 }
 
 /// Removes the wrappers and returns the name of the action and its fields as sent.

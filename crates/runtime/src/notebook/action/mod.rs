@@ -45,10 +45,18 @@ pub enum NotebookAction {
     UpdateStageSteps(String, Vec<PlanStep>),
     EndPhase(Option<String>),
     NextEvent(String),
+    /// `update_last_text`, which only older servers send, like the next ones.
+    UpdateLastText(String),
+    /// `set_effect_as_thinking`: the last code cell belongs to a thought that has ended.
+    SetEffectAsThinking(Option<String>),
+    /// `mark_stage_complete`: all steps of a stage, by default the current one.
+    CompleteStage(Option<String>),
+    /// `complete_reflection`: the end of a judgement, which changes nothing.
+    CompleteReflection,
 }
 
 impl NotebookAction {
-    /// Its name: one of [`NAMES`], or `new_step`.
+    /// Its name: one of [`NAMES`], or one that only models and servers send.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Add(_) => "add",
@@ -63,6 +71,10 @@ impl NotebookAction {
             Self::UpdateStageSteps(..) => "update_stage_steps",
             Self::EndPhase(_) => "end_phase",
             Self::NextEvent(_) => "next_event",
+            Self::UpdateLastText(_) => "update_last_text",
+            Self::SetEffectAsThinking(_) => "set_effect_as_thinking",
+            Self::CompleteStage(_) => "mark_stage_complete",
+            Self::CompleteReflection => "complete_reflection",
         }
     }
 }
@@ -134,6 +146,12 @@ pub fn read_with_notes(value: &Value, notes: &mut Vec<ActionFieldError>) -> Resu
         Some(kind) => Ok(Read::Known(Box::new(reader::action(kind, &fields, notes)?))),
         None => Ok(Read::Unknown { name, fields }),
     }
+}
+
+/// The name of an action as it was sent, in snake_case, and its fields. `None` if it is no action.
+pub(crate) fn sent_action(value: &Value) -> Option<(String, Map<String, Value>)> {
+    let (name, fields) = forms::unwrap_action(value).ok()?;
+    Some((forms::plain_name(&name), fields))
 }
 
 /// Whether this is the name of a notebook action in any spelling. A kind of a project cannot have it.

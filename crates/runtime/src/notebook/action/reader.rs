@@ -75,6 +75,10 @@ pub(crate) fn action(
             NotebookAction::UpdateStageSteps(stage, steps)
         }
         "end_phase" => NotebookAction::EndPhase(named.name(&["step_id"])?),
+        "update_last_text" => NotebookAction::UpdateLastText(named.required_text(&["content", "text"])?),
+        "set_effect_as_thinking" => NotebookAction::SetEffectAsThinking(named.text(&["thinking_text"])?),
+        "mark_stage_complete" => NotebookAction::CompleteStage(named.name(&["stage_id"])?),
+        "complete_reflection" => NotebookAction::CompleteReflection,
         _ => NotebookAction::NextEvent(event(&named)?),
     })
 }

@@ -144,8 +144,13 @@ fn put(state: &mut NotebookState, kind: CellKind, id: Option<String>, content: S
     if number == 1 && kind == CellKind::Markdown && cell.content.starts_with("# ") {
         state.title_cell = Some(cell.id.clone());
     }
-    if kind == CellKind::Code {
-        state.last_code_cell = Some(cell.id.clone());
+    let is_heading = cell.metadata.is_chapter || cell.metadata.is_section || cell.metadata.is_step;
+    match kind {
+        CellKind::Code => state.last_code_cell = Some(cell.id.clone()),
+        CellKind::Markdown if !is_heading && state.title_cell.as_ref() != Some(&cell.id) => {
+            state.last_text_cell = Some(cell.id.clone());
+        }
+        CellKind::Markdown | CellKind::Thinking => {}
     }
     state.last_cell_type = Some(kind.name().to_owned());
     cell

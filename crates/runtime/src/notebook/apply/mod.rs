@@ -13,6 +13,7 @@ use crate::notebook::state::NotebookState;
 mod cells;
 mod clean;
 mod execution;
+mod legacy;
 mod plan;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +47,8 @@ pub fn target(action: &NotebookAction, state: &NotebookState) -> Option<String> 
         NotebookAction::Exec(exec) => Some(exec.codecell_id.clone()),
         NotebookAction::IsThinking(_) | NotebookAction::FinishThinking => state.thinking.clone(),
         NotebookAction::UpdateTitle(_) => state.title_cell.clone(),
+        NotebookAction::UpdateLastText(_) => state.last_text_cell.clone(),
+        NotebookAction::SetEffectAsThinking(_) => state.last_code_cell.clone(),
         _ => None,
     }
 }
@@ -116,6 +119,21 @@ pub fn apply(
             let done = state.complete_step(step.as_deref(), at)?;
             (NotebookChange::new(vec![]), format!("Step completed: {}", quoted(&done)))
         }
+        NotebookAction::UpdateLastText(text) => {
+            let cell = legacy::update_text(text, found)?;
+            let effect = format!("Updated text: {}", quoted(&cell.content));
+            (NotebookChange::new(vec![cell]), effect)
+        }
+        // Without a code cell, there is nothing to mark; this is not an error.
+        NotebookAction::SetEffectAsThinking(thought) => {
+            let marked = found.map(|cell| legacy::as_thinking(cell, thought.as_deref()));
+            (NotebookChange::new(marked.into_iter().collect()), "Thinking completed".to_owned())
+        }
+        NotebookAction::CompleteStage(stage) => {
+            let done = state.complete_stage(stage.as_deref(), at)?;
+            (NotebookChange::new(vec![]), format!("Stage completed: {}", quoted(&done)))
+        }
+        NotebookAction::CompleteReflection => return Ok(NotebookChange::new(vec![])),
         NotebookAction::NextEvent(event) => {
             plan::event(state, event, at);
             (NotebookChange::new(vec![]), format!("Triggered event: {}", quoted(event)))

@@ -4,9 +4,14 @@
 pub mod brief;
 pub mod context;
 pub mod feedback;
+pub mod model_observation;
 pub mod names;
+pub(crate) mod notes;
 pub mod observation;
+pub mod outline;
 pub mod progress;
 pub mod read;
 pub mod read_observation;
 pub mod response;
+pub(crate) mod signals;
+pub(crate) mod traceback;

@@ -83,7 +83,7 @@ pub fn observation(source: &ObservationSource<'_>) -> Value {
 
 /// The observation in the legacy form, with the legacy names, for servers that do not support the new form. Its size has the
 /// same limit.
-pub(crate) fn legacy_observation(source: &ObservationSource<'_>) -> Value {
+pub fn legacy_observation(source: &ObservationSource<'_>) -> Value {
     let state = source.state;
     let location = &state.location;
     let name = |id: &Option<String>| id.as_deref().map(|id| cut(id, MAX_NAME_BYTES));
@@ -172,12 +172,7 @@ fn machine(fsm: &Fsm) -> Value {
 }
 
 fn feedback_json(feedback: &Feedback) -> Value {
-    let limited = Feedback {
-        behavior_id: cut(&feedback.behavior_id, MAX_NAME_BYTES),
-        last_action_result: cut(&feedback.last_action_result, MAX_OUTPUT_BYTES),
-        ..feedback.clone()
-    };
-    serde_json::to_value(limited).unwrap_or_default()
+    serde_json::to_value(feedback.clone().limited()).unwrap_or_default()
 }
 
 /// The last cells that fit, in order.

@@ -175,3 +175,27 @@ fn parts_beyond_the_limits_are_omitted() {
     let long = response(&json!({"actions": [], "transition": {"reason": "r".repeat(10_000)}})).unwrap();
     assert!(long.transition.reason.len() <= 2_000);
 }
+
+#[test]
+fn unknown_fields_and_operations_are_named_and_legacy_names_are_not() {
+    let read = response(&json!({
+        "actions": [add("one"), "secret"], "toDoList": ["x"],
+        "contextUpdate": {"variables": {}, "variabels": "secret", "todo_list_update": {"operation": "burn", "items": ["secret"]},
+                          "sectionProgress": {"currentSectionId": "s", "number": "secret"}},
+    }))
+    .unwrap();
+    assert_eq!(
+        read.ignored,
+        [
+            "action 2 is not an object and was ignored",
+            "`context_update` has no field `variabels`, which was ignored",
+            "`section_progress` has no field `number`, which was ignored",
+            "`todo_list_update` has no operation `burn` and was ignored: use add, remove, replace or clear",
+        ]
+    );
+    assert!(read.notes.len() > read.ignored.len());
+    let many: serde_json::Map<String, Value> =
+        (0..100).map(|n| (format!("{n}{}", "x".repeat(500)), json!(1))).collect();
+    let read = reflection(&json!({"target_achieved": true, "context_update": many})).unwrap();
+    assert!(read.ignored.len() == 5 && read.ignored.iter().all(|note| note.len() < 200), "{:?}", read.ignored);
+}
