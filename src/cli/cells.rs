@@ -112,7 +112,7 @@ impl CellView {
                     lines.extend(cut(&code, MAX_CODE, language).map(|line| (LineStyle::Words, format!("│ {line}"))));
                 }
                 if cell.ended.is_some() {
-                    outputs(cell, is_new, cell.id == streamed, language, &mut lines);
+                    outputs(cell, is_new, !streamed.is_empty() && cell.id == streamed, language, &mut lines);
                 }
             }
             CellKind::Markdown | CellKind::Thinking => {}

@@ -25,7 +25,14 @@ const SOURCE_FOLDERS: [&str; 4] =
     ["crates/lang/src/source", "crates/lang/src/script", "crates/check/src", "crates/runtime/src/actions"];
 
 /// Codes of errors and warnings of running scripts, which `validate` cannot raise and no page can show.
-const RUNTIME_CODES: [&str; 14] = [
+const RUNTIME_CODES: [&str; 21] = [
+    "kernel-died",
+    "unreadable-action",
+    "action-failed",
+    "code-failed",
+    "code-interrupted",
+    "code-rejected",
+    "code-timed-out",
     "plan-failed",
     "no-plan",
     "approver-empty",

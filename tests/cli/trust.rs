@@ -199,6 +199,8 @@ fn code_of_a_store_needs_more_than_the_trust_of_the_project() {
     fs::write(clone.join("bcc-script.toml"), "[project]\nallow = [\"exec\"]\n").unwrap();
     let code = "            - { action_type: add, action_id: a, config: { shot_type: action, content: 'open(\"ran\", \"w\")' } }\n            - { action_type: exec, action_id: e, config: { codecell_id: lastAddedCellId } }\n";
     fs::write(clone.join("s.yaml"), format!("{PLAIN}{code}")).unwrap();
+    // A kernel that nobody gets to start.
+    home.put(".local/share/jupyter/kernels/python3/kernel.json", "{\"argv\": [\"/bin/false\"]}");
     assert_eq!(by_other(&home, &clone, &RUN, "").code, Some(3));
     trust(&home, &clone);
     refused(&by_person(&home, &clone, &RESUME, "fine\n"), &["needs `exec`", "may come from somebody else"]);

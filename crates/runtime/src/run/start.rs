@@ -122,7 +122,7 @@ impl Session {
         draft.event(&EventLocation::default(), started);
         session.open_wide_scopes(&program, &user_rows, &mut draft)?;
         session.set_given(new_session.given, &mut draft)?;
-        session.begin_notebook(new_session.cells, &mut draft)?;
+        session.add_given_cells(new_session.cells, &mut draft)?;
         session.walk_on(&EventLocation::default(), &mut draft);
         let row = NewSessionRow {
             id: session.id.clone(),
@@ -141,7 +141,7 @@ impl Session {
     }
 
     /// Adds the cells with which the notebook begins.
-    fn begin_notebook(&mut self, cells: Vec<Cell>, draft: &mut CommitDraft) -> Result<(), RunError> {
+    fn add_given_cells(&mut self, cells: Vec<Cell>, draft: &mut CommitDraft) -> Result<(), RunError> {
         let Some(state) = NotebookState::beginning_with(&cells) else { return Ok(()) };
         let unreadable =
             |id: &str, error: serde_json::Error| RunError::Unreadable { id: id.to_owned(), what: error.to_message() };
