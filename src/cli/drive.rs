@@ -216,9 +216,10 @@ pub async fn drive(
 
 /// Makes the first Ctrl-C interrupt only the code of a cell that runs: the session then asks what to do.
 fn interrupt_code_first(session: &Session) {
-    let kernel = Arc::clone(&session.host().kernel);
+    // The kernel ends with its session.
+    let kernel = Arc::downgrade(&session.host().kernel);
     interrupt_first(move || {
-        let is_interrupted = kernel.interrupt();
+        let is_interrupted = kernel.upgrade().is_some_and(|kernel| kernel.interrupt());
         if is_interrupted {
             report::note(&Message::word("\nthe code is being interrupted; press Ctrl-C again to stop the session"));
         }

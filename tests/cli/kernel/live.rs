@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::kernel::bench::is_running;
 use crate::process::{Home, Running};
 use crate::pseudo_terminal::{CTRL_C, Terminal};
 use crate::test_kernel::{kernel_python, kernel_variables};
@@ -11,7 +12,7 @@ const ALLOWED: &str = "[project]\nallow = [\"exec\"]\n";
 /// Prints, and goes on when the test has created a file.
 const WAITS: &str = "
 import os, sys, time
-x = 41
+open('pid', 'w').write(str(os.getpid()))
 print('first line')
 print('no end', end='', flush=True)
 print('a warning', file=sys.stderr, flush=True)
@@ -100,6 +101,8 @@ fn a_terminal_shows_output_once_while_the_code_runs_and_a_progress_bar_on_one_li
     terminal.until("last line");
     assert_eq!(terminal.end(), Some(0));
     let shown = terminal.all_output();
+    let pid = std::fs::read_to_string(home.path().join("pid")).unwrap();
+    assert!(!is_running(&pid), "the kernel ended with the session");
     for once in ["  first line\r\n", "  a warning\r\n", "last line\r\n"] {
         assert_eq!(shown.matches(once).count(), 1, "{once:?} in {shown:?}");
     }

@@ -193,19 +193,21 @@ fn code_that_ran_when_it_was_added_is_not_run_again_by_the_exec_that_follows() {
     };
     let exec =
         |id: &str| json!({ "action_type": "exec", "action_id": id, "config": { "codecell_id": "lastAddedCellId" } });
-    let actions = json!([add("a"), exec("b"), exec("c"), add("d"), exec("e")]);
+    let set = json!({ "action_type": "set", "action_id": "between", "config": { "values": { "seen": 1 } } });
+    let actions = json!([add("a"), exec("b"), exec("c"), add("d"), exec("e"), add("f"), set, exec("g")]);
     let topics = json!([{ "topic_id": "t", "actions": actions }]);
-    let script = json!({ "session": { "session_id": "code", "phases": [{ "phase_id": "p", "topics": topics }] } });
+    let script = json!({ "session": { "session_id": "code", "declare": [{ "var": "seen", "type": "integer" }],
+        "phases": [{ "phase_id": "p", "topics": topics }] } });
     home.file("script.yaml", &script.to_string());
     let done = finish(&home, &python, &["run", "script.yaml", "--session", "s", "--trust", "--json"]);
     assert_eq!(done.code, Some(0), "{}", done.err);
-    // `b` and `e` follow the addition; `c` is a further run.
-    assert_eq!(std::fs::read_to_string(home.path().join("ran")).unwrap(), "xxx");
+    // `b` and `e` follow the addition; `c` is a further run, and another action comes before `g`.
+    assert_eq!(std::fs::read_to_string(home.path().join("ran")).unwrap(), "xxxxx");
     let events = done.events();
     let actions: Vec<_> = events.iter().filter(|event| event["type"] == "notebook_action").collect();
     assert!(actions.iter().all(|event| event["success"] == true), "{actions:?}");
     let outcomes = events.iter().filter(|event| event["type"] == "outcome" && event["metadata"]["success"] == true);
-    assert_eq!(outcomes.count(), 5);
+    assert_eq!(outcomes.count(), 7);
 }
 
 #[test]

@@ -209,6 +209,8 @@ impl NotebookState {
         let id = format!("behavior_{:03}", self.location.behaviors);
         self.location.behavior_id = Some(id.clone());
         self.behavior_is_open = true;
+        // Whoever sends a new behavior knows what ran in the last one.
+        self.ran_when_added = None;
         self.set_fsm(BEHAVIOR_RUNNING, "START_BEHAVIOR", at);
         id
     }

@@ -103,7 +103,7 @@ pub struct NotebookState {
     pub rejected_code: Option<String>,
     /// The cell whose code ran when it was added, until another action is performed: an `exec` that follows does not run it again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ran_when_added: Option<String>,
+    pub ran_when_added: Option<RanCell>,
     /// The plan; `None` before a behavior or a plan action needed it.
     pub workflow: Option<Workflow>,
     /// Whether a behavior is in progress; a new plan is then pending until it ends.
@@ -117,6 +117,15 @@ pub struct NotebookState {
 /// Nothing is written for sessions without large outputs.
 const fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
+}
+
+/// A cell whose code ran to completion when it was added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RanCell {
+    pub cell_id: String,
+    /// The action of the script that added it; none if a model or a server did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_by: Option<String>,
 }
 
 /// The state machine of docs/notebook.md (`FSM`).

@@ -192,6 +192,11 @@ impl LoopConfig {
             current.count(turn, SentAction { name: &name, id: None }, &done).await?;
             return Ok(None);
         };
+        // It may change what the code of a cell reads.
+        let mut state = turn.notebook_state();
+        if state.ran_when_added.take().is_some() {
+            turn.set_notebook_state(state);
+        }
         let mut effects = vec![];
         let done = match advance_custom(turn, kind, &inputs, &mut progress).await {
             Ok(CustomOutcome::Continue(flow)) => {

@@ -17,9 +17,10 @@ use crate::notebook::action::{ExecAction, LAST_ADDED, NotebookAction};
 use crate::notebook::apply::{apply, failure, target};
 use crate::notebook::cell::{Cell, CellEnd};
 use crate::notebook::error::ActionRejection;
-use crate::notebook::state::NotebookState;
+use crate::notebook::state::{NotebookState, RanCell};
 use crate::program::event::Event;
 use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
+use crate::program::program::ProgramSteps;
 use crate::program::turn::Turn;
 
 /// The kind of the effect that runs code.
@@ -176,7 +177,8 @@ pub async fn start(
     let at = turn.services.clock.at(turn.last_seq + 1);
     let mut state = turn.notebook_state();
     initial_plan::enter(turn, &mut state, &at);
-    let ran_when_added = state.ran_when_added.take();
+    let ran_when_added =
+        state.ran_when_added.take().filter(|ran| follows(turn, options.by, ran)).map(|ran| ran.cell_id);
     if let NotebookAction::Exec(exec) = action
         && exec.codecell_id == LAST_ADDED
         && ran_when_added.is_some()
@@ -220,6 +222,33 @@ pub async fn start(
     };
     turn.set_notebook_state(state);
     Ok(step)
+}
+
+/// Whether this action directly follows the one that added a cell and ran its code. Between the actions of a script, others may have
+/// changed what the code reads.
+fn follows(turn: &Turn<'_>, by: ActionOrigin, ran: &RanCell) -> bool {
+    match (by, turn.place.action_id.as_deref()) {
+        (ActionOrigin::Script, Some(id)) => {
+            ran.added_by.is_some() && step_before(&turn.topic.steps, id) == ran.added_by.as_deref()
+        }
+        (ActionOrigin::Script, None) => false,
+        (ActionOrigin::Model | ActionOrigin::Server, _) => ran.added_by.is_none(),
+    }
+}
+
+/// The id of the step before the step `id` in its list.
+fn step_before<'s>(steps: &'s ProgramSteps, id: &str) -> Option<&'s str> {
+    let mut before = None;
+    for step in steps.iter() {
+        if step.id == id {
+            return before;
+        }
+        if let Some(found) = step.lists().into_iter().find_map(|inner| step_before(inner, id)) {
+            return Some(found);
+        }
+        before = Some(step.id.as_str());
+    }
+    None
 }
 
 /// Continues an action that runs code, in the turn after its flow.

@@ -7,12 +7,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::actions::notebook::debug;
-use crate::actions::notebook::perform::{EXEC, PerformStep, PerformedAction, RunningAction, report};
+use crate::actions::notebook::perform::{ActionOrigin, EXEC, PerformStep, PerformedAction, RunningAction, report};
 use crate::actions::notebook::rerun;
 use crate::notebook::apply::apply_execution;
 use crate::notebook::cell::{Cell, CellEnd};
 use crate::notebook::kernel::contract::Execution;
 use crate::notebook::kernel::traced::execute_traced;
+use crate::notebook::state::RanCell;
 use crate::program::flow::{ActionError, Flow, WaitReason};
 use crate::program::interrupted_effects::{Decision, decide};
 use crate::program::turn::Turn;
@@ -68,7 +69,8 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let mut state = turn.notebook_state();
     let cell = apply_execution(&mut state, cell, &running.exec(), execution);
     if running.so_far.cells_added > 0 && ended == CellEnd::Ok {
-        state.ran_when_added = Some(running.cell_id.clone());
+        let added_by = (running.options.by == ActionOrigin::Script).then(|| turn.place.action_id.clone()).flatten();
+        state.ran_when_added = Some(RanCell { cell_id: running.cell_id.clone(), added_by });
     }
     if let Some(rerun_effect) = rerun_effect {
         state.effects.current.insert(0, rerun_effect);

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-/// The maximum size of an embedded image in markdown or HTML, as base64 in bytes. The `.ipynb` file contains all images.
-pub(crate) const MAX_IMAGE_BYTES: usize = 8 * 1024 * 1024;
+/// The maximum size of an embedded image in markdown or HTML, as base64 in bytes: that of the largest picture that is kept unless the
+/// project sets another limit. The `.ipynb` file contains all images.
+pub(crate) const MAX_IMAGE_BYTES: usize = 24 * 1024 * 1024;
 
 /// The image types that are shown.
 const PICTURES: [&str; 3] = ["image/png", "image/jpeg", "image/gif"];

@@ -11,7 +11,7 @@ use bcc_lang::message::language::Language;
 use bcc_lang::source::render::html::escape;
 
 /// The maximum size of an HTML output that is shown in a frame, in bytes; a larger one is shown as its plain text.
-const MAX_HTML_BYTES: usize = 1024 * 1024;
+const MAX_HTML_BYTES: usize = 16 * 1024 * 1024;
 
 /// The prefix of the HTML of an output. The frame cannot run scripts anyway; this prevents it from loading resources.
 const FRAME: &str = "<!DOCTYPE html><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
