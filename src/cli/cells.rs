@@ -41,6 +41,9 @@ pub const SHOWN_WARNINGS: [&str; 16] = [
     "unknown-step",
 ];
 
+/// The beginning of a note about an output that was not kept.
+const LEFT_OUT: &str = "[bcc-script left out ";
+
 /// Shows cells as they are committed.
 #[derive(Debug, Default)]
 pub struct CellView {
@@ -137,6 +140,7 @@ fn cell_of(shown: &ShownCell) -> Cell {
         outputs: shown.outputs.as_array().cloned().unwrap_or_default(),
         execution_count: shown.execution_count,
         ended: serde_json::from_value(shown.ended.clone()).ok(),
+        ..Cell::default()
     }
 }
 
@@ -150,7 +154,10 @@ fn outputs(cell: &Cell, is_new: bool, is_streamed: bool, language: Language, lin
     let (mut text, mut error) = (String::new(), None);
     for output in cell.outputs.iter().map(read) {
         match output {
-            CellOutput::Stream { .. } if is_streamed => {}
+            // What was not kept was shown all the same; that it was not kept has not been said.
+            CellOutput::Stream { text: more, .. } if is_streamed => {
+                more.lines().filter(|line| line.starts_with(LEFT_OUT)).for_each(|line| text.push_str(line));
+            }
             CellOutput::Stream { text: more, .. } => text.push_str(&more),
             CellOutput::Data { data, .. } => {
                 let plain = data.get("text/plain").and_then(Value::as_str).map(str::to_owned);

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::cli::async_runtime::start_thread;
 use crate::cli::commands::commands::command;
 use crate::cli::decisions;
 use crate::cli::exit::Exit;
@@ -221,7 +222,10 @@ fn interrupt_code_first(session: &Session) {
     interrupt_first(move || {
         let is_interrupted = kernel.upgrade().is_some_and(|kernel| kernel.interrupt());
         if is_interrupted {
-            report::note(&Message::word("\nthe code is being interrupted; press Ctrl-C again to stop the session"));
+            // On a thread of its own: a terminal that takes no output must not keep the next signal from being handled.
+            let _ = start_thread("notice", || {
+                report::note(&Message::word("\nthe code is being interrupted; press Ctrl-C again to stop the session"));
+            });
         }
         is_interrupted
     });

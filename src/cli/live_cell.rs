@@ -15,6 +15,8 @@ pub struct LiveCell {
     pub id: String,
     /// Whether the last line may still be replaced.
     is_open: bool,
+    /// The last line that may still be replaced, if the terminal cannot write a line again.
+    held: Option<String>,
 }
 
 impl LiveCell {
@@ -24,18 +26,21 @@ impl LiveCell {
             cell_id.clone_into(&mut self.id);
         }
         let mut written = String::new();
+        let text = text.replace("\r\n", "\n");
         for piece in text.split_inclusive(['\n', '\r']) {
             let line = ansi::plain(piece.trim_end_matches(['\n', '\r']));
             let is_update = !piece.ends_with('\n');
-            if line.is_empty() && (is_update || self.is_open) {
+            if line.is_empty() && (is_update || self.is_open || self.held.is_some()) {
                 if !is_update {
                     written.push_str(&self.end());
                 }
                 continue;
             }
             if is_update && !can_move_cursor() {
+                self.held = Some(dimmed(&format!("  {line}")));
                 continue;
             }
+            self.held = None;
             if self.is_open {
                 written.push_str(ERASE);
             }
@@ -52,7 +57,11 @@ impl LiveCell {
 
     /// What ends the line that may still be replaced: it stays as it is.
     pub fn end(&mut self) -> String {
-        if std::mem::take(&mut self.is_open) { "\n".to_owned() } else { String::new() }
+        match self.held.take() {
+            Some(line) => format!("{line}\n"),
+            None if std::mem::take(&mut self.is_open) => "\n".to_owned(),
+            None => String::new(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::process::{Finished, finished};
+use crate::process::{Finished, Home, finished};
 use server::{Server, ServerBehavior};
 
 const KEY: &str = "sk-very-secret-key";
@@ -253,4 +253,30 @@ fn user_input_is_not_logged_above_debug_level() {
     let log = &run.err;
     assert!(log.contains("direct_parse"), "failed strategies are logged: {log}");
     assert!(!log.contains("秘密") && !log.contains("不是 JSON"), "{log}");
+}
+
+#[test]
+fn an_api_key_without_a_model_stops_only_scripts_that_may_ask_a_model() {
+    let script = |action: &str| {
+        format!(
+            "session:\n  session_id: s\n  phases: [{{ phase_id: p, topics: [{{ topic_id: t, actions: [{action}] }}] }}]\n"
+        )
+    };
+    let set = "{ action_type: add, action_id: a, config: { shot_type: dialogue, content: hello } }";
+    let inside = "{ action_type: condition, action_id: c, config: { cases: [{ when: 1 < 2, actions: [ACTION] }] } }";
+    let asks = "{ action_type: ai_ask, action_id: q, config: { content: 'Who?' } }";
+    for (action, code) in [
+        (set.to_owned(), 0),
+        (inside.replace("ACTION", set), 0),
+        (asks.to_owned(), 2),
+        (inside.replace("ACTION", asks), 2),
+    ] {
+        let home = Home::new();
+        home.file("s.yaml", &script(&action));
+        let mut command = home.command(["run", "s.yaml"]);
+        command.env("OPENAI_API_KEY", "k");
+        let done = finished(command, "");
+        assert_eq!(done.code, Some(code), "{action}: {}", done.err);
+        assert_eq!(done.err.contains("no model is specified"), code == 2, "{action}: {}", done.err);
+    }
 }

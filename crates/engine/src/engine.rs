@@ -227,8 +227,7 @@ impl Engine {
         let variables = variable_values(&program, request)?;
         let requested =
             ModelRequested { model: request.model.as_deref(), stored: None, replay: request.replay.as_ref() };
-        let selected =
-            select_models(&self.project, &self.environment, &self.shared, requested, program.model.as_deref())?;
+        let selected = select_models(&self.project, &self.environment, &self.shared, requested, &program)?;
         let settings = RunSettings { model: selected.requested, ..settings };
         // A state file asks a model only through its skills.
         let asks_models = !is_state_file || !program.skills.is_empty();
@@ -346,7 +345,7 @@ impl Engine {
             self.refuse_foreign_replies(id, &settings)?;
         }
         let requested = ModelRequested { model, stored: settings.model.as_deref(), replay };
-        let selected = select_models(project, &self.environment, &self.shared, requested, program.model.as_deref())?;
+        let selected = select_models(project, &self.environment, &self.shared, requested, &program)?;
         refuse_silent_change(self.store.as_ref(), id, &selected).await?;
         if let Some(replayed) = &selected.replayed {
             replayed.resume(self.store.as_ref(), id).await?;

@@ -15,6 +15,7 @@ use crate::models::shared::SharedModels;
 use crate::project::Project;
 use crate::replay::{ReplayRequest, ReplayedModels};
 use bcc_runtime::program::models::ModelProviders;
+use bcc_runtime::program::program::Program;
 use bcc_store::contract::Store;
 
 /// The requested model. A recording has priority.
@@ -46,7 +47,7 @@ pub(crate) fn select_models(
     environment: &Environment,
     shared: &Arc<SharedModels>,
     requested: ModelRequested<'_>,
-    script: Option<&str>,
+    program: &Program,
 ) -> Result<ModelSelection, EngineError> {
     if let Some(replay) = requested.replay {
         let replayed = replay.open()?;
@@ -54,8 +55,15 @@ pub(crate) fn select_models(
         let replayed = Some(replayed);
         return Ok(ModelSelection { models, name, requested: None, notices: vec![], replayed, is_unconfigured: false });
     }
-    let wanted = RequestedModel { requested: requested.model, stored: requested.stored, script };
-    let chosen = choose(project, environment, shared, wanted)?;
+    let wanted =
+        RequestedModel { requested: requested.model, stored: requested.stored, script: program.model.as_deref() };
+    let chosen = match choose(project, environment, shared, wanted) {
+        // Whoever asks no model needs none: an API key without a model does not stop a script that only works in a notebook.
+        Err(_) if requested.model.is_none() && requested.stored.is_none() && !program.asks_models() => {
+            choose(project, environment, shared, RequestedModel { script: Some(OFFLINE), ..wanted })?
+        }
+        chosen => chosen?,
+    };
     let notices = notices(project, &chosen);
     let ChosenModel { models, name, requested, is_unconfigured, .. } = chosen;
     Ok(ModelSelection { models: Arc::new(models), name, requested, notices, replayed: None, is_unconfigured })

@@ -6,7 +6,7 @@
 //! This crate guarantees that a commit is stored completely or not at all, even after a crash, that the journal is only
 //! appended to, that a commit keeps what it replaces (`replaced.rs`), and that only one process at a time runs a session.
 
-pub(crate) mod content_hash;
+pub mod content_hash;
 pub mod contract;
 pub mod copying;
 pub mod error;

@@ -1,8 +1,11 @@
 //! `run --from NOTEBOOK.ipynb`: a session begins with the cells of a notebook that is there.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
-use crate::process::{Home, finished};
+use crate::process::{Home, POLL_INTERVAL, TIMEOUT, finished};
+use crate::pseudo_terminal::{CTRL_C, Terminal};
 use crate::test_kernel::{kernel_python, kernel_variables};
 
 const ALLOWED: &str = "[project]\nallow = [\"exec\"]\n";
@@ -53,6 +56,59 @@ fn a_session_begins_with_the_cells_of_a_notebook_and_can_run_them_again_for_thei
     assert_eq!(cells[4]["outputs"][0]["data"]["image/png"].as_str().unwrap().len(), 160_000);
     // The kernel of the notebook is not this one: its cells ran again first.
     assert_eq!(cells[5]["outputs"][0]["text"], "42\n");
+}
+
+#[test]
+fn ids_of_cells_that_are_not_there_yet_are_given_another_form() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    home.file("script.yaml", &script(&json!("python3")).replace("x + 1", "1"));
+    let cell = |number: usize| json!({ "cell_type": "markdown", "id": format!("cell-{number}"), "metadata": {}, "source": "a" });
+    let cells: Vec<Value> = (1_000..1_250).chain([252]).map(cell).collect();
+    home.file(
+        "ahead.ipynb",
+        &json!({ "nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells }).to_string(),
+    );
+    let mut command =
+        home.command(["run", "script.yaml", "--session", "s", "--trust", "--json", "--from", "ahead.ipynb"]);
+    command.envs(kernel_variables(&python));
+    let done = finished(command, "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let export = home.export("s");
+    let cells = export["notebook"]["cells"].as_array().unwrap();
+    let ids = [0, 250, 251].map(|index| cells[index]["id"].as_str().unwrap().to_owned());
+    assert_eq!(ids, ["given-cell-1000", "given-cell-252", "cell-252"]);
+}
+
+#[test]
+fn earlier_cells_that_are_interrupted_make_the_session_ask() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    home.file(
+        "script.yaml",
+        &script(&json!({ "on_resume": "rerun" })).replace("print(x + 1)", "open('ran', 'w').close()"),
+    );
+    let source = "import time\nopen('begun', 'w').close()\nwhile True:\n    time.sleep(0.01)";
+    let cell = json!({ "cell_type": "code", "id": "a", "metadata": {}, "execution_count": 1, "source": source, "outputs": [] });
+    home.file(
+        "slow.ipynb",
+        &json!({ "nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell] }).to_string(),
+    );
+    let mut variables = vec![("TERM", "xterm".to_owned()), ("NO_COLOR", "1".to_owned())];
+    variables.extend(kernel_variables(&python));
+    let arguments = ["run", "script.yaml", "--session", "s", "--trust", "--model", "offline", "--from", "slow.ipynb"];
+    let mut terminal = Terminal::start_with(&home, &arguments, &variables);
+    let deadline = Instant::now() + TIMEOUT;
+    while !home.path().join("begun").exists() {
+        assert!(Instant::now() < deadline, "{}", terminal.all_output());
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    terminal.types(CTRL_C);
+    terminal.answers("skip");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(!home.path().join("ran").exists());
 }
 
 #[test]

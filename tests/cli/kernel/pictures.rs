@@ -112,6 +112,16 @@ fn twelve_plots_of_a_loop_and_a_table_of_five_thousand_rows_are_all_kept() {
 }
 
 #[test]
+fn many_outputs_that_are_not_large_are_kept_as_well() {
+    let code = "from IPython.display import display\nfor n in range(900):\n    display({'text/html': '\"' * 60_000 + str(n), 'text/plain': 'row'}, raw=True)";
+    let Some((home, _)) = run(ALLOWED, &[(code, 1)]) else { return };
+    let notebook = notebook(&home, "s");
+    let outputs = notebook["cells"][0]["outputs"].as_array().unwrap();
+    assert_eq!(outputs.len(), 900);
+    assert!(outputs.iter().all(|output| output["data"]["text/html"][0].as_str().unwrap().len() > 60_000));
+}
+
+#[test]
 fn what_is_larger_than_a_limit_is_said_in_its_place_with_what_to_set() {
     let picture = PICTURE.replace("SEED", "3").replace("SIZE", "300_000");
     let prints = "print('a' * 5_000)\nimport sys\nprint('err', file=sys.stderr)\nprint('end')";

@@ -119,3 +119,60 @@ fn a_session_asks_about_the_code_of_a_model_and_not_about_that_of_its_author() {
     assert!(prompts[0].contains("\n x = 1\n-print(unknown)\n+print(x)"), "{}", prompts[0]);
     assert_eq!(home.export("s")["notebook"]["cells"][0]["outputs"][0]["text"], "1\n");
 }
+
+#[test]
+fn rejected_code_does_not_run_later_either() {
+    let home = Home::new();
+    home.file("bcc-script.toml", REVIEWED);
+    let (script, replies) = loop_of(&["one"]);
+    let mut script: Value = serde_json::from_str(&script).unwrap();
+    // The author runs the last cell, which a model wrote.
+    let exec = json!({ "action_type": "exec", "action_id": "again", "config": { "codecell_id": "lastAddedCellId" } });
+    script["session"]["phases"][0]["topics"][0]["actions"].as_array_mut().unwrap().push(exec);
+    home.file("w.yaml", &script.to_string());
+    home.file("replies.yaml", &replies);
+    let Some(waits) = run(&home, "reject no\n") else { return };
+    assert_eq!(waits.code, Some(3), "{}", waits.err);
+    assert_eq!(requests(&waits).len(), 2, "the script asks as well");
+    assert!(!home.path().join("one").exists());
+}
+
+#[test]
+fn a_rejected_fix_leaves_the_cell_as_it_is() {
+    let home = Home::new();
+    home.file("bcc-script.toml", REVIEWED);
+    let add = json!({ "action_type": "add", "action_id": "a", "config": { "shot_type": "action", "content": "print(unknown)\n" } });
+    let exec = |id: &str, debug: bool| json!({ "action_type": "exec", "action_id": id, "config": { "codecell_id": "lastAddedCellId", "auto_debug": debug } });
+    let phases = json!([{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [add, exec("e", true), exec("f", false)] }] }]);
+    home.file("w.yaml", &json!({ "session": { "session_id": "w", "phases": phases } }).to_string());
+    home.file("replies.yaml", "replies:\n  e:\n    - { explanation: a file, code: \"open('fixed', 'w').close()\" }\n");
+    let Some(done) = run(&home, "reject no\n") else { return };
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(requests(&done).len(), 1);
+    assert!(!home.path().join("fixed").exists());
+    let cell = &home.export("s")["notebook"]["cells"][0];
+    assert_eq!((&cell["content"], &cell["outputs"][0]["ename"]), (&"print(unknown)".into(), &"NameError".into()));
+}
+
+#[test]
+fn code_that_is_too_long_to_be_shown_is_not_approved() {
+    let home = Home::new();
+    home.file("bcc-script.toml", REVIEWED);
+    let code = format!("#{}\nopen('unseen', 'w').close()\n#{}\n", "a".repeat(70_000), "b".repeat(70_000));
+    let shown = format!("#{}\nopen('seen', 'w').close()\n#{}\n", "a".repeat(50_000), "b".repeat(50_000));
+    let behavior = |code: &str, is_last: bool| {
+        json!({ "actions": [{ "action": { "type": "add", "shot_type": "action", "content": code, "metadata": { "should_execute": true } } }],
+        "transition": { "continue_behaviors": !is_last, "target_achieved": is_last } })
+    };
+    let (script, _) = loop_of(&["x"]);
+    home.file("w.yaml", &script);
+    home.file(
+        "replies.yaml",
+        &json!({ "replies": { "work": [behavior(&code, false), behavior(&shown, true)] } }).to_string(),
+    );
+    let Some(done) = run(&home, "approve\n") else { return };
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(["unseen", "seen"].map(|name| home.path().join(name).exists()), [false, true]);
+    assert!(requests(&done)[0].contains("open('seen', 'w')"), "all of it is shown");
+    assert!(done.out.contains("too much for a person to approve"));
+}

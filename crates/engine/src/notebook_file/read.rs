@@ -60,6 +60,9 @@ pub fn read_cells(path: &Path) -> Result<Vec<Cell>, EngineError> {
             return Err(EngineError::usage(msg!("{shown}: cell {number} has more than {MAX_CONTENT_BYTES} bytes")));
         }
         // An id that cannot be used, or is there twice, is replaced by that of a new cell.
+        if is_ahead(&cell.id, written.len()) {
+            cell.id = format!("given-{}", cell.id);
+        }
         if !is_cell_id(&cell.id) || !ids.insert(cell.id.clone()) {
             cell.id = free_id(number, &ids);
             ids.insert(cell.id.clone());
@@ -67,6 +70,11 @@ pub fn read_cells(path: &Path) -> Result<Vec<Cell>, EngineError> {
         cells.push(cell);
     }
     Ok(cells)
+}
+
+/// Whether the id is that of a cell which the session adds later.
+fn is_ahead(id: &str, cells: usize) -> bool {
+    id.strip_prefix("cell-").and_then(|number| number.parse().ok()).is_some_and(|number: u64| number > cells as u64)
 }
 
 fn free_id(number: usize, ids: &HashSet<String>) -> String {

@@ -236,6 +236,10 @@ fn form_schema(form: &[OutputVariable]) -> Value {
 
 #[async_trait]
 impl Action for Approval {
+    fn asks_model(&self) -> bool {
+        false
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         // After another error, the session would go on as if somebody had approved.

@@ -265,6 +265,10 @@ fn consequence(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Con
 
 #[async_trait]
 impl Action for Cases {
+    fn asks_model(&self) -> bool {
+        false
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let entered: Entered = turn.state()?;

@@ -205,6 +205,10 @@ impl Parallel {
 
 #[async_trait]
 impl Action for Parallel {
+    fn asks_model(&self) -> bool {
+        false
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let before: Started = turn.state()?;

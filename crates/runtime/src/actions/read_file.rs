@@ -91,6 +91,10 @@ impl Kind for ReadFileKind {
 
 #[async_trait]
 impl Action for ReadFile {
+    fn asks_model(&self) -> bool {
+        false
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let host = &turn.services.host;

@@ -38,6 +38,10 @@ impl Kind for SetKind {
 
 #[async_trait]
 impl Action for SetValues {
+    fn asks_model(&self) -> bool {
+        false
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let extracted_variables = assign(turn, &self.0)?;

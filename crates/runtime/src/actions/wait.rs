@@ -69,6 +69,10 @@ impl Kind for WaitKind {
 
 #[async_trait]
 impl Action for Wait {
+    fn asks_model(&self) -> bool {
+        false
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         if turn.decision.is_some() {

@@ -98,6 +98,10 @@ impl Kind for WriteFileKind {
 
 #[async_trait]
 impl Action for WriteFile {
+    fn asks_model(&self) -> bool {
+        false
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         if let Some(denied) = permission_error(turn, PERMISSION) {

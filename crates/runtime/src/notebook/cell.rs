@@ -52,6 +52,12 @@ pub struct Cell {
     pub content: String,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
+    /// Who wrote the code, if not the author of the script or a person: `model` or `server`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_by: Option<String>,
+    /// The hash of the code that a person has approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<String>,
     /// The outputs of code that ran, in the format of nbformat 4.5.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<Value>,

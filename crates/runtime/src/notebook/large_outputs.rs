@@ -16,10 +16,19 @@ use bcc_store::error::StoreError;
 use bcc_store::rows::TextRow;
 
 /// A part of an output that is larger than this is stored on its own, in bytes.
-const MIN_KEPT_BYTES: usize = 64 * 1024;
+pub(crate) const MIN_KEPT_BYTES: usize = 64 * 1024;
+
+/// The maximum size of the outputs that stay in a cell, in bytes. Of a cell with more, smaller parts are stored on their own as well.
+pub(crate) const MAX_INLINE_BYTES: usize = 1024 * 1024;
+
+/// A part of such a cell that is larger than this is stored on its own, in bytes.
+pub(crate) const MIN_KEPT_BYTES_OF_MANY: usize = 1024;
 
 /// The start of a text that stays in its cell, in bytes: prompts and effects quote it.
 const START_BYTES: usize = 8 * 1024;
+
+/// The same for a text that is not large.
+const SHORT_START_BYTES: usize = 256;
 
 /// The field of an output with its large parts.
 pub(crate) const KEPT: &str = "kept";
@@ -47,8 +56,13 @@ pub(crate) struct LargePart {
     pub(crate) row: TextRow,
 }
 
-/// The large parts of outputs.
-pub(crate) fn large_parts(outputs: &[Value]) -> Vec<LargePart> {
+/// The size of outputs as JSON, in bytes.
+pub(crate) fn size(outputs: &[Value]) -> usize {
+    outputs.iter().map(|output| output.to_string().len()).sum()
+}
+
+/// The parts of outputs that are larger than `min_bytes`.
+pub(crate) fn large_parts(outputs: &[Value], min_bytes: usize) -> Vec<LargePart> {
     let mut parts = vec![];
     for (number, output) in outputs.iter().enumerate() {
         let of_stream = output.get(TEXT).map(|text| (TEXT, text));
@@ -57,10 +71,10 @@ pub(crate) fn large_parts(outputs: &[Value]) -> Vec<LargePart> {
             of_stream.into_iter().chain(data.into_iter().flatten().map(|(mime, value)| (mime.as_str(), value)))
         {
             let text = match value {
-                Value::String(text) if text.len() > MIN_KEPT_BYTES => text.clone(),
+                Value::String(text) if text.len() > min_bytes => text.clone(),
                 Value::Array(_) | Value::Object(_) => {
                     let text = value.to_string();
-                    if text.len() <= MIN_KEPT_BYTES {
+                    if text.len() <= min_bytes {
                         continue;
                     }
                     text
@@ -109,7 +123,8 @@ pub(crate) fn leave_out(outputs: &mut [Value], part: &LargePart) {
 }
 
 fn start_of(text: &str) -> String {
-    text.get(..text.floor_char_boundary(START_BYTES)).unwrap_or_default().to_owned()
+    let bytes = if text.len() > MIN_KEPT_BYTES { START_BYTES } else { SHORT_START_BYTES };
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default().to_owned()
 }
 
 /// Puts `value` in the place of a part; nothing if it is none.

@@ -195,12 +195,6 @@ impl NotebookState {
             section_count: count(|cell| cell.metadata.is_section),
             last_code_cell: cells.iter().rfind(|cell| cell.kind == CellKind::Code).map(|cell| cell.id.clone()),
             last_cell_type: cells.last().map(|cell| cell.kind.name().to_owned()),
-            ids_ahead: cells
-                .iter()
-                .filter_map(|cell| cell.id.strip_prefix("cell-")?.parse().ok())
-                .filter(|number| *number > cells.len() as u64)
-                .take(MAX_IDS_AHEAD)
-                .collect(),
             executed: count(|cell| cell.ended.is_some()),
             ..Self::default()
         })

@@ -37,6 +37,11 @@ pub trait Action: Send + Sync {
         false
     }
 
+    /// Whether it may ask a model itself. What it calls or contains is examined separately.
+    fn asks_model(&self) -> bool {
+        true
+    }
+
     /// Whether its prompts include a monitor's advice.
     fn takes_advice(&self) -> bool {
         false

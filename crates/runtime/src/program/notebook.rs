@@ -1,7 +1,9 @@
 //! The operations of a turn on the notebook of its session.
 
 use crate::notebook::cell::Cell;
-use crate::notebook::large_outputs::{large_parts, leave_out, refer};
+use crate::notebook::large_outputs::{
+    MAX_INLINE_BYTES, MIN_KEPT_BYTES, MIN_KEPT_BYTES_OF_MANY, large_parts, leave_out, refer, size,
+};
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use crate::program::flow::ActionError;
@@ -62,11 +64,17 @@ impl Turn<'_> {
         state: &mut NotebookState,
     ) -> Result<(), ActionError> {
         let limit = self.services.host.kernel.limits().session;
-        for part in large_parts(&cell.outputs) {
+        let mut parts = large_parts(&cell.outputs, MIN_KEPT_BYTES);
+        // Many outputs that are not large are one together.
+        let kept: usize = parts.iter().map(|part| part.row.text.len()).sum();
+        if size(&cell.outputs).saturating_sub(kept) > MAX_INLINE_BYTES {
+            parts = large_parts(&cell.outputs, MIN_KEPT_BYTES_OF_MANY);
+        }
+        for part in parts {
             let is_new = !self.work().texts.iter().any(|row| row.sha256 == part.row.sha256)
                 && !self.cells.has_text(&part.row.sha256).await.map_err(|error| unreadable(&error))?;
             let bytes = state.kept_bytes.saturating_add(if is_new { part.row.text.len() as u64 } else { 0 });
-            if bytes > limit {
+            if is_new && bytes > limit {
                 leave_out(&mut cell.outputs, &part);
                 continue;
             }

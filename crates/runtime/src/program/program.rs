@@ -87,6 +87,18 @@ impl Program {
         id == END && !self.phases.iter().any(|phase| phase.id == id) && !topics.any(in_topic)
     }
 
+    /// Whether any part of it may ask a model. The answer is yes where only a run could tell.
+    pub fn asks_models(&self) -> bool {
+        let topics = || self.phases.iter().flat_map(|phase| &phase.topics);
+        let steps = topics().flat_map(|topic| [&topic.steps, &topic.finally]);
+        let skills = self.skills.values().map(|skill| &skill.steps);
+        let inserted = self.inserts.values().chain(self.skills.values().flat_map(|skill| skill.inserts.values()));
+        !self.triggers.is_empty()
+            || topics().any(|topic| topic.strategy.orchestration)
+            || steps.chain(skills).any(|steps| steps.iter().any(asks_model))
+            || inserted.into_iter().any(asks_model)
+    }
+
     pub(crate) fn has_sensitive(&self) -> bool {
         let topics = self.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.declarations);
         let phases = self.phases.iter().map(|phase| &phase.declarations);
@@ -94,6 +106,12 @@ impl Program {
         let mut all = [&self.globals, &self.declarations].into_iter().chain(phases).chain(topics).chain(skills);
         all.any(|declarations| declarations.values().any(|declaration| declaration.sensitive))
     }
+}
+
+fn asks_model(step: &ProgramStep) -> bool {
+    step.action.asks_model()
+        || step.action.watched().is_some()
+        || step.lists().into_iter().any(|steps| steps.iter().any(asks_model))
 }
 
 /// An action that needs a permission of the project.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::notebook::cell::Cell;
-use crate::notebook::large_outputs::{large_parts, refer};
+use crate::notebook::large_outputs::{MIN_KEPT_BYTES, large_parts, refer};
 use crate::notebook::state::NotebookState;
 use crate::plan::access::PlanAccess;
 use crate::program::event::Event;
@@ -148,7 +148,7 @@ impl Session {
         self.notebook = state;
         let mut texts: BTreeMap<String, TextRow> = BTreeMap::new();
         for mut cell in cells {
-            for part in large_parts(&cell.outputs) {
+            for part in large_parts(&cell.outputs, MIN_KEPT_BYTES) {
                 refer(&mut cell.outputs, &part);
                 texts.insert(part.row.sha256.clone(), part.row);
             }

@@ -49,6 +49,10 @@ struct RenderedCommand {
 
 #[async_trait]
 impl Action for CommandAction {
+    fn asks_model(&self) -> bool {
+        false
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let progress: Progress = turn.state()?;

@@ -6,7 +6,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::{Value, json};
 
-use crate::actions::notebook::perform::{ActionOrigin, PerformStep, RunningAction};
+use crate::actions::notebook::perform::{ActionOrigin, CodeProposal, PerformStep, RunningAction};
 use crate::actions::notebook::review;
 use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::effects::quoted;
@@ -86,17 +86,21 @@ pub async fn fix(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep,
         return Ok(PerformStep::Done(Box::new(running.so_far)));
     }
     let explanation: String = text_field("explanation").chars().take(MAX_EXPLANATION_CHARS).collect();
-    let before = cell.content.clone();
-    let cell = replace_code(turn, cell, code, &explanation, running.fixes);
-    Ok(review::announce(turn, &cell, running, Some(&before)))
+    let proposal = CodeProposal { code, explanation };
+    if review::is_wanted(turn) {
+        return Ok(review::propose(turn, &cell, proposal, running));
+    }
+    replace_code(turn, cell, &proposal, running.fixes);
+    Ok(running.announce())
 }
 
 /// Replaces the code of the cell with that of the model.
-fn replace_code(turn: &Turn<'_>, mut cell: Cell, code: String, explanation: &str, fixes: u32) -> Cell {
-    let original = std::mem::replace(&mut cell.content, code);
+pub(crate) fn replace_code(turn: &Turn<'_>, mut cell: Cell, proposal: &CodeProposal, fixes: u32) -> Cell {
+    let original = std::mem::replace(&mut cell.content, proposal.code.clone());
+    (cell.written_by, cell.approved) = (Some(ActionOrigin::Model.name().to_owned()), None);
     let extra = &mut cell.metadata.extra;
     extra.entry("original_code").or_insert_with(|| Value::from(original));
-    extra.insert("mended".to_owned(), json!({ "times": fixes, "explanation": explanation }));
+    extra.insert("mended".to_owned(), json!({ "times": fixes, "explanation": proposal.explanation }));
     (cell.outputs, cell.execution_count, cell.ended) = (vec![], None, None);
     let effects = vec![format!("Mended code: {}", quoted(&cell.content))];
     let cell_id = Some(cell.id.clone());

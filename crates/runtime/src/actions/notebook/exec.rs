@@ -43,6 +43,6 @@ impl Kind for ExecKind {
         let exits: Option<&[&str]> = (!fail_on_error).then_some(&["exit_criteria_met"]);
         reader.checker.describe(ActionProperties { exits, ..described(true) });
         let action = reader.finish(self.name())?;
-        Some(Box::new(NotebookKind { action, timeout, fail_on_error }))
+        Some(Box::new(NotebookKind { action, timeout, fail_on_error, auto_debug }))
     }
 }

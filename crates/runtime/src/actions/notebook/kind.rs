@@ -25,6 +25,8 @@ pub(crate) struct NotebookKind {
     pub timeout: Option<Duration>,
     /// Whether the action fails when its code does.
     pub fail_on_error: bool,
+    /// Whether a model may change its code.
+    pub auto_debug: bool,
 }
 
 /// The state between turns.
@@ -41,6 +43,10 @@ pub fn described(runs: bool) -> ActionProperties {
 
 #[async_trait]
 impl Action for NotebookKind {
+    fn asks_model(&self) -> bool {
+        self.auto_debug
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let StoredState { running } = turn.state()?;

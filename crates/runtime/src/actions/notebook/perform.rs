@@ -15,7 +15,7 @@ use crate::actions::notebook::review;
 use crate::actions::notebook::run;
 use crate::notebook::action::{ExecAction, LAST_ADDED, NotebookAction};
 use crate::notebook::apply::{apply, failure, target};
-use crate::notebook::cell::{Cell, CellEnd};
+use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::error::ActionRejection;
 use crate::notebook::state::{NotebookState, RanCell};
 use crate::program::event::Event;
@@ -106,6 +106,13 @@ impl PerformedAction {
     }
 }
 
+/// Code with which a model wants to replace that of a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeProposal {
+    pub code: String,
+    pub explanation: String,
+}
+
 /// The state of an action that runs code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunningAction {
@@ -121,6 +128,9 @@ pub struct RunningAction {
     /// Whether a person was asked whether the code may run.
     #[serde(default, rename = "review", skip_serializing_if = "std::ops::Not::not")]
     pub is_under_review: bool,
+    /// The code of a model that a person is asked about, in place of that of the cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<CodeProposal>,
     /// Whether the model must be asked next.
     #[serde(default, rename = "mend")]
     pub needs_fix: bool,
@@ -193,7 +203,7 @@ pub async fn start(
         return Ok(PerformStep::Done(Box::new(done)));
     }
     let before = (state.cell_count, state.section_count);
-    let step = match change(turn, &mut state, action, &at).await? {
+    let step = match change(turn, &mut state, action, options.by, &at).await? {
         Ok((changed, run)) => {
             let done = PerformedAction {
                 success: true,
@@ -273,6 +283,7 @@ async fn change(
     turn: &Turn<'_>,
     state: &mut NotebookState,
     action: &NotebookAction,
+    by: ActionOrigin,
     at: &str,
 ) -> Result<Applied, ActionError> {
     if matches!(action, NotebookAction::Exec(_))
@@ -290,10 +301,17 @@ async fn change(
     };
     let run = change.run.as_ref().map(|(cell, _)| cell);
     let cell_id = run.or(change.cells.last()).map(|cell| cell.id.clone());
+    // Whoever approves code must know that of models and servers, also when a script runs it later.
+    let writes_code = by != ActionOrigin::Script && !matches!(action, NotebookAction::Exec(_));
+    let signed = |cell: Cell| match writes_code && cell.kind == CellKind::Code {
+        true => Cell { written_by: Some(by.name().to_owned()), approved: None, ..cell },
+        false => cell,
+    };
     for cell in change.cells {
-        turn.put_cell(cell);
+        turn.put_cell(signed(cell));
     }
-    Ok(Ok((ChangeResult { result: change.result, cell_id }, change.run)))
+    let run = change.run.map(|(cell, exec)| (signed(cell), exec));
+    Ok(Ok((ChangeResult { result: change.result, cell_id }, run)))
 }
 
 /// Announces that the code of a cell will run. A cell that was added to be run is added even if code may not run.
@@ -317,10 +335,11 @@ fn announce_run(
         keep_debug_button_visible: exec.keep_debug_button_visible,
         fixes: 0,
         is_under_review: false,
+        proposal: None,
         needs_fix: false,
         so_far: done,
     };
-    review::announce(turn, cell, running, None)
+    review::announce(turn, cell, running)
 }
 
 pub fn report(turn: &Turn<'_>, action: &str, by: ActionOrigin, done: &PerformedAction, effects: Vec<String>) {

@@ -137,6 +137,6 @@ impl Kind for PlainKind {
         }
         reader.checker.describe(described(runs));
         let action = reader.finish(self.name)?;
-        Some(Box::new(NotebookKind { action, timeout: None, fail_on_error: false }))
+        Some(Box::new(NotebookKind { action, timeout: None, fail_on_error: false, auto_debug: false }))
     }
 }

@@ -16,11 +16,19 @@ const MAX_CELLS: usize = 500;
 /// The number of cells that are read at once.
 const PAGE: usize = 100;
 
+/// What came of the memory of the kernel.
+pub(crate) enum RestoredMemory {
+    /// The code can run; with the effect as text, if there is one.
+    Done(Option<String>),
+    /// A person interrupted the cells that ran again.
+    Interrupted,
+}
+
 /// Called before `next` runs: handles a lost memory. Returns the effect of it as text.
-pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, ActionError> {
+pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<RestoredMemory, ActionError> {
     let kernel = &turn.services.host.kernel;
     if turn.notebook_state().executed == 0 || kernel.executed_cells() > 0 {
-        return Ok(None);
+        return Ok(RestoredMemory::Done(None));
     }
     let settings = &turn.program.kernel;
     if settings.on_resume == OnResume::Fresh {
@@ -29,7 +37,7 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Optio
             "the kernel starts with empty memory: what earlier cells defined is lost",
             Some(Message::word("use `session.kernel: { on_resume: rerun }` to run the earlier cells again first")),
         );
-        return Ok(None);
+        return Ok(RestoredMemory::Done(None));
     }
     let Some(earlier) = earlier_cells(turn, next).await? else {
         turn.warn(
@@ -37,19 +45,21 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Optio
             msg!("the kernel starts with empty memory: more than {MAX_CELLS} cells ran before, too many to run again"),
             None,
         );
-        return Ok(None);
+        return Ok(RestoredMemory::Done(None));
     };
     let total = earlier.len();
     for (done, cell) in earlier.iter().enumerate() {
         // The stored outputs of these cells are not changed.
         let caller = Some((turn.session_id, turn.last_seq));
         let ran = execute_traced(kernel.as_ref(), &cell.content, settings.timeout, settings, caller, &NoOutputObserver);
-        let ended = ran.await.map(|execution| execution.ended);
+        let ran = ran.await;
+        let is_interrupted = ran.as_ref().is_ok_and(|execution| execution.is_interrupted_by_person);
+        let ended = ran.map(|execution| execution.ended);
         let id = &cell.id;
         let message = match ended {
             Ok(CellEnd::Ok | CellEnd::Error) => continue,
             // Without a kernel, `next` cannot run either, and that is reported.
-            Err(_) => return Ok(None),
+            Err(_) => return Ok(RestoredMemory::Done(None)),
             Ok(CellEnd::Died) => msg!(
                 "the kernel started with empty memory; {done} of {total} earlier cells ran again, then the kernel died while running `{id}`"
             ),
@@ -58,14 +68,17 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Optio
             ),
         };
         turn.warn("kernel-memory-gone", message, None);
-        return Ok(Some(format!("Ran earlier cells again: {done}")));
+        return Ok(match is_interrupted {
+            true => RestoredMemory::Interrupted,
+            false => RestoredMemory::Done(Some(format!("Ran earlier cells again: {done}"))),
+        });
     }
     turn.warn(
         "kernel-memory-gone",
         msg!("the kernel started with empty memory; earlier cells that were run again first: {total}"),
         None,
     );
-    Ok(Some(format!("Ran earlier cells again: {all}", all = total)))
+    Ok(RestoredMemory::Done(Some(format!("Ran earlier cells again: {all}", all = total))))
 }
 
 /// The cells whose code ran before and was not interrupted, in order; `None` if there are too many.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::actions::notebook::debug;
 use crate::actions::notebook::perform::{ActionOrigin, EXEC, PerformStep, PerformedAction, RunningAction, report};
 use crate::actions::notebook::rerun;
+use crate::actions::notebook::rerun::RestoredMemory;
 use crate::notebook::apply::apply_execution;
 use crate::notebook::cell::{Cell, CellEnd};
 use crate::notebook::kernel::contract::Execution;
@@ -57,7 +58,13 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let settings = &turn.program.kernel;
     let timeout = running.options.timeout.unwrap_or(settings.timeout);
     let kernel = &turn.services.host.kernel;
-    let rerun_effect = rerun::restore_memory(turn, &cell).await?;
+    let rerun_effect = match rerun::restore_memory(turn, &cell).await? {
+        RestoredMemory::Done(effect) => effect,
+        // The code itself has not begun: the person who interrupted the earlier cells decides.
+        RestoredMemory::Interrupted => {
+            return Ok(PerformStep::Continue(Flow::Wait(WaitReason::InterruptedEffect), Box::new(running)));
+        }
+    };
     let (caller, live) = (Some((turn.session_id, turn.last_seq)), TurnOutput::of_cell(turn, &running.cell_id));
     let ran = execute_traced(kernel.as_ref(), &cell.content, timeout, settings, caller, &live).await;
     let execution = match ran {

@@ -119,6 +119,10 @@ fn arguments(
 
 #[async_trait]
 impl Action for ToolAction {
+    fn asks_model(&self) -> bool {
+        false
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let mut progress: ToolProgressState = turn.state()?;

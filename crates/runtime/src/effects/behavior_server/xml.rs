@@ -84,9 +84,14 @@ fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// The maximum length of a reference that is read, in bytes: `#x` with eight digits, and its end.
+const MAX_REFERENCE_BYTES: usize = 11;
+
 /// Whether a text continues a reference after its `&`: `lt;`, `#38;`.
 fn is_reference(after: &str) -> bool {
-    let Some((name, _)) = after.split_once(';') else { return false };
+    // No reference is longer, and a text may have any number of `&`.
+    let start = after.get(..after.floor_char_boundary(MAX_REFERENCE_BYTES)).unwrap_or_default();
+    let Some((name, _)) = start.split_once(';') else { return false };
     match name.strip_prefix('#') {
         Some(number) => {
             let digits = number.strip_prefix(['x', 'X']);
@@ -157,7 +162,7 @@ fn element(start: &BytesStart<'_>) -> Option<XmlElement> {
     let name = std::str::from_utf8(start.local_name().into_inner()).ok()?.to_owned();
     let mut attributes = Vec::new();
     // An attribute without a value, as in `<stage optional>`, says nothing that is read here.
-    for attribute in start.attributes().flatten() {
+    for attribute in start.attributes().with_checks(false).flatten() {
         let key = std::str::from_utf8(attribute.key.local_name().into_inner()).ok()?.to_owned();
         let value = attribute.normalized_value(XmlVersion::Implicit1_0).ok()?.into_owned();
         attributes.push((key, value));

@@ -1,5 +1,6 @@
 //! Runs code in a kernel: sends the request, collects the outputs, and ends the request whatever the kernel does.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -62,14 +63,18 @@ async fn asked_to_end(interrupts: Option<&mut CellInterrupts>) {
 /// What happens outside while the code of a cell runs: people see what it prints, and may interrupt it.
 pub(crate) struct CellWatch<'a> {
     interrupts: CellInterrupts,
+    /// The number of the cell that can be interrupted; 0 if none can.
+    running: &'a AtomicU64,
     stdout: LiveLines<'a>,
     stderr: LiveLines<'a>,
 }
 
 impl<'a> CellWatch<'a> {
-    pub(crate) fn new(interrupts: CellInterrupts, observer: &'a dyn OutputObserver) -> Self {
+    /// From now on, the cell can be interrupted.
+    pub(crate) fn new(interrupts: CellInterrupts, running: &'a AtomicU64, observer: &'a dyn OutputObserver) -> Self {
+        running.store(interrupts.cell, Ordering::Release);
         let lines = |stream| LiveLines::with_updates(stream, observer);
-        Self { interrupts, stdout: lines(OutputStream::Stdout), stderr: lines(OutputStream::Stderr) }
+        Self { interrupts, running, stdout: lines(OutputStream::Stdout), stderr: lines(OutputStream::Stderr) }
     }
 
     /// Passes on what the code printed.
@@ -78,6 +83,11 @@ impl<'a> CellWatch<'a> {
         let Some(text) = content.and_then(|content| content.get("text")).and_then(Value::as_str) else { return };
         let lines = if has_value(message, "name", "stderr") { &mut self.stderr } else { &mut self.stdout };
         lines.push(text.as_bytes(), Instant::now());
+    }
+
+    /// The code has ended: what comes now cannot be interrupted.
+    fn code_ended(&self) {
+        self.running.store(0, Ordering::Release);
     }
 
     /// Passes on the ends of the output, which are no complete lines.
@@ -109,6 +119,7 @@ pub(crate) async fn run_cell(
     });
     let RequestResult { outputs, reply, ended, is_interrupted_by_person, mut is_usable } =
         send_request(kernel, &content, limit, result_sender, Some(watch)).await;
+    watch.code_ended();
     let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut variables = Map::new();
     if is_usable && kernel.is_python && !result_sender.is_closed() {
@@ -181,7 +192,7 @@ async fn send_request(
         tokio::select! {
             biased;
             () = result_sender.closed(), if reason.is_none() => interrupted = Some(InterruptReason::Abandoned),
-            () = asked_to_end(interrupts.as_mut()), if reason.is_none() => interrupted = Some(InterruptReason::Asked),
+            () = asked_to_end(interrupts.as_mut()), if reason.is_none() && reply.is_none() => interrupted = Some(InterruptReason::Asked),
             () = sleep_until(wake) => match reason {
                 // The reply was received and nothing follows: only the idle status was lost.
                 _ if reply.is_some() && received_bytes == kernel.received_bytes() => break,

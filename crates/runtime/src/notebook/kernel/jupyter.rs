@@ -293,10 +293,8 @@ async fn run(
     let cell = interrupts.cells.fetch_add(1, Ordering::AcqRel) + 1;
     kernel.is_busy = true;
     let interrupted = CellInterrupts { asked: interrupts.asked.subscribe(), cell };
-    let mut watch = CellWatch::new(interrupted, pieces);
-    interrupts.running.store(cell, Ordering::Release);
+    let mut watch = CellWatch::new(interrupted, &interrupts.running, pieces);
     let (execution, is_usable) = run_cell(running, code, *timeout, answer, &mut watch).await;
-    interrupts.running.store(0, Ordering::Release);
     watch.finish();
     kernel.is_busy = !is_usable;
     if !is_usable {

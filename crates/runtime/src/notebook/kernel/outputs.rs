@@ -16,6 +16,9 @@ pub(crate) const MAX_OUTPUTS: usize = 1_000;
 /// The type of the text that stands for displayed data where it cannot be shown.
 const PLAIN: &str = "text/plain";
 
+/// The maximum number of types of one display.
+const MAX_TYPES: usize = 32;
+
 /// The maximum number of errors of a cell: a cell ends with its first one, and further ones give no new information.
 const MAX_ERRORS: usize = 10;
 
@@ -242,9 +245,11 @@ impl KernelOutputs {
         let mut fitting = FittingBundle { data: Map::new(), text_bytes: 0, display_bytes: 0, omitted_bytes: 0 };
         let mut notes = vec![];
         let plain = data.shift_remove(PLAIN);
-        for (mime, value) in data {
+        for (number, (mime, value)) in data.into_iter().enumerate() {
             let (bytes, stored) = data_bytes(&mime, &value);
-            if bytes <= limit && stored <= display_bytes {
+            if number >= MAX_TYPES {
+                fitting.omitted_bytes += stored;
+            } else if bytes <= limit && stored <= display_bytes {
                 display_bytes -= stored;
                 fitting.display_bytes += stored;
                 fitting.data.insert(mime, value);

@@ -8,11 +8,13 @@ use std::ffi::OsStr;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "jupyter")]
 use std::process::Stdio;
 
 use serde::Deserialize;
 
 use crate::notebook::kernel::contract::KernelError;
+#[cfg(feature = "jupyter")]
 use crate::notebook::kernel::location::KernelLocation;
 
 /// The maximum size of a `kernel.json` that is read, in bytes.
@@ -83,6 +85,7 @@ pub fn find(name: &str, variables: &BTreeMap<String, String>) -> Result<KernelSp
 
 /// Checks without starting a kernel that it could be started: its program is there, and ipykernel if no spec says what it starts.
 /// Errors: As [`find`]; the program is missing.
+#[cfg(feature = "jupyter")]
 pub(crate) fn check_installed(name: &str, location: &KernelLocation) -> Result<(), KernelError> {
     let specs = installed(&location.variables);
     let has_spec = specs.iter().any(|spec| spec.name == name.to_lowercase());
