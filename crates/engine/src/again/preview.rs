@@ -49,7 +49,7 @@ impl Engine {
         let AgainCopy { settings, pinned, program, .. } = copy;
         let requested = ModelRequested { model: settings.model.as_deref(), stored: None, replay: None };
         let (project, environment) = (self.project(), self.environment());
-        let selected = select_models(project, environment, &self.shared, requested, &program)?;
+        let selected = select_models(project, environment, &self.shared, requested, program)?;
         let first = Arc::new(FirstDifference::default());
         let models: Arc<dyn ModelProviders> =
             Arc::new(UnaskedModels { models: selected.models, first: Arc::clone(&first) });
