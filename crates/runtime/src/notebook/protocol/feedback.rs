@@ -32,10 +32,10 @@ pub struct Feedback {
     pub sections_added: u32,
     pub cells_added: u32,
     pub code_cells_executed: u32,
-    /// The first failures, in order; at most [`MAX_FAILURES`].
+    /// The first failures, in order; at most `MAX_FAILURES`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailedAction>,
-    /// What was not understood in the last answers of the source; at most [`MAX_NOT_UNDERSTOOD`].
+    /// What was not understood in the last answers of the source; at most `MAX_NOT_UNDERSTOOD`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_understood: Vec<String>,
 }
