@@ -77,3 +77,19 @@ fn cut(line: &str) -> String {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_another_system_is_shown_and_an_update_that_ends_stays() {
+        let mut cell = LiveCell::default();
+        let mut write = |text: &str| cell.write("c", text, str::to_owned);
+        assert_eq!(write("one\r\ntwo\r\n"), "  one\n  two\n");
+        // Whether the terminal can write a line again or not, the last state of a progress bar is shown, and its line ends.
+        let bar = format!("{}{}", write("1%\r2%\r"), cell.end());
+        assert!(bar.ends_with("  2%\n"), "{bar:?}");
+        assert_eq!(cell.end(), "");
+    }
+}

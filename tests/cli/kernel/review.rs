@@ -76,6 +76,7 @@ fn rejected_code_does_not_run_and_what_is_written_again_is_shown_as_a_diff() {
     assert!(
         prompts[1].contains("\n-open(os.path.join(folder, 'one'), 'w').close()\n+open(os.path.join(folder, 'two')")
     );
+    assert!(prompts[1].contains("\n\nAll of the code:\nimport os\n"), "nothing is hidden: {}", prompts[1]);
     assert_eq!(["one", "two"].map(|name| home.path().join(name).exists()), [false, true]);
     let events = done.events();
     let exec = events.iter().find(|event| event["action"] == "exec").unwrap();

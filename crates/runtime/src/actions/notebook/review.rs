@@ -141,7 +141,12 @@ fn request(turn: &Turn<'_>, code: &str, before: Option<&str>) -> DecisionRequest
         (false, false) => "Run this code?",
         (false, true) => "The code was written again. Run it? The changes:",
     };
-    let shown = changes.unwrap_or_else(|| code.to_owned());
+    // The changes alone would hide what a person who decides now may never have seen.
+    let whole = if is_chinese { "全部代码：" } else { "All of the code:" };
+    let shown = match changes {
+        Some(changes) => format!("{changes}\n\n{whole}\n{code}"),
+        None => code.to_owned(),
+    };
     let schema =
         json!({ "type": "object", "properties": { CODE: { "type": "string" } }, "additionalProperties": false });
     DecisionRequest {
