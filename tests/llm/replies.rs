@@ -72,6 +72,7 @@ fn shape(case: &Case) -> ReplyShape {
         declared: output.declared,
         choices: output.choices.clone(),
         define: None,
+        optional: false,
     };
     ReplyShape::new(&base(&case.kind), &case.wanted.iter().map(wanted).collect::<Vec<_>>()).unwrap()
 }

@@ -164,13 +164,15 @@ fn every_other_data_block_is_valid() {
 /// The outputs in the first YAML example of a page.
 fn outputs_of(page: &Page) -> Vec<OutputField> {
     let actions: Value = serde_yaml::from_str(&page.blocks_in(&["yaml"]).next().unwrap().text).unwrap();
-    let outputs = actions.pointer("/0/config/output").and_then(Value::as_array).cloned().unwrap_or_default();
+    let list = |name: &str| actions.pointer(&format!("/0/config/{name}")).and_then(Value::as_array).cloned();
+    let outputs = list("output").or_else(|| list("slots")).unwrap_or_default();
     let text = |output: &Value, name: &str| output[name].as_str().map(str::to_owned);
     let output_field = |output: Value| OutputField {
         name: text(&output, "get").unwrap(),
         declared: text(&output, "type").map(|name| DeclaredType::parse(&name).unwrap()),
         choices: output["enum"].as_array().cloned().unwrap_or_default(),
         define: text(&output, "define"),
+        optional: false,
     };
     outputs.into_iter().map(output_field).collect()
 }
@@ -194,7 +196,7 @@ fn every_reply_in_the_pages_of_kinds_is_parsed_without_coercion() {
             count += 1;
         }
     }
-    assert_eq!(count, 4);
+    assert_eq!(count, 5);
 }
 
 #[test]

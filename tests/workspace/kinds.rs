@@ -30,6 +30,8 @@ fn levels() -> Vec<Level> {
         level("ai_say", "", json!({ "content": "x" }), ""),
         level("ai_ask", "", json!({ "content": "x" }), ""),
         level("ai_ask", "/$defs/output", json!({ "content": "x", "output": [{ "get": "y" }] }), "/output/0"),
+        level("collect", "", json!({ "slots": [{ "get": "y", "ask": "x" }] }), ""),
+        level("collect", "/$defs/slot", json!({ "slots": [{ "get": "y", "ask": "x" }] }), "/slots/0"),
         level("ai_think", "", json!({ "content": "x" }), ""),
         level("ai_think", "/$defs/output", json!({ "content": "x", "output": [{ "get": "y" }] }), "/output/0"),
         level("ai_act", "", json!({ "content": "x" }), ""),

@@ -20,7 +20,8 @@ use bcc_lang::source::yaml::{ParsedYaml, YamlNode};
 use bcc_lang::template::text::AuthorTexts;
 use bcc_runtime::notebook::kernel::contract::{ExecPolicy, KernelSettings, OnResume};
 use bcc_runtime::program::limits::Budget;
-use bcc_runtime::program::program::Program;
+use bcc_runtime::program::program::{Phase, Program};
+use bcc_runtime::program::route_table::ChangeTable;
 
 /// Checks the script in a parsed file and the skills that it reaches, as `run` does: whatever cannot run is an error. Returns
 /// the program if there is no error, and all diagnostics, sorted by file and position.
@@ -60,6 +61,8 @@ pub fn check(
         history_economical: script.history.economical,
         globals: tree.globals,
         declarations: tree.declarations,
+        watched_names: watched_names(&tree.changes, &tree.phases),
+        changes: tree.changes,
         phases: tree.phases,
         routes: tree.routes,
         triggers: tree.triggers,
@@ -150,4 +153,11 @@ fn in_order(findings: Findings, file: &Arc<SourceFile>, root: Option<&YamlNode>,
         mark_shared_fixes_unsure(file, root, &mut diagnostics);
     }
     diagnostics
+}
+
+/// Every variable with a route in a table `on_change`.
+fn watched_names(session: &ChangeTable, phases: &[Phase]) -> BTreeSet<String> {
+    let topics = phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.changes);
+    let tables = phases.iter().map(|phase| &phase.changes).chain(topics).chain([session]);
+    tables.flat_map(|table| table.iter()).map(|(name, _)| name.to_owned()).collect()
 }

@@ -70,6 +70,8 @@ pub struct Checker<'a> {
     pub action_ids: BTreeMap<String, Span>,
     pub collected: Collected,
     pub body: CalleeBody,
+    /// The outputs of the `hear` lists around the current position, the outermost list first.
+    pub heard: Vec<Vec<OutputVariable>>,
     /// The actions that enclose the current position, outermost first.
     pub enclosing: Vec<usize>,
     /// The number of the current list of actions.
@@ -98,6 +100,7 @@ impl<'a> Checker<'a> {
             action_ids: BTreeMap::new(),
             collected: Collected { complete: true, ..Collected::default() },
             body: CalleeBody::Session,
+            heard: Vec::new(),
             enclosing: Vec::new(),
             block: 0,
             blocks: 0,
@@ -392,6 +395,16 @@ impl KindChecker for Checker<'_> {
 
     fn declared(&self, name: &str) -> Option<(Option<DeclaredType>, Vec<Value>)> {
         self.known.declaration(name).map(|declaration| (declaration.declared, declaration.choices.clone()))
+    }
+
+    fn hear_outputs(&self) -> Vec<OutputVariable> {
+        let mut heard: Vec<OutputVariable> = Vec::new();
+        for output in self.heard.iter().rev().flatten() {
+            if heard.iter().all(|inner| inner.get != output.get) {
+                heard.push(output.clone());
+            }
+        }
+        heard
     }
 
     fn require_known(&mut self, name: &Spanned<String>) {

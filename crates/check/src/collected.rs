@@ -56,6 +56,11 @@ impl Collected {
         self.clock
     }
 
+    /// The tables `on_exit`, without those of `on_change`.
+    pub fn exit_tables(&self) -> impl Iterator<Item = &CollectedRoutes> {
+        self.routes.iter().filter(|table| !table.is_on_change)
+    }
+
     pub fn enter(&mut self, body: CalleeBody) {
         let now = self.tick();
         self.parts.insert(body, now..usize::MAX);
@@ -272,6 +277,8 @@ pub struct CollectedPrompt {
 pub struct CollectedRoutes {
     pub on_exit: OnExit,
     pub at: ActionPosition,
+    /// Whether it is a table `on_change`, whose reasons are the names of variables.
+    pub is_on_change: bool,
 }
 
 /// The origin of a skill call.

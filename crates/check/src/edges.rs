@@ -134,6 +134,17 @@ impl EdgeBuilder<'_, '_> {
             self.escapes = Some(escapes);
         }
         let inserted = inserted().filter_map(|id| self.ids.get(id.value.as_str()));
+        // A value may change in any turn.
+        for table in model.collected.routes.iter().filter(|table| table.is_on_change) {
+            for route in &table.on_exit.routes {
+                if let Some(RouteTarget::Goto(id)) = route.then.as_ref().map(|then| &then.value) {
+                    let action = self.ids.get(id.as_str()).map(|action| self.nodes.before(*action));
+                    self.anytime.extend(self.targets.get(id.as_str()).into_iter().flatten().copied().chain(action));
+                }
+                let inserted = route.insert.as_ref().and_then(|id| self.ids.get(id.value.as_str()));
+                self.anytime.extend(inserted.map(|action| self.nodes.act(*action)));
+            }
+        }
         self.anytime.extend(inserted.map(|action| self.nodes.act(*action)));
     }
 

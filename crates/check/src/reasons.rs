@@ -5,9 +5,10 @@ use crate::semantic_model::SemanticModel;
 use bcc_lang::script::route_parser::{OnExit, WrittenRoute};
 
 /// All exit reasons.
-pub(crate) const REASONS: [&str; 10] = [
+pub(crate) const REASONS: [&str; 11] = [
     "exit_criteria_met",
     "max_rounds_reached",
+    "slots_missing",
     "user_blocked",
     "off_topic",
     "approved",

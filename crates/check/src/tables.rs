@@ -4,15 +4,21 @@ use crate::checker::Checker;
 use crate::collected::{AssignmentKind, CollectedRoutes, ExpressionRole};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, TextField};
-use bcc_lang::script::route_parser::{OnExit, WrittenTrigger};
+use bcc_lang::script::route_parser::{OnChange, OnExit, WrittenRoute, WrittenTrigger};
 use bcc_lang::source::span::Spanned;
+use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
+use bcc_runtime::actions::conversation::outputs::read_hear;
 use bcc_runtime::program::assignments::read_values;
 use bcc_runtime::program::kind::KindChecker;
 use bcc_runtime::program::outcome::ExitReason;
-use bcc_runtime::program::route_table::{Route, RouteTable, Trigger};
+use bcc_runtime::program::route_table::{ChangeTable, Route, RouteTable, Trigger};
+use std::sync::Arc;
+
+/// The kind whose reply has every field that an output of `hear` must not be named like.
+const HEARING_KIND: &str = "collect";
 
 impl Checker<'_> {
     /// Checks and records the table of routes at the current position, if there is one. A reason that does not exist is
@@ -21,18 +27,53 @@ impl Checker<'_> {
         let Some(on_exit) = on_exit else { return RouteTable::default() };
         let mut routes = Vec::with_capacity(on_exit.routes.len());
         for written in &on_exit.routes {
-            let set = written.set.as_ref().and_then(|entry| {
-                let fields = Fields::absent(entry.key.span, "`set`", self.file, self.findings);
-                read_values(&entry.value, &fields, self)
-            });
-            let insert = written.insert.as_ref().map(|id| id.value.clone());
-            let then = written.then.as_ref().map(|target| target.value.clone());
-            let route = Route { set: set.unwrap_or_default(), insert, then };
+            let route = self.route(written);
             routes.extend(ExitReason::parse(&written.reason.value).map(|reason| (reason, route)));
         }
         let at = self.position();
-        self.collected.routes.push(CollectedRoutes { on_exit: on_exit.clone(), at });
+        self.collected.routes.push(CollectedRoutes { on_exit: on_exit.clone(), at, is_on_change: false });
         RouteTable::new(routes)
+    }
+
+    fn route(&mut self, written: &WrittenRoute) -> Route {
+        let set = written.set.as_ref().and_then(|entry| {
+            let fields = Fields::absent(entry.key.span, "`set`", self.file, self.findings);
+            read_values(&entry.value, &fields, self)
+        });
+        let insert = written.insert.as_ref().map(|id| id.value.clone());
+        let then = written.then.as_ref().map(|target| target.value.clone());
+        Route { set: set.unwrap_or_default(), insert, then }
+    }
+
+    /// Checks and records the table `on_change` at the current position, if there is one.
+    pub fn changes(&mut self, on_change: Option<&OnChange>) -> ChangeTable {
+        let Some(OnChange { routes }) = on_change else { return ChangeTable::default() };
+        let mut table: Vec<(String, Route)> = Vec::with_capacity(routes.len());
+        for written in routes {
+            self.require_known(&written.reason);
+            let route = self.route(written);
+            table.push((written.reason.value.clone(), route));
+        }
+        let (at, on_exit) = (self.position(), OnExit { routes: routes.clone() });
+        self.collected.routes.push(CollectedRoutes { on_exit, at, is_on_change: true });
+        ChangeTable::new(table)
+    }
+
+    /// Checks a `hear` list and opens it for the actions below the current position; [`Checker::stop_hearing`] closes it.
+    pub fn hear(&mut self, items: &[Arc<YamlNode>]) {
+        let mut heard = vec![];
+        if let Some(first) = items.first() {
+            let fields = Fields::absent(first.span, "`hear`", self.file, self.findings);
+            // Every kind that hears has these fields in its replies.
+            let reserved = self.reply_schema(HEARING_KIND, 1, &fields);
+            let reserved = reserved.as_ref().map(|base| base.names()).unwrap_or_default();
+            heard = read_hear(&fields, items, reserved, self).unwrap_or_default();
+        }
+        self.heard.push(heard);
+    }
+
+    pub fn stop_hearing(&mut self) {
+        self.heard.pop();
     }
 
     /// Checks the triggers, in whose expressions `metadata` always has a value (docs/triggers.md). A trigger that is

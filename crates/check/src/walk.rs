@@ -23,7 +23,7 @@ use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
 use bcc_runtime::program::kind::KindChecker;
 use bcc_runtime::program::limits::{ForEach, Priority, Strategy};
 use bcc_runtime::program::program::{Phase, Skill, Topic};
-use bcc_runtime::program::route_table::{RouteTable, Trigger};
+use bcc_runtime::program::route_table::{ChangeTable, RouteTable, Trigger};
 use bcc_runtime::program::tool_rule::ToolRule;
 
 /// The compiled parts of a script.
@@ -33,6 +33,7 @@ pub struct Tree {
     pub goal: Option<Text>,
     pub phases: Vec<Phase>,
     pub routes: RouteTable,
+    pub changes: ChangeTable,
     pub triggers: Vec<Trigger>,
     pub tools: Vec<ToolRule>,
     pub skills: Vec<Skill>,
@@ -52,12 +53,15 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
     checker.known.enter(Scope::Global, globals.declarations);
     checker.known.enter(Scope::Session, session.declarations);
     let goal = optional_text(checker, script.goal.as_ref());
+    checker.hear(&script.answer_tables.hear);
     unique_ids(script.phases.iter().map(|phase| &phase.id), "phase_id", file, findings);
     unique_ids(script.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.id), "topic_id", file, findings);
     let phases: Vec<Option<Phase>> =
         script.phases.iter().enumerate().map(|(number, written)| phase(checker, number, written)).collect();
     checker.body = CalleeBody::Session;
+    checker.stop_hearing();
     let routes = checker.routes(script.on_exit.as_ref());
+    let changes = checker.changes(script.answer_tables.on_change.as_ref());
     let triggers = checker.triggers(&script.triggers);
     let variables = all_lists(script).into_iter().flat_map(|(list, _)| list).map(|declared| &declared.declaration);
     let variables = variables.map(|declaration| (declaration.name.clone(), declaration.clone())).collect();
@@ -69,13 +73,15 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
     let globals = checker.known.leave();
     let phases = phases.into_iter().collect::<Option<_>>()?;
     let skills = skills.into_iter().collect::<Option<_>>()?;
-    Some(Tree { globals, declarations, goal: goal?, phases, routes, triggers, tools: tools?, skills })
+    Some(Tree { globals, declarations, goal: goal?, phases, routes, changes, triggers, tools: tools?, skills })
 }
 
 /// Walks a skill, which can use only its inputs and the names of the engine. Returns it if all of it could be read, without
 /// the actions that it inserts.
 pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -> Option<Skill> {
     let outer = std::mem::take(&mut checker.known);
+    // The author of a skill does not know what its callers listen for.
+    let heard = std::mem::take(&mut checker.heard);
     checker.body = CalleeBody::Skill(number);
     checker.collected.enter(checker.body);
     check_list(&written.inputs, Scope::Topic, checker.file, checker.findings);
@@ -97,6 +103,7 @@ pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -
         }
     }
     checker.known = outer;
+    checker.heard = heard;
     checker.body = CalleeBody::Session;
     Some(Skill {
         id: written.id.value.clone(),
@@ -148,6 +155,7 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
     checker.known.enter(Scope::Phase, collected.declarations);
     add_definitions(checker, &written.declare, Scope::Phase, CalleeBody::Phase(number));
     let goal = optional_text(checker, written.goal.as_ref());
+    checker.hear(&written.answer_tables.hear);
     let topics: Vec<Option<Topic>> = written
         .topics
         .iter()
@@ -155,7 +163,9 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
         .map(|(topic_number, written)| topic(checker, (number, topic_number), written))
         .collect();
     checker.body = CalleeBody::Phase(number);
+    checker.stop_hearing();
     let routes = checker.routes(written.on_exit.as_ref());
+    let changes = checker.changes(written.answer_tables.on_change.as_ref());
     checker.collected.leave(checker.body);
     let declarations = checker.known.leave();
     Some(Phase {
@@ -166,6 +176,7 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
         condition: condition?,
         topics: topics.into_iter().collect::<Option<_>>()?,
         routes,
+        changes,
     })
 }
 
@@ -184,9 +195,12 @@ fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &W
     }
     let goal = optional_text(checker, written.goal.as_ref());
     let strategy = strategy(checker, written.strategy.as_ref());
+    checker.hear(&written.answer_tables.hear);
     let steps = written.actions.iter().map(|raw| checker.step(raw)).collect::<Vec<_>>();
+    checker.stop_hearing();
     let finally = checker.cleanup(&written.finally, Cleanup::Finally);
     let routes = checker.routes(written.on_exit.as_ref());
+    let changes = checker.changes(written.answer_tables.on_change.as_ref());
     checker.collected.leave(checker.body);
     let declarations = checker.known.leave();
     let element = || written.for_each.as_ref().map(|each| each.element.value.clone()).unwrap_or_default();
@@ -202,6 +216,7 @@ fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &W
         condition: condition?,
         steps: Arc::new(steps.into_iter().collect::<Option<_>>()?),
         routes,
+        changes,
         strategy: strategy?,
         time_budget: written.time_budget.as_ref().map(|minutes| minutes.value),
         finally: finally?,

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::graph::label::one_line;
-use crate::graph::route_edges::RouteContext;
+use crate::graph::route_edges::{RouteContext, TableRoutes, table_routes};
 use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, ScriptGraph, ScriptPart};
 use bcc_runtime::program::action::Branch;
 use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::limits::Priority;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, Skill, Topic};
-use bcc_runtime::program::route_table::RouteTable;
 
 /// The label of the edge from an action to what undoes it.
 const COMPENSATE: &str = "compensate";
@@ -34,7 +33,7 @@ pub(crate) struct GraphBuilder<'p> {
     pub(crate) end: usize,
     pub(crate) fail: usize,
     /// Routes are added after every part has a number.
-    tables: Vec<(usize, &'p RouteTable, RouteContext)>,
+    tables: Vec<(usize, TableRoutes<'p>, RouteContext)>,
     gotos: Vec<(usize, &'p str, String)>,
     calls: Vec<(usize, &'p str)>,
     /// The approvals that go back, each with its parent and the id of an earlier action there.
@@ -73,7 +72,7 @@ impl<'p> GraphBuilder<'p> {
             let Some((own, topics)) = numbers.get(number) else { continue };
             let after_phase = first_of(number + 1).unwrap_or(self.end);
             let context = RouteContext { after_topic: None, after_phase: Some(after_phase), action: false };
-            self.table(*own, &phase.routes, context, "any action of the phase");
+            self.table(*own, table_routes(&phase.routes, &phase.changes), context, "any action of the phase");
             for (inner, (topic, at)) in phase.topics.iter().zip(topics).enumerate() {
                 let next = topics.get(inner + 1).copied().unwrap_or(after_phase);
                 let after_topic = if topic.for_each.is_some() { *at } else { next };
@@ -82,7 +81,7 @@ impl<'p> GraphBuilder<'p> {
                 open_ends = self.steps(&topic.steps, *at, context, open_ends);
                 open_ends = self.finally(topic, *at, open_ends);
                 let context = RouteContext { action: false, ..context };
-                self.table(*at, &topic.routes, context, "any action of the topic");
+                self.table(*at, table_routes(&topic.routes, &topic.changes), context, "any action of the topic");
             }
         }
         let end = self.end;
@@ -92,9 +91,10 @@ impl<'p> GraphBuilder<'p> {
         }
         let mut session = ScriptPart::new(GraphNodeKind::Table, None, "");
         session.name = Some("any action of the session".to_owned());
-        if program.routes.iter().next().is_some() {
+        let routes = table_routes(&program.routes, &program.changes);
+        if !routes.is_empty() {
             let number = self.add(session);
-            self.tables.push((number, &program.routes, RouteContext::default()));
+            self.tables.push((number, routes, RouteContext::default()));
         }
         for trigger in &program.triggers {
             let mut part = ScriptPart::new(GraphNodeKind::Trigger, None, &trigger.id);
@@ -162,7 +162,8 @@ impl<'p> GraphBuilder<'p> {
             self.actions.entry(&step.id).or_insert(number);
             self.connect_all(open_ends, number);
             open_ends = Vec::new();
-            self.tables.push((number, &step.routes, context));
+            let routes = step.routes.iter().map(|(reason, route)| (reason.name().to_owned(), route));
+            self.tables.push((number, routes.collect(), context));
             self.rewinds.extend(step.action.rewind_to().map(|target| (number, parent, target)));
             // The id of the called skill borrows from the action, which the program owns.
             self.calls.extend(step.action.skill().map(|skill| (number, skill)));
@@ -219,8 +220,8 @@ impl<'p> GraphBuilder<'p> {
         }
     }
 
-    fn table(&mut self, parent: usize, table: &'p RouteTable, context: RouteContext, name: &str) {
-        if table.iter().next().is_none() {
+    fn table(&mut self, parent: usize, table: TableRoutes<'p>, context: RouteContext, name: &str) {
+        if table.is_empty() {
             return;
         }
         let part =

@@ -4,7 +4,7 @@ use crate::graph::build::GraphBuilder;
 use crate::graph::script_graph::EdgeKind;
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_runtime::program::outcome::ExitReason;
-use bcc_runtime::program::route_table::{Route, RouteTable};
+use bcc_runtime::program::route_table::{ChangeTable, Route, RouteTable};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RouteContext {
@@ -15,19 +15,27 @@ pub(crate) struct RouteContext {
     pub(crate) action: bool,
 }
 
+/// The routes of a table, by the texts of their reasons.
+pub(crate) type TableRoutes<'p> = Vec<(String, &'p Route)>;
+
+/// The routes of `on_exit` and `on_change` of one part.
+pub(crate) fn table_routes<'p>(exits: &'p RouteTable, changes: &'p ChangeTable) -> TableRoutes<'p> {
+    let exits = exits.iter().map(|(reason, route)| (reason.name().to_owned(), route));
+    exits.chain(changes.iter().map(|(name, route)| (format!("{name} changed"), route))).collect()
+}
+
 impl GraphBuilder<'_> {
     /// Adds the routes of the table of `from`.
-    pub(crate) fn routes(&mut self, from: usize, table: &RouteTable, context: RouteContext) {
-        for (reason, route) in table.iter() {
-            self.route(from, reason, route, context);
+    pub(crate) fn routes(&mut self, from: usize, table: TableRoutes<'_>, context: RouteContext) {
+        for (reason, route) in table {
+            self.route(from, &reason, route, context);
         }
     }
 
-    fn route(&mut self, from: usize, reason: ExitReason, route: &Route, context: RouteContext) {
+    fn route(&mut self, from: usize, reason: &str, route: &Route, context: RouteContext) {
         let target = route.then.as_ref().and_then(|target| self.target(target, from, context));
         let set = if route.set.is_empty() { "" } else { "set, " };
         let inserted = route.insert.as_deref().and_then(|id| Some((id, self.insert_target(id)?)));
-        let reason = reason.name();
         match (inserted, target, &route.then) {
             (Some((_, skill)), None, then) => {
                 let then = then.as_ref().map(|then| format!(", then {then}")).unwrap_or_default();

@@ -46,7 +46,7 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         session = Reasons::MAX;
     }
     let dialog_reasons = ["max_rounds_reached", "user_blocked", "off_topic"];
-    for table in &model.collected.routes {
+    for table in model.collected.exit_tables() {
         let action = table.at.action.and_then(|number| model.collected.actions.get(number));
         let (given, what) = match (action, table.at.body) {
             (Some(action), _) if action.sound => {
@@ -104,6 +104,7 @@ fn orchestrated(model: &SemanticModel<'_>) -> Vec<(usize, usize)> {
 fn why(reason: &str) -> Message {
     Message::word(match reason {
         "max_rounds_reached" => "only an action that judges answers can end this way, in its last round",
+        "slots_missing" => "only a `collect` with required slots can end this way",
         "user_blocked" => "only an action that judges answers and has a further round can end this way",
         "off_topic" => "only an `ai_ask` with several rounds detects that an answer is about something else",
         "approved" | "rejected" | "timed_out" => {

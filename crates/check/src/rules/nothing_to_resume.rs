@@ -13,7 +13,7 @@ const SLUG: &str = "nothing-to-resume";
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
-    for route in model.collected.routes.iter().flat_map(|table| &table.on_exit.routes) {
+    for route in model.collected.exit_tables().flat_map(|table| &table.on_exit.routes) {
         let Some(then) = route.then.as_ref().filter(|then| then.value == RouteTarget::Resume) else { continue };
         let why = match route.reason.value.as_str() {
             "exit_criteria_met" => "the action has reached its goal",

@@ -37,7 +37,7 @@ const REASON_ALIASES: [(&str, &str); 15] = [
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
-    for route in model.collected.routes.iter().flat_map(|table| &table.on_exit.routes) {
+    for route in model.collected.exit_tables().flat_map(|table| &table.on_exit.routes) {
         findings.extend(unknown(&route.reason, model.file));
     }
 }

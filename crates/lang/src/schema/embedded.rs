@@ -43,8 +43,9 @@ pub const PROTOCOL: [(&str, &str); 4] = [
     ("protocol-action", include_str!("../../../../schemas/protocol/action.schema.json")),
 ];
 
-const REPLIES: [(&str, &str); 6] = [
+const REPLIES: [(&str, &str); 7] = [
     ("ai_ask", include_str!("../../../../schemas/replies/ai_ask.json")),
+    ("collect", include_str!("../../../../schemas/replies/collect.json")),
     ("ai_say", include_str!("../../../../schemas/replies/ai_say.json")),
     ("ai_think", include_str!("../../../../schemas/replies/ai_think.json")),
     ("exec", include_str!("../../../../schemas/replies/exec.json")),

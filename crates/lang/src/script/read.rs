@@ -19,8 +19,8 @@ use crate::script::limits::{budget, for_each, spanned, strategy};
 use crate::script::misplaced::misplaced;
 use crate::script::missing_root::missing_root_key;
 use crate::script::report::report;
-use crate::script::route_parser::{on_exit, triggers};
-use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
+use crate::script::route_parser::{on_change, on_exit, triggers};
+use crate::script::script::{AnswerTables, History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
 use crate::script::step_options::{StepOptions, step_options};
 use crate::script::test::test::{WrittenTest, test};
@@ -160,6 +160,7 @@ fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) 
     let history = history(&fields);
     let declare = declare(&fields);
     let (budget, kernel, on_exit) = (budget(&fields), kernel(&fields), on_exit(&fields));
+    let answer_tables = answer_tables(&fields);
     let (report, tools) = (report(&fields), tools(&fields));
     let (triggers, skills) = (triggers(&fields, self::id), skills(&fields));
     let phases = items(&fields, "phases", phase);
@@ -180,6 +181,7 @@ fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) 
         report,
         tools,
         on_exit,
+        answer_tables,
         triggers,
         skills,
         phases,
@@ -209,17 +211,18 @@ fn phase(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
         let id = Spanned { value: String::new(), span: node.span };
         let topics = topic(node, file, findings).into_iter().collect();
         let (name, goal, condition, on_exit, declare) = (None, None, None, None, vec![]);
-        return Some(WrittenPhase { id, name, goal, declare, condition, on_exit, topics });
+        let answer_tables = AnswerTables::default();
+        return Some(WrittenPhase { id, name, goal, declare, condition, on_exit, answer_tables, topics });
     }
     let id = id(&fields, "phase_id");
     let name = fields.text("phase_name").map(|words| words.text);
     let goal = fields.text("phase_goal");
     let declare = declare(&fields);
     let condition = condition(&fields);
-    let on_exit = on_exit(&fields);
+    let (on_exit, answer_tables) = (on_exit(&fields), answer_tables(&fields));
     let topics = items(&fields, "topics", topic);
     fields.finish();
-    Some(WrittenPhase { id, name, goal, declare, condition, on_exit, topics })
+    Some(WrittenPhase { id, name, goal, declare, condition, on_exit, answer_tables, topics })
 }
 
 fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
@@ -233,7 +236,7 @@ fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
     let declare = declare(&fields);
     let condition = condition(&fields);
     let strategy = strategy(&fields);
-    let on_exit = on_exit(&fields);
+    let (on_exit, answer_tables) = (on_exit(&fields), answer_tables(&fields));
     let for_each = for_each(&fields);
     let time_budget = spanned(&fields, "time_budget", 1..=10_000);
     let priority = fields.choice("priority", &["high", "medium", "low"]);
@@ -248,6 +251,7 @@ fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
         declare,
         condition,
         on_exit,
+        answer_tables,
         strategy,
         time_budget,
         priority,
@@ -299,6 +303,12 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
         sibling_keys: beside,
         span: node.span,
     })
+}
+
+/// Reads `hear` and `on_change`.
+fn answer_tables(fields: &Fields<'_>) -> AnswerTables {
+    let hear = fields.list("hear").map(<[_]>::to_vec).unwrap_or_default();
+    AnswerTables { hear, on_change: on_change(fields) }
 }
 
 fn condition(fields: &Fields<'_>) -> Option<TextField> {

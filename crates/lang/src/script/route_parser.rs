@@ -98,15 +98,42 @@ pub fn on_exit(fields: &Fields<'_>) -> Option<OnExit> {
     Some(OnExit { routes: entries.iter().filter_map(|entry| route(entry, fields)).collect() })
 }
 
+/// `on_change`: routes by the names of variables. The `reason` of each is the name.
+#[derive(Clone, Debug)]
+pub struct OnChange {
+    pub routes: Vec<WrittenRoute>,
+}
+
+pub fn on_change(fields: &Fields<'_>) -> Option<OnChange> {
+    let node = fields.take("on_change")?;
+    let NodeKind::Mapping(entries) = &node.kind else {
+        let message = msg!("`on_change` must be a mapping of variables to routes, but this is {}", node.describe());
+        let help = "write each variable on a line of its own, as `destination: { goto: look_up }`";
+        fields.error("wrong-type", message, node.span, help);
+        return None;
+    };
+    if entries.is_empty() {
+        let message = msg!("`on_change` of {} is empty", fields.subject());
+        fields.error("empty-list", message, node.span, "add at least one route, or remove it");
+    }
+    Some(OnChange { routes: entries.iter().filter_map(|entry| route_to(entry, fields)).collect() })
+}
+
 fn route(entry: &YamlEntry, fields: &Fields<'_>) -> Option<WrittenRoute> {
-    let reason = entry.key.clone();
-    let span = entry.value.span;
+    let reason = &entry.key;
     if ["goto", "insert", "then", "set"].contains(&reason.value.as_str()) {
         let message = msg!("`{}` is not an exit reason: write the reason before the route", reason.value);
         let help = msg!("write the reason it applies to, as in `max_rounds_reached: {{ {}: … }}`", reason.value);
         fields.error("unknown-exit-reason", message, reason.span, help);
         return None;
     }
+    route_to(entry, fields)
+}
+
+/// Reads the route of an entry, whatever its key means.
+fn route_to(entry: &YamlEntry, fields: &Fields<'_>) -> Option<WrittenRoute> {
+    let reason = entry.key.clone();
+    let span = entry.value.span;
     match &entry.value.kind {
         NodeKind::Mapping(_) => {
             let what = msg!("the route of `{}`", shortened(&reason.value));

@@ -8,7 +8,7 @@ use crate::script::interrupted::OnInterrupted;
 use crate::script::kernel::WrittenKernel;
 use crate::script::limits::{WrittenBudget, WrittenForEach, WrittenStrategy};
 use crate::script::report::ReportFile;
-use crate::script::route_parser::{OnExit, WrittenTrigger};
+use crate::script::route_parser::{OnChange, OnExit, WrittenTrigger};
 use crate::script::skill::{SkillItem, WrittenSkill};
 use crate::script::step_options::StepOptions;
 use crate::script::tools::WrittenTool;
@@ -40,6 +40,7 @@ pub struct Script {
     /// `tools`: the tools that its actions may call.
     pub tools: Vec<WrittenTool>,
     pub on_exit: Option<OnExit>,
+    pub answer_tables: AnswerTables,
     pub triggers: Vec<WrittenTrigger>,
     pub skills: Vec<SkillItem>,
     pub phases: Vec<WrittenPhase>,
@@ -82,7 +83,17 @@ pub struct WrittenPhase {
     pub declare: Vec<Declared>,
     pub condition: Option<TextField>,
     pub on_exit: Option<OnExit>,
+    pub answer_tables: AnswerTables,
     pub topics: Vec<WrittenTopic>,
+}
+
+/// What a session, a phase or a topic listens for in the answers below it.
+#[derive(Clone, Debug, Default)]
+pub struct AnswerTables {
+    /// `hear`: outputs that every answer is read for.
+    pub hear: Vec<Arc<YamlNode>>,
+    /// `on_change`: routes for variables whose value is replaced by another one.
+    pub on_change: Option<OnChange>,
 }
 
 #[derive(Clone, Debug)]
@@ -93,6 +104,7 @@ pub struct WrittenTopic {
     pub declare: Vec<Declared>,
     pub condition: Option<TextField>,
     pub on_exit: Option<OnExit>,
+    pub answer_tables: AnswerTables,
     pub strategy: Option<WrittenStrategy>,
     /// `time_budget`, in minutes.
     pub time_budget: Option<Spanned<u32>>,
@@ -152,6 +164,7 @@ impl WrittenTopic {
             declare: vec![],
             condition: None,
             on_exit: None,
+            answer_tables: AnswerTables::default(),
             strategy: None,
             time_budget: None,
             priority: None,

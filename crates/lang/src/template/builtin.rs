@@ -24,15 +24,15 @@ macro_rules! builtin {
 // The default templates are Chinese. Under `custom/chinese` they take precedence over the default ones of a project.
 pub const BUILTINS: &[Builtin] = builtin! {
     "default" from "default":
-        "ai_ask_v1.md" "ai_say_v1.md" "ai_think_v1.md" "ai_ask_monitor_v1.md" "ai_say_monitor_v1.md"
+        "ai_ask_v1.md" "collect_v1.md" "ai_say_v1.md" "ai_think_v1.md" "ai_ask_monitor_v1.md" "ai_say_monitor_v1.md"
         "topic_orchestrator_v1.md" "persona_v1.md" "exec_v1.md" "behavior_v1.md" "reflection_v1.md"
         "structured_actions_v1.md" "plan_create_v1.md" "plan_decompose_v1.md" "plan_task_v1.md" "workflow_plan_v1.md";
     "custom/chinese" from "default":
-        "ai_ask_v1.md" "ai_say_v1.md" "ai_think_v1.md" "ai_ask_monitor_v1.md" "ai_say_monitor_v1.md"
+        "ai_ask_v1.md" "collect_v1.md" "ai_say_v1.md" "ai_think_v1.md" "ai_ask_monitor_v1.md" "ai_say_monitor_v1.md"
         "topic_orchestrator_v1.md" "persona_v1.md" "exec_v1.md" "behavior_v1.md" "reflection_v1.md"
         "structured_actions_v1.md" "plan_create_v1.md" "plan_decompose_v1.md" "plan_task_v1.md" "workflow_plan_v1.md";
     "custom/english" from "custom/english":
-        "ai_ask_v1.md" "ai_say_v1.md" "ai_think_v1.md" "ai_ask_monitor_v1.md" "ai_say_monitor_v1.md"
+        "ai_ask_v1.md" "collect_v1.md" "ai_say_v1.md" "ai_think_v1.md" "ai_ask_monitor_v1.md" "ai_say_monitor_v1.md"
         "topic_orchestrator_v1.md" "persona_v1.md" "exec_v1.md" "behavior_v1.md" "reflection_v1.md"
         "structured_actions_v1.md" "plan_create_v1.md" "plan_decompose_v1.md" "plan_task_v1.md" "workflow_plan_v1.md";
 };

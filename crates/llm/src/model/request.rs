@@ -64,6 +64,8 @@ pub struct WantedOutput {
     pub define: Option<String>,
     /// Whether the action should continue while it is null.
     pub required: bool,
+    /// Whether the action does not ask for it, but listens for it.
+    pub heard: bool,
 }
 
 /// The purpose of a model call; `purpose` of the event `model_call`.

@@ -15,6 +15,7 @@ use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::providers::offline::fill::fill;
+use crate::reply::exit::yes_or_no;
 use bcc_lang::value::declared::DeclaredType;
 
 pub const NAME: &str = "offline";
@@ -70,6 +71,7 @@ pub(crate) fn respond(task: &Task) -> Value {
     match task.kind.as_str() {
         "ai_say" => conversation(task, &SAY_METRICS),
         "ai_ask" => conversation(task, &ASK_METRICS),
+        "collect" => collect(task),
         "behavior" => behavior(task),
         "reflection" => reflection(task),
         "workflow_plan" => workflow_plan(task),
@@ -86,12 +88,25 @@ fn conversation(task: &Task, metrics: &[&str]) -> Value {
     let (outputs, done) = match answer {
         None => (vec![Value::Null; task.wanted.len()], false),
         Some(answer) => {
-            let outputs: Vec<Value> = task.wanted.iter().map(|wanted| fill(wanted, answer)).collect();
-            let filled = !answer.trim().is_empty() && !outputs.iter().any(Value::is_null);
+            let fill = |wanted: &WantedOutput| if wanted.heard { Value::Null } else { fill(wanted, answer) };
+            let outputs: Vec<Value> = task.wanted.iter().map(fill).collect();
+            let mut own = outputs.iter().zip(&task.wanted).filter(|(_, wanted)| !wanted.heard);
+            let filled = !answer.trim().is_empty() && !own.any(|(value, _)| value.is_null());
             // An `ai_say` ends after any answer.
             (outputs, filled || task.kind == "ai_say")
         }
     };
+    judged(task, outputs, metrics, (done, if done { "" } else { &task.content }), None)
+}
+
+/// A reply that judges an answer: whether the action is done, and what is said.
+fn judged(
+    task: &Task,
+    outputs: Vec<Value>,
+    metrics: &[&str],
+    (done, content): (bool, &str),
+    confirmed: Option<Value>,
+) -> Value {
     let not_assessed = not_assessed(task);
     let assessed = |metric: &&str| ((*metric).to_owned(), Value::from(not_assessed));
     let mut reply = Map::new();
@@ -99,12 +114,58 @@ fn conversation(task: &Task, metrics: &[&str]) -> Value {
     add_outputs(&mut reply, &task.wanted, outputs);
     let mut field = |name: &str, value: Value| reply.insert(name.to_owned(), value);
     field("EXIT", Value::from(if done { "YES" } else { "NO" }));
+    if let Some(confirmed) = confirmed {
+        field("confirmed", confirmed);
+    }
     field("progress_suggestion", Value::from(if done { "completed" } else { "continue_needed" }));
     field("metadata", json!({ "emotional_tone": not_assessed, "crisis_signal": false }));
     field("safety_risk", json!({ "detected": false, "risk_type": null, "confidence": null, "reason": not_assessed }));
-    field("content", Value::from(if done { "" } else { &task.content }));
+    field("content", Value::from(content));
     field("metrics", Value::Object(metrics.iter().map(assessed).collect()));
     Value::Object(reply)
+}
+
+/// The reply to a `collect`: the answer fills the slot that was asked, and the next missing one is asked. A value that waits to be
+/// confirmed is shown for a yes or no.
+fn collect(task: &Task) -> Value {
+    let input = |name: &str| task.inputs.iter().find(|(found, _)| found == name).map(|(_, value)| value);
+    let asked = input("asked").and_then(Value::as_str).unwrap_or_default();
+    let verbatim = input("verbatim").is_some_and(|verbatim| *verbatim == true);
+    let questions = input("questions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let answer = if task.opening { None } else { task.answer.as_deref() };
+    let text = |question: &Value, field: &str| question[field].as_str().unwrap_or_default().to_owned();
+    let is_asked = |question: &&Value| question["get"] == asked;
+    let open = questions.iter().find(is_asked);
+    let confirms = |question: &Value, value: &str| format!("{}: {value}?", text(question, "meaning"));
+    let waits = open.and_then(|open| open["unconfirmed"].as_str());
+    let mut outputs = vec![Value::Null; task.wanted.len()];
+    let mut confirmed = Value::Null;
+    let mut next = open;
+    let mut content = None;
+    if let (Some(answer), Some(open)) = (answer, open) {
+        confirmed = waits.and_then(|_| yes_or_no(&Value::from(answer.trim()))).map_or(Value::Null, Value::from);
+        if confirmed.is_null() {
+            let slots = task.wanted.iter().zip(&mut outputs);
+            for (wanted, output) in slots.filter(|(wanted, _)| wanted.name == asked) {
+                *output = fill(wanted, answer);
+            }
+        }
+        let filled = outputs.iter().find(|output| !output.is_null());
+        if let Some(value) = filled.filter(|_| open["confirm"] == true) {
+            content = Some(confirms(open, &value.to_string()));
+        } else if filled.is_some() || confirmed == true || open["last"] == true {
+            next = questions.iter().find(|question| !is_asked(question));
+        } else if confirmed.is_null()
+            && let Some(waits) = waits
+        {
+            content = Some(confirms(open, waits));
+        }
+    }
+    let may_follow = input("conditional").is_some_and(|conditional| *conditional == true);
+    let done = answer.is_some() && next.is_none() && !may_follow;
+    let question = next.filter(|_| !verbatim).map(|next| text(next, "question"));
+    let content = content.or(question).unwrap_or_default();
+    judged(task, outputs, &ASK_METRICS, (done, &content), Some(confirmed))
 }
 
 /// The reply to an `ai_think`: its inputs joined, without the variable names, because a script may show the result to the person. The

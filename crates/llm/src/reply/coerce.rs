@@ -336,7 +336,7 @@ mod tests {
             let wanted = |(position, (declared, choices)): (usize, (Option<DeclaredType>, Value))| {
                 let fits = |choice: &Value| declared.is_none_or(|declared| declared.coerce(choice).is_some());
                 let choices = choices.as_array().unwrap().iter().filter(|choice| fits(choice)).cloned().collect();
-                OutputField { name: format!("w{position}"), declared, choices, define: None }
+                OutputField { name: format!("w{position}"), declared, choices, ..OutputField::default() }
             };
             items.into_iter().enumerate().map(wanted).collect()
         })

@@ -107,7 +107,7 @@ mod tests {
             name: name.into(),
             declared: Some(DeclaredType::String),
             choices: choices.as_array().unwrap().clone(),
-            define: None,
+            ..OutputField::default()
         };
         let shape =
             ReplyShape::new(&base, &[output("job", json!([])), output("state", json!(["未提及", "好"]))]).unwrap();

@@ -203,7 +203,7 @@ mod tests {
 
     fn output(name: &str, declared: Option<DeclaredType>, choices: Value) -> OutputField {
         let choices = choices.as_array().unwrap().clone();
-        OutputField { name: name.into(), declared, choices, define: Some("what it means".into()) }
+        OutputField { name: name.into(), declared, choices, define: Some("what it means".into()), optional: false }
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct OutputField {
     pub choices: Vec<Value>,
     /// Its meaning, which becomes the description in the schema.
     pub define: Option<String>,
+    /// Whether a reply may leave it out instead of giving null.
+    pub optional: bool,
 }
 
 /// Why the schema of a kind and the outputs of an action cannot be combined.
@@ -201,7 +203,8 @@ impl Built {
         if !wanted.is_empty() {
             let required = rules.entry("required").or_insert_with(|| json!([]));
             let required = required.as_array_mut().ok_or(ShapeError::NotAnObject)?;
-            required.extend(wanted.iter().map(|item| Value::String(item.name.clone())));
+            let names = wanted.iter().filter(|item| !item.optional).map(|item| Value::String(item.name.clone()));
+            required.extend(names);
         }
         // Compiling takes milliseconds, and is not needed if coercion supports every rule.
         let validator = if supports(&schema) { None } else { Some(Compiled::with_formats(&schema, &FORMATS)?) };
@@ -274,7 +277,12 @@ mod tests {
     }
 
     fn wanted(name: &str, declared: Option<DeclaredType>, choices: Value) -> OutputField {
-        OutputField { name: name.into(), declared, choices: choices.as_array().unwrap().clone(), define: None }
+        OutputField {
+            name: name.into(),
+            declared,
+            choices: choices.as_array().unwrap().clone(),
+            ..OutputField::default()
+        }
     }
 
     #[test]

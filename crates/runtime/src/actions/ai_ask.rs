@@ -1,12 +1,13 @@
 //! `ai_ask`: asks the person, asks follow-up questions until the exit criteria are met, and extracts variables.
 
-use crate::actions::conversation::config::{model_config, watched};
-use crate::actions::conversation::rounds::{Conversation, TurnTaking};
+use crate::actions::conversation::config::{Extracted, config_with, watched};
+use crate::actions::conversation::rounds::{Conversation, OpeningMode, TurnTaking};
 use crate::actions::monitors::conversation::AI_ASK;
 use crate::program::action::Action;
 use crate::program::exchange::PROMPT_NAMES;
 use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::monitor::Monitor;
+use crate::program::output::OutputVariable;
 use crate::program::prompt::PromptNames;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::span::Span;
@@ -39,8 +40,9 @@ impl Kind for AiAsk {
         let exit = fields.text("exit").and_then(|field| checker.text(&field));
         let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(3);
         let required = fields.boolean("required").unwrap_or(false);
-        let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
-        let mut model = model_config(self.name(), PROMPT, self.monitor(), fields, checker)?;
+        let opening = opening(fields);
+        let wanted = (PROMPT, Extracted::OutputAndHeard);
+        let mut model = config_with(self.name(), wanted, self.monitor(), fields, checker)?;
         let mut required_spans: Vec<Span> = Vec::new();
         required_spans.extend(fields.take("required").filter(|_| required).map(|node| node.span));
         required_spans.extend(model.required.iter().copied());
@@ -51,14 +53,16 @@ impl Kind for AiAsk {
             needs_answer: true,
             required: required_spans,
             exits,
-            min_calls: if verbatim { 1 } else { 2 },
-            outputs: model.outputs.len(),
+            min_calls: if opening == OpeningMode::Model { 2 } else { 1 },
+            outputs: model.outputs.iter().filter(|output| !output.heard).count(),
             ..ActionProperties::default()
         });
         if required {
             // Set for each output, so that the prompt asks for it as well.
             model.outputs = model.outputs.into_required();
         }
+        let ask_again = fields.boolean("ask_again").unwrap_or(false);
+        let known_before = if ask_again { vec![] } else { required_in_hear(&model.outputs, checker) };
         let watched = watched(&model, exit.as_ref(), max_rounds);
         Some(Box::new(Conversation {
             model,
@@ -67,10 +71,41 @@ impl Kind for AiAsk {
             tone,
             exit,
             max_rounds,
-            verbatim,
+            opening,
             turn_taking: TurnTaking::JudgedAnswer,
             understanding_threshold: 80,
             watched,
+            known_before,
+            ask_again,
         }))
     }
+}
+
+/// Reads `opening` and `delivery`, which says how the opening is worded.
+fn opening(fields: &Fields<'_>) -> OpeningMode {
+    let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
+    let listens = fields.choice("opening", &["ask", "listen"]) == Some("listen");
+    if listens && verbatim {
+        let span = fields.entry("delivery").map_or(fields.span(), |entry| entry.key.span);
+        let message = "`delivery: verbatim` has no effect, because with `opening: listen` nothing is said first";
+        fields.error("conflicting-fields", message, span, "remove one of the two");
+    }
+    match (listens, verbatim) {
+        (true, _) => OpeningMode::Listen,
+        (false, true) => OpeningMode::Verbatim,
+        (false, false) => OpeningMode::Model,
+    }
+}
+
+/// The required outputs, if `hear` lists around the action name all of them; else none.
+fn required_in_hear(outputs: &[OutputVariable], checker: &dyn KindChecker) -> Vec<String> {
+    let heard = checker.hear_outputs();
+    let mut required: Vec<String> = Vec::new();
+    for output in outputs.iter().filter(|output| output.required) {
+        if heard.iter().all(|heard| heard.get != output.get) {
+            return vec![];
+        }
+        required.push(output.get.clone());
+    }
+    required
 }

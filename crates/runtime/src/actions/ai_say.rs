@@ -1,7 +1,7 @@
 //! `ai_say`: sends the person a message, over several rounds until the person has understood it.
 
 use crate::actions::conversation::config::{model_config, watched};
-use crate::actions::conversation::rounds::{Conversation, TurnTaking};
+use crate::actions::conversation::rounds::{Conversation, OpeningMode, TurnTaking};
 use crate::actions::monitors::conversation::AI_SAY;
 use crate::program::action::Action;
 use crate::program::exchange::PROMPT_NAMES;
@@ -70,10 +70,12 @@ impl Kind for AiSay {
             tone,
             exit,
             max_rounds,
-            verbatim,
+            opening: if verbatim { OpeningMode::Verbatim } else { OpeningMode::Model },
             turn_taking,
             understanding_threshold,
             watched,
+            known_before: vec![],
+            ask_again: false,
         }))
     }
 }

@@ -9,6 +9,7 @@ pub mod behavior_loop;
 pub mod behaviors;
 pub(crate) mod call_spans;
 pub mod calling;
+pub mod collect;
 pub mod command;
 pub mod condition;
 pub mod conversation;
@@ -37,6 +38,7 @@ use crate::program::kind::Kind;
 pub static KINDS: &[&dyn Kind] = &[
     &ai_say::AiSay,
     &ai_ask::AiAsk,
+    &collect::CollectKind,
     &ai_think::AiThink,
     &ai_act::AiAct,
     &plans::kind::CREATE_PLAN,

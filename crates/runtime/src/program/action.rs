@@ -58,6 +58,11 @@ pub trait Action: Send + Sync {
         &[]
     }
 
+    /// The outputs that make asking needless if they all have a value already; empty if the action always runs.
+    fn known_before(&self) -> &[String] {
+        &[]
+    }
+
     /// The fields of the values that a decision about it carries.
     fn form(&self) -> &[OutputVariable] {
         &[]

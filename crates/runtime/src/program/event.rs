@@ -45,6 +45,9 @@ pub enum Event {
     Skipped {
         name: String,
         why: Message,
+        /// `known` if what the action asks for is known already.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        skipped: Option<&'static str>,
     },
     MessageDiscarded {
         message_id: String,

@@ -30,7 +30,7 @@ use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// Names that every prompt of a kind gets, beyond variables and the engine's names.
-pub const PROMPT_NAMES: [&str; 16] = [
+pub const PROMPT_NAMES: [&str; 17] = [
     "tone",
     "task",
     "content",
@@ -47,6 +47,7 @@ pub const PROMPT_NAMES: [&str; 16] = [
     "understanding_threshold",
     "answer",
     "opening",
+    "ask_again",
 ];
 
 /// The maximum number of problems of a rejected reply that a warning lists.
@@ -189,6 +190,9 @@ impl Turn<'_> {
         names.set_shared("outputs", ask.outputs.values());
         names.set("known", known(self, ask.outputs));
         names.set("missing", missing(self, ask.outputs).into());
+        if !names.is_set("ask_again") {
+            names.set("ask_again", Value::from(false));
+        }
         if !names.is_set("last_decision") {
             names.set_text("last_decision", "");
         }
@@ -427,6 +431,7 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>) -> Task {
                 choices: output.choices.clone(),
                 define: output.define.clone(),
                 required: output.required,
+                heard: output.heard,
             })
             .collect(),
         answer: ask.answer.map(str::to_owned),

@@ -166,6 +166,9 @@ pub trait KindChecker {
     /// Registers an output that an action extracts, as written, before `learn` is called for it.
     fn extracts(&mut self, name: &Spanned<String>, output: &OutputVariable);
 
+    /// The outputs that every answer at this point is read for: those of the `hear` lists around it, the innermost of each name.
+    fn hear_outputs(&self) -> Vec<OutputVariable>;
+
     /// Registers an assignment of the value at `span`, before `learn` is called for the variable; `constant` if the value is one.
     fn sets(&mut self, name: &Spanned<String>, constant: Option<Value>, span: Span);
 

@@ -7,6 +7,7 @@ pub mod assigned;
 pub mod assignments;
 pub mod background;
 pub mod cell_reader;
+pub(crate) mod changed;
 pub mod clock;
 pub mod custom;
 pub mod decision;

@@ -16,6 +16,8 @@ pub enum ExitReason {
     ExitCriteriaMet,
     /// The answered round was the last one.
     MaxRoundsReached,
+    /// A required slot was asked for as often as allowed, and has no value.
+    SlotsMissing,
     /// The person cannot or does not want to continue with this.
     UserBlocked,
     OffTopic,
@@ -36,6 +38,7 @@ impl ExitReason {
         match self {
             Self::ExitCriteriaMet => "exit_criteria_met",
             Self::MaxRoundsReached => "max_rounds_reached",
+            Self::SlotsMissing => "slots_missing",
             Self::UserBlocked => "user_blocked",
             Self::OffTopic => "off_topic",
             Self::Approved => "approved",
@@ -47,9 +50,10 @@ impl ExitReason {
         }
     }
 
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ExitCriteriaMet,
         Self::MaxRoundsReached,
+        Self::SlotsMissing,
         Self::UserBlocked,
         Self::OffTopic,
         Self::Approved,

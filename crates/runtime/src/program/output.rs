@@ -28,6 +28,8 @@ pub struct OutputVariable {
     pub scope: Option<Scope>,
     /// Appends to a list instead of replacing it.
     pub append: bool,
+    /// Whether it comes from a `hear` list around the action, and is not what the action itself asks for.
+    pub heard: bool,
 }
 
 /// The outputs of an action, with their representation in its prompts, which is the same in every turn.
@@ -50,7 +52,8 @@ impl Outputs {
     }
 
     pub(crate) fn into_required(self) -> Self {
-        Self::new(self.items.into_iter().map(|item| OutputVariable { required: true, ..item }).collect())
+        let required = |item: OutputVariable| OutputVariable { required: !item.heard, ..item };
+        Self::new(self.items.into_iter().map(required).collect())
     }
 
     /// The lines that request them from a model: `output_list` of a prompt.

@@ -1,13 +1,13 @@
 //! The checked program tree. Only this runs: every reference resolves, every text and expression is compiled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::notebook::kernel::contract::KernelSettings;
 use crate::program::action::Action;
 use crate::program::custom::CustomKind;
 use crate::program::limits::{Budget, ForEach, Priority, Strategy};
-use crate::program::route_table::{RouteTable, Trigger};
+use crate::program::route_table::{ChangeTable, RouteTable, Trigger};
 use crate::program::tool_rule::ToolRule;
 use crate::program::transcript::RecentTranscript;
 use bcc_lang::expr::parse::Expr;
@@ -46,6 +46,9 @@ pub struct Program {
     /// The phases, in order; never empty.
     pub phases: Vec<Phase>,
     pub routes: RouteTable,
+    pub changes: ChangeTable,
+    /// Every variable with a route in any table `on_change` of the script.
+    pub watched_names: BTreeSet<String>,
     /// The triggers that can interrupt the session, in the author's order.
     pub triggers: Vec<Trigger>,
     pub budget: Budget,
@@ -134,6 +137,7 @@ pub struct Phase {
     /// The topics, in order; never empty.
     pub topics: Vec<Topic>,
     pub routes: RouteTable,
+    pub changes: ChangeTable,
 }
 
 pub struct Topic {
@@ -146,6 +150,7 @@ pub struct Topic {
     pub condition: Option<Expr>,
     pub steps: ProgramSteps,
     pub routes: RouteTable,
+    pub changes: ChangeTable,
     pub strategy: Strategy,
     /// `time_budget`, in minutes.
     pub time_budget: Option<u32>,

@@ -24,7 +24,7 @@ pub(crate) fn known(turn: &Turn<'_>, outputs: &[OutputVariable]) -> Value {
 
 /// A value as JSON, shortened. Of a sensitive one, only elements of a list are left out: part of a text could no longer be masked in
 /// what is stored, and a replay, which has masks instead of the texts, must send the same prompt.
-fn shortened(value: &ExactValue, is_sensitive: bool) -> String {
+pub(crate) fn shortened(value: &ExactValue, is_sensitive: bool) -> String {
     match &**value {
         _ if !is_sensitive => cut_in_the_middle(&value.to_string(), MAX_VALUE_CHARS),
         Value::Array(items) if items.len() > MAX_SENSITIVE_ITEMS => {

@@ -11,6 +11,25 @@ use bcc_lang::script::route_parser::RouteTarget;
 #[derive(Clone, Default)]
 pub struct RouteTable(Arc<Vec<(ExitReason, Arc<Route>)>>);
 
+/// A table `on_change`: routes by the names of variables. Cloning is cheap.
+#[derive(Clone, Default)]
+pub struct ChangeTable(Arc<Vec<(String, Route)>>);
+
+impl ChangeTable {
+    pub fn new(routes: Vec<(String, Route)>) -> Self {
+        Self(Arc::new(routes))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Route> {
+        self.0.iter().find(|(found, _)| found == name).map(|(_, route)| route)
+    }
+
+    /// The variables, in the author's order, each with its route.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Route)> {
+        self.0.iter().map(|(name, route)| (name.as_str(), route))
+    }
+}
+
 /// The level that a table of routes belongs to, the narrowest first (docs/routes.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RouteLevel {
@@ -40,6 +59,13 @@ pub struct Route {
     pub insert: Option<String>,
     /// Where the session continues; if not set, as without a route.
     pub then: Option<RouteTarget>,
+}
+
+impl Route {
+    /// Whether it leads away from an action that is not finished.
+    pub(crate) fn leads_away(&self) -> bool {
+        self.insert.is_some() || !matches!(self.then, None | Some(RouteTarget::Resume))
+    }
 }
 
 /// A condition that interrupts a session (docs/triggers.md).

@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_stored_event_is_its_public_line_with_its_messages() {
         let why = msg!("its condition does not hold: {}", "_messages > 3");
-        let event = Event::Skipped { name: "a".into(), why };
+        let event = Event::Skipped { name: "a".into(), why, skipped: None };
         let line = serde_json::to_string(&event).unwrap();
         let stored = event.stored(&line, BTreeMap::new()).unwrap();
         assert_eq!(public_line(&stored), line);

@@ -34,7 +34,7 @@ use bcc_lang::value::quoting::lines;
 use bcc_lang::value::scopes::{Scope, ScopeLayer, Scopes, Stored};
 
 /// Names that the engine provides to every author text and expression.
-pub const ENGINE_NAMES: [&str; 12] = [
+pub const ENGINE_NAMES: [&str; 13] = [
     "time",
     "who",
     "user",
@@ -47,6 +47,7 @@ pub const ENGINE_NAMES: [&str; 12] = [
     APPROVAL,
     BOUND_PLAN,
     RECENT_TOOL_RESULTS,
+    PREVIOUS,
 ];
 
 /// The name of the last decision about an approval (docs/actions/approval.md).
@@ -57,6 +58,9 @@ pub(crate) const BOUND_PLAN: &str = "bound_plan";
 
 /// The name of what tools gave last (docs/tools.md).
 pub(crate) const RECENT_TOOL_RESULTS: &str = "recent_tool_results";
+
+/// The name of the values that were replaced last, by variable (docs/routes.md).
+pub(crate) const PREVIOUS: &str = "previous";
 
 /// One turn of one action: its input ([`TurnResources`], whose fields are accessible through the turn), and its changes.
 pub struct Turn<'a> {
@@ -270,6 +274,7 @@ impl<'a> Turn<'a> {
         let value = fitting(work.scopes.target(name, scope), name, value.into())?;
         let source = self.place.action_id.clone().unwrap_or_default();
         let stored = Stored { value, source: source.clone(), round: work.round, at };
+        let before = work.scopes.get(name).map(|stored| stored.value.clone());
         let Some(written) = work.scopes.write(name, stored.clone(), scope) else {
             return Err(ActionError::failed(
                 "scope-not-open",
@@ -281,7 +286,8 @@ impl<'a> Turn<'a> {
             Event::VariableSet { name: name.to_owned(), scope: written.scope.name(), value: shown.clone(), source };
         let round = work.round;
         work.events.push((round, event));
-        work.writes.push(VariableWrite { name: name.to_owned(), written, stored, scope });
+        work.writes.push(VariableWrite { name: name.to_owned(), written, stored: stored.clone(), scope });
+        self.note_change(&mut work, name, before.as_ref(), &stored);
         Ok(shown)
     }
 
@@ -334,6 +340,7 @@ pub fn base_names(
 ) -> TemplateNames {
     let [was_decided, has_plan, has_results] =
         [APPROVAL, BOUND_PLAN, RECENT_TOOL_RESULTS].map(|name| scopes.get(name).is_some());
+    let scopes_have_no_previous = scopes.get(PREVIOUS).is_none();
     let plain = TemplateNames::new(scopes);
     let goal = |text: Option<&Text>| {
         // A goal that cannot be rendered gives an empty name: it guides a prompt and decides nothing.
@@ -346,6 +353,9 @@ pub fn base_names(
     }
     if !has_plan {
         names.set(BOUND_PLAN, json!({ "plan_id": null, "title": null, "status": null, "tasks": 0 }));
+    }
+    if scopes_have_no_previous {
+        names.set(PREVIOUS, program.watched_names.iter().map(|name| (name.clone(), Value::Null)).collect());
     }
     if !has_results {
         names.set(RECENT_TOOL_RESULTS, json!([]));

@@ -27,6 +27,8 @@ pub struct TurnWork {
     /// The events, each with its round.
     pub events: Vec<(Option<u32>, Event)>,
     pub writes: Vec<VariableWrite>,
+    /// The variables with a route in a table `on_change` whose value was replaced by another one, in the order of the changes.
+    pub changed: Vec<String>,
     /// The new state of the action; none if it did not change.
     pub state: Option<Value>,
     /// The round that subsequent events belong to.

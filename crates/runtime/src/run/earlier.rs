@@ -37,7 +37,7 @@ impl Session {
         place.round = None;
         place.path = public_path(key);
         let why = msg!("it was done before this session began");
-        draft.event(&place, Event::Skipped { name: step.id.clone(), why });
+        draft.event(&place, Event::Skipped { name: step.id.clone(), why, skipped: None });
         true
     }
 

@@ -58,7 +58,7 @@ impl Session {
         if taken >= items.len() || taken >= MAX_ELEMENTS {
             if taken == 0 {
                 let why = msg!("its list is empty: {}", each.list.source());
-                draft.event(&place, Event::Skipped { name: topic.id.clone(), why });
+                draft.event(&place, Event::Skipped { name: topic.id.clone(), why, skipped: None });
             }
             self.next_child(above);
             return Ok(());

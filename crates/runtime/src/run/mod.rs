@@ -5,6 +5,7 @@ pub mod branch_state;
 mod branch_turns;
 mod branches;
 pub mod budget;
+pub mod changes;
 mod cleanup;
 pub mod commit;
 pub(crate) mod compensation_records;

@@ -8,7 +8,6 @@ use crate::run::frames::{Frame, FrameTarget, Frames, ROOT, component, id_of, lin
 use crate::run::session::Session;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::script::route_parser::RouteTarget;
 
 /// The parts of the program that a frame points at.
 pub(crate) struct Position<'p> {
@@ -58,11 +57,9 @@ impl<'p> Position<'p> {
 
     /// The reasons for which a route leads away from an unfinished action.
     pub(crate) fn reasons_with_route(&self, program: &'p Program) -> Vec<ExitReason> {
-        let leads_away =
-            |route: &Route| route.insert.is_some() || !matches!(route.then, None | Some(RouteTarget::Resume));
         [ExitReason::UserBlocked, ExitReason::OffTopic]
             .into_iter()
-            .filter(|reason| self.route(program, *reason).is_some_and(|found| leads_away(found.route)))
+            .filter(|reason| self.route(program, *reason).is_some_and(|found| found.route.leads_away()))
             .collect()
     }
 }

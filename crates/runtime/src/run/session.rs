@@ -88,6 +88,8 @@ pub struct Session {
     pub(crate) triggers_checked: bool,
     /// The `metadata` of the turn that is being committed, for the triggers.
     pub(crate) metadata: Map<String, Value>,
+    /// The watched variables that the running turn changed; empty between turns.
+    pub(crate) changed: Vec<String>,
     /// Masks sensitive values in all output.
     pub masker: Masker,
     /// The clock value when the active time was last added up.

@@ -89,6 +89,7 @@ impl Session {
             branch_requests: BTreeMap::new(),
             triggers_checked: false,
             metadata: serde_json::Map::new(),
+            changed: Vec::new(),
             counters: BTreeMap::new(),
             request: None,
             pending: None,

@@ -154,7 +154,7 @@ impl Session {
         let event = Event::BudgetReached { reason, route: route.into(), from: topic.id.clone(), why: why.clone() };
         draft.event(place, event);
         if topic.priority == Priority::Low {
-            draft.event(place, Event::Skipped { name: topic.id.clone(), why });
+            draft.event(place, Event::Skipped { name: topic.id.clone(), why, skipped: None });
         }
     }
 

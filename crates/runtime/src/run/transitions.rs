@@ -309,7 +309,8 @@ impl Session {
         let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
         let is_topic = |topic: &&Topic| Some(&topic.id) == place.topic_id.as_ref();
         let context = (phase, phase.and_then(|phase| phase.topics.iter().find(is_topic)));
-        self.skipped(program, context, condition, &step.id, &place, draft)
+        Ok(self.skipped(program, context, condition, &step.id, &place, draft)?
+            || (!single && self.is_known(step, &place, draft)))
     }
 
     /// Ends the frame of an action: its outcome is passed up, and its container moves to its next child.
@@ -427,7 +428,7 @@ impl Session {
                     draft.event(place, null_condition(condition.source(), part));
                 }
                 let why = msg!("its condition does not hold: {}", condition.source());
-                draft.event(place, Event::Skipped { name: name.to_owned(), why });
+                draft.event(place, Event::Skipped { name: name.to_owned(), why, skipped: None });
                 Ok(true)
             }
             Err(error) => Err(SessionFailure {

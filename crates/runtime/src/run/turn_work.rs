@@ -84,6 +84,7 @@ impl Session {
             self.notebook = notebook;
         }
         self.scopes = work.scopes;
+        self.changed.extend(work.changed);
         let mut place = place.clone();
         for (round, event) in work.events {
             place.round = round;

@@ -274,6 +274,8 @@ impl Session {
             (Err(error), Some(planned)) => self.skip_planned_action(planned, error, &context.place, &mut draft),
             (next, _) => next,
         };
+        let parts = (position.phase, position.topic);
+        let next = next.and_then(|next| self.follow_changes(&program, parts, &context.place, next, &mut draft));
         let failure = next.as_ref().err().map(|error| error.message.clone());
         let check = TriggerCheck { place: &context.place, unjudged: !answered, failure: failure.as_ref() };
         let next = if was_checked {

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::test_runner::coverage::item::ItemKey;
+use crate::test_runner::coverage::item::{ItemKey, change_reason};
 use crate::test_runner::coverage::trail::{TrailPart, TrailStep, trail};
 use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::route_table::RouteLevel;
+use bcc_runtime::run::changes::CHANGED;
 use bcc_runtime::run::frames::ELEMENT;
 
 /// How often a part ran, and how often it was skipped.
@@ -87,8 +88,12 @@ impl Counting<'_> {
             },
             Some("outcome") => self.outcome(event, location),
             Some("routed") => {
-                let Some(reason) = text("reason").and_then(ExitReason::parse) else { return };
-                let route = |level, id| ItemKey::Route(level, id, reason.name());
+                let reason = match text("reason") {
+                    Some(CHANGED) => text("from").map(change_reason),
+                    reason => reason.and_then(ExitReason::parse).map(|reason| reason.name().to_owned()),
+                };
+                let Some(reason) = reason else { return };
+                let route = |level, id| ItemKey::Route(level, id, reason.clone());
                 match text("table") {
                     Some("action") => {
                         if let Some((file, id)) = self.action(location) {

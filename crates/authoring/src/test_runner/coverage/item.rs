@@ -12,8 +12,8 @@ pub enum ItemKey {
     Action(String),
     /// A branch of this action, by the name that the action gives it.
     Branch(String, String),
-    /// A route: its level, the id of its owner, and its reason.
-    Route(RouteLevel, String, &'static str),
+    /// A route: its level, the id of its owner, and its reason; for a table `on_change`, [`change_reason`].
+    Route(RouteLevel, String, String),
     Trigger(String),
     Skill(String),
 }
@@ -29,6 +29,11 @@ pub enum ItemKind {
     Route,
     Trigger,
     Skill,
+}
+
+/// The reason of a route for the changes of a variable.
+pub(crate) fn change_reason(name: &str) -> String {
+    format!("{name} changed")
 }
 
 impl ItemKind {

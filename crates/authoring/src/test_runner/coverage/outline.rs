@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::test_runner::coverage::item::{CoverageItem, ItemKey};
+use crate::test_runner::coverage::item::{CoverageItem, ItemKey, change_reason};
 use crate::test_runner::coverage::places::places;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::program::action::Branch;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, Skill, Topic};
-use bcc_runtime::program::route_table::{Route, RouteLevel, RouteTable};
+use bcc_runtime::program::route_table::{ChangeTable, Route, RouteLevel, RouteTable};
 
 #[derive(Clone, Debug)]
 pub struct CoverageOutline {
@@ -23,6 +23,7 @@ pub struct CoverageOutline {
 pub(crate) fn outlines(program: &Program) -> Vec<CoverageOutline> {
     let written = Written::of(&program.file);
     let mut items = written.routes(RouteLevel::Session, &program.id, &program.routes);
+    items.extend(written.changes(RouteLevel::Session, &program.id, &program.changes));
     items.extend(program.triggers.iter().map(|trigger| {
         let then = if trigger.ends { "end" } else { "resume" };
         written.item(
@@ -60,12 +61,14 @@ impl<'f> Written<'f> {
 
     fn phase(&self, phase: &Phase) -> CoverageItem {
         let mut inside = self.routes(RouteLevel::Phase, &phase.id, &phase.routes);
+        inside.extend(self.changes(RouteLevel::Phase, &phase.id, &phase.changes));
         inside.extend(phase.topics.iter().map(|topic| self.topic(topic)));
         self.item(ItemKey::Phase(phase.id.clone()), phase.name.clone(), inside)
     }
 
     fn topic(&self, topic: &Topic) -> CoverageItem {
         let mut inside = self.routes(RouteLevel::Topic, &topic.id, &topic.routes);
+        inside.extend(self.changes(RouteLevel::Topic, &topic.id, &topic.changes));
         if let Some(each) = &topic.for_each {
             let description = format!("{} in {}", each.element, each.list.source());
             inside.push(self.item(ItemKey::ForEach(topic.id.clone()), Some(description), vec![]));
@@ -101,9 +104,16 @@ impl<'f> Written<'f> {
 
     fn routes(&self, level: RouteLevel, id: &str, table: &RouteTable) -> Vec<CoverageItem> {
         let route = |(reason, route): (bcc_runtime::program::outcome::ExitReason, &Route)| {
-            self.item(ItemKey::Route(level, id.to_owned(), reason.name()), Some(route_text(route)), vec![])
+            self.item(ItemKey::Route(level, id.to_owned(), reason.name().to_owned()), Some(route_text(route)), vec![])
         };
         table.iter().map(route).collect()
+    }
+
+    fn changes(&self, level: RouteLevel, id: &str, table: &ChangeTable) -> Vec<CoverageItem> {
+        let change = |(name, route): (&str, &Route)| {
+            self.item(ItemKey::Route(level, id.to_owned(), change_reason(name)), Some(route_text(route)), vec![])
+        };
+        table.iter().map(change).collect()
     }
 
     fn item(&self, key: ItemKey, description: Option<String>, children: Vec<CoverageItem>) -> CoverageItem {

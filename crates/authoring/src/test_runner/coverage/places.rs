@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::test_runner::coverage::item::ItemKey;
+use crate::test_runner::coverage::item::{ItemKey, change_reason};
 use bcc_lang::script::legacy_fields::current_spelling;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::span::Span;
@@ -87,7 +87,9 @@ impl Places {
         if let Some(on_failure) = entry(action, "on_failure") {
             let span = on_failure.key.span.join(on_failure.value.span);
             let reasons = ExitReason::ALL.into_iter().filter(|reason| reason.fails());
-            reasons.for_each(|reason| self.put(ItemKey::Route(RouteLevel::Action, id.clone(), reason.name()), span));
+            reasons.for_each(|reason| {
+                self.put(ItemKey::Route(RouteLevel::Action, id.clone(), reason.name().to_owned()), span)
+            });
         }
         self.put(ItemKey::Action(id), action.span);
         items(action, "compensate").for_each(|undo| self.action(undo));
@@ -105,14 +107,15 @@ impl Places {
     }
 
     fn routes(&mut self, of: &YamlNode, level: RouteLevel, id: &str) {
-        let Some(table) = value(of, "on_exit") else { return };
-        for route in table.as_mapping().unwrap_or_default() {
-            if let Some(reason) = ExitReason::parse(&route.key.value) {
-                // An alias refers to another place; the line of the reason is the author's own.
-                let follows_key = route.value.span.start >= route.key.span.end;
-                let span = if follows_key { route.key.span.join(route.value.span) } else { route.key.span };
-                self.put(ItemKey::Route(level, id.to_owned(), reason.name()), span);
-            }
+        let table = |name| value(of, name).and_then(YamlNode::as_mapping).unwrap_or_default();
+        let exits = table("on_exit").iter().filter_map(|route| Some((route, ExitReason::parse(&route.key.value)?)));
+        let exits = exits.map(|(route, reason)| (route, reason.name().to_owned()));
+        let changes = table("on_change").iter().map(|route| (route, change_reason(&route.key.value)));
+        for (route, reason) in exits.chain(changes) {
+            // An alias refers to another place; the line of the reason is the author's own.
+            let follows_key = route.value.span.start >= route.key.span.end;
+            let span = if follows_key { route.key.span.join(route.value.span) } else { route.key.span };
+            self.put(ItemKey::Route(level, id.to_owned(), reason), span);
         }
     }
 

@@ -54,6 +54,7 @@ fn request() -> ModelRequest {
                 choices: vec![json!("TASK_choice")],
                 define: Some("TASK_define".into()),
                 required: true,
+                heard: false,
             }],
             answer: Some("TASK_answer".into()),
             inputs: vec![("TASK_input".into(), json!("TASK_value"))],

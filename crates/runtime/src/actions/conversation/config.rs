@@ -1,6 +1,6 @@
 //! The configuration shared by all kinds that call a model: template version, fallback, outputs, reply shape and reply policy.
 
-use crate::actions::conversation::outputs::read_outputs;
+use crate::actions::conversation::outputs::{read_outputs, read_slots};
 use crate::actions::monitors::analysis::VERSION;
 use crate::program::action::WatchedConfig;
 use crate::program::analysis::MonitorTarget;
@@ -44,11 +44,35 @@ pub struct ModelConfig {
     pub monitor: Option<(&'static dyn Monitor, ReplyShape)>,
 }
 
+/// What is extracted from the replies of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extracted {
+    Nothing,
+    /// The list `output`.
+    Output,
+    /// The list `output`, and what the `hear` lists around the action name.
+    OutputAndHeard,
+    /// The list `slots`, and what the `hear` lists around the action name.
+    SlotsAndHeard,
+}
+
 /// Reads `version`, `fallback`, `repair`, `reask`, `monitor`, and `output` if the kind has outputs; checks the template against
 /// the names that the kind provides.
 pub(crate) fn model_config(
     kind: &'static str,
     prompt: PromptNames,
+    monitor: Option<&'static dyn Monitor>,
+    fields: &Fields<'_>,
+    checker: &mut dyn KindChecker,
+) -> Option<ModelConfig> {
+    let extracted = if prompt.outputs { Extracted::Output } else { Extracted::Nothing };
+    config_with(kind, (prompt, extracted), monitor, fields, checker)
+}
+
+/// [`model_config`] with another list of what is extracted.
+pub(crate) fn config_with(
+    kind: &'static str,
+    (prompt, extracted): (PromptNames, Extracted),
     monitor: Option<&'static dyn Monitor>,
     fields: &Fields<'_>,
     checker: &mut dyn KindChecker,
@@ -60,7 +84,16 @@ pub(crate) fn model_config(
     let reask = fields.integer("reask", 0..=5);
     checker.template(kind, version, prompt, fields);
     let base = checker.reply_schema(kind, version, fields)?;
-    let outputs = if prompt.outputs { read_outputs(fields, base.names(), checker)? } else { vec![] };
+    let mut outputs = match extracted {
+        Extracted::Nothing => vec![],
+        Extracted::Output | Extracted::OutputAndHeard => read_outputs(fields, base.names(), checker)?,
+        Extracted::SlotsAndHeard => read_slots(fields, base.names(), checker)?,
+    };
+    if matches!(extracted, Extracted::OutputAndHeard | Extracted::SlotsAndHeard) {
+        let is_own = |heard: &OutputVariable| outputs.iter().any(|output| output.get == heard.get);
+        let heard: Vec<OutputVariable> = checker.hear_outputs().into_iter().filter(|heard| !is_own(heard)).collect();
+        outputs.extend(heard);
+    }
     let output_fields: Vec<OutputField> = outputs
         .iter()
         .map(|output| OutputField {
@@ -68,6 +101,7 @@ pub(crate) fn model_config(
             declared: output.declared,
             choices: output.choices.clone(),
             define: output.define.clone(),
+            optional: output.heard,
         })
         .collect();
     let shape = match ReplyShape::with_base(&base, output_fields) {
@@ -86,7 +120,11 @@ pub(crate) fn model_config(
     let required_span = |item: &std::sync::Arc<YamlNode>| {
         item.get("required").filter(|node| node.to_json() == true).map(|node| node.span)
     };
-    let output_node = if prompt.outputs { fields.take("output") } else { None };
+    let output_node = match extracted {
+        Extracted::Nothing => None,
+        Extracted::Output | Extracted::OutputAndHeard => fields.take("output"),
+        Extracted::SlotsAndHeard => fields.take("slots"),
+    };
     let required = output_node.and_then(|node| node.as_sequence()).unwrap_or_default();
     let required: Vec<Span> = required.iter().filter_map(required_span).collect();
     let monitor = if is_monitored { monitor_shape(monitor, fields, checker) } else { None };
@@ -111,7 +149,7 @@ pub fn watched(model: &ModelConfig, exit: Option<&Text>, max_rounds: u32) -> Opt
         define: output.define.clone().unwrap_or_default(),
         required: output.required,
     };
-    let targets = model.outputs.iter().map(target).collect();
+    let targets = model.outputs.iter().filter(|output| !output.heard).map(target).collect();
     let (monitor, shape) = model.monitor.clone()?;
     Some(WatchedConfig { monitor, max_rounds, targets, exit: exit.cloned(), language: model.language, shape })
 }

@@ -4,6 +4,7 @@ use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::Value;
+use std::sync::Arc;
 
 use crate::program::exchange::Exchange;
 use crate::program::kind::KindChecker;
@@ -33,17 +34,43 @@ pub(crate) fn read_outputs(
     checker: &mut dyn KindChecker,
 ) -> Option<Vec<OutputVariable>> {
     let legacy = legacy_output(fields);
-    read_items(fields, "output", legacy, reserved, checker)
+    let items = fields.list("output").unwrap_or_default();
+    read_items(fields, ("output", items, read_output), legacy, reserved, checker)
+}
+
+/// Reads `slots` as outputs. What else stands in a slot is read by its kind.
+pub(crate) fn read_slots(
+    fields: &Fields<'_>,
+    reserved: &[String],
+    checker: &mut dyn KindChecker,
+) -> Option<Vec<OutputVariable>> {
+    let items = fields.list("slots").unwrap_or_default();
+    read_items(fields, ("slots", items, read_slot), None, reserved, checker)
+}
+
+/// Reads the `items` of a `hear` list. `fields` is only where they stand.
+pub fn read_hear(
+    fields: &Fields<'_>,
+    items: &[Arc<YamlNode>],
+    reserved: &[String],
+    checker: &mut dyn KindChecker,
+) -> Option<Vec<OutputVariable>> {
+    let heard = read_items(fields, ("hear", items, read_hear_item), None, reserved, checker)?;
+    Some(heard.into_iter().map(|output| OutputVariable { heard: true, ..output }).collect())
 }
 
 /// Reads `form`, whose items are like those of `output`, but come from a person who decides.
 pub(crate) fn read_form(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Vec<OutputVariable>> {
-    read_items(fields, "form", None, &[], checker)
+    let items = fields.list("form").unwrap_or_default();
+    read_items(fields, ("form", items, read_output), None, &[], checker)
 }
+
+/// Reads one item of a list of outputs.
+type ReadItem = fn(&Fields<'_>) -> Option<(Spanned<String>, OutputVariable)>;
 
 fn read_items(
     fields: &Fields<'_>,
-    list: &'static str,
+    (list, items, read_item): (&'static str, &[Arc<YamlNode>], ReadItem),
     legacy: Option<(Spanned<String>, OutputVariable)>,
     reserved: &[String],
     checker: &mut dyn KindChecker,
@@ -51,7 +78,7 @@ fn read_items(
     let mut spans: Vec<Spanned<String>> = Vec::new();
     let mut outputs: Vec<OutputVariable> = Vec::new();
     let mut is_valid = true;
-    for item in fields.list(list).unwrap_or_default() {
+    for item in items {
         if let Some(scalar) = item.as_scalar() {
             fields.report_bare_name(list, "get", &scalar.text, item.span);
             checker.may_have_value(&Spanned { value: scalar.text.clone(), span: item.span }, None);
@@ -62,7 +89,7 @@ fn read_items(
             is_valid = false;
             continue;
         };
-        let read = read_output(&inner);
+        let read = read_item(&inner);
         inner.finish();
         match read {
             Some((name, output)) => {
@@ -127,18 +154,44 @@ fn read_items(
     is_valid.then_some(outputs)
 }
 
-fn read_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
+/// Reads what all such items have. `required` as given, and else `by_default`.
+fn read_wanted(fields: &Fields<'_>, by_default: bool) -> Option<(Spanned<String>, OutputVariable)> {
     let get = fields.required_text("get");
     let define = fields.text("define").map(|field| field.text);
     let declared = declared_type(fields);
     let choices = choices(fields, declared, "reply-shape");
-    let required = fields.boolean("required").unwrap_or(false);
-    let scope = fields.choice("scope", &["global", "session", "phase", "topic"]).and_then(Scope::parse);
-    let append = fields.boolean("append").unwrap_or(false);
+    let required = fields.boolean("required").unwrap_or(by_default);
     let get = get?;
     let name = Spanned { span: get.node.span, value: get.text };
     let get = variable_name(&name, fields)?;
-    Some((name, OutputVariable { get, define, declared, choices, required, scope, append }))
+    let (scope, append, heard) = (None, false, false);
+    Some((name, OutputVariable { get, define, declared, choices, required, scope, append, heard }))
+}
+
+fn read_slot(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
+    ["ask", "confirm", "when"].into_iter().for_each(|name| fields.ignore(name));
+    read_wanted(fields, true)
+}
+
+fn read_hear_item(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
+    let read = read_output(fields);
+    if let Some(entry) = fields.entry("required") {
+        let help = "remove it here, and require the output where it is asked for";
+        fields.error(
+            "conflicting-fields",
+            "nothing asks for an output of `hear`, so it cannot be required",
+            entry.key.span,
+            help,
+        );
+    }
+    read
+}
+
+fn read_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
+    let read = read_wanted(fields, false);
+    let scope = fields.choice("scope", &["global", "session", "phase", "topic"]).and_then(Scope::parse);
+    let append = fields.boolean("append").unwrap_or(false);
+    read.map(|(name, output)| (name, OutputVariable { scope, append, ..output }))
 }
 
 fn legacy_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
@@ -159,9 +212,9 @@ fn legacy_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable
     let name = Spanned { span: target.node.span, value: target.text };
     let get = variable_name(&name, fields)?;
     let define = define.map(|field| field.text);
-    let output =
-        OutputVariable { get, define, declared: None, choices: vec![], required: false, scope: None, append: false };
-    Some((name, output))
+    let (declared, choices, required, scope) = (None, vec![], false, None);
+    let (append, heard) = (false, false);
+    Some((name, OutputVariable { get, define, declared, choices, required, scope, append, heard }))
 }
 
 /// The warning about `target_variable`, with or without `extraction_prompt`, and its replacement.

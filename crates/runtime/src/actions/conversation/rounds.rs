@@ -11,7 +11,7 @@ use crate::actions::conversation::config::ModelConfig;
 use crate::actions::conversation::decision::LastDecision;
 use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
 use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome};
-use crate::actions::conversation::substitute::UnusableReply;
+use crate::actions::conversation::substitute::{UnusableReply, count_unusable_opening};
 use crate::program::action::{Action, WatchedConfig};
 use crate::program::exchange::{Ask, Exchange};
 use crate::program::flow::{ActionError, Flow, WaitReason};
@@ -36,6 +36,17 @@ pub enum TurnTaking {
     JudgedAnswer,
 }
 
+/// How a conversation starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpeningMode {
+    /// With the words of the model.
+    Model,
+    /// With the text of the author, without a call.
+    Verbatim,
+    /// With the person: nothing is said, and what they write is judged as any other answer.
+    Listen,
+}
+
 /// An `ai_say` or `ai_ask`.
 pub struct Conversation {
     /// Template, outputs and reply.
@@ -46,16 +57,16 @@ pub struct Conversation {
     pub tone: Option<Text>,
     pub exit: Option<Text>,
     pub max_rounds: u32,
-    /// Whether the opening is the text of the author, without a call.
-    pub verbatim: bool,
+    pub opening: OpeningMode,
     pub turn_taking: TurnTaking,
     /// `understanding_threshold`: a number for the prompt; the code does not compare it.
     pub understanding_threshold: u32,
     pub watched: Option<WatchedConfig>,
+    /// The required outputs that a `hear` list around the action names, if all of them are: it is skipped when they are known.
+    pub known_before: Vec<String>,
+    /// Whether it asks for what is known all the same, and says so.
+    pub ask_again: bool,
 }
-
-/// How many openings of one action may be unusable: the last one stops the session.
-const MAX_UNUSABLE_OPENINGS: u32 = 3;
 
 /// The state of a conversation between turns.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -117,6 +128,10 @@ impl Action for Conversation {
         true
     }
 
+    fn known_before(&self) -> &[String] {
+        &self.known_before
+    }
+
     fn watched(&self) -> Option<&WatchedConfig> {
         self.watched.as_ref()
     }
@@ -126,16 +141,19 @@ impl Conversation {
     async fn opening(&self, turn: &Turn<'_>, rounds: Rounds) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let names = turn.names(turn.last_round(self.max_rounds));
-        let said = turn.text(&self.content, &names)?;
+        let said = match self.opening {
+            OpeningMode::Listen => String::new(),
+            OpeningMode::Model | OpeningMode::Verbatim => turn.text(&self.content, &names)?,
+        };
         let done = self.turn_taking == TurnTaking::NoAnswer;
         let reason = done.then_some(ExitReason::ExitCriteriaMet);
-        if self.verbatim {
+        if self.opening != OpeningMode::Model {
             turn.send_message(None, &said);
             let metadata = metadata(None, (1, turn.last_round(self.max_rounds)), reason);
             let outcome = Outcome {
                 success: true,
                 completed: done,
-                ai_message: Some(said.clone()),
+                ai_message: Some(said.clone()).filter(|said| !said.is_empty()),
                 exit_reason: reason,
                 metadata,
                 ..Outcome::default()
@@ -166,13 +184,7 @@ impl Conversation {
 
     /// The opening has no text that can be sent. The person reads a notice, and whatever they write leads to the next attempt.
     fn not_opened(&self, turn: &Turn<'_>, exchange: Exchange, rounds: Rounds) -> Result<Flow, ActionError> {
-        let unusable_openings = rounds.unusable_openings + 1;
-        if unusable_openings >= MAX_UNUSABLE_OPENINGS {
-            let action = turn.place.action_id.as_deref().unwrap_or_default();
-            let message = msg!("the model gave no usable reply to open `{action}`, {MAX_UNUSABLE_OPENINGS} times");
-            let help = "resume the session to ask again, or with another model: `sessions resume ID --model M`";
-            return Err(ActionError::Unusable { message, help: Some(help.into()) });
-        }
+        let unusable_openings = count_unusable_opening(turn, rounds.unusable_openings)?;
         let reason = UnusableReply::of(&exchange, true);
         let text = self.substitute(turn, reason, &rounds)?;
         turn.send_message(Some(exchange.message_id.clone()), &text);
@@ -237,7 +249,8 @@ impl Conversation {
         // A route leaves this action, so the message would be a question that is not answered now. It is sent as the question
         // of the next round when the action continues. What helps a person in danger is sent at once.
         let leaves_action = reason.is_some_and(|reason| turn.reasons_with_route.contains(&reason));
-        if leaves_action {
+        let changes_course = turn.changes_course();
+        if leaves_action || changes_course {
             let asked = match (reply_text, unusable) {
                 (Some(text), _) if crisis => {
                     turn.send_message(message_id, &text);
@@ -251,7 +264,11 @@ impl Conversation {
                 (None, _) => rounds.asked,
             };
             turn.store_state(&Rounds { round: round + 1, asked, decision, ..rounds })?;
-            return Ok(Flow::Exit(Box::new(outcome)));
+            if leaves_action {
+                return Ok(Flow::Exit(Box::new(outcome)));
+            }
+            turn.report_outcome(outcome);
+            return Ok(Flow::Wait(WaitReason::Input));
         }
         turn.report_outcome(outcome);
         // The answer belonged to this round; the message starts the next one.
@@ -318,6 +335,7 @@ impl Conversation {
             names.set_text(name, rendered.unwrap_or_default());
         }
         names.set("understanding_threshold", json!(self.understanding_threshold));
+        names.set("ask_again", json!(self.ask_again));
         let is_last_round = round >= turn.last_round(self.max_rounds);
         let missing_now = if opening { vec![] } else { missing(turn, &self.model.outputs) };
         Ok(Ask {

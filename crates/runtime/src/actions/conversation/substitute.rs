@@ -5,6 +5,7 @@ use crate::actions::conversation::config::ModelConfig;
 use crate::program::exchange::Exchange;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
+use bcc_lang::message::msg;
 
 /// Why a reply cannot be used, as far as it decides what is said instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,22 @@ impl UnusableReply {
             () => Self::Later,
         }
     }
+}
+
+/// How many openings of one action may be unusable: the last one stops the session.
+const MAX_UNUSABLE_OPENINGS: u32 = 3;
+
+/// The number of unusable openings with another one after `earlier` ones.
+/// Errors: It is the last one.
+pub(crate) fn count_unusable_opening(turn: &Turn<'_>, earlier: u32) -> Result<u32, ActionError> {
+    let unusable_openings = earlier + 1;
+    if unusable_openings < MAX_UNUSABLE_OPENINGS {
+        return Ok(unusable_openings);
+    }
+    let action = turn.place.action_id.as_deref().unwrap_or_default();
+    let message = msg!("the model gave no usable reply to open `{action}`, {MAX_UNUSABLE_OPENINGS} times");
+    let help = "resume the session to ask again, or with another model: `sessions resume ID --model M`";
+    Err(ActionError::Unusable { message, help: Some(help.into()) })
 }
 
 impl ModelConfig {

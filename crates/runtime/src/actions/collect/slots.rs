@@ -1,0 +1,73 @@
+//! The slots of a `collect`: what each of them asks for, when, and whether its value must be confirmed (docs/actions/collect.md).
+
+use crate::program::kind::KindChecker;
+use crate::program::output::OutputVariable;
+use bcc_lang::expr::parse::Expr;
+use bcc_lang::message::msg;
+use bcc_lang::script::fields::Fields;
+use bcc_lang::template::text::Text;
+
+/// When the person confirms the value of a slot before it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhenToConfirm {
+    Never,
+    /// When it replaces another value.
+    Changed,
+    Always,
+}
+
+/// One thing to collect.
+pub(crate) struct CollectSlot {
+    pub(crate) output: OutputVariable,
+    /// How to ask for it.
+    pub(crate) ask: Option<Text>,
+    pub(crate) confirm: WhenToConfirm,
+    /// It is asked only while this holds.
+    pub(crate) when: Option<Expr>,
+}
+
+impl CollectSlot {
+    pub(crate) fn name(&self) -> &str {
+        &self.output.get
+    }
+
+    /// Whether a new value must be confirmed, if the slot has or has not got one.
+    pub(crate) fn must_be_confirmed(&self, has_value: bool) -> bool {
+        match self.confirm {
+            WhenToConfirm::Never => false,
+            WhenToConfirm::Changed => has_value,
+            WhenToConfirm::Always => true,
+        }
+    }
+}
+
+/// Reads what `slots` has beyond `outputs`, which were read from it before. `None`, with a report, if something is wrong.
+pub(crate) fn slots(
+    fields: &Fields<'_>,
+    outputs: &[OutputVariable],
+    verbatim: bool,
+    checker: &mut dyn KindChecker,
+) -> Option<Vec<CollectSlot>> {
+    let list = "slots";
+    let mut slots = Vec::new();
+    let mut is_valid = true;
+    for (item, output) in fields.list("slots")?.iter().zip(outputs) {
+        let inner = Fields::of(item, msg!("an item of `{list}`"), fields.file(), fields.findings())?;
+        let asked = inner.text("ask");
+        if verbatim && asked.is_none() {
+            let message = msg!("the slot `{}` has no `ask`, which `delivery: verbatim` says word for word", output.get);
+            inner.error("missing-key", message, inner.span(), "add `ask:` with the question");
+            is_valid = false;
+        }
+        let ask = asked.as_ref().map(|field| checker.text(field));
+        let when = inner.text("when").map(|field| checker.expression(&field));
+        is_valid &= !matches!(ask, Some(None)) && !matches!(when, Some(None));
+        let confirm = match inner.choice("confirm", &["never", "changed", "always"]) {
+            Some("changed") => WhenToConfirm::Changed,
+            Some("always") => WhenToConfirm::Always,
+            _ => WhenToConfirm::Never,
+        };
+        slots.push(CollectSlot { output: output.clone(), ask: ask.flatten(), confirm, when: when.flatten() });
+    }
+    is_valid.then_some(slots)
+}
