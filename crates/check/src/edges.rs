@@ -7,7 +7,7 @@ use crate::escape_analysis::EscapeAnalysis;
 use crate::graph::{Certainty, ControlEdge, ControlFlowGraph, NodeId, NodeSet, NodeWork};
 use crate::jump_targets::can_jump;
 use crate::library::SkillExits;
-use crate::reasons::{DefaultRoute, ERROR, ReasonTable, default_route, possible_reasons};
+use crate::reasons::{DefaultRoute, ERROR, ReasonTable, SKIPPED, default_route, possible_reasons};
 use crate::semantic_model::SemanticModel;
 use bcc_lang::script::route_parser::{RouteTarget, WrittenRoute};
 use bcc_lang::script::script::{Script, WrittenTopic};
@@ -207,9 +207,6 @@ impl EdgeBuilder<'_, '_> {
         let (before, act, exit, after) =
             (nodes.before(number), nodes.act(number), nodes.exit(number), nodes.after(number));
         self.add_plain_edge(before, act);
-        if action.conditional {
-            self.add_plain_edge(before, after);
-        }
         for (id, span) in self.gotos.remove(&number).unwrap_or_default() {
             let elsewhere = if id == END { self.node_after(action, &RouteTarget::End) } else { exit };
             for to in self.jump_targets(number, id).unwrap_or_else(|| vec![elsewhere]) {
@@ -248,7 +245,11 @@ impl EdgeBuilder<'_, '_> {
         let Tables { topic, phase, session } = self.tables;
         for reason in possible_reasons(model, action) {
             // An error may occur before the action did anything.
-            let (from, sure) = if reason == ERROR { (act, Certainty::OnError) } else { (exit, Certainty::Yes) };
+            let (from, sure) = match reason {
+                ERROR => (act, Certainty::OnError),
+                SKIPPED => (before, Certainty::Yes),
+                _ => (exit, Certainty::Yes),
+            };
             let route = [own, topic, phase, session].iter().find_map(|table| table.route(reason));
             match route {
                 Some(route) => {

@@ -6,7 +6,7 @@ use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use crate::collected::CalleeBody;
-use crate::reasons::{ERROR, REASONS, possible_reasons};
+use crate::reasons::{ERROR, REASONS, SKIPPED, possible_reasons};
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
@@ -110,6 +110,7 @@ fn why(reason: &str) -> Message {
             "only an action that waits for approval or has a time limit can end this way"
         }
         "branch_failed" => "only an action with branches can end with it",
+        SKIPPED => "only an action with a `condition` can be skipped",
         _ => "none of the action types used here can end with it",
     })
 }

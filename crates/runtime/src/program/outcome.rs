@@ -27,6 +27,8 @@ pub enum ExitReason {
     Failed,
     /// A branch failed.
     BranchFailed,
+    /// The action did not start, because its condition is false.
+    Skipped,
     Error,
 }
 
@@ -43,11 +45,12 @@ impl ExitReason {
             Self::TimedOut => "timed_out",
             Self::Failed => "failed",
             Self::BranchFailed => "branch_failed",
+            Self::Skipped => "skipped",
             Self::Error => "error",
         }
     }
 
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ExitCriteriaMet,
         Self::MaxRoundsReached,
         Self::UserBlocked,
@@ -57,6 +60,7 @@ impl ExitReason {
         Self::TimedOut,
         Self::Failed,
         Self::BranchFailed,
+        Self::Skipped,
         Self::Error,
     ];
 

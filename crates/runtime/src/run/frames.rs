@@ -88,9 +88,9 @@ pub(crate) struct Frame {
     /// Of an action: whether something else ran since its last turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
-    /// Of an action: whether its condition could not be evaluated, so that it has not started.
+    /// Of an action: whether it has not started, because its condition is false or could not be evaluated.
     #[serde(default, rename = "barred", skip_serializing_if = "std::ops::Not::not")]
-    pub condition_failed: bool,
+    pub not_started: bool,
     /// Of an action: what was decided about its request, for its next turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Box<GivenDecision>>,

@@ -40,6 +40,7 @@ pub mod retry;
 pub mod routing;
 pub mod session;
 pub(crate) mod shared_globals;
+mod skipped_actions;
 mod spans;
 pub mod start;
 pub mod step_control;
