@@ -5,7 +5,7 @@ use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use crate::collected::{ActionPosition, CalleeBody, CollectedAction};
-use crate::jump_targets::can_jump;
+use crate::jump_targets::{ActionIds, can_jump};
 use crate::listing::or;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
@@ -32,7 +32,8 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         if places.reaches(model, id, at) {
             continue;
         }
-        if matches!(at.body, CalleeBody::Skill(_)) {
+        let known_in_skill = || places.actions.get(at.body, id).is_some();
+        if matches!(at.body, CalleeBody::Skill(_)) && !known_in_skill() {
             let message = msg!("`goto` jumps out of the skill, to `{}`", shortened(id));
             let help = "a skill can be called from anywhere and does not know the script around it: let the skill end, and write the `goto` in the script that calls it";
             findings.report(Diagnostic::error(SLUG, message, model.file, span).with_help(help));
@@ -71,8 +72,7 @@ fn check_rewinds(model: &SemanticModel<'_>, findings: &Findings) {
 struct Places<'f> {
     /// Topics and phases, each with its place.
     targets: BTreeMap<&'f str, Span>,
-    /// Actions, by number.
-    actions: BTreeMap<&'f str, usize>,
+    actions: ActionIds<'f>,
     phases: &'f [WrittenPhase],
 }
 
@@ -83,8 +83,7 @@ impl<'f> Places<'f> {
             .iter()
             .flat_map(|phase| std::iter::once(&phase.id).chain(phase.topics.iter().map(|topic| &topic.id)));
         let targets = ids.map(|id| (id.value.as_str(), id.span)).collect();
-        let actions = model.collected.actions.iter().enumerate();
-        let actions = actions.map(|(number, action)| (action.id.value.as_str(), number)).collect();
+        let actions = ActionIds::of(&model.collected);
         Self { targets, actions, phases }
     }
 
@@ -93,7 +92,7 @@ impl<'f> Places<'f> {
         let is_part = !matches!(at.body, CalleeBody::Skill(_)) && self.targets.contains_key(id);
         // A case of a `condition` may end the session.
         let ends = id == END && model.collected.gotos.iter().any(|(goto, from)| goto.value == END && *from == at);
-        is_part || ends || self.actions.get(id).is_some_and(|action| can_jump(&model.collected, at, *action))
+        is_part || ends || self.actions.get(at.body, id).is_some_and(|action| can_jump(&model.collected, at, action))
     }
 
     fn unknown(
@@ -102,7 +101,15 @@ impl<'f> Places<'f> {
         model: &SemanticModel<'_>,
         advise: bool,
     ) -> Diagnostic {
-        let action = self.actions.get(id).and_then(|number| model.collected.actions.get(*number));
+        let action = self.actions.get(at.body, id).or_else(|| self.actions.anywhere(id));
+        let action = action.and_then(|number| model.collected.actions.get(number));
+        if let Some((action, skill)) = action.and_then(|action| Some((action, model.skill_of(action.body)?))) {
+            let message = msg!("`{}` is inside the skill `{skill}`, and no `goto` jumps into a skill", shortened(id));
+            let help =
+                "a skill runs from its start, with its inputs: call it with `use_skill`, or insert it by a route";
+            let diagnostic = Diagnostic::error(SLUG, message, model.file, span).with_help(help);
+            return diagnostic.with_related("the target", model.file, action.id.span);
+        }
         if let Some(action) = action {
             let message = msg!(
                 "`{}` is an action, but `goto` can jump only to topics, phases, and actions of its own list or of a list around it",
@@ -129,8 +136,8 @@ impl<'f> Places<'f> {
         let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
         let diagnostic = Diagnostic::error(SLUG, message, model.file, span);
         let actions = || {
-            let reached = self.actions.iter().filter(|(_, number)| can_jump(&model.collected, at, **number));
-            reached.map(|(id, _)| *id).filter(|id| !id.is_empty())
+            let reached = self.actions.all(at.body).filter(|(_, number)| can_jump(&model.collected, at, *number));
+            reached.map(|(id, _)| id).filter(|id| !id.is_empty())
         };
         let near = advise.then(|| near_miss(id, known().chain(actions()))).flatten();
         diagnostic.with_suggestion_or(near, || msg!("`goto` can jump to {}", or(known())))

@@ -46,12 +46,22 @@ pub struct Route {
 pub struct Trigger {
     pub id: String,
     pub when: Expr,
-    /// The skill, or the action of the script, that it runs.
-    pub insert: String,
-    /// Whether the session is completed after it.
-    pub ends: bool,
+    /// The skill, or the action of the script, that runs first.
+    pub insert: Option<String>,
+    /// Where the session continues: `resume`, `end` or a `goto`.
+    pub then: RouteTarget,
     /// Whether it fires at most once in a session.
     pub once: bool,
+}
+
+impl Trigger {
+    /// What it does, as events show it.
+    pub fn route(&self) -> String {
+        match &self.insert {
+            Some(id) => format!("insert: {id}, then: {}", self.then),
+            None => self.then.to_string(),
+        }
+    }
 }
 
 impl RouteTable {

@@ -24,6 +24,7 @@ mod finish;
 pub mod frames;
 pub mod head;
 pub(crate) mod held_commits;
+pub(crate) mod insertion;
 pub mod insertions;
 pub mod jumps;
 pub mod location;
