@@ -260,7 +260,7 @@ impl<'p> GraphBuilder<'p> {
             self.routes(from, table, context);
         }
         for (from, id, when) in std::mem::take(&mut self.gotos) {
-            if let Some(to) = self.jump_target(id) {
+            if let Some(to) = self.jump_target(from, id) {
                 self.link(from, to, EdgeKind::Case, when, "case");
             }
         }
@@ -282,7 +282,7 @@ impl<'p> GraphBuilder<'p> {
         let triggers = triggers.into_iter().filter(is_trigger).collect::<Vec<_>>();
         for (trigger, from) in self.program.triggers.iter().zip(triggers) {
             let jump = match &trigger.then {
-                RouteTarget::Goto(id) => self.jump_target(id),
+                RouteTarget::Goto(id) => self.places.get(id.as_str()).copied(),
                 _ => None,
             };
             if let Some(to) = trigger.insert.as_ref().and_then(|id| self.insert_target(id)) {
@@ -302,7 +302,15 @@ impl<'p> GraphBuilder<'p> {
     }
 
     /// The target of a `goto` with this id: a topic or a phase takes precedence over an action (docs/routes.md).
-    pub(crate) fn jump_target(&self, id: &str) -> Option<usize> {
+    /// In a skill, only its own topics and actions can be meant.
+    pub(crate) fn jump_target(&self, from: usize, id: &str) -> Option<usize> {
+        let parent = |number: &usize| self.graph.parts.get(*number)?.parent;
+        let outermost = |number: usize| std::iter::successors(Some(number), parent).last();
+        let root = outermost(from)?;
+        if self.graph.parts.get(root).is_some_and(|part| part.kind == GraphNodeKind::Skill) {
+            let is_target = |number: &usize| self.graph.parts.get(*number).is_some_and(|part| part.id == id);
+            return (0..self.graph.parts.len()).filter(is_target).find(|number| outermost(*number) == Some(root));
+        }
         self.places.get(id).or_else(|| self.actions.get(id)).copied()
     }
 

@@ -10,6 +10,7 @@ use crate::skill_topics::{is_skill_topic, skill_topic_of};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::route_parser::{OnExit, RouteTarget, WrittenRoute};
+use bcc_lang::script::script::WrittenTopic;
 use bcc_lang::source::diagnostic::Diagnostic;
 
 const SLUG: &str = "skipped-without-route";
@@ -22,6 +23,12 @@ pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
     for action in model.collected.actions.iter().filter(|action| may_be_skipped(action) && !is_skill_topic(action)) {
         let Some(route) = action.on_exit.as_ref().and_then(route_elsewhere) else { continue };
+        // The `condition` is how this loop ends.
+        let then = route.then.as_ref().map(|then| &then.value);
+        if matches!((then, topic_of(model, action)), (Some(RouteTarget::Goto(to)), Some(topic)) if *to == topic.id.value)
+        {
+            continue;
+        }
         if tables(model, action).any(|table| table.routes.iter().any(|route| route.reason.value == SKIPPED)) {
             continue;
         }
@@ -46,6 +53,13 @@ fn route_elsewhere(on_exit: &OnExit) -> Option<&WrittenRoute> {
             )
     };
     on_exit.routes.iter().find(leads_elsewhere)
+}
+
+fn topic_of<'m>(model: &'m SemanticModel<'_>, action: &CollectedAction) -> Option<&'m WrittenTopic> {
+    match action.body {
+        CalleeBody::Topic(phase, topic) => model.script?.phases.get(phase)?.topics.get(topic),
+        _ => None,
+    }
 }
 
 /// The tables that are searched for the routes of an action.

@@ -9,6 +9,7 @@ use crate::jump_targets::{ActionIds, can_jump};
 use crate::listing::or;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use crate::skill_topics::is_skill_topic;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::script::WrittenPhase;
@@ -32,8 +33,8 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         if places.reaches(model, id, at) {
             continue;
         }
-        let known_in_skill = || places.actions.get(at.body, id).is_some();
-        if matches!(at.body, CalleeBody::Skill(_)) && !known_in_skill() {
+        let leads_out = || places.actions.get(at.body, id).is_none() && places.near_in_skill(model, id, at).is_none();
+        if matches!(at.body, CalleeBody::Skill(_)) && (places.targets.contains_key(id) || leads_out()) {
             let message = msg!("`goto` jumps out of the skill, to `{}`", shortened(id));
             let help = "a skill can be called from anywhere and does not know the script around it: let the skill end, and write the `goto` in the script that calls it";
             findings.report(Diagnostic::error(SLUG, message, model.file, span).with_help(help));
@@ -95,6 +96,17 @@ impl<'f> Places<'f> {
         is_part || ends || self.actions.get(at.body, id).is_some_and(|action| can_jump(&model.collected, at, action))
     }
 
+    /// The actions that a `goto` at this position can jump to.
+    fn reached(&self, model: &SemanticModel<'_>, at: ActionPosition) -> impl Iterator<Item = &'f str> {
+        let reached = self.actions.all(at.body).filter(move |(_, number)| can_jump(&model.collected, at, *number));
+        reached.map(|(id, _)| id).filter(|id| !id.is_empty())
+    }
+
+    /// The similar id that a `goto` in a skill probably means.
+    fn near_in_skill(&self, model: &SemanticModel<'_>, id: &str, at: ActionPosition) -> Option<&'f str> {
+        matches!(at.body, CalleeBody::Skill(_)).then(|| near_miss(id, self.reached(model, at))).flatten()
+    }
+
     fn unknown(
         &self,
         (id, span, at): (&str, Span, ActionPosition),
@@ -103,7 +115,8 @@ impl<'f> Places<'f> {
     ) -> Diagnostic {
         let action = self.actions.get(at.body, id).or_else(|| self.actions.anywhere(id));
         let action = action.and_then(|number| model.collected.actions.get(number));
-        if let Some((action, skill)) = action.and_then(|action| Some((action, model.skill_of(action.body)?))) {
+        let outside = action.filter(|action| action.body != at.body);
+        if let Some((action, skill)) = outside.and_then(|action| Some((action, model.skill_of(action.body)?))) {
             let message = msg!("`{}` is inside the skill `{skill}`, and no `goto` jumps into a skill", shortened(id));
             let help =
                 "a skill runs from its start, with its inputs: call it with `use_skill`, or insert it by a route";
@@ -123,7 +136,11 @@ impl<'f> Places<'f> {
                 CalleeBody::Topic(phase, topic) => self.phases.get(phase).and_then(|phase| phase.topics.get(topic)),
                 _ => None,
             };
-            let topic = topic.map_or("", |topic| topic.id.value.as_str());
+            let topic = topic.map(|topic| topic.id.value.as_str());
+            let topic =
+                topic.or_else(|| outer.filter(|outer| is_skill_topic(outer)).map(|outer| outer.id.value.as_str()));
+            let outer = outer.filter(|outer| !is_skill_topic(outer));
+            let topic = topic.unwrap_or_default();
             let help = match (outer, topic) {
                 (Some(outer), _) => msg!("write `{}`, the action that contains it", outer.id.value),
                 (_, "") => msg!("write the id of a topic or a phase"),
@@ -135,11 +152,10 @@ impl<'f> Places<'f> {
         let message = msg!("there is no topic, phase or action `{}` to jump to", shortened(id));
         let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
         let diagnostic = Diagnostic::error(SLUG, message, model.file, span);
-        let actions = || {
-            let reached = self.actions.all(at.body).filter(|(_, number)| can_jump(&model.collected, at, *number));
-            reached.map(|(id, _)| id).filter(|id| !id.is_empty())
-        };
-        let near = advise.then(|| near_miss(id, known().chain(actions()))).flatten();
+        if let Some(near) = self.near_in_skill(model, id, at) {
+            return diagnostic.with_suggestion(near);
+        }
+        let near = advise.then(|| near_miss(id, known().chain(self.reached(model, at)))).flatten();
         diagnostic.with_suggestion_or(near, || msg!("`goto` can jump to {}", or(known())))
     }
 }

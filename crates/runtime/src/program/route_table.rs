@@ -57,9 +57,10 @@ pub struct Trigger {
 impl Trigger {
     /// What it does, as events show it.
     pub fn route(&self) -> String {
+        let then = &self.then;
         match &self.insert {
-            Some(id) => format!("insert: {id}, then: {}", self.then),
-            None => self.then.to_string(),
+            Some(id) => format!("insert: {}, then: {then}", id),
+            None => then.to_string(),
         }
     }
 }
