@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::collected::{CalleeBody, CollectedAction};
 use crate::library::{SkillLibrary, SkillOutline, SkillPathTarget};
+use crate::skill_topics::is_skill_topic;
 use bcc_lang::script::script::Script;
 use bcc_lang::script::skill::{SkillItem, WrittenSkill};
 use bcc_lang::source::span::Spanned;
@@ -32,7 +33,10 @@ impl<'a> Callables<'a> {
             |path: &Spanned<String>| matches!(library.path_target(&path.value), Some(SkillPathTarget::Skill(_)));
         Self {
             own: own.map(|skill| (skill.id.clone(), skill)).filter(|(id, _)| !id.is_empty()).collect(),
-            actions: actions.map(|(number, action)| (action.id.value.clone(), number)).collect(),
+            actions: actions
+                .filter(|(_, action)| !is_skill_topic(action))
+                .map(|(number, action)| (action.id.value.clone(), number))
+                .collect(),
             library,
             complete: library.complete && script.is_none_or(|script| paths(script).all(found)),
         }

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::collected::{ActionPosition, CalleeBody, CollectedAction};
 use crate::escape_analysis::EscapeAnalysis;
 use crate::graph::{Certainty, ControlEdge, ControlFlowGraph, NodeId, NodeSet, NodeWork};
-use crate::jump_targets::can_jump;
+use crate::jump_targets::{ActionIds, can_jump};
 use crate::library::SkillExits;
-use crate::reasons::{DefaultRoute, ERROR, ReasonTable, default_route, possible_reasons};
+use crate::reasons::{DefaultRoute, ERROR, ReasonTable, SKIPPED, default_route, possible_reasons};
 use crate::semantic_model::SemanticModel;
+use crate::skill_topics::{is_skill_topic, skill_topic_of};
 use bcc_lang::script::route_parser::{RouteTarget, WrittenRoute};
 use bcc_lang::script::script::{Script, WrittenTopic};
 use bcc_lang::source::span::Span;
@@ -32,6 +33,7 @@ fn build_edges(model: &SemanticModel<'_>, nodes: &NodeSet) -> (Vec<(NodeId, Cont
         edges: Vec::new(),
         anytime: Vec::new(),
         ids: BTreeMap::new(),
+        jump_ids: ActionIds::of(&model.collected),
         targets: BTreeMap::new(),
         gotos: BTreeMap::new(),
         rewinds: BTreeMap::new(),
@@ -66,9 +68,10 @@ struct EdgeBuilder<'a, 'f> {
     model: &'a SemanticModel<'f>,
     nodes: &'a NodeSet,
     edges: Vec<(NodeId, ControlEdge)>,
-    /// The actions that triggers insert, and the targets of the session's `error` route if one fails after the last action.
+    /// The actions that triggers insert, the parts that they jump to, and the targets of the session's `error` route if one fails after the last action.
     anytime: Vec<NodeId>,
     ids: BTreeMap<&'a str, usize>,
+    jump_ids: ActionIds<'a>,
     /// The targets of a `goto` to an id; two if a phase and a topic share the id.
     targets: BTreeMap<&'a str, Vec<NodeId>>,
     gotos: BTreeMap<usize, Vec<(&'a str, Span)>>,
@@ -94,7 +97,9 @@ impl EdgeBuilder<'_, '_> {
     fn index(&mut self) {
         let model = self.model;
         for (number, action) in model.collected.actions.iter().enumerate() {
-            self.ids.entry(action.id.value.as_str()).or_insert(number);
+            if !is_skill_topic(action) {
+                self.ids.entry(action.id.value.as_str()).or_insert(number);
+            }
             let is_cleanup = model.collected.cleanup_blocks.contains_key(&action.block);
             match action.parent {
                 Some(parent) if is_cleanup => self.compensations.entry(parent).or_default().push(number),
@@ -133,6 +138,8 @@ impl EdgeBuilder<'_, '_> {
             self.trigger_exits = SkillExits { session: false, ..exits.fold(SkillExits::default(), SkillExits::or) };
             self.escapes = Some(escapes);
         }
+        let jumps = model.collected.triggers.iter().filter_map(|trigger| self.targets.get(trigger.goto()?.value));
+        self.anytime.extend(jumps.flatten());
         let inserted = inserted().filter_map(|id| self.ids.get(id.value.as_str()));
         // A value may change in any turn.
         for table in model.collected.routes.iter().filter(|table| table.is_on_change) {
@@ -218,9 +225,6 @@ impl EdgeBuilder<'_, '_> {
         let (before, act, exit, after) =
             (nodes.before(number), nodes.act(number), nodes.exit(number), nodes.after(number));
         self.add_plain_edge(before, act);
-        if action.conditional {
-            self.add_plain_edge(before, after);
-        }
         for (id, span) in self.gotos.remove(&number).unwrap_or_default() {
             let elsewhere = if id == END { self.node_after(action, &RouteTarget::End) } else { exit };
             for to in self.jump_targets(number, id).unwrap_or_else(|| vec![elsewhere]) {
@@ -239,7 +243,12 @@ impl EdgeBuilder<'_, '_> {
             let all: Vec<usize> = blocks.flatten().collect();
             self.list(&all, act, exit);
         } else {
+            let outer = self.tables;
+            if is_skill_topic(action) {
+                self.tables.topic = ReasonTable::of(action.on_exit.as_ref());
+            }
             blocks.for_each(|block| self.list(&block, act, exit));
+            self.tables = outer;
         }
         if !described.is_some_and(|described| described.always_branches) {
             // A skill may wait for an answer.
@@ -255,11 +264,16 @@ impl EdgeBuilder<'_, '_> {
         self.add_exits(action, act, self.trigger_exits);
         let compensations = self.compensations.remove(&number).unwrap_or_default();
         self.cleanup(&compensations, NodeSet::END);
-        let own = ReasonTable::of(action.on_exit.as_ref());
+        // The table of a topic is for its actions.
+        let own = ReasonTable::of(action.on_exit.as_ref().filter(|_| !is_skill_topic(action)));
         let Tables { topic, phase, session } = self.tables;
         for reason in possible_reasons(model, action) {
             // An error may occur before the action did anything.
-            let (from, sure) = if reason == ERROR { (act, Certainty::OnError) } else { (exit, Certainty::Yes) };
+            let (from, sure) = match reason {
+                ERROR => (act, Certainty::OnError),
+                SKIPPED => (before, Certainty::Yes),
+                _ => (exit, Certainty::Yes),
+            };
             let route = [own, topic, phase, session].iter().find_map(|table| table.route(reason));
             match route {
                 Some(route) => {
@@ -331,13 +345,15 @@ impl EdgeBuilder<'_, '_> {
     /// The targets of a `goto` of this action, or of a table that applies to it; `None` if there is no such target.
     fn jump_targets(&self, number: usize, id: &str) -> Option<Vec<NodeId>> {
         let (model, nodes) = (self.model, self.nodes);
+        let body = model.collected.actions.get(number)?.body;
         let action = || {
-            let body = model.collected.actions.get(number)?.body;
             let at = ActionPosition { body, action: Some(number) };
-            let target = self.ids.get(id).copied().filter(|target| can_jump(&model.collected, at, *target))?;
+            let target = self.jump_ids.get(body, id).filter(|target| can_jump(&model.collected, at, *target))?;
             Some(vec![nodes.before(target)])
         };
-        self.targets.get(id).cloned().or_else(action)
+        // A skill does not know the topics and phases of a script.
+        let in_script = self.targets.get(id).filter(|_| !matches!(body, CalleeBody::Skill(_)));
+        in_script.cloned().or_else(action)
     }
 
     /// Adds edges for the exits that the skills or actions inside an action may take.
@@ -358,6 +374,10 @@ impl EdgeBuilder<'_, '_> {
         let nodes = self.nodes;
         match (target, action.body) {
             (RouteTarget::End, _) => NodeSet::END,
+            (RouteTarget::SkipTopic, CalleeBody::Skill(skill)) => {
+                let topic = action.parent.and_then(|parent| skill_topic_of(&self.model.collected, parent));
+                topic.map_or_else(|| nodes.skill_out(skill), |topic| nodes.after(topic))
+            }
             (_, CalleeBody::Skill(skill)) => nodes.skill_out(skill),
             (RouteTarget::SkipPhase, CalleeBody::Topic(phase, _)) => nodes.phase_out(phase),
             // A topic that repeats continues with its next element.

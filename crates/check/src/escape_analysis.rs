@@ -5,6 +5,7 @@ use crate::calls::Calls;
 use crate::collected::CalleeBody;
 use crate::library::SkillExits;
 use crate::semantic_model::SemanticModel;
+use crate::skill_topics::skill_topic_of;
 use bcc_lang::source::span::Spanned;
 
 /// The exits of everything that may be called.
@@ -19,11 +20,13 @@ impl<'f, 'a> EscapeAnalysis<'f, 'a> {
         let mut calls = Calls::of(model);
         // Skills that only tables or triggers insert are not called by any action.
         calls.follow_ids(model.inserts().into_iter().map(|(id, _)| id));
-        let actions = model.collected.actions.iter().map(|action| {
+        let actions = model.collected.actions.iter().enumerate().map(|(number, action)| {
             let routes = action.on_exit.iter().flat_map(|table| &table.routes);
-            routes
+            let exits = routes
                 .filter_map(|route| route.then.as_ref())
-                .fold(SkillExits::default(), |all, target| all.or(SkillExits::of(&target.value)))
+                .fold(SkillExits::default(), |all, target| all.or(SkillExits::of(&target.value)));
+            // `skip_topic` in a topic of a skill leaves only that topic.
+            SkillExits { topic: exits.topic && skill_topic_of(&model.collected, number).is_none(), ..exits }
         });
         let mut exits: Vec<SkillExits> = actions.collect();
         exits.resize(calls.edges.len(), SkillExits::default());

@@ -42,6 +42,16 @@ impl NodeSet {
         Self { phases, skills, actions, count }
     }
 
+    /// The number of nodes.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The action that a node belongs to.
+    pub(crate) fn action_of(&self, node: NodeId) -> Option<usize> {
+        Some(node.checked_sub(self.actions)? / 4)
+    }
+
     pub(crate) fn phase_in(&self, phase: usize) -> NodeId {
         self.phases.get(phase).map_or(Self::END, |(node, _)| *node)
     }

@@ -1,9 +1,10 @@
 //! The targets of the routes of a document: its `goto`s and `insert`s.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::collected::{ActionPosition, CalleeBody, Collected, CollectedAction};
 use crate::semantic_model::SemanticModel;
+use crate::skill_topics::is_skill_topic;
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::source::span::{Span, Spanned};
 
@@ -25,7 +26,10 @@ impl SemanticModel<'_> {
         // `on_failure` is one target for several reasons.
         let mut seen = BTreeSet::new();
         let routes = routes.filter(|(_, span, _)| seen.insert(*span)).collect::<Vec<_>>().into_iter();
-        routes.chain(self.collected.gotos.iter().map(|(id, at)| (id.value.as_str(), id.span, *at))).collect()
+        let cases = self.collected.gotos.iter().map(|(id, at)| (id.value.as_str(), id.span, *at));
+        let at = ActionPosition { body: CalleeBody::Session, action: None };
+        let triggers = self.collected.triggers.iter().filter_map(|trigger| trigger.goto());
+        routes.chain(cases).chain(triggers.map(|id| (id.value, id.span, at))).collect()
     }
 
     /// All `insert`s, each with the part of the document that contains it.
@@ -42,6 +46,39 @@ impl SemanticModel<'_> {
     }
 }
 
+/// The actions of a document by their ids. The ids of the topics of a skill are its own.
+pub(crate) struct ActionIds<'a>(BTreeMap<(Option<usize>, &'a str), usize>);
+
+impl<'a> ActionIds<'a> {
+    pub(crate) fn of(collected: &'a Collected) -> Self {
+        let actions = collected.actions.iter().enumerate().rev();
+        Self(actions.map(|(number, action)| ((skill_of(action.body), action.id.value.as_str()), number)).collect())
+    }
+
+    /// The action with this id in the same skill as `from`, or in the script.
+    pub(crate) fn get(&self, from: CalleeBody, id: &str) -> Option<usize> {
+        self.0.get(&(skill_of(from), id)).copied()
+    }
+
+    /// All ids in the same skill as `from`, or in the script.
+    pub(crate) fn all(&self, from: CalleeBody) -> impl Iterator<Item = (&'a str, usize)> {
+        let skill = skill_of(from);
+        self.0.iter().filter(move |((found, _), _)| *found == skill).map(|((_, id), number)| (*id, *number))
+    }
+
+    /// An action with this id anywhere.
+    pub(crate) fn anywhere(&self, id: &str) -> Option<usize> {
+        self.0.iter().find(|((_, found), _)| *found == id).map(|(_, number)| *number)
+    }
+}
+
+fn skill_of(body: CalleeBody) -> Option<usize> {
+    match body {
+        CalleeBody::Skill(skill) => Some(skill),
+        _ => None,
+    }
+}
+
 /// Whether a `goto` at the position `at` can jump to the action with the number `target`: the action is in a list that contains the
 /// position, in a topic or a skill. The tables of topics reach the topic's own list.
 pub(crate) fn can_jump(collected: &Collected, at: ActionPosition, target: usize) -> bool {
@@ -54,6 +91,10 @@ pub(crate) fn can_jump(collected: &Collected, at: ActionPosition, target: usize)
         // The actions of `finally` are in a list of their own.
         return target.parent.is_none() && target.block == 0 && matches!(at.body, CalleeBody::Topic(..));
     };
+    // The table of a topic of a skill reaches the actions of the topic.
+    if target.parent == Some(number) && collected.actions.get(number).is_some_and(is_skill_topic) {
+        return true;
+    }
     let around = std::iter::successors(Some(number), |number| collected.actions.get(*number)?.parent);
     around.filter_map(|number| collected.actions.get(number)).any(same_list)
 }

@@ -44,6 +44,7 @@ pub mod repairs;
 pub mod rules;
 pub mod secrets;
 pub mod semantic_model;
+mod skill_topics;
 pub mod tables;
 pub mod templates;
 pub mod test;

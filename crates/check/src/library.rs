@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::document_paths::DocumentPathError;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::{ScriptDocument, document};
-use bcc_lang::script::route_parser::RouteTarget;
+use bcc_lang::script::route_parser::{OnExit, RouteTarget};
 use bcc_lang::script::script::RawAction;
 use bcc_lang::script::skill::WrittenSkill;
 use bcc_lang::source::compose::parse;
@@ -197,6 +197,12 @@ impl SkillOutline {
         };
         let mut collected = CallCollector::default();
         skill.actions.iter().for_each(|action| collected.action(action));
+        for topic in &skill.topics {
+            topic.actions.iter().for_each(|action| collected.action(action));
+            collected.routes(topic.on_exit.as_ref(), false);
+        }
+        // `skip_topic` leaves only the topic of the skill.
+        collected.leaves.topic &= skill.topics.is_empty();
         Self {
             id: skill.id.value.clone(),
             file: Arc::clone(file),
@@ -228,12 +234,15 @@ impl CallCollector {
             self.config(&action.kind.value, config, action.condition.is_none());
         }
         action.compensate.iter().for_each(|undo| self.action(undo));
-        for route in action.on_exit.iter().flat_map(|table| &table.routes) {
+        self.routes(action.on_exit.as_ref(), action.condition.is_none());
+    }
+
+    fn routes(&mut self, table: Option<&OnExit>, sure: bool) {
+        for route in table.iter().flat_map(|table| &table.routes) {
             if let Some(target) = &route.then {
                 self.leaves = self.leaves.or(SkillExits::of(&target.value));
             }
             if let Some(id) = route.insert.clone() {
-                let sure = action.condition.is_none();
                 self.calls.push(SkillCall { id, reason: Some(route.reason.value.clone()), sure });
             }
         }

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::cleanup::Cleanup;
 use crate::collected::{ActionPosition, CalleeBody, Collected};
-use crate::jump_targets::can_jump;
+use crate::jump_targets::{ActionIds, can_jump};
 use crate::name_table::{end_tick, start_tick};
 use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::script::script::Script;
@@ -73,10 +73,12 @@ fn backward_edges(collected: &Collected, script: Option<&Script>) -> Vec<(usize,
         collected.actions.iter().enumerate().rev().map(|(number, action)| (action.id.value.as_str(), number)).collect();
     let inserted =
         |id: &str| by_id.get(id).and_then(|number| collected.actions.get(*number)).map(|action| &action.order);
+    let ids = ActionIds::of(collected);
     let jump = |id: &str, at: ActionPosition| {
-        let action = || by_id.get(id).filter(|number| can_jump(collected, at, **number));
-        let action = || collected.actions.get(*action()?).map(|action| action.order.start);
-        targets.get(id).copied().or_else(action)
+        let action = || ids.get(at.body, id).filter(|number| can_jump(collected, at, *number));
+        let action = || collected.actions.get(action()?).map(|action| action.order.start);
+        let in_script = targets.get(id).filter(|_| !matches!(at.body, CalleeBody::Skill(_)));
+        in_script.copied().or_else(action)
     };
     let mut repeated: BTreeSet<CalleeBody> = BTreeSet::new();
     for table in &collected.routes {
@@ -104,6 +106,10 @@ fn backward_edges(collected: &Collected, script: Option<&Script>) -> Vec<(usize,
             edges.push((end_tick(collected, session), order.start));
             edges.push((order.end.min(collected.clock), start_tick(collected, session)));
         }
+    }
+    // A trigger may jump from anywhere; what was set before the jump is known at its target.
+    for to in collected.triggers.iter().filter_map(|trigger| targets.get(trigger.goto()?.value)) {
+        edges.push((end_tick(collected, session), *to));
     }
     for (id, at) in &collected.gotos {
         edges.extend(jump(&id.value, *at).map(|to| (end_tick(collected, *at), to)));

@@ -5,7 +5,7 @@ use crate::semantic_model::SemanticModel;
 use bcc_lang::script::route_parser::{OnExit, WrittenRoute};
 
 /// All exit reasons.
-pub(crate) const REASONS: [&str; 11] = [
+pub(crate) const REASONS: [&str; 12] = [
     "exit_criteria_met",
     "max_rounds_reached",
     "slots_missing",
@@ -16,11 +16,15 @@ pub(crate) const REASONS: [&str; 11] = [
     "timed_out",
     "failed",
     "branch_failed",
+    "skipped",
     "error",
 ];
 
 /// The exit reason that every kind can have.
 pub const ERROR: &str = "error";
+
+/// The exit reason of an action that does not start.
+pub(crate) const SKIPPED: &str = "skipped";
 
 /// The behavior for a reason without a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +43,24 @@ pub fn default_route(reason: &str) -> DefaultRoute {
     }
 }
 
-/// The exit reasons of an action with its config, including `error`; all reasons for an action of an unknown kind.
+/// Whether an action may be skipped when the session reaches it.
+pub(crate) fn may_be_skipped(action: &CollectedAction) -> bool {
+    action.conditional
+}
+
+/// The exit reasons of an action with its config, including `error`, and `skipped` if it may be skipped; all reasons for an action of an unknown kind.
 pub(crate) fn possible_reasons(
     model: &SemanticModel<'_>,
     action: &CollectedAction,
 ) -> impl Iterator<Item = &'static str> {
     let own = action.described.as_ref().and_then(|described| described.exits);
     let given = own.or_else(|| model.kind_of(action).map(|kind| kind.exits()));
-    REASONS.into_iter().filter(move |reason| *reason == ERROR || given.is_none_or(|given| given.contains(reason)))
+    let skipped = may_be_skipped(action);
+    REASONS.into_iter().filter(move |reason| match *reason {
+        ERROR => true,
+        SKIPPED => skipped,
+        reason => given.is_none_or(|given| given.contains(&reason)),
+    })
 }
 
 /// The routes of a table, indexed like [`REASONS`]. A table is queried for each action below it, so it is indexed once.

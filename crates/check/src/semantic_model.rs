@@ -109,6 +109,14 @@ impl SemanticModel<'_> {
         )
     }
 
+    /// The id of the skill that is this part.
+    pub(crate) fn skill_of(&self, body: CalleeBody) -> Option<&str> {
+        match body {
+            CalleeBody::Skill(number) => self.skills.get(number).map(|skill| skill.id.value.as_str()),
+            _ => None,
+        }
+    }
+
     pub fn kind_of(&self, action: &CollectedAction) -> Option<&dyn Kind> {
         self.kinds.iter().copied().find(|kind| kind.name() == action.kind.value)
     }

@@ -4,7 +4,7 @@ use crate::checker::Checker;
 use crate::collected::{AssignmentKind, CollectedRoutes, ExpressionRole};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, TextField};
-use bcc_lang::script::route_parser::{OnChange, OnExit, WrittenRoute, WrittenTrigger};
+use bcc_lang::script::route_parser::{OnChange, OnExit, RouteTarget, WrittenRoute, WrittenTrigger};
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::value::declared::DeclaredType;
@@ -95,9 +95,10 @@ impl Checker<'_> {
                 .when
                 .as_ref()
                 .and_then(|when| self.compile(when, 0..when.text.len(), ExpressionRole::Condition));
-            if let (Some(when), Some(insert)) = (when, &written.insert) {
-                let (id, insert) = (written.id.value.clone(), insert.value.clone());
-                compiled.push(Trigger { id, when, insert, ends: written.ends, once: written.once });
+            if let Some(when) = when.filter(|_| written.insert.is_some() || written.goto().is_some()) {
+                let (id, insert) = (written.id.value.clone(), written.insert.as_ref().map(|id| id.value.clone()));
+                let then = written.then.as_ref().map_or(RouteTarget::Resume, |then| then.value.clone());
+                compiled.push(Trigger { id, when, insert, then, once: written.once });
             }
         }
         self.known.leave();

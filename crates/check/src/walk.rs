@@ -87,13 +87,22 @@ pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -
     check_list(&written.inputs, Scope::Topic, checker.file, checker.findings);
     let mut inputs = CollectedDeclarations::default();
     collect(&mut inputs, &written.inputs, Scope::Topic, Scope::Topic, checker.file, checker.findings);
+    for topic in &written.topics {
+        check_list(&topic.declare, Scope::Topic, checker.file, checker.findings);
+        collect(&mut inputs, &topic.declare, Scope::Topic, Scope::Topic, checker.file, checker.findings);
+    }
     let from = checker.collected.definitions.len();
     add_definitions(checker, &written.inputs, Scope::Topic, CalleeBody::Skill(number));
     checker.collected.definitions.iter_mut().skip(from).for_each(|definition| definition.how = AssignmentKind::Input);
+    for topic in &written.topics {
+        add_definitions(checker, &topic.declare, Scope::Topic, CalleeBody::Skill(number));
+    }
     checker.known.enter(Scope::Global, DeclarationMap::new());
     checker.known.enter(Scope::Session, DeclarationMap::new());
     checker.known.enter(Scope::Topic, inputs.declarations);
-    let steps: Vec<_> = written.actions.iter().map(|raw| checker.step(raw)).collect();
+    unique_ids(written.topics.iter().map(|topic| &topic.id), "topic_id", checker.file, checker.findings);
+    let mut steps: Vec<_> = written.actions.iter().map(|raw| checker.step(raw)).collect();
+    steps.extend(written.topics.iter().map(|topic| checker.skill_topic(topic)));
     checker.collected.leave(checker.body);
     // A skill has one scope: variables that it sets belong to it too.
     let mut declarations = DeclarationMap::new();
@@ -225,7 +234,7 @@ fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &W
     })
 }
 
-fn strategy(checker: &mut Checker<'_>, written: Option<&WrittenStrategy>) -> Option<Strategy> {
+pub(crate) fn strategy(checker: &mut Checker<'_>, written: Option<&WrittenStrategy>) -> Option<Strategy> {
     let Some(written) = written else { return Some(Strategy::default()) };
     let text = optional_text(checker, written.text.as_ref());
     let min_completeness_requirement = optional_text(checker, written.min_completeness_requirement.as_ref());
@@ -241,12 +250,12 @@ fn strategy(checker: &mut Checker<'_>, written: Option<&WrittenStrategy>) -> Opt
 
 /// `Some(None)` if the field is missing, `None` if it is invalid.
 #[allow(clippy::option_option)] // the two levels say different things
-fn optional_text(checker: &mut Checker<'_>, field: Option<&TextField>) -> Option<Option<Text>> {
+pub(crate) fn optional_text(checker: &mut Checker<'_>, field: Option<&TextField>) -> Option<Option<Text>> {
     field.map_or(Some(None), |field| checker.text(field).map(Some))
 }
 
 #[allow(clippy::option_option)] // as above
-fn optional_expression(checker: &mut Checker<'_>, field: Option<&TextField>) -> Option<Option<Expr>> {
+pub(crate) fn optional_expression(checker: &mut Checker<'_>, field: Option<&TextField>) -> Option<Option<Expr>> {
     field.map_or(Some(None), |field| checker.expression(field).map(Some))
 }
 

@@ -89,6 +89,7 @@ fn exit_reason_text(reason: &str) -> &'static str {
         "rejected" => "it was rejected",
         "timed_out" => "there was no decision in time",
         "branch_failed" => "a branch failed",
+        "skipped" => "the action was skipped",
         _ => "the action ended with an error",
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::graph::label::one_line;
 use crate::graph::route_edges::{RouteContext, TableRoutes, table_routes};
 use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, ScriptGraph, ScriptPart};
+use bcc_lang::script::route_parser::RouteTarget;
 use bcc_runtime::program::action::Branch;
 use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::limits::Priority;
@@ -145,6 +146,10 @@ impl<'p> GraphBuilder<'p> {
     ) -> Vec<OpenEnd> {
         let mut open_ends = before;
         for step in steps {
+            if let Some(topic) = step.action.topic() {
+                open_ends = self.skill_topic(step, topic, parent, open_ends);
+                continue;
+            }
             let branches = step.action.branches();
             let decisions = step.action.decisions();
             let kind = match (branches.is_empty(), decisions.is_empty()) {
@@ -197,6 +202,26 @@ impl<'p> GraphBuilder<'p> {
         open_ends
     }
 
+    /// Adds a topic of a skill with its actions. `skip_topic` leads to what follows it, as its end does.
+    fn skill_topic(
+        &mut self,
+        step: &'p ProgramStep,
+        topic: &'p Topic,
+        parent: usize,
+        before: Vec<OpenEnd>,
+    ) -> Vec<OpenEnd> {
+        let number = self.add(topic_part(topic, parent));
+        let condition = step.condition.as_ref().map(|condition| format!("if {}", one_line(condition.source())));
+        if let Some(part) = self.graph.parts.get_mut(number) {
+            part.notes.extend(condition);
+        }
+        self.actions.entry(&step.id).or_insert(number);
+        let context = RouteContext { action: true, ..RouteContext::default() };
+        let open_ends = self.steps(&topic.steps, number, context, before);
+        self.table(number, &topic.routes, RouteContext::default(), "any action of the topic");
+        open_ends
+    }
+
     /// Adds the `finally` of a topic after its actions.
     fn finally(&mut self, topic: &'p Topic, at: usize, before: Vec<OpenEnd>) -> Vec<OpenEnd> {
         let first = self.graph.parts.len();
@@ -212,7 +237,8 @@ impl<'p> GraphBuilder<'p> {
         let when = branch.when.map_or_else(|| branch.name.clone(), one_line);
         match (branch.goto, branch.steps) {
             (Some(id), _) => {
-                self.gotos.push((from, id, when));
+                let label = if branch.sets { format!("{when}: set") } else { when };
+                self.gotos.push((from, id, label));
                 vec![]
             }
             (None, Some(steps)) => self.steps(steps, parent, context, vec![(from, EdgeKind::Case, when)]),
@@ -235,7 +261,7 @@ impl<'p> GraphBuilder<'p> {
             self.routes(from, table, context);
         }
         for (from, id, when) in std::mem::take(&mut self.gotos) {
-            if let Some(to) = self.jump_target(id) {
+            if let Some(to) = self.jump_target(from, id) {
                 self.link(from, to, EdgeKind::Case, when, "case");
             }
         }
@@ -256,9 +282,17 @@ impl<'p> GraphBuilder<'p> {
             |number: &usize| self.graph.parts.get(*number).is_some_and(|part| part.kind == GraphNodeKind::Trigger);
         let triggers = triggers.into_iter().filter(is_trigger).collect::<Vec<_>>();
         for (trigger, from) in self.program.triggers.iter().zip(triggers) {
-            if let Some(to) = self.insert_target(&trigger.insert) {
-                let then = if trigger.ends { "then end" } else { "then resume" };
-                self.link(from, to, EdgeKind::Call, format!("insert, {then}"), "insert");
+            let jump = match &trigger.then {
+                RouteTarget::Goto(id) => self.places.get(id.as_str()).copied(),
+                _ => None,
+            };
+            if let Some(to) = trigger.insert.as_ref().and_then(|id| self.insert_target(id)) {
+                let then = if jump.is_some() { String::new() } else { format!(", then {}", trigger.then) };
+                self.link(from, to, EdgeKind::Call, format!("insert{then}"), "insert");
+            }
+            if let Some(to) = jump {
+                let after = trigger.insert.as_ref().map(|id| format!(" after {id}")).unwrap_or_default();
+                self.link(from, to, EdgeKind::Route, format!("goto{after}"), "goto");
             }
         }
     }
@@ -269,7 +303,15 @@ impl<'p> GraphBuilder<'p> {
     }
 
     /// The target of a `goto` with this id: a topic or a phase takes precedence over an action (docs/routes.md).
-    pub(crate) fn jump_target(&self, id: &str) -> Option<usize> {
+    /// In a skill, only its own topics and actions can be meant.
+    pub(crate) fn jump_target(&self, from: usize, id: &str) -> Option<usize> {
+        let parent = |number: &usize| self.graph.parts.get(*number)?.parent;
+        let outermost = |number: usize| std::iter::successors(Some(number), parent).last();
+        let root = outermost(from)?;
+        if self.graph.parts.get(root).is_some_and(|part| part.kind == GraphNodeKind::Skill) {
+            let is_target = |number: &usize| self.graph.parts.get(*number).is_some_and(|part| part.id == id);
+            return (0..self.graph.parts.len()).filter(is_target).find(|number| outermost(*number) == Some(root));
+        }
         self.places.get(id).or_else(|| self.actions.get(id)).copied()
     }
 

@@ -67,7 +67,7 @@ impl GraphBuilder<'_> {
             RouteTarget::Retry => context.action.then_some(from),
             RouteTarget::SkipTopic => context.after_topic,
             RouteTarget::SkipPhase => context.after_phase,
-            RouteTarget::Goto(id) => self.jump_target(id),
+            RouteTarget::Goto(id) => self.jump_target(from, id),
             RouteTarget::End => Some(self.end),
             RouteTarget::Fail => Some(self.fail),
         }

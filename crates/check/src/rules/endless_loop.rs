@@ -17,7 +17,7 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         return;
     }
     // Triggers are evaluated after every turn, and one that fires leaves the loop (docs/triggers.md).
-    if model.collected.triggers.iter().any(|trigger| trigger.ends || trigger.insert.is_some()) {
+    if model.collected.triggers.iter().any(|trigger| trigger.then.is_some() || trigger.insert.is_some()) {
         return;
     }
     for mut routes in graph(model).endless() {

@@ -6,9 +6,10 @@ use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use crate::collected::CalleeBody;
-use crate::reasons::{ERROR, REASONS, possible_reasons};
+use crate::reasons::{ERROR, REASONS, SKIPPED, possible_reasons};
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use crate::skill_topics::is_skill_topic;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::script::WrittenTopic;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -49,6 +50,8 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
     for table in model.collected.exit_tables() {
         let action = table.at.action.and_then(|number| model.collected.actions.get(number));
         let (given, what) = match (action, table.at.body) {
+            // The table of a topic of a skill.
+            (Some(action), _) if is_skill_topic(action) => continue,
             (Some(action), _) if action.sound => {
                 let kind = msg!("this `{}`", action.kind.value);
                 (possible_reasons(model, action).map(bit).sum(), kind)
@@ -111,6 +114,7 @@ fn why(reason: &str) -> Message {
             "only an action that waits for approval or has a time limit can end this way"
         }
         "branch_failed" => "only an action with branches can end with it",
+        SKIPPED => "only an action with a `condition` can be skipped",
         _ => "none of the action types used here can end with it",
     })
 }

@@ -9,11 +9,13 @@ pub mod dependencies;
 pub mod endless_loop;
 pub mod expression_types;
 pub mod for_each_not_a_list;
+pub mod fork_without_else;
 pub mod full_width_pattern;
 pub mod hidden_variable;
 pub mod impossible_exit_reason;
 pub mod insert_itself;
 pub mod inserted_elsewhere;
+pub mod loop_never_left;
 pub mod never_set;
 pub mod nothing_to_resume;
 pub mod null_operand;
@@ -25,6 +27,7 @@ pub mod shared_ids;
 pub mod skill_bodies;
 pub mod skill_calls;
 pub mod skill_scopes;
+pub mod skipped_without_route;
 pub mod template_language;
 pub mod text_cut_by_comment;
 pub mod tool_not_permitted;
@@ -52,11 +55,13 @@ pub static RULES: &[&Rule] = &[
     &endless_loop::RULE,
     &expression_types::RULE,
     &for_each_not_a_list::RULE,
+    &fork_without_else::RULE,
     &full_width_pattern::RULE,
     &hidden_variable::RULE,
     &impossible_exit_reason::RULE,
     &insert_itself::RULE,
     &inserted_elsewhere::RULE,
+    &loop_never_left::RULE,
     &never_set::RULE,
     &nothing_to_resume::RULE,
     &null_operand::RULE,
@@ -67,6 +72,7 @@ pub static RULES: &[&Rule] = &[
     &skill_bodies::RULE,
     &skill_calls::RULE,
     &skill_scopes::RULE,
+    &skipped_without_route::RULE,
     &template_language::RULE,
     &text_cut_by_comment::RULE,
     &tool_not_permitted::RULE,

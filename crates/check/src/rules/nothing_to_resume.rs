@@ -18,6 +18,7 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         let why = match route.reason.value.as_str() {
             "exit_criteria_met" => "the action has reached its goal",
             "max_rounds_reached" => "the action has no rounds left",
+            "skipped" => "the action has not started",
             _ => continue,
         };
         let message =

@@ -66,6 +66,8 @@ impl<'f> Names<'f> {
     fn of(model: &'f SemanticModel<'_>) -> Self {
         let phases = model.script.map(|script| script.phases.as_slice()).unwrap_or_default();
         let ids = phases.iter().flat_map(|phase| once(&phase.id).chain(phase.topics.iter().map(|topic| &topic.id)));
+        let in_skills = model.skills.iter().flat_map(|skill| skill.topics.iter().map(|topic| &topic.id));
+        let ids = ids.chain(in_skills);
         Self { callables: model.callables(), places: ids.map(|id| id.value.as_str()).collect(), searches: MAX_SEARCHES }
     }
 

@@ -5,10 +5,11 @@ use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use crate::collected::{ActionPosition, CalleeBody, CollectedAction};
-use crate::jump_targets::can_jump;
+use crate::jump_targets::{ActionIds, can_jump};
 use crate::listing::or;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use crate::skill_topics::is_skill_topic;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::script::WrittenPhase;
@@ -32,7 +33,8 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         if places.reaches(model, id, at) {
             continue;
         }
-        if matches!(at.body, CalleeBody::Skill(_)) {
+        let leads_out = || places.actions.get(at.body, id).is_none() && places.near_in_skill(model, id, at).is_none();
+        if matches!(at.body, CalleeBody::Skill(_)) && (places.targets.contains_key(id) || leads_out()) {
             let message = msg!("`goto` jumps out of the skill, to `{}`", shortened(id));
             let help = "a skill can be called from anywhere and does not know the script around it: let the skill end, and write the `goto` in the script that calls it";
             findings.report(Diagnostic::error(SLUG, message, model.file, span).with_help(help));
@@ -71,8 +73,7 @@ fn check_rewinds(model: &SemanticModel<'_>, findings: &Findings) {
 struct Places<'f> {
     /// Topics and phases, each with its place.
     targets: BTreeMap<&'f str, Span>,
-    /// Actions, by number.
-    actions: BTreeMap<&'f str, usize>,
+    actions: ActionIds<'f>,
     phases: &'f [WrittenPhase],
 }
 
@@ -83,8 +84,7 @@ impl<'f> Places<'f> {
             .iter()
             .flat_map(|phase| std::iter::once(&phase.id).chain(phase.topics.iter().map(|topic| &topic.id)));
         let targets = ids.map(|id| (id.value.as_str(), id.span)).collect();
-        let actions = model.collected.actions.iter().enumerate();
-        let actions = actions.map(|(number, action)| (action.id.value.as_str(), number)).collect();
+        let actions = ActionIds::of(&model.collected);
         Self { targets, actions, phases }
     }
 
@@ -93,7 +93,18 @@ impl<'f> Places<'f> {
         let is_part = !matches!(at.body, CalleeBody::Skill(_)) && self.targets.contains_key(id);
         // A case of a `condition` may end the session.
         let ends = id == END && model.collected.gotos.iter().any(|(goto, from)| goto.value == END && *from == at);
-        is_part || ends || self.actions.get(id).is_some_and(|action| can_jump(&model.collected, at, *action))
+        is_part || ends || self.actions.get(at.body, id).is_some_and(|action| can_jump(&model.collected, at, action))
+    }
+
+    /// The actions that a `goto` at this position can jump to.
+    fn reached(&self, model: &SemanticModel<'_>, at: ActionPosition) -> impl Iterator<Item = &'f str> {
+        let reached = self.actions.all(at.body).filter(move |(_, number)| can_jump(&model.collected, at, *number));
+        reached.map(|(id, _)| id).filter(|id| !id.is_empty())
+    }
+
+    /// The similar id that a `goto` in a skill probably means.
+    fn near_in_skill(&self, model: &SemanticModel<'_>, id: &str, at: ActionPosition) -> Option<&'f str> {
+        matches!(at.body, CalleeBody::Skill(_)).then(|| near_miss(id, self.reached(model, at))).flatten()
     }
 
     fn unknown(
@@ -102,7 +113,16 @@ impl<'f> Places<'f> {
         model: &SemanticModel<'_>,
         advise: bool,
     ) -> Diagnostic {
-        let action = self.actions.get(id).and_then(|number| model.collected.actions.get(*number));
+        let action = self.actions.get(at.body, id).or_else(|| self.actions.anywhere(id));
+        let action = action.and_then(|number| model.collected.actions.get(number));
+        let outside = action.filter(|action| action.body != at.body);
+        if let Some((action, skill)) = outside.and_then(|action| Some((action, model.skill_of(action.body)?))) {
+            let message = msg!("`{}` is inside the skill `{skill}`, and no `goto` jumps into a skill", shortened(id));
+            let help =
+                "a skill runs from its start, with its inputs: call it with `use_skill`, or insert it by a route";
+            let diagnostic = Diagnostic::error(SLUG, message, model.file, span).with_help(help);
+            return diagnostic.with_related("the target", model.file, action.id.span);
+        }
         if let Some(action) = action {
             let message = msg!(
                 "`{}` is an action, but `goto` can jump only to topics, phases, and actions of its own list or of a list around it",
@@ -116,7 +136,11 @@ impl<'f> Places<'f> {
                 CalleeBody::Topic(phase, topic) => self.phases.get(phase).and_then(|phase| phase.topics.get(topic)),
                 _ => None,
             };
-            let topic = topic.map_or("", |topic| topic.id.value.as_str());
+            let topic = topic.map(|topic| topic.id.value.as_str());
+            let topic =
+                topic.or_else(|| outer.filter(|outer| is_skill_topic(outer)).map(|outer| outer.id.value.as_str()));
+            let outer = outer.filter(|outer| !is_skill_topic(outer));
+            let topic = topic.unwrap_or_default();
             let help = match (outer, topic) {
                 (Some(outer), _) => msg!("write `{}`, the action that contains it", outer.id.value),
                 (_, "") => msg!("write the id of a topic or a phase"),
@@ -128,11 +152,10 @@ impl<'f> Places<'f> {
         let message = msg!("there is no topic, phase or action `{}` to jump to", shortened(id));
         let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
         let diagnostic = Diagnostic::error(SLUG, message, model.file, span);
-        let actions = || {
-            let reached = self.actions.iter().filter(|(_, number)| can_jump(&model.collected, at, **number));
-            reached.map(|(id, _)| *id).filter(|id| !id.is_empty())
-        };
-        let near = advise.then(|| near_miss(id, known().chain(actions()))).flatten();
+        if let Some(near) = self.near_in_skill(model, id, at) {
+            return diagnostic.with_suggestion(near);
+        }
+        let near = advise.then(|| near_miss(id, known().chain(self.reached(model, at)))).flatten();
         diagnostic.with_suggestion_or(near, || msg!("`goto` can jump to {}", or(known())))
     }
 }

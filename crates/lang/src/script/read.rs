@@ -225,7 +225,7 @@ fn phase(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
     Some(WrittenPhase { id, name, goal, declare, condition, on_exit, answer_tables, topics })
 }
 
-fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
+pub(crate) fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
     let fields = Fields::of(node, "a topic", file, findings)?;
     if misplaced(&fields, "topic").is_some() {
         return Some(WrittenTopic::unread(node));

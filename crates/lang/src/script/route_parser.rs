@@ -53,6 +53,17 @@ pub enum RouteTarget {
     Fail,
 }
 
+impl WrittenTrigger {
+    /// The topic or phase that it jumps to.
+    pub fn goto(&self) -> Option<Spanned<&str>> {
+        let then = self.then.as_ref()?;
+        match &then.value {
+            RouteTarget::Goto(id) => Some(Spanned { value: id, span: then.span }),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for RouteTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -200,6 +211,16 @@ fn then_target(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Rout
     id.map(|id| Spanned { value: RouteTarget::Goto(id.text), span: id.node.span })
 }
 
+/// Reads the `then` of a trigger.
+fn trigger_target(fields: &Fields<'_>) -> Option<Spanned<RouteTarget>> {
+    let node = fields.take("then")?;
+    if matches!(node.kind, NodeKind::Mapping(_)) {
+        return then_target(node, fields);
+    }
+    let word = fields.choice("then", &["resume", "end"])?;
+    RouteTarget::from_word(word).map(|value| Spanned { value, span: node.span })
+}
+
 fn read_word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteTarget>> {
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
     if let Some(target) = RouteTarget::from_word(text) {
@@ -250,8 +271,8 @@ pub struct WrittenTrigger {
     pub when: Option<TextField>,
     /// `insert`: the skill or the action that runs.
     pub insert: Option<Spanned<String>>,
-    /// Whether `then` ends the session.
-    pub ends: bool,
+    /// Where the session continues: `resume`, `end` or a `goto`. Without it, the interrupted action is resumed.
+    pub then: Option<Spanned<RouteTarget>>,
     pub once: bool,
 }
 
@@ -260,15 +281,18 @@ pub fn triggers(fields: &Fields<'_>, id: fn(&Fields<'_>, &'static str) -> Spanne
     let items = fields.list("triggers").unwrap_or_default();
     let read = |item: &Arc<YamlNode>| {
         let inner = fields.inner(item, "a trigger")?;
-        let trigger = WrittenTrigger {
-            id: id(&inner, "trigger_id"),
-            when: inner.required_text("when"),
-            insert: inner.required_text("insert").map(|words| Spanned { value: words.text, span: words.node.span }),
-            ends: inner.choice("then", &["resume", "end"]) == Some("end"),
-            once: inner.boolean("once").unwrap_or(false),
+        let id = id(&inner, "trigger_id");
+        let when = inner.required_text("when");
+        let then = trigger_target(&inner);
+        // What jumps to another part of the script needs no skill that speaks first.
+        let insert = match &then {
+            Some(Spanned { value: RouteTarget::Goto(_), .. }) => inner.text("insert"),
+            _ => inner.required_text("insert"),
         };
-        inner.finish();
-        Some(trigger)
+        let insert = insert.map(|words| Spanned { value: words.text, span: words.node.span });
+        let once = inner.boolean("once").unwrap_or(false);
+        inner.finish_with(|key| (key == "goto").then(|| msg!("write `then: {{ goto: … }}`")));
+        Some(WrittenTrigger { id, when, insert, then, once })
     };
     items.iter().filter_map(read).collect()
 }

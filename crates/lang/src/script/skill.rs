@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use crate::script::declare::{Declared, declare_list, variable_name};
 use crate::script::fields::{Fields, shortened};
-use crate::script::read::{id, items};
-use crate::script::script::RawAction;
+use crate::script::findings::Findings;
+use crate::script::read::{id, items, topic};
+use crate::script::script::{RawAction, WrittenTopic};
+use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
+use crate::source::text::SourceFile;
 use crate::source::yaml::YamlNode;
 
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub struct WrittenSkill {
     /// `outputs`: the names that the caller may take.
     pub outputs: Vec<Spanned<String>>,
     pub actions: Vec<RawAction>,
+    /// `topics`: in place of `actions`, for a task that has parts.
+    pub topics: Vec<WrittenTopic>,
     pub span: Span,
 }
 
@@ -38,10 +43,52 @@ pub fn skill(node: &YamlNode, fields: &Fields<'_>) -> Option<WrittenSkill> {
     }
     let inputs = declare_list(&inner, "inputs");
     let outputs = outputs(&inner);
-    let actions = items(&inner, "actions", crate::script::read::action);
+    let topics = if inner.has("topics") { items(&inner, "topics", skill_topic) } else { vec![] };
+    let actions = match inner.has("topics") {
+        true if inner.has("actions") => {
+            let span = inner.entry("actions").map_or(node.span, |entry| entry.key.span);
+            let help = "keep one of them; the actions can be a topic of their own";
+            inner.error("conflicting-fields", "a skill has both `actions` and `topics`", span, help);
+            items(&inner, "actions", crate::script::read::action)
+        }
+        true => vec![],
+        false => items(&inner, "actions", crate::script::read::action),
+    };
     inner.finish();
-    Some(WrittenSkill { id, inputs, outputs, actions, span: node.span })
+    Some(WrittenSkill { id, inputs, outputs, actions, topics, span: node.span })
 }
+
+/// Reads a topic of a skill. What a topic has only in a session is reported.
+fn skill_topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
+    let read = topic(node, file, findings)?;
+    let refuse = |field: &str, span: Span, why: &'static str| {
+        let message = msg!("a topic of a skill cannot have `{field}`");
+        findings.report(Diagnostic::error("unknown-key", message, file, span).with_help(why));
+    };
+    for (field, why) in SESSION_FIELDS {
+        let entries = node.as_mapping().unwrap_or_default();
+        for entry in entries.iter().filter(|entry| entry.key.value == field) {
+            refuse(field, entry.key.span, why);
+        }
+    }
+    if read.strategy.as_ref().is_some_and(|strategy| strategy.orchestration) {
+        let why = "plans change the topics of a session, not those of a skill: remove it";
+        refuse("orchestration", read.id.span, why);
+    }
+    Some(read)
+}
+
+/// The fields that only a topic of a session has, each with what to do instead.
+const SESSION_FIELDS: [(&str, &str); 5] = [
+    ("for_each", "call the skill from a topic with `for_each`, once for each element"),
+    (
+        "finally",
+        "write the `finally` in the topic that calls the skill, or put its actions into the last topic of the skill",
+    ),
+    ("on_change", "a skill has variables of its own: write the route in the script that calls the skill"),
+    ("time_budget", "a skill takes the time of the topic that calls it: write it there"),
+    ("priority", "only a topic of a session is skipped when time is short: give this one a `condition`"),
+];
 
 /// Reads a file in the legacy form: `technique_id` and `topic` at its root.
 pub fn technique(fields: &Fields<'_>) -> Option<WrittenSkill> {
@@ -59,7 +106,7 @@ pub fn technique(fields: &Fields<'_>) -> Option<WrittenSkill> {
     inputs.extend(declare_list(&inner, "declare"));
     let actions = items(&inner, "actions", crate::script::read::action);
     inner.finish();
-    Some(WrittenSkill { id, inputs, outputs, actions, span: topic.span })
+    Some(WrittenSkill { id, inputs, outputs, actions, topics: vec![], span: topic.span })
 }
 
 fn outputs(fields: &Fields<'_>) -> Vec<Spanned<String>> {

@@ -24,7 +24,7 @@ const OTHERS: &str = "\
     metadata|min_completeness_requirement|model_calls|monitor|monitor_feedback|need_output|not_contains|off_topic|\
     ok_codes|on_error|on_exit|on_failure|on_interrupted|on_resume|on_timeout|orchestration|output|outputs|phase_goal|phases|priority|\
     progress_suggestion|report|require_acknowledgment|retry_strategy|script|section_number|session|session_id|set|started_at|sub_tasks|\
-    should_execute|skill|skill_goal|skill_id|skill_name|start_timeout|technique_id|technique_name|template_scheme|\
+    should_execute|skill|skipped|skill_goal|skill_id|skill_name|start_timeout|technique_id|technique_name|template_scheme|\
     test|text_array|then|time_budget|timed_out|todo_list|tools|topic_goal|topics|total_expected|trigger_id|triggers|\
     understanding_threshold|updated_steps|updated_workflow|user|user_blocked|user_id|when|workflow_id";
 

@@ -38,20 +38,29 @@ struct Case {
 enum Consequence {
     Steps(ProgramSteps),
     Set(Vec<Assignment>),
-    Goto(String),
+    /// Makes the assignments, then jumps.
+    Goto(Vec<Assignment>, String),
 }
 
 impl Consequence {
+    fn sets(&self) -> bool {
+        match self {
+            Self::Set(_) => true,
+            Self::Goto(values, _) => !values.is_empty(),
+            Self::Steps(_) => false,
+        }
+    }
+
     fn steps(&self) -> Option<&ProgramSteps> {
         match self {
             Self::Steps(steps) => Some(steps),
-            Self::Set(_) | Self::Goto(_) => None,
+            Self::Set(_) | Self::Goto(..) => None,
         }
     }
 
     fn goto(&self) -> Option<&str> {
         match self {
-            Self::Goto(id) => Some(id),
+            Self::Goto(_, id) => Some(id),
             Self::Steps(_) | Self::Set(_) => None,
         }
     }
@@ -140,7 +149,10 @@ impl Kind for Condition {
             inner.finish();
             then.map(|then| (node.span, then))
         });
-        checker.describe(ActionProperties { max_rounds: 1, always_branches, ..ActionProperties::default() });
+        let lacks_default = else_node.is_none();
+        let described =
+            ActionProperties { max_rounds: 1, always_branches, lacks_default, ..ActionProperties::default() };
+        checker.describe(described);
         let complete = !items.is_empty() && cases.len() == items.len() && otherwise.is_some() == else_node.is_some();
         complete.then(|| Box::new(Cases { cases, otherwise }) as Box<dyn Action>)
     }
@@ -244,15 +256,14 @@ fn consequence(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Con
             steps
         }
         (false, Some(set)) => {
-            let set = read_values(&set.value, fields, checker).map(Consequence::Set);
-            if let Some(entry) = fields.entry("goto") {
-                let help = "keep one; `actions` can contain a `set` followed by a `condition` that jumps elsewhere";
-                conflict(entry.key.span, ["set", "goto"], help);
-                return None;
+            let set = read_values(&set.value, fields, checker)?;
+            match target {
+                Some(id) => Some(Consequence::Goto(set, id.value)),
+                None if goto => None,
+                None => Some(Consequence::Set(set)),
             }
-            set
         }
-        (false, None) if goto => target.map(|id| Consequence::Goto(id.value)),
+        (false, None) if goto => target.map(|id| Consequence::Goto(vec![], id.value)),
         (false, None) => {
             let message = msg!("{} does not specify what to do", fields.subject());
             let help = "add `actions:`, `set:` or `goto:`";
@@ -290,7 +301,10 @@ impl Action for Cases {
                 Flow::Enter(StepBlock(block))
             }
             Consequence::Set(values) => Flow::done(Outcome { extracted_variables: assign(turn, values)?, ..outcome }),
-            Consequence::Goto(id) => {
+            Consequence::Goto(values, id) => {
+                let extracted_variables =
+                    if values.is_empty() { outcome.extracted_variables } else { assign(turn, values)? };
+                let outcome = Outcome { extracted_variables, ..outcome };
                 Flow::Goto(Box::new(outcome), id.clone(), Message::word("the matching case jumps there"))
             }
         })
@@ -307,6 +321,7 @@ impl Action for Cases {
             span: *span,
             steps: then.steps(),
             goto: then.goto(),
+            sets: then.sets(),
         });
         let cases = self.cases.iter().enumerate().map(|(number, case)| Branch {
             name: case_name(number),
@@ -314,6 +329,7 @@ impl Action for Cases {
             span: case.span,
             steps: case.then.steps(),
             goto: case.then.goto(),
+            sets: case.then.sets(),
         });
         cases.chain(otherwise).collect()
     }

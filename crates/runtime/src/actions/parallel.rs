@@ -231,6 +231,7 @@ impl Action for Parallel {
             span: branch.span,
             steps: Some(&branch.steps),
             goto: None,
+            sets: false,
         });
         branches.collect()
     }

@@ -5,7 +5,7 @@ use crate::program::decision::DecisionKind;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::monitor::Monitor;
 use crate::program::output::OutputVariable;
-use crate::program::program::ProgramSteps;
+use crate::program::program::{ProgramSteps, Topic};
 use crate::program::turn::Turn;
 use async_trait::async_trait;
 use bcc_lang::source::span::Span;
@@ -88,6 +88,11 @@ pub trait Action: Send + Sync {
         false
     }
 
+    /// The topic of a skill that it stands for.
+    fn topic(&self) -> Option<&Topic> {
+        None
+    }
+
     fn skill(&self) -> Option<&str> {
         None
     }
@@ -115,6 +120,8 @@ pub struct Branch<'a> {
     pub steps: Option<&'a ProgramSteps>,
     /// The topic, phase or action where the session continues, if the branch has a `goto`.
     pub goto: Option<&'a str>,
+    /// Whether the branch sets variables.
+    pub sets: bool,
 }
 
 /// What a monitor needs from the configuration of an action.

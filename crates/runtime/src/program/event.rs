@@ -378,6 +378,11 @@ pub(crate) struct StampedEvent<'a> {
 }
 
 impl Event {
+    /// Whether it is a message of the AI with a text.
+    pub(crate) fn says_something(&self) -> bool {
+        matches!(self, Self::Message { text, .. } if !text.trim().is_empty())
+    }
+
     /// The `type` of the event.
     pub const fn kind(&self) -> &'static str {
         match self {

@@ -110,6 +110,8 @@ pub struct ActionProperties {
     pub min_calls: u32,
     /// Whether it always jumps elsewhere or runs nested actions, and never continues directly.
     pub always_branches: bool,
+    /// Whether it picks one of several cases and says nothing about what happens when none of them applies.
+    pub lacks_default: bool,
     /// If all the lists of actions in it run at the same time: for each of them, the numbers of those that come before it.
     pub concurrent: Vec<Vec<usize>>,
     pub outputs: usize,

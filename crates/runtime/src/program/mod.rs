@@ -44,6 +44,7 @@ pub mod retry_state;
 pub mod route_table;
 pub mod services;
 pub mod shown_cell;
+pub mod skill_topic;
 pub mod stored_event;
 pub mod tool_called;
 pub mod tool_progress;

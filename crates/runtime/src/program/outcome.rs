@@ -29,6 +29,8 @@ pub enum ExitReason {
     Failed,
     /// A branch failed.
     BranchFailed,
+    /// The action did not start, because its condition is false.
+    Skipped,
     Error,
 }
 
@@ -46,11 +48,12 @@ impl ExitReason {
             Self::TimedOut => "timed_out",
             Self::Failed => "failed",
             Self::BranchFailed => "branch_failed",
+            Self::Skipped => "skipped",
             Self::Error => "error",
         }
     }
 
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::ExitCriteriaMet,
         Self::MaxRoundsReached,
         Self::SlotsMissing,
@@ -61,6 +64,7 @@ impl ExitReason {
         Self::TimedOut,
         Self::Failed,
         Self::BranchFailed,
+        Self::Skipped,
         Self::Error,
     ];
 

@@ -72,12 +72,23 @@ impl Route {
 pub struct Trigger {
     pub id: String,
     pub when: Expr,
-    /// The skill, or the action of the script, that it runs.
-    pub insert: String,
-    /// Whether the session is completed after it.
-    pub ends: bool,
+    /// The skill, or the action of the script, that runs first.
+    pub insert: Option<String>,
+    /// Where the session continues: `resume`, `end` or a `goto`.
+    pub then: RouteTarget,
     /// Whether it fires at most once in a session.
     pub once: bool,
+}
+
+impl Trigger {
+    /// What it does, as events show it.
+    pub fn route(&self) -> String {
+        let then = &self.then;
+        match &self.insert {
+            Some(id) => format!("insert: {}, then: {then}", id),
+            None => then.to_string(),
+        }
+    }
 }
 
 impl RouteTable {

@@ -7,8 +7,10 @@ use crate::program::outcome::ExitReason;
 use crate::program::program::{Phase, Program, ProgramStep, Topic};
 use crate::program::route_table::{ChangeTable, Route, RouteLevel};
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{FrameTarget, Insertion};
+use crate::run::frames::FrameTarget;
+use crate::run::insertion::Insertion;
 use crate::run::session::Session;
+use crate::run::skipped_actions::SkipReason;
 use crate::run::transitions::SessionFailure;
 use crate::run::turns::NextStep;
 use bcc_lang::message::message::Message;
@@ -20,16 +22,15 @@ use bcc_lang::value::exact::ExactValues;
 pub const CHANGED: &str = "changed";
 
 impl Session {
-    /// Whether what an action asks for was heard before, so that it is not asked; reports it if so.
-    pub(crate) fn is_known(&self, step: &ProgramStep, place: &EventLocation, draft: &mut CommitDraft) -> bool {
+    /// Why an action is skipped if what it asks for was heard before.
+    pub(crate) fn known_before(&self, step: &ProgramStep) -> Option<SkipReason> {
         let names = step.action.known_before();
         let is_known = |name: &String| self.scopes.get(name).is_some_and(|stored| !stored.value.is_null());
         if names.is_empty() || !names.iter().all(is_known) {
-            return false;
+            return None;
         }
         let why = msg!("what it requires is known already: {}", Message::names(names));
-        draft.event(place, Event::Skipped { name: step.id.clone(), why, skipped: Some("known") });
-        true
+        Some(SkipReason { why, skipped: Some("known") })
     }
 
     /// Takes the routes for the variables that a turn in this topic changed: what every route sets, and then the first way that one of

@@ -39,6 +39,7 @@ impl Session {
     pub(crate) fn clear_pending(&mut self) {
         self.pending = None;
         self.head.pending = false;
+        self.clear_carried_answer();
         self.metadata.clear();
     }
 

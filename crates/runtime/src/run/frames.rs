@@ -2,7 +2,6 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::message::stored;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -13,12 +12,12 @@ use crate::program::analysis::UsedAdvice;
 use crate::program::decision::GivenDecision;
 use crate::program::flow::{BranchBlock, OpenEffect};
 use crate::program::orchestration::plans::Plans;
-use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::outcome::Outcome;
 use crate::run::branch_state::{BranchRules, BranchState};
+use crate::run::insertion::Insertion;
 use crate::run::monitors::{Advice, TrendPoint};
 use crate::run::time::TopicTime;
 use crate::run::topic_exit::TopicExit;
-use bcc_lang::script::route_parser::RouteTarget;
 use bcc_store::rows::FrameRow;
 
 /// The key of the frame of the session itself.
@@ -82,15 +81,16 @@ pub(crate) struct Frame {
     /// Of an action: how often a route restarted it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
-    /// Of an action: the answer that was held back when a trigger fired; its next turn takes it.
+    /// Of an action: the answer that was held back when a trigger fired; its next turn takes it. Of the session: the answer that a trigger
+    /// took along to the target of its `goto`; the first action that listens takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
     /// Of an action: whether something else ran since its last turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
-    /// Of an action: whether its condition could not be evaluated, so that it has not started.
+    /// Of an action: whether it has not started, because its condition is false or could not be evaluated.
     #[serde(default, rename = "barred", skip_serializing_if = "std::ops::Not::not")]
-    pub condition_failed: bool,
+    pub not_started: bool,
     /// Of an action: what was decided about its request, for its next turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Box<GivenDecision>>,
@@ -161,38 +161,6 @@ impl Frame {
     pub(crate) fn triggered(&self) -> bool {
         matches!(self.insertion, Some(Insertion::Triggered { .. }))
     }
-}
-
-/// The reason for inserting a skill or a single action.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Insertion {
-    /// The parent action called it, and receives its outputs in its next turn.
-    Called,
-    /// A route of the parent action inserted it.
-    #[serde(rename = "routed")]
-    ByRoute {
-        reason: ExitReason,
-        /// Whether the action was done.
-        completed: bool,
-        /// Where the route continues; if not set, as without a route.
-        then: Option<RouteTarget>,
-        /// The error of the action, if any.
-        #[serde(default, with = "stored::option", skip_serializing_if = "Option::is_none")]
-        failure: Option<Message>,
-    },
-    /// A trigger inserted it.
-    Triggered {
-        trigger: String,
-        /// Whether the session is completed after it.
-        ends: bool,
-        /// Whether it is an action of the script that runs inside a skill: it sees the script's scopes, not the skill's.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        outside: bool,
-        /// The error that the session fails with afterwards, if the preceding turn failed.
-        #[serde(default, with = "stored::option", skip_serializing_if = "Option::is_none")]
-        failure: Option<Message>,
-    },
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference

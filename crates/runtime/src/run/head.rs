@@ -223,7 +223,7 @@ mod tests {
         });
         stored.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let read: Frame = serde_json::from_value(stored.clone()).unwrap();
-        assert!(read.condition_failed && read.trend.len() == 1);
+        assert!(read.not_started && read.trend.len() == 1);
         assert_eq!(serde_json::to_value::<Frame>(read).unwrap(), stored);
     }
 }

@@ -1,7 +1,6 @@
 //! Insertions: skills that an action calls, and skills or actions that a route or a trigger inserts.
 
 use bcc_lang::message::argument::ToMessage;
-use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
@@ -13,7 +12,8 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::{Program, Skill};
 use crate::program::turn::fitting;
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{Frame, FrameTarget, Insertion, child, inserted_component, lineage, parent, skill_path};
+use crate::run::frames::{Frame, FrameTarget, child, inserted_component, lineage, parent, skill_path};
+use crate::run::insertion::Insertion;
 use crate::run::position::single;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
@@ -147,27 +147,10 @@ impl Session {
             Some(Insertion::ByRoute { reason, completed, then, failure }) => {
                 self.continue_after_insertion(program, &above, (reason, completed), then, failure, draft)
             }
-            Some(Insertion::Triggered { ends, failure, .. }) => self.trigger_done(program, &above, ends, failure),
+            Some(Insertion::Triggered { ends, goto, failure, .. }) => {
+                self.trigger_done(program, &above, &Insertion::trigger_target(ends, goto), failure, draft)
+            }
         }
-    }
-
-    /// The insertion of a trigger ended: the session continues where it was, ends, or fails with the earlier error.
-    fn trigger_done(
-        &mut self,
-        program: &Program,
-        above: &str,
-        ends: bool,
-        failure: Option<Message>,
-    ) -> Result<(), SessionFailure> {
-        if let Some(message) = failure {
-            return Err(SessionFailure { code: "action-error", message, help: None });
-        }
-        if ends {
-            self.end(program);
-        } else if let Some(action) = self.frames.change(above) {
-            action.resumed = action.at == FrameTarget::Action;
-        }
-        Ok(())
     }
 
     /// An insertion failed: its parent ends with this error, or a route is searched.
@@ -198,11 +181,11 @@ impl Session {
                 Ok(())
             }
             // The interrupted action is not affected: it continues, and its pending answer is not lost.
-            Some(Insertion::Triggered { ends, failure, .. }) => {
+            Some(Insertion::Triggered { ends, goto, failure, .. }) => {
                 let place = self.place_of(&above);
                 let SessionFailure { code, message, help } = error;
                 draft.event(&place, Event::Error { code, message, help });
-                self.trigger_done(program, &above, ends, failure)
+                self.trigger_done(program, &above, &Insertion::trigger_target(ends, goto), failure, draft)
             }
             Some(Insertion::ByRoute { then, .. }) if self.is_container(&above) => {
                 self.failed_before_entry(program, &above, then, error, draft)

@@ -20,12 +20,8 @@ impl Session {
         target: &str,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
-        let topics = program.phases.iter().enumerate().find_map(|(number, phase)| {
-            phase.topics.iter().position(|topic| topic.id == target).map(|topic| (number, Some(topic)))
-        });
-        let phases = || program.phases.iter().position(|phase| phase.id == target).map(|number| (number, None));
         let list = self.list_with(program, key, target);
-        let part = topics.or_else(phases).filter(|_| list.is_none() || !self.is_in_skill(key));
+        let part = part_with(program, target).filter(|_| list.is_none() || !self.is_in_skill(key));
         if let Some((phase, topic)) = part {
             if self.enter_finally(program, TopicExit::Goto(target.to_owned())) {
                 return Ok(());
@@ -53,6 +49,23 @@ impl Session {
         Ok(())
     }
 
+    /// Jumps to the topic or the phase `target`, from any position. A trigger belongs to the script, wherever it fires.
+    pub(crate) fn jump_from_trigger(
+        &mut self,
+        program: &Program,
+        target: &str,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        let Some((phase, topic)) = part_with(program, target) else {
+            let message = msg!("there is no topic or phase `{target}`");
+            return Err(SessionFailure { code: "frame-unreadable", message, help: None });
+        };
+        if self.enter_finally(program, TopicExit::Goto(target.to_owned())) {
+            return Ok(());
+        }
+        self.jump_to_part(program, phase, topic, draft)
+    }
+
     /// The innermost list of actions around the frame `key` that contains the action `id`, by the key of its frame, and the index of the
     /// action. Nothing in a skill, a `finally` or a `compensate` reaches the lists outside it.
     pub(crate) fn list_with(&self, program: &Program, key: &str, id: &str) -> Option<(String, usize)> {
@@ -65,6 +78,24 @@ impl Session {
             let is_skill = self.frames.get(list).is_none_or(|frame| matches!(frame.at, FrameTarget::Skill(_)));
             if is_skill || self.is_cleanup(list) {
                 return None;
+            }
+        }
+        None
+    }
+
+    /// The key of the topic of a skill that contains the action `key`, within the innermost skill.
+    pub(crate) fn skill_topic_around(&self, program: &Program, key: &str) -> Option<String> {
+        let around: Vec<&str> = lineage(parent(key)).collect();
+        for key in around.into_iter().rev() {
+            match self.frames.get(key)?.at {
+                FrameTarget::Block(_) => {
+                    let topic = parent(key);
+                    if self.position(program, topic).is_some_and(|position| position.step.action.topic().is_some()) {
+                        return Some(topic.to_owned());
+                    }
+                }
+                FrameTarget::Action => {}
+                _ => return None,
             }
         }
         None
@@ -115,4 +146,12 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The phase with the id `target`, or the topic with this id and its phase, by their numbers. Topics take precedence.
+fn part_with(program: &Program, target: &str) -> Option<(usize, Option<usize>)> {
+    let topics = program.phases.iter().enumerate().find_map(|(number, phase)| {
+        phase.topics.iter().position(|topic| topic.id == target).map(|topic| (number, Some(topic)))
+    });
+    topics.or_else(|| program.phases.iter().position(|phase| phase.id == target).map(|number| (number, None)))
 }

@@ -1,7 +1,8 @@
 //! The position of a session for display: every level from the phase to the action, and its surroundings.
 
 use crate::program::event_masking::mask;
-use crate::run::frames::{Frame, FrameTarget, Insertion, component, id_of, lineage, parent, public_path};
+use crate::run::frames::{Frame, FrameTarget, component, id_of, lineage, parent, public_path};
+use crate::run::insertion::Insertion;
 use crate::run::routing::MAX_HOPS;
 use crate::run::session::Session;
 
@@ -156,8 +157,8 @@ fn brought_by(insertion: &Insertion, above: &str) -> String {
             format!("inserted for {} of {above}, then: {then}", reason.name())
         }
         Insertion::ByRoute { reason, then: None, .. } => format!("inserted for {} of {above}", reason.name()),
-        Insertion::Triggered { trigger, ends, .. } => {
-            let then = if *ends { "end" } else { "resume" };
+        Insertion::Triggered { trigger, ends, goto, .. } => {
+            let then = Insertion::trigger_target(*ends, goto.clone());
             format!("inserted by the trigger {trigger}, then: {then}")
         }
     }

@@ -18,6 +18,8 @@ pub(crate) struct Position<'p> {
     pub(crate) step: &'p ProgramStep,
     /// Whether it was inserted, or belongs to a skill, a branch, a `finally` or a `compensate`: then only its own table applies.
     pub(crate) inserted: bool,
+    /// Whether `topic` is a topic of the skill that contains it, whose table applies as well.
+    pub(crate) in_skill_topic: bool,
     /// The key of the frame that stores its monitor data and advice: of its skill, else of its topic.
     pub(crate) visit_key: String,
 }
@@ -40,7 +42,8 @@ impl FoundRoute<'_> {
 
 impl<'p> Position<'p> {
     /// The route for `reason`: searched in the action's own table, then the topic's, the phase's, the session's (docs/routes.md).
-    /// Inserted actions use only their own table, because the author of the topic's table did not write them.
+    /// Inserted actions use only their own table, because the author of the topic's table did not write them; those in a topic of a skill
+    /// also use the table of that topic.
     pub(crate) fn route(&self, program: &'p Program, reason: ExitReason) -> Option<FoundRoute<'p>> {
         let own = (&self.step.routes, RouteLevel::Action, self.step.id.as_str());
         let wider: [(&'p RouteTable, RouteLevel, &'p str); 3] = [
@@ -48,7 +51,8 @@ impl<'p> Position<'p> {
             (&self.phase.routes, RouteLevel::Phase, &self.phase.id),
             (&program.routes, RouteLevel::Session, &program.id),
         ];
-        let tables = std::iter::once(own).chain(wider.into_iter().filter(|_| !self.inserted));
+        let applies = |level: &RouteLevel| !self.inserted || self.in_skill_topic && *level == RouteLevel::Topic;
+        let tables = std::iter::once(own).chain(wider.into_iter().filter(|(_, level, _)| applies(level)));
         tables.into_iter().find_map(|(table, level, id)| {
             let route = table.get(reason)?;
             Some(FoundRoute { route, level, id })
@@ -77,7 +81,7 @@ pub(crate) fn last_of(program: &Program) -> Option<Position<'_>> {
     let phase = program.phases.last()?;
     let topic = phase.topics.last()?;
     let step = topic.steps.last()?;
-    Some(Position { phase, topic, step, inserted: false, visit_key: String::new() })
+    Some(Position { phase, topic, step, inserted: false, in_skill_topic: false, visit_key: String::new() })
 }
 
 impl Frames {
@@ -90,6 +94,7 @@ impl Frames {
         let mut step: Option<&'p ProgramStep> = None;
         let mut skill: Option<&'p Skill> = None;
         let mut inserted = false;
+        let mut in_skill_topic = false;
         let mut visit_key = String::new();
         for key in lineage(key) {
             let frame = self.get(key)?;
@@ -102,16 +107,23 @@ impl Frames {
                 }
                 FrameTarget::Block(block) => {
                     inserted |= frame.branch.is_some();
-                    steps = step.and_then(|step| step.action.steps(block)).map(|steps| steps.as_slice())
+                    steps = step.and_then(|step| step.action.steps(block)).map(|steps| steps.as_slice());
+                    if let Some(own) = step.and_then(|step| step.action.topic()) {
+                        topic = Some(own);
+                        in_skill_topic = true;
+                        key.clone_into(&mut visit_key);
+                    }
                 }
                 FrameTarget::Skill(id) => {
                     inserted = true;
+                    in_skill_topic = false;
                     skill = program.skills.get(id);
                     steps = skill.map(|skill| skill.steps.as_slice());
                     key.clone_into(&mut visit_key);
                 }
                 FrameTarget::Single(id) => {
                     inserted = true;
+                    in_skill_topic = false;
                     steps = single(program, skill.filter(|_| !frame.triggered()), id).map(std::slice::from_ref);
                 }
                 FrameTarget::Action => step = steps.and_then(|steps| steps.get(above.next)),
@@ -121,13 +133,14 @@ impl Frames {
                 }
                 FrameTarget::Compensation => {
                     inserted = true;
+                    in_skill_topic = false;
                     steps = step.map(|step| step.compensate.as_slice());
                 }
             }
             above = frame;
         }
         let topic = topic.or(phase.topics.last())?;
-        Some(Position { phase, topic, step: step?, inserted, visit_key })
+        Some(Position { phase, topic, step: step?, inserted, in_skill_topic, visit_key })
     }
 }
 

@@ -23,9 +23,10 @@ use crate::run::compensation_records::{Compensations, compensations_of};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{
-    FrameTarget, Frames, Insertion, ROOT, branch_key, is_below, lineage, public_path, redacted_key, skill_path,
+    FrameTarget, Frames, ROOT, branch_key, is_below, lineage, public_path, redacted_key, skill_path,
 };
 use crate::run::head::{Head, SessionStatus};
+use crate::run::insertion::Insertion;
 use crate::run::notebook::state_of;
 use crate::run::orchestrate::replanned;
 use crate::run::session::Session;

@@ -9,7 +9,8 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::program::route_table::RouteLevel;
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, redacted_key};
+use crate::run::frames::{FrameTarget, ROOT, component, id_of, lineage, redacted_key};
+use crate::run::insertion::Insertion;
 use crate::run::session::Session;
 use crate::run::topic_exit::TopicExit;
 use crate::run::transitions::SessionFailure;
@@ -261,6 +262,11 @@ impl Session {
             }
             RouteTarget::Retry => self.retry(program, key, draft),
             RouteTarget::SkipTopic => {
+                if let Some(topic) = self.skill_topic_around(program, key) {
+                    self.unwind(&topic);
+                    self.finish_action(&topic, &Outcome::done(ExitReason::ExitCriteriaMet));
+                    return Ok(());
+                }
                 if !self.enter_finally(program, TopicExit::Leave) {
                     self.leave_to(key, |at| *at == FrameTarget::Topic);
                 }

@@ -11,7 +11,8 @@ use crate::program::location::EventLocation;
 use crate::program::program::{Phase, Program, Topic};
 use crate::program::resource::{MINUTE_MS, Resource};
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{Insertion, ROOT, lineage, parent};
+use crate::run::frames::{ROOT, lineage, parent};
+use crate::run::insertion::Insertion;
 use crate::run::session::Session;
 use crate::run::topic_exit::TopicExit;
 

@@ -11,7 +11,7 @@ use crate::program::evaluation::{EXPRESSION_FAILED, null_condition};
 use crate::program::event::Event;
 use crate::program::flow::ActionError;
 use crate::program::location::EventLocation;
-use crate::program::outcome::Outcome;
+use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::{Phase, Program, ProgramStep, Topic};
 use crate::program::turn::base_names;
 use crate::run::draft::CommitDraft;
@@ -20,6 +20,7 @@ use crate::run::frames::{
 };
 use crate::run::retry::DECLARED;
 use crate::run::session::Session;
+use crate::run::skipped_actions::SkipReason;
 use crate::run::topic_exit::TopicExit;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::expr::truth::Truth;
@@ -143,11 +144,12 @@ impl Session {
         let place = EventLocation { phase_id: Some(phase.id.clone()), ..EventLocation::default() };
         let context = (Some(phase), None);
         match self.skipped(program, context, phase.condition.as_ref(), &phase.id, &place, draft) {
-            Ok(true) => {
+            Ok(Some(why)) => {
+                draft.event(&place, Event::Skipped { name: phase.id.clone(), why, skipped: None });
                 self.next_child(ROOT);
                 Ok(())
             }
-            Ok(false) => self.enter_phase(phase, draft).map(|_| ()),
+            Ok(None) => self.enter_phase(phase, draft).map(|_| ()),
             Err(error) => self.node_failed(program, (phase, None), &place, error, draft),
         }
     }
@@ -180,11 +182,12 @@ impl Session {
         let has_started = self.frames.get(above).is_some_and(|frame| frame.taken > 0);
         let condition = topic.condition.as_ref().filter(|_| !has_started);
         match self.skipped(program, context, condition, &topic.id, &place, draft) {
-            Ok(true) => {
+            Ok(Some(why)) => {
+                draft.event(&place, Event::Skipped { name: topic.id.clone(), why, skipped: None });
                 self.next_child(above);
                 return Ok(());
             }
-            Ok(false) => {}
+            Ok(None) => {}
             Err(error) => return self.node_failed(program, (phase, Some(topic)), &place, error, draft),
         }
         if self.skips_for_time(program, (phase, topic), above, &place, draft) {
@@ -228,19 +231,11 @@ impl Session {
             return Ok(());
         }
         let error = match self.is_skipped(program, step, &key, draft) {
-            Ok(true) => {
-                self.next_child(container);
-                return Ok(());
-            }
-            Ok(false) => None,
+            Ok(Some(skipped)) => return self.skip_action(program, step, &key, skipped, draft),
+            Ok(None) => None,
             Err(error) => Some(error),
         };
-        let calls = self.counters.get(&calls_counter(&step.id)).copied().unwrap_or_default();
-        // The same action may be open above, if it is inserted while it waits.
-        let open = lineage(&key).filter(|above| id_of(component(above)) == step.id);
-        let open = open.filter_map(|above| self.frames.get(above)).map(|frame| frame.calls).max().unwrap_or(0);
-        let calls = u32::try_from(calls).unwrap_or(u32::MAX).max(open);
-        self.frames.put(key.clone(), Frame { at: FrameTarget::Action, calls, ..Frame::default() });
+        self.put_action(step, &key);
         let is_entered = error.is_none();
         self.action_started(program, step, &key, error, draft)?;
         if is_entered {
@@ -249,7 +244,17 @@ impl Session {
         Ok(())
     }
 
-    /// Restarts an action that has a frame. A condition that could not be evaluated is evaluated again.
+    /// Creates the frame of an action. It continues the number of model calls of earlier visits.
+    pub(crate) fn put_action(&mut self, step: &ProgramStep, key: &str) {
+        let calls = self.counters.get(&calls_counter(&step.id)).copied().unwrap_or_default();
+        // The same action may be open above, if it is inserted while it waits.
+        let open = lineage(key).filter(|above| id_of(component(above)) == step.id);
+        let open = open.filter_map(|above| self.frames.get(above)).map(|frame| frame.calls).max().unwrap_or(0);
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX).max(open);
+        self.frames.put(key.to_owned(), Frame { at: FrameTarget::Action, calls, ..Frame::default() });
+    }
+
+    /// Restarts an action that has a frame. If it has not started yet, its condition is evaluated again.
     pub(crate) fn restart_action(
         &mut self,
         program: &Program,
@@ -257,14 +262,10 @@ impl Session {
         key: &str,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
-        let condition_failed = self.frames.get(key).is_some_and(|frame| frame.condition_failed);
-        let error = match if condition_failed { self.is_skipped(program, step, key, draft) } else { Ok(false) } {
-            Ok(true) => {
-                self.frames.remove(key);
-                self.next_child(parent(key));
-                return Ok(());
-            }
-            Ok(false) => None,
+        let not_started = self.frames.get(key).is_some_and(|frame| frame.not_started);
+        let error = match if not_started { self.is_skipped(program, step, key, draft) } else { Ok(None) } {
+            Ok(Some(skipped)) => return self.skip_action(program, step, key, skipped, draft),
+            Ok(None) => None,
             Err(error) => Some(error),
         };
         self.action_started(program, step, key, error, draft)
@@ -280,7 +281,7 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         if let Some(frame) = self.frames.change(key) {
-            frame.condition_failed = error.is_some();
+            frame.not_started = error.is_some();
         }
         let place = EventLocation { round: None, ..self.place_of(key) };
         draft.event(&place, Event::ActionStarted { name: step.kind.to_owned() });
@@ -290,27 +291,25 @@ impl Session {
         self.continue_after_outcome(program, key, outcome, Some(error), draft)
     }
 
-    /// Whether the condition of an action prevents the session from entering it.
+    /// Why the condition of an action prevents the session from entering it, if it does.
     fn is_skipped(
         &mut self,
         program: &Program,
         step: &ProgramStep,
         key: &str,
         draft: &mut CommitDraft,
-    ) -> Result<bool, SessionFailure> {
+    ) -> Result<Option<SkipReason>, SessionFailure> {
         let container = parent(key);
-        let mut place = self.place_of(container);
-        place.action_id = Some(step.id.clone());
-        place.round = None;
-        place.path = public_path(key);
+        let place = self.place_of_unstarted(step, key);
         // An inserted action runs regardless of its condition.
         let single = self.frames.get(container).is_some_and(|frame| matches!(frame.at, FrameTarget::Single(_)));
         let condition = step.condition.as_ref().filter(|_| !single);
         let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
         let is_topic = |topic: &&Topic| Some(&topic.id) == place.topic_id.as_ref();
         let context = (phase, phase.and_then(|phase| phase.topics.iter().find(is_topic)));
-        Ok(self.skipped(program, context, condition, &step.id, &place, draft)?
-            || (!single && self.is_known(step, &place, draft)))
+        let why = self.skipped(program, context, condition, &step.id, &place, draft)?;
+        let known = || if single { None } else { self.known_before(step) };
+        Ok(why.map(|why| SkipReason { why, skipped: None }).or_else(known))
     }
 
     /// Ends the frame of an action: its outcome is passed up, and its container moves to its next child.
@@ -322,7 +321,7 @@ impl Session {
         let container = parent(key);
         if let Some(frame) = self.frames.change(container) {
             frame.next += 1;
-            if matches!(frame.at, FrameTarget::Block(_)) {
+            if matches!(frame.at, FrameTarget::Block(_)) && outcome.exit_reason != Some(ExitReason::Skipped) {
                 frame.last = Some(Box::new(outcome.brief()));
             }
         }
@@ -410,7 +409,7 @@ impl Session {
         names
     }
 
-    /// Whether a condition prevents the session from entering something; reports it if so.
+    /// Why a condition prevents the session from entering something, if it does.
     fn skipped(
         &mut self,
         program: &Program,
@@ -419,17 +418,15 @@ impl Session {
         name: &str,
         place: &EventLocation,
         draft: &mut CommitDraft,
-    ) -> Result<bool, SessionFailure> {
-        let Some(condition) = condition else { return Ok(false) };
+    ) -> Result<Option<Message>, SessionFailure> {
+        let Some(condition) = condition else { return Ok(None) };
         match condition.truth(&self.names_for(program, context)) {
-            Ok(Truth::True) => Ok(false),
+            Ok(Truth::True) => Ok(None),
             Ok(truth) => {
                 if let Truth::Null(part) = &truth {
                     draft.event(place, null_condition(condition.source(), part));
                 }
-                let why = msg!("its condition does not hold: {}", condition.source());
-                draft.event(place, Event::Skipped { name: name.to_owned(), why, skipped: None });
-                Ok(true)
+                Ok(Some(msg!("its condition does not hold: {}", condition.source())))
             }
             Err(error) => Err(SessionFailure {
                 code: EXPRESSION_FAILED,

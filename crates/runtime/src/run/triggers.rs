@@ -10,7 +10,8 @@ use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::route_table::Trigger;
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{FrameTarget, Insertion, lineage};
+use crate::run::frames::{FrameTarget, ROOT, lineage};
+use crate::run::insertion::Insertion;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::expr::fields::fields_of;
@@ -143,7 +144,7 @@ impl Session {
         fired.is_some_and(|fired| trigger.once || fired.answers == self.answers) || lineage(key).any(is_own_insertion)
     }
 
-    /// Inserts the target of a trigger below the innermost frame.
+    /// Inserts what a trigger inserts below the innermost frame. Without an insertion, follows it at once.
     pub(crate) fn fire(
         &mut self,
         program: &Program,
@@ -154,8 +155,7 @@ impl Session {
         let place = check.place;
         let leaf = self.frames.leaf();
         let key = leaf.as_str();
-        let then = if trigger.ends { RouteTarget::End } else { RouteTarget::Resume };
-        let route = format!("insert: {}, then: {then}", trigger.insert);
+        let route = trigger.route();
         let from = place.action_id.clone().unwrap_or_default();
         draft.event(place, Event::Triggered { reason: trigger.id.clone(), route: route.clone(), from, why });
         self.count_route_hop(format!("trigger {} → {route}", trigger.id))?;
@@ -168,10 +168,57 @@ impl Session {
         if let Some(frame) = self.frames.change(key).filter(|frame| frame.at == FrameTarget::Action) {
             frame.held = answer.or(frame.held.take());
         }
-        let outside = self.scopes.is_isolated();
         let failure = check.failure.cloned();
-        let insertion = Insertion::Triggered { trigger: trigger.id.clone(), ends: trigger.ends, outside, failure };
-        self.insert(program, key, &trigger.insert, insertion, ExactValues::new(), draft)
+        let Some(id) = &trigger.insert else { return self.trigger_done(program, key, &trigger.then, failure, draft) };
+        let outside = self.scopes.is_isolated();
+        let goto = match &trigger.then {
+            RouteTarget::Goto(id) => Some(id.clone()),
+            _ => None,
+        };
+        let ends = trigger.then == RouteTarget::End;
+        let insertion = Insertion::Triggered { trigger: trigger.id.clone(), ends, goto, outside, failure };
+        self.insert(program, key, id, insertion, ExactValues::new(), draft)
+    }
+
+    /// What a trigger inserted below the frame `above` ended: the session fails with the earlier error, or continues at `then`.
+    pub(crate) fn trigger_done(
+        &mut self,
+        program: &Program,
+        above: &str,
+        then: &RouteTarget,
+        failure: Option<Message>,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        if let Some(message) = failure {
+            return Err(SessionFailure { code: "action-error", message, help: None });
+        }
+        match then {
+            RouteTarget::End => self.end(program),
+            RouteTarget::Goto(target) => {
+                let held = lineage(above).filter_map(|key| self.frames.get(key)?.held.clone()).last();
+                self.jump_from_trigger(program, target, draft)?;
+                // The `finally` of a topic goes on before the jump; its action is still there, with the answer.
+                match self.frames.change(above).filter(|frame| frame.at == FrameTarget::Action) {
+                    Some(action) => action.resumed = true,
+                    None => self.carry_answer(held),
+                }
+            }
+            _ => {
+                if let Some(action) = self.frames.change(above) {
+                    action.resumed = action.at == FrameTarget::Action;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores an answer for the first action that listens from now on.
+    fn carry_answer(&mut self, answer: Option<String>) {
+        if answer.is_some()
+            && let Some(root) = self.frames.change(ROOT)
+        {
+            root.held = answer;
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::program::turn::{Turn, TurnResources};
 use crate::program::work::TurnWork;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::redacted_key;
+use crate::run::frames::{ROOT, redacted_key};
 use crate::run::notebook::{cell_row, state_row};
 use crate::run::position::last_of;
 use crate::run::session::Session;
@@ -31,6 +31,21 @@ impl Session {
             frame.held = None;
             frame.resumed = false;
         }
+    }
+
+    /// Passes the answer that a trigger took along to the action `key`, which waits for the person. If the action asked something, nobody
+    /// takes this answer any more. Returns whether the action has an answer now.
+    pub(crate) fn take_carried_answer(&mut self, key: &str, asks: bool) -> bool {
+        let answer = self.clear_carried_answer();
+        let Some(frame) = self.frames.change(key).filter(|_| answer.is_some() && !asks) else { return false };
+        frame.held = answer;
+        true
+    }
+
+    /// Removes the answer that a trigger took along.
+    pub(crate) fn clear_carried_answer(&mut self) -> Option<String> {
+        self.frames.get(ROOT).filter(|root| root.held.is_some())?;
+        self.frames.change(ROOT)?.held.take()
     }
 
     /// Applies the changes of a turn. Returns the outcome that it reported, if any.

@@ -16,8 +16,9 @@ use crate::program::turn::{Turn, TurnResources};
 use crate::program::work::TurnWork;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{Frame, FrameTarget, Insertion, block_component, child};
+use crate::run::frames::{Frame, FrameTarget, block_component, child};
 use crate::run::head::SessionStatus;
+use crate::run::insertion::Insertion;
 use crate::run::notebook::check_cell_limits;
 use crate::run::position::Position;
 use crate::run::session::{Session, SessionPause};
@@ -323,8 +324,10 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<Result<NextStep, SessionFailure>, RunError> {
         let key = context.key;
+        let asks = work.events.iter().any(|(_, event)| event.says_something());
         let reported = self.apply_turn(context, work, draft)?;
         self.clear_answer(key);
+        let takes_answer = flow == Flow::Wait(WaitReason::Input) && self.take_carried_answer(key, asks);
         if let Some(frame) = self.frames.change(key) {
             frame.again = match &flow {
                 Flow::Again => frame.again + 1,
@@ -362,6 +365,7 @@ impl Session {
         }
         Ok(match flow {
             Flow::Again | Flow::Onward => Ok(NextStep::Turn),
+            Flow::Wait(_) if takes_answer => Ok(NextStep::Turn),
             Flow::Wait(what) => Ok(NextStep::Wait(what)),
             Flow::Request(request) => {
                 self.request_decision(*request, &context.place, draft);

@@ -100,7 +100,10 @@ impl Counting<'_> {
                             self.ran(&file, Some(route(RouteLevel::Action, id)));
                         }
                     }
-                    Some("topic") => self.ran(script, at("topic_id").map(|id| route(RouteLevel::Topic, id))),
+                    Some("topic") => match skill_topic(self.program, location) {
+                        Some((file, id)) => self.ran(&file, Some(route(RouteLevel::Topic, id))),
+                        None => self.ran(script, at("topic_id").map(|id| route(RouteLevel::Topic, id))),
+                    },
                     Some("phase") => self.ran(script, at("phase_id").map(|id| route(RouteLevel::Phase, id))),
                     Some("session") => self.ran(script, Some(route(RouteLevel::Session, self.program.id.clone()))),
                     _ => {}
@@ -180,4 +183,14 @@ impl Counting<'_> {
     fn tally(&mut self, file: &str, key: ItemKey) -> &mut Tally {
         self.counts.entry(file.to_owned()).or_default().tallies.entry(key).or_default()
     }
+}
+
+/// The topic of a skill that contains the action at a location: its file and its id. In a skill, no other topic has a table.
+fn skill_topic(program: &Program, location: &Value) -> Option<(String, String)> {
+    let steps = trail(program, location)?;
+    let topics = steps.iter().filter_map(|current| match current.part {
+        TrailPart::Action(step) => Some((current.file.name().to_owned(), step.action.topic()?.id.clone())),
+        _ => None,
+    });
+    topics.last()
 }

@@ -24,14 +24,12 @@ pub(crate) fn outlines(program: &Program) -> Vec<CoverageOutline> {
     let written = Written::of(&program.file);
     let mut items = written.routes(RouteLevel::Session, &program.id, &program.routes);
     items.extend(written.changes(RouteLevel::Session, &program.id, &program.changes));
-    items.extend(program.triggers.iter().map(|trigger| {
-        let then = if trigger.ends { "end" } else { "resume" };
-        written.item(
-            ItemKey::Trigger(trigger.id.clone()),
-            Some(format!("insert: {}, then: {then}", trigger.insert)),
-            vec![],
-        )
-    }));
+    items.extend(
+        program
+            .triggers
+            .iter()
+            .map(|trigger| written.item(ItemKey::Trigger(trigger.id.clone()), Some(trigger.route()), vec![])),
+    );
     items.extend(program.skills.values().filter(|skill| skill.file.is_none()).map(|skill| written.skill(skill)));
     items.extend(program.phases.iter().map(|phase| written.phase(phase)));
     let script = CoverageOutline {
@@ -84,6 +82,9 @@ impl<'f> Written<'f> {
 
     fn step(&self, step: &ProgramStep) -> CoverageItem {
         let mut inside = self.routes(RouteLevel::Action, &step.id, &step.routes);
+        inside.extend(
+            step.action.topic().into_iter().flat_map(|topic| self.routes(RouteLevel::Topic, &topic.id, &topic.routes)),
+        );
         let branches = step.action.branches();
         inside.extend(branches.iter().map(|branch| self.branch(&step.id, branch)));
         // The actions inside an action that belong to none of its branches.

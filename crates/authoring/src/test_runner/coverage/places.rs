@@ -74,6 +74,12 @@ impl Places {
             self.put(ItemKey::Skill(id), skill.span);
         }
         self.actions(skill);
+        for topic in items(skill, "topics") {
+            let Some(id) = text(topic, "topic_id") else { continue };
+            self.routes(topic, RouteLevel::Topic, &id);
+            self.put(ItemKey::Action(id), topic.span);
+            self.actions(topic);
+        }
     }
 
     fn actions(&mut self, above: &YamlNode) {

@@ -134,7 +134,7 @@ fn list(covered: &Covered, item: &CoverageItem, language: Language, lines: &mut 
     // A part inside a part that never ran may have run where it was inserted.
     let ran = item.all().iter().filter(|inner| covered.tally(inner).ran > 0).count();
     match (inside - ran.min(inside), ran) {
-        (0, 0) => {}
+        (0, _) => {}
         (1, 0) => text += &language.translate(", and what is in it"),
         (more, 0) => text += &language.translate(&format!(", and the {more} parts in it")),
         (more, _) => text += &language.translate(&format!(", and {more} of the {inside} parts in it")),
