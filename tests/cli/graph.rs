@@ -68,7 +68,8 @@ fn drawings_are_as_they_were_read() {
         for (format, shown) in [(GraphFormat::Mermaid, "mermaid"), (GraphFormat::Dot, "dot")] {
             for (number, depth) in DEPTHS.into_iter().enumerate() {
                 // The formats differ in syntax and the depths in content, so a few combinations are enough.
-                if depth != Depth::All && (format == GraphFormat::Dot || ["names", "cleanup", "tasks"].contains(&name)) {
+                if depth != Depth::All && (format == GraphFormat::Dot || ["names", "cleanup", "tasks"].contains(&name))
+                {
                     continue;
                 }
                 let drawn = graph(&request(&file, format, Some(depth)), &Environment::default()).unwrap();

@@ -188,9 +188,9 @@ impl Counting<'_> {
 /// The topic of a skill that contains the action at a location: its file and its id. In a skill, no other topic has a table.
 fn skill_topic(program: &Program, location: &Value) -> Option<(String, String)> {
     let steps = trail(program, location)?;
-    let topics = steps.iter().filter_map(|current| match current.part {
+    let mut topics = steps.iter().filter_map(|current| match current.part {
         TrailPart::Action(step) => Some((current.file.name().to_owned(), step.action.topic()?.id.clone())),
         _ => None,
     });
-    topics.last()
+    topics.next_back()
 }
