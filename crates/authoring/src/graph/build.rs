@@ -218,7 +218,12 @@ impl<'p> GraphBuilder<'p> {
         self.actions.entry(&step.id).or_insert(number);
         let context = RouteContext { action: true, ..RouteContext::default() };
         let open_ends = self.steps(&topic.steps, number, context, before);
-        self.table(number, &topic.routes, RouteContext::default(), "any action of the topic");
+        self.table(
+            number,
+            table_routes(&topic.routes, &topic.changes),
+            RouteContext::default(),
+            "any action of the topic",
+        );
         open_ends
     }
 
