@@ -19,6 +19,7 @@ use bcc_engine::data_set::request::DataSetFormat;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::make_document_public;
+use bcc_engine::exported_state::protocol_state;
 use bcc_engine::find_session::find_session;
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::notebook_file::write::{NotebookFileRequest, cell_count, page_of, write_file, write_to};
@@ -35,6 +36,8 @@ pub enum ExportFormat {
     Html,
     /// The notebook for Jupyter (nbformat 4.5)
     Ipynb,
+    /// The state of the notebook in the behavior protocol: `run FILE` goes on from it
+    Protocol,
     /// With --all: tables as CSV
     Csv,
     /// With --all: tables as JSON Lines, one object for each session
@@ -52,6 +55,7 @@ enum DocumentFormat {
     Md,
     Html,
     Ipynb,
+    Protocol,
 }
 
 /// What a format is for.
@@ -67,6 +71,7 @@ impl ExportFormat {
             Self::Md => FormatUse::Document(DocumentFormat::Md),
             Self::Html => FormatUse::Document(DocumentFormat::Html),
             Self::Ipynb => FormatUse::Document(DocumentFormat::Ipynb),
+            Self::Protocol => FormatUse::Document(DocumentFormat::Protocol),
             Self::Csv => FormatUse::DataSet(DataSetFormat::Csv),
             Self::Jsonl => FormatUse::DataSet(DataSetFormat::JsonLines),
             Self::Parquet => FormatUse::DataSet(DataSetFormat::Parquet),
@@ -156,7 +161,7 @@ async fn export_as(
         (None, None) => DocumentFormat::Json,
     };
     let form = match format {
-        DocumentFormat::Json => None,
+        DocumentFormat::Json | DocumentFormat::Protocol => None,
         DocumentFormat::Md => Some(ExportForm::Markdown),
         DocumentFormat::Html => Some(ExportForm::Html),
         DocumentFormat::Ipynb => Some(ExportForm::Ipynb),
@@ -167,6 +172,7 @@ async fn export_as(
             DocumentFormat::Md => OutputForm::Markdown,
             DocumentFormat::Html => OutputForm::Page,
             DocumentFormat::Ipynb => OutputForm::Notebook,
+            DocumentFormat::Protocol => OutputForm::ProtocolState,
         };
         check_output(path, written, force)?;
     }
@@ -227,11 +233,17 @@ fn format_of_file(path: &Path) -> Result<DocumentFormat, EngineError> {
 
 /// The complete text of a document that is not written cell by cell.
 async fn document(store: &dyn Store, id: &str, format: DocumentFormat, calls: bool) -> Result<String, EngineError> {
+    let pretty = |document: &serde_json::Value| {
+        serde_json::to_string_pretty(document).map_err(|error| EngineError::failed(error.to_message()))
+    };
+    if format == DocumentFormat::Protocol {
+        return pretty(&protocol_state(store, id).await?);
+    }
     let mut document = bcc_engine::export::document(store, id, calls).await?;
     match format {
         DocumentFormat::Json => {
             document.change(make_document_public);
-            serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_message()))
+            pretty(&document)
         }
         DocumentFormat::Html => {
             let request = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
@@ -239,7 +251,7 @@ async fn document(store: &dyn Store, id: &str, format: DocumentFormat, calls: bo
             let page = page_of(store, &request, markdown(&document, &details, chosen())).await?;
             Ok(page.trim_end().to_owned())
         }
-        DocumentFormat::Md | DocumentFormat::Ipynb => {
+        DocumentFormat::Md | DocumentFormat::Ipynb | DocumentFormat::Protocol => {
             let details = DocumentDetails::of_session(store, id, Medium::Markdown).await?;
             Ok(markdown(&document, &details, chosen()))
         }
@@ -249,7 +261,7 @@ async fn document(store: &dyn Store, id: &str, format: DocumentFormat, calls: bo
 fn write_document(text: &str, format: DocumentFormat, output: Option<&Path>) -> Result<Exit, EngineError> {
     match output {
         Some(path) => save(path, format!("{text}\n").as_bytes())?,
-        None if format == DocumentFormat::Json => print_json_text(text)?,
+        None if matches!(format, DocumentFormat::Json | DocumentFormat::Protocol) => print_json_text(text)?,
         None => print(text)?,
     }
     Ok(Exit::Done)

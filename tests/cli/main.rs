@@ -41,6 +41,7 @@ mod planted_store_files;
 mod programs;
 mod progress;
 mod project_files;
+mod protocol_states;
 mod recording;
 mod render;
 mod requests;
