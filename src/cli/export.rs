@@ -22,6 +22,7 @@ use bcc_engine::export::make_document_public;
 use bcc_engine::exported_state::protocol_state;
 use bcc_engine::find_session::find_session;
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
+use bcc_engine::notebook_file::pictures::PictureFolder;
 use bcc_engine::notebook_file::write::{NotebookFileRequest, cell_count, page_of, write_file, write_to};
 use bcc_runtime::notebook::export::form::ExportForm;
 use bcc_store::contract::Store;
@@ -99,6 +100,12 @@ pub struct ExportArgs {
     /// Include prompts and raw replies
     #[arg(long)]
     pub calls: bool,
+    /// Of Markdown: write pictures to files in this folder, which must be beside the document
+    #[arg(long, value_name = "DIR", conflicts_with = "all")]
+    pub pictures: Option<PathBuf>,
+    /// Of HTML: let charts and other outputs run their own scripts, each in a frame that reaches nothing else
+    #[arg(long, conflicts_with = "all")]
+    pub run_scripts: bool,
     /// Write to this file instead of standard output, with --all to this folder; missing directories are created
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
@@ -110,7 +117,19 @@ pub struct ExportArgs {
 }
 
 pub async fn export(options: ExportArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let ExportArgs { id, all: _, filter, include_sensitive, format, calls, output, force, store } = options;
+    let ExportArgs {
+        id,
+        all: _,
+        filter,
+        include_sensitive,
+        format,
+        calls,
+        pictures,
+        run_scripts,
+        output,
+        force,
+        store,
+    } = options;
     let Some(id) = id else {
         let format = match format.map(ExportFormat::used_for) {
             None => DataSetFormat::Csv,
@@ -139,17 +158,26 @@ pub async fn export(options: ExportArgs, environment: &Environment) -> Result<Ex
     };
     let store = open_existing(&store, environment, Access::Read)?;
     let id = find_session(store.as_ref(), &id).await?;
-    export_as(store.as_ref(), &id, format, calls, output.as_deref(), force).await
+    let details = ExportDetails { calls, pictures, runs_scripts: run_scripts, force };
+    export_as(store.as_ref(), &id, format, details, output.as_deref()).await
+}
+
+/// What an export contains, and what it may replace.
+struct ExportDetails {
+    calls: bool,
+    pictures: Option<PathBuf>,
+    runs_scripts: bool,
+    force: bool,
 }
 
 async fn export_as(
     store: &dyn Store,
     id: &str,
     format: Option<DocumentFormat>,
-    calls: bool,
+    details: ExportDetails,
     output: Option<&Path>,
-    force: bool,
 ) -> Result<Exit, EngineError> {
+    let ExportDetails { calls, pictures, runs_scripts, force } = details;
     if let Some(path) = output.filter(|path| path.is_dir()) {
         let path = path.display();
         return Err(EngineError::usage(msg!("{path} is a directory, but the document is a single file"))
@@ -160,6 +188,12 @@ async fn export_as(
         (None, Some(path)) => format_of_file(path)?,
         (None, None) => DocumentFormat::Json,
     };
+    if pictures.is_some() && format != DocumentFormat::Md {
+        return Err(EngineError::usage("`--pictures` is for Markdown: add `--format md`"));
+    }
+    if runs_scripts && format != DocumentFormat::Html {
+        return Err(EngineError::usage("`--run-scripts` is for HTML: add `--format html`"));
+    }
     let form = match format {
         DocumentFormat::Json | DocumentFormat::Protocol => None,
         DocumentFormat::Md => Some(ExportForm::Markdown),
@@ -183,7 +217,9 @@ async fn export_as(
     if cells == 0 {
         report::quiet(&msg!("session {id} has no cells: its notebook is empty"));
     }
-    let request = NotebookFileRequest { session: id.to_owned(), form, language: chosen() };
+    let folder = pictures.as_deref().map(|folder| PictureFolder::beside(folder, output)).transpose()?;
+    let request = NotebookFileRequest::new(id, form, chosen());
+    let request = NotebookFileRequest { pictures: folder, runs_scripts, ..request };
     match output {
         Some(path) => drop(write_file(store, &request, path).await?),
         None => {
@@ -246,7 +282,7 @@ async fn document(store: &dyn Store, id: &str, format: DocumentFormat, calls: bo
             pretty(&document)
         }
         DocumentFormat::Html => {
-            let request = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
+            let request = NotebookFileRequest::new(id, ExportForm::Html, chosen());
             let details = DocumentDetails::of_session(store, id, Medium::Markdown).await?;
             let page = page_of(store, &request, markdown(&document, &details, chosen())).await?;
             Ok(page.trim_end().to_owned())

@@ -31,6 +31,7 @@ mod many_processes;
 mod model_commands;
 mod models;
 mod notebook_export;
+mod notebook_pictures;
 #[cfg(feature = "jupyter")]
 mod notebook_run;
 mod operation_table;

@@ -258,8 +258,8 @@ fn a_broken_state_is_refused_with_its_place_before_a_session_exists() {
         let refused = home.finish(["run", &file, "--trust"], "");
         assert_eq!(refused.code, Some(2), "{place}: {}", refused.err);
         assert!(refused.err.contains(expected), "{place}: {}", refused.err);
-        let line = refused.err.lines().find(|line| line.contains(expected)).unwrap();
-        let line: u32 = line.split("broken.json:").nth(1).unwrap().split(':').next().unwrap().parse().unwrap();
+        let shown = refused.err.split("broken.json:").nth(1).unwrap_or_else(|| panic!("{}", refused.err));
+        let line: u32 = shown.split(':').next().unwrap().parse().unwrap();
         assert!(line > 1, "{place}: the line of the problem is shown: {}", refused.err);
         assert!(!home.store().exists(), "{place}");
         let checked = home.finish(["validate", &file], "");

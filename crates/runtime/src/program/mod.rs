@@ -35,6 +35,7 @@ pub mod persona;
 pub mod program;
 pub mod prompt;
 pub mod prompt_values;
+pub mod question;
 pub mod reask;
 pub mod recheck;
 pub mod recorder;

@@ -17,6 +17,7 @@ use crate::notebook::effects::quoted;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::interrupted_effects::interrupted_error;
 use crate::program::outcome::Outcome;
+use crate::program::question::{Asked, OpenQuestion};
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::value::exact::ExactValues;
@@ -75,6 +76,10 @@ impl LoopConfig {
         let Some(name) = current.stream.take() else { return Next::End };
         let Some(mut stream) = turn.services.host.pending_responses.take(&name) else {
             return Next::Failed(Message::word("the process that was receiving it ended"));
+        };
+        let _question = match &self.source {
+            BehaviorSource::Server(server) => Some(OpenQuestion::ask(turn, Asked::Server(server))),
+            BehaviorSource::Model(_) => None,
         };
         loop {
             match stream.next().await {

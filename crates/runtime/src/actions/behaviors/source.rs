@@ -18,6 +18,7 @@ use crate::notebook::protocol::observation::{MAX_CELLS, ObservationSource, legac
 use crate::notebook::protocol::response::{Response, response};
 use crate::notebook::state::NotebookState;
 use crate::program::flow::{ActionError, Flow};
+use crate::program::question::{Asked, OpenQuestion};
 use crate::program::turn::Turn;
 use bcc_lang::value::mask::Masker;
 
@@ -261,6 +262,7 @@ async fn first_pieces(
     server: &dyn BehaviorServer,
     observation: &Value,
 ) -> Result<SourceAnswer, ActionError> {
+    let _question = OpenQuestion::ask(turn, Asked::Server(name));
     let mut stream = match traced_actions(turn, name, server, observation).await {
         Ok(stream) => stream,
         Err(error) => return unusable(error),
