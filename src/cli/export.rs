@@ -217,7 +217,7 @@ async fn export_as(
     if cells == 0 {
         report::quiet(&msg!("session {id} has no cells: its notebook is empty"));
     }
-    let folder = pictures.as_deref().map(|folder| PictureFolder::beside(folder, output)).transpose()?;
+    let folder = pictures.as_deref().map(|folder| PictureFolder::for_document(folder, output)).transpose()?;
     let request = NotebookFileRequest::new(id, form, chosen());
     let request = NotebookFileRequest { pictures: folder, runs_scripts, ..request };
     match output {

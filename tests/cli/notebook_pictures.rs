@@ -19,7 +19,7 @@ fn session(outputs: &Value) -> Home {
     let cell = json!({"cell_type": "code", "id": "a", "source": "plot()", "metadata": {}, "execution_count": 1, "outputs": outputs});
     let notebook = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]});
     home.file("given.ipynb", &notebook.to_string());
-    let script = "session: { session_id: s, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_say, config: { content: Hello., delivery: verbatim } }] }] }] }";
+    let script = "session: { session_id: s, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_say, action_id: a, config: { content: Hello., delivery: verbatim } }] }] }] }";
     home.file("s.yaml", script);
     let begun = home.finish(["run", "s.yaml", "--from", "given.ipynb", "--session", "s"], "");
     assert_eq!(begun.code, Some(0), "{}", begun.err);

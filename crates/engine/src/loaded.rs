@@ -15,7 +15,7 @@ use crate::host_services::{check_kernel, check_permissions, host_services};
 use crate::pin::{Pinned, sha256};
 use crate::project::{Project, absolute};
 use crate::recently_used::RecentlyUsed;
-use crate::state_document::GivenState;
+use crate::state_document::{GivenState, StateRequest};
 use bcc_check::library::SkillLibrary;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -136,7 +136,13 @@ impl FoundScript {
         let file = script(&request.file)?;
         // The scheme determines the templates, and the check needs the templates.
         let parsed = parse(&file);
-        let given = GivenState::of(project, request, &parsed)?;
+        let given = StateRequest {
+            file: &request.file,
+            behavior_server: request.behavior_server.as_deref(),
+            names_model: request.model.is_some() || request.replay.is_some(),
+            has_cells: !request.cells.is_empty(),
+        };
+        let given = GivenState::of(project, &given, &parsed)?;
         let (file, parsed) = match &given {
             Some(given) => (Arc::clone(&given.script), parse(&given.script)),
             None => (file, parsed),

@@ -52,7 +52,7 @@ pub struct Pinned {
     pub schemas: BTreeMap<String, String>,
     pub kinds: BTreeMap<String, CustomKind>,
     /// Whether this program has written the script, so that nobody has to trust it.
-    pub(crate) is_generated: bool,
+    pub is_generated: bool,
 }
 
 /// The names and hashes of a [`Pinned`], as they are stored.

@@ -16,7 +16,6 @@ use bcc_runtime::notebook::protocol::state_document::read::{StateDocument, read_
 use bcc_runtime::program::host_services::BehaviorServers;
 use serde_json::{Value, json};
 
-use crate::engine::RunRequest;
 use crate::error::EngineError;
 use crate::files::script;
 use crate::project::{CONFIG_FILE, Project};
@@ -26,6 +25,16 @@ const MAX_BEHAVIORS: u32 = 100;
 
 /// The maximum length of the id of the script, which is made from the name of the file, in characters.
 const MAX_ID_CHARS: usize = 60;
+
+/// What the person says about a state.
+pub(crate) struct StateRequest<'a> {
+    pub file: &'a Path,
+    pub behavior_server: Option<&'a str>,
+    /// Whether a model or a recording is named.
+    pub names_model: bool,
+    /// Whether the session is to begin with other cells.
+    pub has_cells: bool,
+}
 
 /// A state from which a session begins.
 #[derive(Clone)]
@@ -48,18 +57,18 @@ impl GivenState {
     /// cells are given in another way.
     pub(crate) fn of(
         project: &Project,
-        request: &RunRequest,
+        request: &StateRequest<'_>,
         parsed: &ParsedYaml,
     ) -> Result<Option<Self>, EngineError> {
         let shown = request.file.display();
         let Some(root) = parsed.root.as_deref().filter(|root| is_protocol_state(root)) else {
-            return match &request.behavior_server {
+            return match request.behavior_server {
                 None => Ok(None),
                 Some(_) => Err(EngineError::usage(msg!("`--behavior-server` is for states of the behavior protocol"))
                     .with_help("a script names the server of a `behavior_loop` in its `server`")),
             };
         };
-        let file = script(&request.file)?;
+        let file = script(request.file)?;
         let (document, mut findings) = read_state(&file, root);
         findings.extend(parsed.diagnostics.iter().cloned());
         let has_errors = findings.iter().any(|finding| finding.severity == Severity::Error);
@@ -71,15 +80,14 @@ impl GivenState {
             let help = "to go on with a step, take it out of the completed ones, and make it the current one";
             return Err(EngineError::Ended { message, help: Some(help.into()) });
         }
-        if !request.cells.is_empty() {
+        if request.has_cells {
             return Err(
                 EngineError::usage(msg!("{shown} is a state with a notebook of its own")).with_help("omit `--from`")
             );
         }
         let server = server(project, request)?;
-        let script = generated_script(&request.file, &notebook, server.as_deref());
-        let is_model_named = request.model.is_some() || request.replay.is_some();
-        Ok(Some(Self { notebook, script, findings, server, is_model_named }))
+        let script = generated_script(request.file, &notebook, server.as_deref());
+        Ok(Some(Self { notebook, script, findings, server, is_model_named: request.names_model }))
     }
 
     /// Refuses to begin if nobody can continue the state.
@@ -118,9 +126,9 @@ impl GivenState {
 }
 
 /// The server that continues a state: the named one, or the only one, unless a model was asked for.
-fn server(project: &Project, request: &RunRequest) -> Result<Option<String>, EngineError> {
+fn server(project: &Project, request: &StateRequest<'_>) -> Result<Option<String>, EngineError> {
     let configured = &project.config.behavior_servers;
-    if let Some(name) = &request.behavior_server {
+    if let Some(name) = request.behavior_server {
         if !configured.contains_key(name) {
             let error = EngineError::usage(msg!("there is no behavior server `{name}`"));
             let near = near_miss(name, configured.keys().map(String::as_str));
@@ -129,9 +137,9 @@ fn server(project: &Project, request: &RunRequest) -> Result<Option<String>, Eng
                 None => msg!("add `[behavior_servers.{name}]` with its `url` to {CONFIG_FILE}"),
             }));
         }
-        return Ok(Some(name.clone()));
+        return Ok(Some(name.to_owned()));
     }
-    if request.model.is_some() || request.replay.is_some() {
+    if request.names_model {
         return Ok(None);
     }
     let mut names = configured.keys();

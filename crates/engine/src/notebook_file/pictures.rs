@@ -27,7 +27,7 @@ impl PictureFolder {
     ///
     /// # Errors
     /// `Usage`: it is not in the directory of the file, so that the two could not be moved together.
-    pub fn beside(folder: &Path, file: Option<&Path>) -> Result<Self, EngineError> {
+    pub fn for_document(folder: &Path, file: Option<&Path>) -> Result<Self, EngineError> {
         let file = normalize(&absolute(file.unwrap_or(Path::new("notebook.md"))));
         let directory = file.parent().unwrap_or(Path::new("/"));
         let place = normalize(&absolute(folder));
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_folder_of_pictures_is_beside_its_file() {
         let address = |folder: &str, file: Option<&str>| {
-            PictureFolder::beside(Path::new(folder), file.map(Path::new)).ok().map(|folder| folder.address)
+            PictureFolder::for_document(Path::new(folder), file.map(Path::new)).ok().map(|folder| folder.address)
         };
         assert_eq!(address("/a/b/pics", Some("/a/b/x.md")).as_deref(), Some("pics"));
         assert_eq!(address("/a/b/../b/p q/图", Some("/a/b/x.md")).as_deref(), Some("p%20q/%E5%9B%BE"));

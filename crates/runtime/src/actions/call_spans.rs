@@ -11,7 +11,8 @@ use tracing::{Instrument, Span};
 use crate::actions::tools::span::call_span;
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
 use crate::effects::process::{ProcessEnd, ProcessResult, StartError};
-use crate::program::question::{Asked, OpenQuestion};
+use crate::program::open_question::OpenQuestion;
+use crate::program::question::Asked;
 use crate::program::turn::Turn;
 
 /// Runs a program for an action, in a span. `tool` is the kind of the action; `is_ok` says which exit codes are no errors.

@@ -27,6 +27,7 @@ pub mod messages;
 pub mod models;
 pub mod monitor;
 pub mod notebook;
+pub(crate) mod open_question;
 pub mod orchestration;
 pub mod outcome;
 pub mod output;

@@ -18,7 +18,8 @@ use crate::notebook::protocol::observation::{MAX_CELLS, ObservationSource, legac
 use crate::notebook::protocol::response::{Response, response};
 use crate::notebook::state::NotebookState;
 use crate::program::flow::{ActionError, Flow};
-use crate::program::question::{Asked, OpenQuestion};
+use crate::program::open_question::OpenQuestion;
+use crate::program::question::Asked;
 use crate::program::turn::Turn;
 use bcc_lang::value::mask::Masker;
 
