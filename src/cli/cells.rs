@@ -11,7 +11,7 @@ use bcc_runtime::notebook::export::ansi;
 use bcc_runtime::notebook::export::output::{CellOutput, read};
 use bcc_runtime::notebook::export::text::{incomplete_run_text, one_line, thinking_text, thinking_title};
 use bcc_runtime::program::event::Event;
-use bcc_runtime::program::shown_cell::ShownCell;
+use bcc_runtime::program::shown_cell::{LINES_LEFT_OUT, ShownCell};
 
 /// The limits on the lines of code, of a thought, and of all outputs of a cell that are shown; the remaining lines are counted.
 const MAX_CODE: usize = 30;
@@ -106,13 +106,14 @@ impl CellView {
                 let parts = [thinking_title(cell, language), thinking_text(cell).trim().to_owned()];
                 let text = Message::list(Joint::Colon, parts.map(Message::text)).render(language);
                 lines.extend(
-                    cut(&ansi::plain(&text), MAX_THOUGHT, language).map(|line| (LineStyle::Quiet, format!("· {line}"))),
+                    cut(&ansi::plain(&text), MAX_THOUGHT, 0, language)
+                        .map(|line| (LineStyle::Quiet, format!("· {line}"))),
                 );
             }
             CellKind::Code => {
                 if is_new {
                     let code = ansi::plain(cell.content.trim_end());
-                    lines.extend(cut(&code, MAX_CODE, language).map(|line| (LineStyle::Words, format!("│ {line}"))));
+                    lines.extend(cut(&code, MAX_CODE, 0, language).map(|line| (LineStyle::Words, format!("│ {line}"))));
                 }
                 if cell.ended.is_some() {
                     outputs(cell, is_new, !streamed.is_empty() && cell.id == streamed, language, &mut lines);
@@ -151,8 +152,13 @@ fn outputs(cell: &Cell, is_new: bool, is_streamed: bool, language: Language, lin
         let count = cell.execution_count.map_or_else(String::new, |count| count.to_string());
         lines.push((LineStyle::Quiet, shortened(&format!("[{count}] {}", ansi::plain(first)))));
     }
-    let (mut text, mut error) = (String::new(), None);
-    for output in cell.outputs.iter().map(read) {
+    let (mut text, mut error, mut left_out) = (String::new(), None, 0);
+    for output in &cell.outputs {
+        let lines_left_out = output.get(LINES_LEFT_OUT).and_then(Value::as_u64).unwrap_or(0);
+        let output = read(output);
+        if !(is_streamed && matches!(output, CellOutput::Stream { .. })) {
+            left_out += lines_left_out;
+        }
         match output {
             // What was not kept was shown all the same; that it was not kept has not been said.
             CellOutput::Stream { text: more, .. } if is_streamed => {
@@ -172,7 +178,8 @@ fn outputs(cell: &Cell, is_new: bool, is_streamed: bool, language: Language, lin
         }
     }
     let text = ansi::plain(text.trim_end());
-    lines.extend(cut(&text, MAX_OUTPUT, language).map(|line| (LineStyle::Quiet, format!("  {line}"))));
+    let left_out = usize::try_from(left_out).unwrap_or(usize::MAX);
+    lines.extend(cut(&text, MAX_OUTPUT, left_out, language).map(|line| (LineStyle::Quiet, format!("  {line}"))));
     if let Some(error) = error {
         let error = ansi::plain(&error);
         let last = error.lines().next().unwrap_or_default();
@@ -183,13 +190,16 @@ fn outputs(cell: &Cell, is_new: bool, is_streamed: bool, language: Language, lin
     }
 }
 
-/// The first lines of a text, and the number of remaining lines.
-fn cut(text: &str, max_lines: usize, language: Language) -> impl Iterator<Item = String> {
-    let count = text.lines().count();
+/// The first lines of a text, and the number of remaining lines, with those that the text itself lacks.
+fn cut(text: &str, max_lines: usize, left_out: usize, language: Language) -> impl Iterator<Item = String> {
+    let count = text.lines().count().saturating_add(left_out);
     let mut lines: Vec<String> = text.lines().take(max_lines).map(shortened).collect();
-    if count > max_lines {
-        let more = (count - max_lines).to_string();
-        lines.push(language.format("… and {count} more lines", &[("count", &more)]));
+    let more = count - lines.len();
+    if more > 0 {
+        lines.push(match more {
+            1 => language.translate("… and 1 more line").into_owned(),
+            more => language.format("… and {count} more lines", &[("count", &more.to_string())]),
+        });
     }
     lines.into_iter()
 }
@@ -206,6 +216,23 @@ fn shortened(line: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_number_of_lines_that_are_not_shown_is_that_of_the_text() {
+        let last = |text: &str, left_out| cut(text, 3, left_out, Language::English).last();
+        let more = |count: &str| Some(format!("… and {count}"));
+        for (text, left_out, expected) in [
+            ("", 0, None),
+            ("a", 0, Some("a".to_owned())),
+            ("a\nb\nc\n", 0, Some("c".to_owned())),
+            ("a\r\nb\r\nc\r\nd\r\n", 0, more("1 more line")),
+            ("a\nb\nc\nd\ne", 0, more("2 more lines")),
+            ("a\nb", 1, more("1 more line")),
+            ("a\nb\nc\nd\n", 996, more("997 more lines")),
+        ] {
+            assert_eq!(last(text, left_out), expected, "{text:?}");
+        }
+    }
 
     /// The lines for the event of a cell with these parts.
     fn shown(view: &mut CellView, cell: &Value) -> Vec<String> {

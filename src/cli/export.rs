@@ -19,8 +19,10 @@ use bcc_engine::data_set::request::DataSetFormat;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::make_document_public;
+use bcc_engine::exported_state::protocol_state;
 use bcc_engine::find_session::find_session;
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
+use bcc_engine::notebook_file::pictures::PictureFolder;
 use bcc_engine::notebook_file::write::{NotebookFileRequest, cell_count, page_of, write_file, write_to};
 use bcc_runtime::notebook::export::form::ExportForm;
 use bcc_store::contract::Store;
@@ -35,6 +37,8 @@ pub enum ExportFormat {
     Html,
     /// The notebook for Jupyter (nbformat 4.5)
     Ipynb,
+    /// The state of the notebook in the behavior protocol: `run FILE` goes on from it
+    Protocol,
     /// With --all: tables as CSV
     Csv,
     /// With --all: tables as JSON Lines, one object for each session
@@ -52,6 +56,7 @@ enum DocumentFormat {
     Md,
     Html,
     Ipynb,
+    Protocol,
 }
 
 /// What a format is for.
@@ -67,6 +72,7 @@ impl ExportFormat {
             Self::Md => FormatUse::Document(DocumentFormat::Md),
             Self::Html => FormatUse::Document(DocumentFormat::Html),
             Self::Ipynb => FormatUse::Document(DocumentFormat::Ipynb),
+            Self::Protocol => FormatUse::Document(DocumentFormat::Protocol),
             Self::Csv => FormatUse::DataSet(DataSetFormat::Csv),
             Self::Jsonl => FormatUse::DataSet(DataSetFormat::JsonLines),
             Self::Parquet => FormatUse::DataSet(DataSetFormat::Parquet),
@@ -94,6 +100,12 @@ pub struct ExportArgs {
     /// Include prompts and raw replies
     #[arg(long)]
     pub calls: bool,
+    /// Of Markdown: write pictures to files in this folder, which must be beside the document
+    #[arg(long, value_name = "DIR", conflicts_with = "all")]
+    pub pictures: Option<PathBuf>,
+    /// Of HTML: let charts and other outputs run their own scripts, each in a frame that reaches nothing else
+    #[arg(long, conflicts_with = "all")]
+    pub run_scripts: bool,
     /// Write to this file instead of standard output, with --all to this folder; missing directories are created
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
@@ -105,7 +117,19 @@ pub struct ExportArgs {
 }
 
 pub async fn export(options: ExportArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let ExportArgs { id, all: _, filter, include_sensitive, format, calls, output, force, store } = options;
+    let ExportArgs {
+        id,
+        all: _,
+        filter,
+        include_sensitive,
+        format,
+        calls,
+        pictures,
+        run_scripts,
+        output,
+        force,
+        store,
+    } = options;
     let Some(id) = id else {
         let format = match format.map(ExportFormat::used_for) {
             None => DataSetFormat::Csv,
@@ -134,17 +158,26 @@ pub async fn export(options: ExportArgs, environment: &Environment) -> Result<Ex
     };
     let store = open_existing(&store, environment, Access::Read)?;
     let id = find_session(store.as_ref(), &id).await?;
-    export_as(store.as_ref(), &id, format, calls, output.as_deref(), force).await
+    let details = ExportDetails { calls, pictures, runs_scripts: run_scripts, force };
+    export_as(store.as_ref(), &id, format, details, output.as_deref()).await
+}
+
+/// What an export contains, and what it may replace.
+struct ExportDetails {
+    calls: bool,
+    pictures: Option<PathBuf>,
+    runs_scripts: bool,
+    force: bool,
 }
 
 async fn export_as(
     store: &dyn Store,
     id: &str,
     format: Option<DocumentFormat>,
-    calls: bool,
+    details: ExportDetails,
     output: Option<&Path>,
-    force: bool,
 ) -> Result<Exit, EngineError> {
+    let ExportDetails { calls, pictures, runs_scripts, force } = details;
     if let Some(path) = output.filter(|path| path.is_dir()) {
         let path = path.display();
         return Err(EngineError::usage(msg!("{path} is a directory, but the document is a single file"))
@@ -155,8 +188,14 @@ async fn export_as(
         (None, Some(path)) => format_of_file(path)?,
         (None, None) => DocumentFormat::Json,
     };
+    if pictures.is_some() && format != DocumentFormat::Md {
+        return Err(EngineError::usage("`--pictures` is for Markdown: add `--format md`"));
+    }
+    if runs_scripts && format != DocumentFormat::Html {
+        return Err(EngineError::usage("`--run-scripts` is for HTML: add `--format html`"));
+    }
     let form = match format {
-        DocumentFormat::Json => None,
+        DocumentFormat::Json | DocumentFormat::Protocol => None,
         DocumentFormat::Md => Some(ExportForm::Markdown),
         DocumentFormat::Html => Some(ExportForm::Html),
         DocumentFormat::Ipynb => Some(ExportForm::Ipynb),
@@ -167,6 +206,7 @@ async fn export_as(
             DocumentFormat::Md => OutputForm::Markdown,
             DocumentFormat::Html => OutputForm::Page,
             DocumentFormat::Ipynb => OutputForm::Notebook,
+            DocumentFormat::Protocol => OutputForm::ProtocolState,
         };
         check_output(path, written, force)?;
     }
@@ -177,7 +217,9 @@ async fn export_as(
     if cells == 0 {
         report::quiet(&msg!("session {id} has no cells: its notebook is empty"));
     }
-    let request = NotebookFileRequest { session: id.to_owned(), form, language: chosen() };
+    let folder = pictures.as_deref().map(|folder| PictureFolder::for_document(folder, output)).transpose()?;
+    let request = NotebookFileRequest::new(id, form, chosen());
+    let request = NotebookFileRequest { pictures: folder, runs_scripts, ..request };
     match output {
         Some(path) => drop(write_file(store, &request, path).await?),
         None => {
@@ -227,19 +269,25 @@ fn format_of_file(path: &Path) -> Result<DocumentFormat, EngineError> {
 
 /// The complete text of a document that is not written cell by cell.
 async fn document(store: &dyn Store, id: &str, format: DocumentFormat, calls: bool) -> Result<String, EngineError> {
+    let pretty = |document: &serde_json::Value| {
+        serde_json::to_string_pretty(document).map_err(|error| EngineError::failed(error.to_message()))
+    };
+    if format == DocumentFormat::Protocol {
+        return pretty(&protocol_state(store, id).await?);
+    }
     let mut document = bcc_engine::export::document(store, id, calls).await?;
     match format {
         DocumentFormat::Json => {
             document.change(make_document_public);
-            serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_message()))
+            pretty(&document)
         }
         DocumentFormat::Html => {
-            let request = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
+            let request = NotebookFileRequest::new(id, ExportForm::Html, chosen());
             let details = DocumentDetails::of_session(store, id, Medium::Markdown).await?;
             let page = page_of(store, &request, markdown(&document, &details, chosen())).await?;
             Ok(page.trim_end().to_owned())
         }
-        DocumentFormat::Md | DocumentFormat::Ipynb => {
+        DocumentFormat::Md | DocumentFormat::Ipynb | DocumentFormat::Protocol => {
             let details = DocumentDetails::of_session(store, id, Medium::Markdown).await?;
             Ok(markdown(&document, &details, chosen()))
         }
@@ -249,7 +297,7 @@ async fn document(store: &dyn Store, id: &str, format: DocumentFormat, calls: bo
 fn write_document(text: &str, format: DocumentFormat, output: Option<&Path>) -> Result<Exit, EngineError> {
     match output {
         Some(path) => save(path, format!("{text}\n").as_bytes())?,
-        None if format == DocumentFormat::Json => print_json_text(text)?,
+        None if matches!(format, DocumentFormat::Json | DocumentFormat::Protocol) => print_json_text(text)?,
         None => print(text)?,
     }
     Ok(Exit::Done)

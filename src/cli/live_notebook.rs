@@ -4,20 +4,22 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::front_end::FrontEnd;
-use crate::cli::language::chosen;
+use crate::cli::language::{chosen, filled};
 use bcc_engine::error::EngineError;
 use bcc_engine::notebook_file::ownership::{check_target, form_of};
-use bcc_engine::notebook_file::write::{NotebookFileRequest, write_file};
+use bcc_engine::notebook_file::write::{NotebookFileRequest, RunningOutput, write_file};
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::output_piece::OutputPiece;
+use bcc_runtime::program::question::QuestionPiece;
 use bcc_runtime::program::tool_progress::ToolProgressPiece;
 use bcc_store::contract::Store;
 
@@ -27,6 +29,12 @@ const MIN_INTERVAL: Duration = Duration::from_secs(2);
 /// The minimum time to the next write, as a multiple of the duration of the last one. It limits the share of time that is spent on
 /// writing a large notebook.
 const INTERVAL_FACTOR: u32 = 20;
+
+/// The maximum size of what a cell has printed in one stream while it runs, in bytes; of more, the end is written.
+const MAX_RUNNING_BYTES: usize = 1024 * 1024;
+
+/// The maximum number of outputs of a cell while it runs; a new one follows when the stream changes.
+const MAX_RUNNING_OUTPUTS: usize = 100;
 
 /// The notebook file, if one is requested.
 #[derive(Default)]
@@ -49,6 +57,19 @@ struct Live {
 struct Changes {
     count: AtomicU64,
     changed: Notify,
+    /// What the cell that runs has printed, until its event has the outputs.
+    running: Mutex<Option<RunningOutput>>,
+}
+
+impl Changes {
+    fn add(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_one();
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<RunningOutput>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// An observer that counts changes of the notebook, and forwards events to another one.
@@ -60,8 +81,10 @@ struct ChangeCounter {
 impl Observer for ChangeCounter {
     fn committed(&self, committed: &Committed<'_>) {
         if matches!(committed.event, Event::Cell(_) | Event::NotebookAction { .. } | Event::TakenBack { .. }) {
-            self.changes.count.fetch_add(1, Ordering::Relaxed);
-            self.changes.changed.notify_one();
+            if let Event::Cell(cell) = committed.event {
+                self.changes.running().take_if(|running| running.cell_id == cell.cell_id);
+            }
+            self.changes.add();
         }
         self.inner.committed(committed);
     }
@@ -71,6 +94,10 @@ impl Observer for ChangeCounter {
     }
 
     fn output(&self, output: &OutputPiece<'_>) {
+        if let Some(cell_id) = output.cell_id {
+            add_output(&mut self.changes.running(), cell_id, output);
+            self.changes.add();
+        }
         self.inner.output(output);
     }
 
@@ -78,9 +105,42 @@ impl Observer for ChangeCounter {
         self.inner.tool_progress(progress);
     }
 
+    fn question(&self, question: &QuestionPiece<'_>) {
+        self.inner.question(question);
+    }
+
     fn commit_ended(&self) -> Result<(), Message> {
         self.inner.commit_ended()
     }
+}
+
+/// Adds what a cell prints to what it has printed. Only the end of a very long output is there while it runs.
+fn add_output(running: &mut Option<RunningOutput>, cell_id: &str, piece: &OutputPiece<'_>) {
+    if running.as_ref().is_none_or(|running| running.cell_id != cell_id) {
+        *running = Some(RunningOutput { cell_id: cell_id.to_owned(), outputs: vec![] });
+    }
+    let Some(RunningOutput { outputs, .. }) = running else { return };
+    let left_out = match piece.left_out {
+        0 => String::new(),
+        bytes => format!("{}\n", filled("… {count} bytes are not shown here", &[("count", &bytes.to_string())])),
+    };
+    let added = left_out + piece.text;
+    let is_same = |output: &Value| output.get("name").and_then(Value::as_str) == Some(piece.stream);
+    let last = outputs.last_mut().filter(|output| is_same(output)).and_then(|output| output.get_mut("text"));
+    match last {
+        Some(Value::String(text)) => {
+            text.push_str(&added);
+            if text.len() > MAX_RUNNING_BYTES {
+                let cut = text.ceil_char_boundary(text.len() - MAX_RUNNING_BYTES / 2);
+                // Whole lines are left out.
+                let cut = text.get(cut..).and_then(|rest| rest.find('\n')).map_or(cut, |line| cut + line + 1);
+                text.drain(..cut);
+            }
+        }
+        _ => outputs.push(json!({ "output_type": "stream", "name": piece.stream, "text": added })),
+    }
+    let excess = outputs.len().saturating_sub(MAX_RUNNING_OUTPUTS);
+    outputs.drain(..excess);
 }
 
 impl LiveNotebook {
@@ -92,7 +152,7 @@ impl LiveNotebook {
         let Some(path) = path else { return Ok(Self { live: None }) };
         let form = form_of(path)?;
         check_target(path, form, id)?;
-        let request = NotebookFileRequest { session: id.unwrap_or_default().to_owned(), form, language: chosen() };
+        let request = NotebookFileRequest::new(id.unwrap_or_default(), form, chosen());
         let live = Live {
             path: path.to_path_buf(),
             request,
@@ -142,6 +202,7 @@ impl LiveNotebook {
         let Some(live) = &mut self.live else { return };
         live.written = Some(live.changes.count.load(Ordering::Relaxed));
         let started = Instant::now();
+        live.request.running.clone_from(&live.changes.running());
         let result = write_file(store, &live.request, &live.path).await;
         live.next_write = Instant::now() + MIN_INTERVAL.max(started.elapsed() * INTERVAL_FACTOR);
         match result {

@@ -43,6 +43,7 @@ pub mod piped;
 pub mod plans;
 pub mod print;
 pub mod progress;
+pub mod progress_texts;
 pub mod render;
 pub mod render_output;
 pub mod report;

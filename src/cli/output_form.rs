@@ -29,6 +29,8 @@ pub enum OutputForm {
     Page,
     /// A notebook for Jupyter.
     Notebook,
+    /// A state of the behavior protocol.
+    ProtocolState,
     /// A plan as JSON.
     Plan,
     /// A plan as Markdown.
@@ -72,6 +74,7 @@ impl OutputForm {
             Self::Markdown => "a session that was exported as Markdown",
             Self::Page => "a session that was exported as an HTML page",
             Self::Notebook => "a notebook that was exported",
+            Self::ProtocolState => "a state that was exported in the behavior protocol",
             Self::Plan => "a plan that was exported as JSON",
             Self::PlanMarkdown => "a plan that was exported as Markdown",
             Self::Mermaid => "a Mermaid flowchart",
@@ -91,6 +94,7 @@ impl OutputForm {
             Self::Markdown => session_of(path, ExportForm::Markdown).is_some() || is_transcript(start),
             Self::Page => session_of(path, ExportForm::Html).is_some(),
             Self::Notebook => session_of(path, ExportForm::Ipynb).is_some(),
+            Self::ProtocolState => json(r#"{"observation":{"location":{"current_stage_id":"#),
             Self::Plan => json(r#"{"bcc_plan":"#),
             Self::PlanMarkdown => start.starts_with("# ") && start.contains("\nPlan "),
             Self::Mermaid => start.starts_with("flowchart "),

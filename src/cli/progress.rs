@@ -5,17 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jiff::tz::TimeZone;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::async_runtime::start_thread;
 use crate::cli::language::{filled, translated};
-use bcc_engine::clock::{in_zone, now};
+use crate::cli::progress_texts::{local_time, shortened, shown_time};
 use bcc_lang::source::render::visible::visible_line;
 use bcc_runtime::program::event::Event;
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::outcome::ExitReason;
+use bcc_runtime::program::question::{Asked, QuestionPiece};
 use bcc_runtime::program::tool_progress::ToolProgressPiece;
 
 /// The types of actions that are shown as steps. The others speak for themselves, or take no time.
@@ -34,6 +33,9 @@ const DRAWS_PER_SECOND: u8 = 20;
 
 /// The maximum number of calls of tools with progress in one action.
 const MAX_CALLS: usize = 16;
+
+/// How long a question may take without a line.
+const QUESTION_DELAY: Duration = Duration::from_millis(500);
 
 /// The progress of the session of this process. There is one terminal.
 static PROGRESS: OnceLock<Progress> = OnceLock::new();
@@ -61,6 +63,8 @@ struct RunningStep {
     path: String,
     name: String,
     started: Instant,
+    /// Short questions have no line.
+    shown_after: Instant,
     /// Until when it waits, if it waits for a time.
     until: Option<String>,
     /// How far the call of its tool is, if the tool says so.
@@ -140,6 +144,14 @@ pub fn tool_progressed(piece: &ToolProgressPiece<'_>) {
     let Some(progress) = PROGRESS.get() else { return };
     let mut state = lock(&progress.state);
     state.tool_progressed(piece, Instant::now());
+    show(progress, &mut state);
+}
+
+/// Takes a question to a model or a behavior server into account, which is there until it is answered.
+pub fn asked(question: &QuestionPiece<'_>) {
+    let Some(progress) = PROGRESS.get() else { return };
+    let mut state = lock(&progress.state);
+    state.asked(question, Instant::now());
     show(progress, &mut state);
 }
 
@@ -251,7 +263,8 @@ impl State {
     fn add_step(&mut self, place: &EventLocation, name: String, now: Instant) {
         if self.step(place).is_none() {
             let path = place.path.clone();
-            self.running.push(RunningStep { path, name, started: now, until: None, reported: None });
+            let (started, shown_after) = (now, now);
+            self.running.push(RunningStep { path, name, started, shown_after, until: None, reported: None });
         }
     }
 
@@ -267,7 +280,22 @@ impl State {
             step.reported = reported;
         } else if self.running.len() < MAX_CALLS {
             let name = visible_line(piece.tool);
-            self.running.push(RunningStep { path, name, started: now, until: None, reported });
+            let (started, shown_after) = (now, now);
+            self.running.push(RunningStep { path, name, started, shown_after, until: None, reported });
+        }
+    }
+
+    /// A question has a line in the step of its action, if that has one.
+    fn asked(&mut self, question: &QuestionPiece<'_>, now: Instant) {
+        let (line, name) = match question.asked {
+            Asked::Model => ("=model", translated("the model is asked").into_owned()),
+            Asked::Server(name) => ("=server", filled("the behavior server {name} is asked", &[("name", name)])),
+        };
+        let path = path_of_call(question.location, line);
+        self.running.retain(|step| step.path != path);
+        if question.is_open {
+            let shown_after = now + QUESTION_DELAY;
+            self.running.push(RunningStep { path, name, started: now, until: None, reported: None, shown_after });
         }
     }
 
@@ -294,8 +322,9 @@ impl State {
             let reported = step.reported.as_ref().map(|reported| format!("  {reported}")).unwrap_or_default();
             format!("{indent}{}{until}{reported}  {time}", step.name)
         };
-        let mut lines: Vec<String> = self.running.iter().take(MAX_LINES).map(line).collect();
-        let more = self.running.len() - lines.len();
+        let shown = || self.running.iter().filter(|step| step.shown_after <= now);
+        let mut lines: Vec<String> = shown().take(MAX_LINES).map(line).collect();
+        let more = shown().count() - lines.len();
         if more > 0 {
             lines.push(filled("and {count} more", &[("count", &more.to_string())]));
         }
@@ -351,29 +380,6 @@ impl State {
     }
 }
 
-/// A time of the store in the time zone of the machine: the hour, and the day if it is another one.
-fn local_time(stamp: &str) -> String {
-    let zone = TimeZone::system();
-    match in_zone(stamp, &zone) {
-        Some(time) if time.date() == now().to_zoned(zone).date() => time.strftime("%H:%M:%S").to_string(),
-        Some(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
-        None => visible_line(stamp),
-    }
-}
-
-/// `line` in at most so many columns.
-fn shortened(line: &str, columns: usize) -> String {
-    let mut shown = String::new();
-    for character in line.chars() {
-        if shown.width() + character.width().unwrap_or_default() + 1 > columns {
-            shown.push('…');
-            return shown;
-        }
-        shown.push(character);
-    }
-    shown
-}
-
 /// The maximum number of columns of the text of a step.
 pub fn max_columns() -> usize {
     let size = tcgetwinsize(std::io::stdout());
@@ -390,17 +396,6 @@ fn reported(done: f64, total: Option<f64>) -> String {
     match total {
         Some(total) => format!("{:.0}%", (done / total).clamp(0.0, 1.0) * 100.0),
         None => format!("{done}").chars().take(12).collect(),
-    }
-}
-
-/// A duration for people: `0.4s`, `12s`, `3m 05s`, `2h 10m`.
-fn shown_time(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0..10 => format!("{seconds}.{}s", time.subsec_millis() / 100),
-        10..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60),
     }
 }
 
@@ -473,6 +468,19 @@ mod tests {
     }
 
     #[test]
+    fn a_question_has_a_line_after_half_a_second_until_it_is_answered() {
+        let (mut state, start) = (State::default(), Instant::now());
+        let after = |ms| start + Duration::from_millis(ms);
+        let location = place("t/ask");
+        let asked = |is_open| QuestionPiece { asked: Asked::Model, is_open, location: &location };
+        state.asked(&asked(true), start);
+        assert!(state.lines(after(499)).is_empty());
+        assert_eq!(state.lines(after(2_300)), ["the model is asked  2.3s"]);
+        state.asked(&asked(false), after(2_400));
+        assert!(state.lines(after(2_400)).is_empty());
+    }
+
+    #[test]
     fn many_steps_are_counted() {
         let (mut state, now) = (State::default(), Instant::now());
         for number in 0..20 {
@@ -480,18 +488,5 @@ mod tests {
         }
         let lines = state.lines(now);
         assert_eq!((lines.len(), lines[MAX_LINES].as_str()), (MAX_LINES + 1, "and 12 more"));
-    }
-
-    #[test]
-    fn a_line_fits_into_the_terminal() {
-        assert_eq!(shortened("部署到服务器  1.0s", 8), "部署到…");
-        assert_eq!(shortened("abc", 4), "abc");
-        assert_eq!(shortened("abcd", 4), "abc…");
-    }
-
-    #[test]
-    fn times_are_short() {
-        let times = [400, 9_990, 12_000, 185_000, 7_800_000].map(|ms| shown_time(Duration::from_millis(ms)));
-        assert_eq!(times, ["0.4s", "9.9s", "12s", "3m 05s", "2h 10m"]);
     }
 }

@@ -37,7 +37,7 @@ use bcc_tools::project_tools::ConfiguredTools;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = SESSION_CODES)]
 pub struct RunArgs {
-    /// Script or workflow state file to run
+    /// Script, workflow state file, or state of the behavior protocol to run
     pub file: PathBuf,
     /// Of a workflow state file: keep running while it waits for a decision, even if standard input is no terminal
     #[arg(long, help_heading = "Session")]
@@ -90,6 +90,9 @@ pub struct RunArgs {
     pub trust: bool,
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Of a state of the behavior protocol: the server of bcc-script.toml that continues it [default: the only one]
+    #[arg(long, value_name = "NAME", conflicts_with = "model", help_heading = "Model and templates")]
+    pub behavior_server: Option<String>,
     /// Begin with the cells of this Jupyter notebook
     #[arg(long, value_name = "NOTEBOOK")]
     pub from: Option<PathBuf>,
@@ -150,6 +153,7 @@ pub fn request_of(options: &RunArgs, environment: &Environment) -> Result<RunReq
         replay,
         any_project,
         cells,
+        behavior_server: options.behavior_server.clone(),
     })
 }
 

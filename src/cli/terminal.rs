@@ -19,6 +19,7 @@ use bcc_lang::source::render::visible::{VisibleStream, visible, visible_line};
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::output_piece::OutputPiece;
+use bcc_runtime::program::question::QuestionPiece;
 use bcc_runtime::program::tool_progress::ToolProgressPiece;
 
 /// Shows a conversation.
@@ -108,6 +109,14 @@ impl Observer for Terminal {
 
     fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
         progress::tool_progressed(progress);
+    }
+
+    fn question(&self, question: &QuestionPiece<'_>) {
+        if question.is_open {
+            // Its line would follow a line that is not ended.
+            print(&self.shown().live.end());
+        }
+        progress::asked(question);
     }
 }
 

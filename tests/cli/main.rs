@@ -31,6 +31,7 @@ mod many_processes;
 mod model_commands;
 mod models;
 mod notebook_export;
+mod notebook_pictures;
 #[cfg(feature = "jupyter")]
 mod notebook_run;
 mod operation_table;
@@ -41,6 +42,7 @@ mod planted_store_files;
 mod programs;
 mod progress;
 mod project_files;
+mod protocol_states;
 mod recording;
 mod render;
 mod requests;

@@ -49,6 +49,8 @@ fn case(path: &Path) -> Case {
             kernel: text("kernel"),
             kernel_language: brief["kernel_language"].as_object().cloned().unwrap_or_default(),
             language: Language::parse(&text("language")).unwrap(),
+            pictures: None,
+            runs_scripts: false,
         },
         cells: serde_json::from_value(case["cells"].clone()).unwrap(),
     }

@@ -352,3 +352,98 @@ fn the_key_of_a_kernel_is_removed_with_it_and_that_of_a_killed_process_by_the_ne
     assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
     assert_eq!(kernel_directories(&home), 0);
 }
+
+/// A cell that prints, waits for the file `go`, and prints more.
+const PRINTS: &str = r#"
+session:
+  session_id: prints
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: add
+              action_id: add
+              config:
+                shot_type: action
+                metadata: { should_execute: true }
+                content: |
+                  import os, sys, time
+                  print("one")
+                  print("two", file=sys.stderr)
+                  while not os.path.exists("go"): time.sleep(0.01)
+                  print("three")
+"#;
+
+/// The texts that the first cell of a notebook file has printed.
+fn printed_in(file: &Path) -> Vec<String> {
+    let Ok(text) = std::fs::read_to_string(file) else { return vec![] };
+    // A file that is replaced atomically is always a whole document.
+    let notebook: Value = serde_json::from_str(&text).unwrap();
+    let outputs = notebook["cells"][0]["outputs"].as_array().cloned().unwrap_or_default();
+    let lines = |output: &Value| output["text"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+    outputs.iter().map(lines).collect()
+}
+
+fn wait_until_printed(file: &Path, expected: &[&str]) {
+    let started = Instant::now();
+    while printed_in(file) != expected {
+        assert!(started.elapsed() < TIMEOUT, "{:?}", printed_in(file));
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+#[test]
+fn what_a_cell_prints_is_in_the_notebook_file_while_it_runs_and_stays_if_the_process_is_killed() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    home.file("s.yaml", PRINTS);
+    let file = home.path().join("live.ipynb");
+    let run = |session| ["run", "s.yaml", "--trust", "--json", "--notebook", "live.ipynb", "--session", session];
+    let running = start(&home, &python, &run("one"));
+    wait_until_printed(&file, &["one\n", "two\n"]);
+    home.file("go", "");
+    let finished = running.finish();
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
+    assert_eq!(printed_in(&file), ["one\n", "two\n", "three\n"]);
+    // Killed while the cell runs.
+    for name in ["go", "live.ipynb"] {
+        std::fs::remove_file(home.path().join(name)).unwrap();
+    }
+    let mut running = start(&home, &python, &run("two"));
+    wait_until_printed(&file, &["one\n", "two\n"]);
+    running.kill();
+    assert_eq!(printed_in(&file), ["one\n", "two\n"]);
+}
+
+#[test]
+fn tables_and_arrays_are_shown_to_models_with_their_shape_and_types() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    let code = "import numpy, pandas\nframe = pandas.DataFrame({'gauge': [1, 2], 'level': [0.5, None], 'name': ['a', 'b']})\n\
+        wide = pandas.DataFrame([range(30)])\nlarge = numpy.zeros((1000, 3))\nsmall = numpy.array([1, 2])\none = numpy.float64(2.5)\n\
+        class Polars:\n    shape, columns, dtypes = (3, 1), ['x'], ['Int64']\nlike_polars = Polars()\n\
+        class Broken:\n    shape = property(lambda self: 1 / 0)\n    def __repr__(self): return 'broken'\nbroken = Broken()\n";
+    let action = serde_json::json!({"action_type": "add", "action_id": "a", "config": {
+        "shot_type": "action", "content": code, "metadata": {"should_execute": true}}});
+    let topics = serde_json::json!([{"topic_id": "t", "actions": [action]}]);
+    let script = serde_json::json!({"session": {"session_id": "v", "phases": [{"phase_id": "p", "topics": topics}]}});
+    home.file("s.yaml", &script.to_string());
+    let finished = finish(&home, &python, &["run", "s.yaml", "--trust", "--json", "--session", "v"]);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
+    let exported = home.finish(["sessions", "export", "v", "--format", "protocol"], "");
+    let exported: Value = serde_json::from_str(&exported.out).unwrap();
+    let shown = &exported["observation"]["context"]["kernel_variables"];
+    let text = |name: &str| shown[name].as_str().unwrap_or_else(|| panic!("{name}: {shown}")).to_owned();
+    let frame = text("frame");
+    assert!(frame.starts_with("DataFrame, 2 rows × 3 columns: gauge int64, level float64, name "), "{frame}");
+    let wide = text("wide");
+    assert!(wide.starts_with("DataFrame, 1 row × 30 columns: 0 int64, ") && wide.ends_with(", …"), "{wide}");
+    assert_eq!(text("large"), "ndarray, 1000 × 3, float64");
+    assert_eq!(text("small"), "array([1, 2])");
+    assert!(text("one").contains("2.5"));
+    assert_eq!(text("like_polars"), "Polars, 3 rows × 1 column: x Int64");
+    assert_eq!(text("broken"), "broken");
+}

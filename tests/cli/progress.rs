@@ -1,5 +1,6 @@
 //! Tests of the progress of steps at a terminal: states, times, the lines of steps that run, and that they disturb nothing.
 
+use crate::behavior_process::Process;
 use crate::process::{Home, Running};
 use crate::pseudo_terminal::{CTRL_C, Terminal};
 use serde_json::{Value, json};
@@ -118,4 +119,43 @@ fn no_progress_is_written_where_no_person_reads() {
             assert!(!text.contains('✓') && !text.contains('\u{1b}'), "{text}");
         }
     }
+}
+
+/// A loop whose behavior server takes its time: it never answers, and is given up after three seconds.
+fn asks_slowly() -> (Home, Process) {
+    let server = Process::start(&["--fault", "hang"]);
+    let home = Home::new();
+    let (url, first) = (&server.url, "first_byte_timeout = \"3s\"");
+    home.file("bcc-script.toml", &format!("[behavior_servers.gauges]\nurl = \"{url}\"\n{first}\n"));
+    let action = json!({ "action_type": "behavior_loop", "action_id": "l", "config": { "server": "gauges" } });
+    let topics = json!([{ "topic_id": "t", "actions": [action] }]);
+    let script = json!({ "session": { "session_id": "s", "phases": [{ "phase_id": "p", "topics": topics }] } });
+    home.file("s.yaml", &script.to_string());
+    (home, server)
+}
+
+#[test]
+fn something_moves_while_a_source_is_asked_and_is_erased_before_anything_else_is_written() {
+    let (home, _server) = asks_slowly();
+    let mut terminal = Terminal::start(&home, &RUN, false);
+    terminal.until("the behavior server gauges is asked  0.");
+    terminal.until("the behavior server gauges is asked  1.");
+    terminal.until("error: ");
+    let shown = terminal.all_output();
+    let before = &shown[..shown.find("error: ").unwrap()];
+    let (line, rest) = before.rsplit_once("is asked").unwrap();
+    assert!(line.contains(ERASE) && rest.contains(ERASE), "the line is erased: {before:?}");
+    assert_eq!(terminal.end(), Some(3));
+}
+
+#[test]
+fn nothing_moves_without_a_terminal_that_can_erase_a_line() {
+    let (home, server) = asks_slowly();
+    let piped = home.finish(RUN, "");
+    assert!(!piped.out.contains("is asked") && !piped.err.contains("is asked"), "{}{}", piped.out, piped.err);
+    drop(server);
+    let mut terminal = Terminal::start_as(&home, &["run", "s.yaml", "--trust"], false, "dumb");
+    terminal.until("error: ");
+    assert!(!terminal.all_output().contains("is asked"));
+    assert_eq!(terminal.end(), Some(3));
 }

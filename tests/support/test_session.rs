@@ -172,7 +172,7 @@ pub(crate) async fn start_conversation_in(
         manifest: "{}".to_owned(),
         documents: Vec::new(),
         given: Vec::new(),
-        cells: vec![],
+        notebook: None,
     };
     Session::start(parts(program, store, models, recheck, host_services).await, new_session).await.unwrap()
 }

@@ -11,7 +11,7 @@ use crate::secrets::secrets;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::kernel::WrittenKernel;
 use bcc_lang::script::legacy::engine::legacy_engine_fields;
-use bcc_lang::script::read::{ScriptDocument, document, read};
+use bcc_lang::script::read::{ScriptDocument, document, is_protocol_state, read};
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::shared::mark_shared_fixes_unsure;
 use bcc_lang::source::span::Span;
@@ -19,6 +19,7 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{ParsedYaml, YamlNode};
 use bcc_lang::template::text::AuthorTexts;
 use bcc_runtime::notebook::kernel::contract::{ExecPolicy, KernelSettings, OnResume};
+use bcc_runtime::notebook::protocol::state_document::read::read_state;
 use bcc_runtime::program::limits::Budget;
 use bcc_runtime::program::program::{Phase, Program};
 use bcc_runtime::program::route_table::ChangeTable;
@@ -114,6 +115,10 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
     let older = root.as_deref().map(|root| legacy_engine_fields(file, root)).unwrap_or_default();
     let regions: Vec<Span> = older.iter().map(|older| older.region).collect();
     findings.extend(older.into_iter().map(|older| older.diagnostic));
+    if let Some(root) = root.as_deref().filter(|root| is_protocol_state(root)) {
+        findings.extend(read_state(file, root).1);
+        return Examined { diagnostics: in_order(findings, file, Some(root), &regions), names: Some(BTreeSet::new()) };
+    }
     match root.as_ref().and_then(|root| document(file, root, &findings)) {
         Some(ScriptDocument::Session(script)) => {
             findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));

@@ -15,7 +15,7 @@ use crate::loaded::{CheckedPrograms, LoadedProgram};
 use crate::model_selection::{ModelRequested, refuse_silent_change, select_models};
 use crate::models::shared::SharedModels;
 use crate::pin::{Pinned, sha256};
-use crate::project::{Project, absolute};
+use crate::project::Project;
 use crate::recheck::PinnedScript;
 use crate::recording::{FileRecorder, Header};
 use crate::replay::ReplayRequest;
@@ -27,12 +27,13 @@ use crate::store_access::open_store;
 use crate::store_place::StorePlace;
 use crate::stored_programs::{StoredProgram, StoredPrograms};
 use crate::tool_source::{ToolChoice, ToolSource};
-use crate::trust::own_sessions::{is_own, origin};
+use crate::trust::own_sessions::is_own;
 use crate::variables::variable_values;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::exact::ExactValues;
 use bcc_runtime::notebook::cell::Cell;
+use bcc_runtime::notebook::given::GivenNotebook;
 use bcc_runtime::program::asked_value::AskedValue;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::custom::COMMAND;
@@ -40,7 +41,6 @@ use bcc_runtime::program::event::Observer;
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::limits::Budget;
 use bcc_runtime::program::models::ModelProviders;
-use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recorder::Recorder;
 use bcc_runtime::program::services::Services;
 use bcc_runtime::run::head::SessionStatus;
@@ -79,6 +79,8 @@ pub struct RunRequest {
     pub any_project: bool,
     /// `--from`: the cells with which its notebook begins.
     pub cells: Vec<Cell>,
+    /// `--behavior-server`: who continues a state of the behavior protocol.
+    pub behavior_server: Option<String>,
 }
 
 /// The options of `sessions resume`.
@@ -194,7 +196,7 @@ impl Engine {
         observer: Arc<dyn Observer>,
     ) -> Result<OpenedSession, EngineError> {
         let is_state_file = loaded.is_state_file;
-        let LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme, .. } = loaded;
+        let LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme, given, .. } = loaded;
         if let Some(id) = &request.session {
             valid_session_id(id)?;
             if let Some(row) = self.store.session(id).await? {
@@ -229,9 +231,10 @@ impl Engine {
             ModelRequested { model: request.model.as_deref(), stored: None, replay: request.replay.as_ref() };
         let selected = select_models(&self.project, &self.environment, &self.shared, requested, &program)?;
         let settings = RunSettings { model: selected.requested, ..settings };
-        // A state file asks a model only through its skills.
-        let asks_models = !is_state_file || !program.skills.is_empty();
-        let mut notices = if asks_models { selected.notices } else { vec![] };
+        if let Some(given) = &given {
+            given.check_source(&request.file, host.servers.as_ref(), selected.is_unconfigured)?;
+        }
+        let mut notices = selected.notices;
         notices.extend(unnamed_scheme);
         let clock = self.clock(request.clock.as_deref())?;
         let (observer, state_file) = match is_state_file {
@@ -242,6 +245,8 @@ impl Engine {
         let services = services(selected.models, clock, observer, &pinned, host);
         let recorded = request.record.as_deref().map(FileRecorder::create).transpose()?.map(Arc::new);
         let (manifest, documents) = pinned.documents()?;
+        let notebook =
+            given.map_or_else(|| GivenNotebook::of_cells(request.cells.clone()), |given| Some(given.notebook));
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -271,7 +276,7 @@ impl Engine {
                 manifest: manifest.clone(),
                 documents: documents.clone(),
                 given: variables.clone(),
-                cells: request.cells.clone(),
+                notebook: notebook.clone(),
             };
             match Session::start(parts, new_session).await {
                 Ok(session) => {
@@ -350,8 +355,7 @@ impl Engine {
         if let Some(replayed) = &selected.replayed {
             replayed.resume(self.store.as_ref(), id).await?;
         }
-        let asks_models = settings.state_file.is_none() || !program.skills.is_empty();
-        let mut notices = if asks_models { selected.notices } else { vec![] };
+        let mut notices = selected.notices;
         let clock = self.clock_of(&settings, id).await?;
         let keeper = keeper_of(&self.store, project, (id, &settings), request.state_file, &pinned.script, &observer);
         let (observer, state_file) = keeper.await?.map_or((observer, None), observed);
@@ -385,7 +389,7 @@ impl Engine {
         Ok(OpenedSession { session, diagnostics: vec![], notices, resumed: true, answers, state_file })
     }
 
-    /// What the action with this id asks the person of a stored session for ([`Program::asked_value`]).
+    /// What the action with this id asks the person of a stored session for ([`bcc_runtime::program::program::Program::asked_value`]).
     ///
     /// # Errors
     /// The script of the session cannot be read.
@@ -409,75 +413,6 @@ impl Engine {
                 .with_help("write a time such as 2026-11-21T20:00:00Z")
         })?;
         Ok(Arc::new(FixedClock::new(start)))
-    }
-
-    /// The settings of a new session, with the code by which this user recognizes it, if that is ever needed.
-    pub(crate) fn with_origin(
-        &self,
-        id: &str,
-        program: &Program,
-        settings: &RunSettings,
-        manifest: &str,
-    ) -> RunSettings {
-        let uses_host = !settings.allowed.is_empty() || !program.tools.is_empty();
-        let is_needed = uses_host || self.replies_outside(settings).is_some();
-        let origin = is_needed.then(|| origin(&self.environment, id, settings, manifest)).flatten();
-        RunSettings { origin, ..settings.clone() }
-    }
-
-    /// The file outside the project from which a session takes its replies.
-    fn replies_outside<'s>(&self, settings: &'s RunSettings) -> Option<&'s str> {
-        let model = settings.model.as_deref().and_then(|model| model.strip_prefix("replay:"));
-        let file = settings.replay.as_deref().or(model)?;
-        (!absolute(Path::new(file)).starts_with(absolute(&self.project.directory))).then_some(file)
-    }
-
-    /// Refuses to read a file outside the project that only the store names, because the store may come from somebody else.
-    fn refuse_foreign_replies(&self, id: &str, settings: &RunSettings) -> Result<(), EngineError> {
-        let Some(file) = self.replies_outside(settings).filter(|_| !self.project.trust_all) else { return Ok(()) };
-        let message = msg!("session `{id}` takes its replies from {file}, a file outside the project");
-        Err(EngineError::usage(message).with_help(
-            "specify the file with `--replay` or `--model replay:FILE`, another model with `--model`, or add `--trust`",
-        ))
-    }
-
-    async fn resume_existing(
-        &self,
-        row: SessionRow,
-        program: &Program,
-        pinned: &Pinned,
-        request: &RunRequest,
-        observer: Arc<dyn Observer>,
-    ) -> Result<OpenedSession, EngineError> {
-        if row.script != program.id {
-            let message = msg!("session `{}` belongs to the script `{}`, not to `{}`", row.id, row.script, program.id);
-            return Err(EngineError::usage(message).with_help("choose another `--session`, or omit it"));
-        }
-        if let Some(user) = request.user.as_ref().filter(|user| **user != row.user) {
-            let message = msg!("session `{}` belongs to the user `{}`, not to `{user}`", row.id, row.user);
-            return Err(EngineError::usage(message).with_help("choose another `--session`, or omit `--user`"));
-        }
-        let RunRequest { model, record, replay, any_project, .. } = request.clone();
-        let state_file = StateFileAccess::Named;
-        let request_to_resume = ResumeRequest { model, record, replay, any_project, state_file };
-        let mut opened = self.resume_as(&row.id, &request_to_resume, observer).await?;
-        let given = [
-            ("--var", !request.variables.is_empty()),
-            ("--vars", request.variables_file.is_some()),
-            ("--scheme", request.scheme.is_some()),
-            ("--seed", request.seed.is_some()),
-            ("--clock", request.clock.is_some()),
-            ("--from", !request.cells.is_empty()),
-        ];
-        for (option, _) in given.iter().filter(|(_, is_given)| *is_given) {
-            opened.notices.push(msg!("{option} has no effect: the session continues as it was started"));
-        }
-        if row.script_sha256 != sha256(pinned.script.text().as_bytes()) {
-            opened.notices.push(msg!(
-                "the script was edited after this session started; the session continues with the original version"
-            ));
-        }
-        Ok(opened)
     }
 }
 

@@ -20,21 +20,8 @@ const PAGE: usize = 64;
 
 /// The notebook of the session with these variables; none if it has no notebook.
 pub async fn notebook(store: &dyn Store, id: &str, rows: &[VariableRow]) -> Result<Option<Value>, EngineError> {
-    let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(None) };
-    let state: NotebookState = serde_json::from_value(parse(&row.value, "notebook")?)
-        .map_err(|error| EngineError::failed(msg!("a stored notebook cannot be read: {error}")))?;
-    let mut cells = Vec::new();
-    let mut after = 0;
-    loop {
-        let page = store.cells(id, after, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = last.number;
-        for row in &page {
-            let mut cell = parse(&row.body, "cell")?;
-            restore_value(store, id, &mut cell).await?;
-            cells.push(cell);
-        }
-    }
+    let Some(state) = stored_state(rows)? else { return Ok(None) };
+    let cells = stored_cells(store, id).await?;
     Ok(Some(json!({
         "title": state.title,
         "cells": cells,
@@ -46,6 +33,29 @@ pub async fn notebook(store: &dyn Store, id: &str, rows: &[VariableRow]) -> Resu
         "variables": state.variables,
         "state": state.fsm,
     })))
+}
+
+/// The state of the notebook in these rows, if there is one.
+pub(crate) fn stored_state(rows: &[VariableRow]) -> Result<Option<NotebookState>, EngineError> {
+    let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(None) };
+    let state = serde_json::from_value(parse(&row.value, "notebook")?);
+    state.map(Some).map_err(|error| EngineError::failed(msg!("a stored notebook cannot be read: {error}")))
+}
+
+/// All cells, with their large outputs.
+pub(crate) async fn stored_cells(store: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
+    let mut cells = Vec::new();
+    let mut after = 0;
+    loop {
+        let page = store.cells(id, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(cells) };
+        after = last.number;
+        for row in &page {
+            let mut cell = parse(&row.body, "cell")?;
+            restore_value(store, id, &mut cell).await?;
+            cells.push(cell);
+        }
+    }
 }
 
 /// Masks sensitive values in an exported notebook, except for numbers and ids of cells.

@@ -15,6 +15,7 @@ use crate::host_services::{check_kernel, check_permissions, host_services};
 use crate::pin::{Pinned, sha256};
 use crate::project::{Project, absolute};
 use crate::recently_used::RecentlyUsed;
+use crate::state_document::{GivenState, StateRequest};
 use bcc_check::library::SkillLibrary;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -36,6 +37,8 @@ pub struct LoadedProgram {
     pub(crate) unnamed_scheme: Option<Message>,
     /// Whether it is a workflow state file, which a session carries.
     pub is_state_file: bool,
+    /// The state of the behavior protocol that a session of it begins from.
+    pub given: Option<GivenState>,
 }
 
 impl LoadedProgram {
@@ -125,6 +128,7 @@ struct FoundScript {
     is_named: bool,
     wrong_scheme: Option<Diagnostic>,
     is_state_file: bool,
+    given: Option<GivenState>,
 }
 
 impl FoundScript {
@@ -132,6 +136,17 @@ impl FoundScript {
         let file = script(&request.file)?;
         // The scheme determines the templates, and the check needs the templates.
         let parsed = parse(&file);
+        let given = StateRequest {
+            file: &request.file,
+            behavior_server: request.behavior_server.as_deref(),
+            names_model: request.model.is_some() || request.replay.is_some(),
+            has_cells: !request.cells.is_empty(),
+        };
+        let given = GivenState::of(project, &given, &parsed)?;
+        let (file, parsed) = match &given {
+            Some(given) => (Arc::clone(&given.script), parse(&given.script)),
+            None => (file, parsed),
+        };
         let written = parsed.root.as_deref().and_then(scheme).filter(|_| request.scheme.is_none());
         let requested = request.scheme.clone().or_else(|| written.as_ref().map(|written| written.value.clone()));
         let folders = TemplateFolders::of(&project.directory);
@@ -149,9 +164,10 @@ impl FoundScript {
         };
         let is_state_file = parsed.root.as_deref().is_some_and(is_workflow);
         let library = skills(project, &request.file, parsed.root.as_deref())?;
-        let pinned =
+        let mut pinned =
             Pinned::new(file, templates, reply_schemas(&project.directory)?).with_kinds(kinds(&project.config));
-        Ok(Self { parsed, pinned, library, scheme, is_named, wrong_scheme, is_state_file })
+        pinned.is_generated = given.is_some();
+        Ok(Self { parsed, pinned, library, scheme, is_named, wrong_scheme, is_state_file, given })
     }
 
     /// A text that is the same only for a script that is checked against the same texts. None if it cannot be valid, or its skills
@@ -189,11 +205,12 @@ impl FoundScript {
     }
 
     fn load(self, checked: CheckedProgram) -> LoadedProgram {
-        let CheckedProgram { pinned, program, diagnostics } = checked;
-        let Self { scheme, is_named, is_state_file, .. } = self;
+        let CheckedProgram { pinned, program, mut diagnostics } = checked;
+        let Self { scheme, is_named, is_state_file, given, .. } = self;
         let unnamed_scheme =
-            (!is_named && !is_state_file).then(|| unnamed_scheme(&pinned.templates, scheme.as_deref()));
-        LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme, is_state_file }
+            (!is_named && program.asks_models()).then(|| unnamed_scheme(&pinned.templates, scheme.as_deref()));
+        diagnostics.extend(given.iter().flat_map(|given| given.findings.iter().cloned()));
+        LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme, is_state_file, given }
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn select_models(
         }
         chosen => chosen?,
     };
-    let notices = notices(project, &chosen);
+    let notices = notices(project, &chosen, program.asks_models());
     let ChosenModel { models, name, requested, is_unconfigured, .. } = chosen;
     Ok(ModelSelection { models: Arc::new(models), name, requested, notices, replayed: None, is_unconfigured })
 }
@@ -99,9 +99,9 @@ pub(crate) async fn refuse_silent_change(
     Ok(())
 }
 
-/// Notices about the models and the configuration of a session.
-fn notices(project: &Project, chosen: &ChosenModel) -> Vec<Message> {
-    let mut notices = chosen.notices.clone();
+/// Notices about the models, if the session asks them, and the configuration of a session.
+fn notices(project: &Project, chosen: &ChosenModel, asks_models: bool) -> Vec<Message> {
+    let mut notices = if asks_models { chosen.notices.clone() } else { vec![] };
     if project.has_config && !project.trusted && !project.config.project.allow.is_empty() {
         notices.push(msg!("`allow` is ignored: {path} is not trusted", path = project.directory.display()));
     }

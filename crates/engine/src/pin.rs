@@ -51,6 +51,8 @@ pub struct Pinned {
     pub templates: Vec<TemplateFile>,
     pub schemas: BTreeMap<String, String>,
     pub kinds: BTreeMap<String, CustomKind>,
+    /// Whether this program has written the script, so that nobody has to trust it.
+    pub is_generated: bool,
 }
 
 /// The names and hashes of a [`Pinned`], as they are stored.
@@ -91,7 +93,7 @@ impl Pinned {
         let mut schemas: BTreeMap<String, String> =
             builtin_reply_schemas().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
         schemas.extend(project_schemas);
-        Self { script, skills: vec![], templates, schemas, kinds: BTreeMap::new() }
+        Self { script, skills: vec![], templates, schemas, kinds: BTreeMap::new(), is_generated: false }
     }
 
     /// The same texts with the custom kinds of the project.
@@ -107,7 +109,7 @@ impl Pinned {
 
     /// The documents that are not part of this release, each with its name and hash.
     pub(crate) fn own_documents(&self) -> Vec<(String, String)> {
-        let scripts = self.skills.iter().chain([&self.script]);
+        let scripts = self.skills.iter().chain(Some(&self.script).filter(|_| !self.is_generated));
         let scripts = scripts.map(|file| (file.name().to_owned(), document_hash(file.text().as_bytes())));
         let own = |file: &&TemplateFile| !file.place.starts_with("builtin/");
         let templates = self.templates.iter().filter(own);
@@ -182,7 +184,8 @@ impl Pinned {
             schemas.insert(named.name, text(&named.sha256)?);
         }
         let kinds = manifest.kinds.into_iter().map(|kind| (kind.name.clone(), kind)).collect();
-        Ok(Self { script: Arc::new(SourceFile::new(manifest.script.name, script)), skills, templates, schemas, kinds })
+        let script = Arc::new(SourceFile::new(manifest.script.name, script));
+        Ok(Self { script, skills, templates, schemas, kinds, is_generated: false })
     }
 
     /// Checks the `parsed` script against the other documents. Returns the program if there is no error, and all findings.

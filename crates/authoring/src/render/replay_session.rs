@@ -242,7 +242,7 @@ impl SessionRepeater<'_> {
             manifest: String::new(),
             documents: vec![],
             given,
-            cells: vec![],
+            notebook: None,
         };
         Ok(Session::start(parts, new_session).await?)
     }

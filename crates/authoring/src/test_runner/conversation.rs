@@ -205,7 +205,7 @@ impl<'t> TestConversation<'t> {
             manifest: "{}".to_owned(),
             documents: vec![],
             given,
-            cells: vec![],
+            notebook: None,
         };
         let session = Session::start(self.parts(lock, Budget::of(test.budget.as_ref())), new_session).await?;
         self.session = Some(session);

@@ -21,6 +21,15 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     publish(TemporaryFile::with_default_permissions(path)?, path, bytes)
 }
 
+/// [`create`] of a file in a folder, which is created if it is missing.
+///
+/// # Errors
+/// As [`create`].
+pub(crate) fn create_in(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<bool> {
+    fs::create_dir_all(folder)?;
+    create(&folder.join(name), bytes)
+}
+
 /// [`create`] with a file that only its owner can read.
 ///
 /// # Errors

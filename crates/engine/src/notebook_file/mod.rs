@@ -3,5 +3,6 @@
 pub mod masked;
 pub mod outline;
 pub mod ownership;
+pub mod pictures;
 pub mod read;
 pub mod write;

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use bcc_lang::message::msg;
 use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::EngineError;
 use crate::files::read_bounded;
 use bcc_runtime::notebook::action::reader::is_cell_id;
 use bcc_runtime::notebook::cell::{Cell, CellEnd, CellKind, Metadata};
-use bcc_runtime::notebook::export::output::{CellOutput, read as read_output};
+use bcc_runtime::notebook::export::output::stored as stored_output;
 
 /// The maximum size of a notebook, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -121,21 +121,5 @@ fn text(source: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Array(lines) => lines.iter().map(Value::as_str).collect::<Option<String>>(),
         _ => None,
-    }
-}
-
-/// An output in the form in which sessions store it: with the fields of nbformat only.
-fn stored_output(output: &Value) -> Value {
-    match read_output(output) {
-        CellOutput::Stream { name, text } => json!({ "output_type": "stream", "name": name, "text": text }),
-        CellOutput::Data { result: Some(count), data, metadata } => {
-            json!({ "output_type": "execute_result", "execution_count": count, "data": data, "metadata": metadata })
-        }
-        CellOutput::Data { result: None, data, metadata } => {
-            json!({ "output_type": "display_data", "data": data, "metadata": metadata })
-        }
-        CellOutput::Error { name, value, traceback } => {
-            json!({ "output_type": "error", "ename": name, "evalue": value, "traceback": traceback })
-        }
     }
 }

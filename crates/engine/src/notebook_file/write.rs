@@ -9,6 +9,7 @@ use crate::error::EngineError;
 use crate::export::{masker, stored_session};
 use crate::files::write::FileReplacement;
 use crate::notebook_file::masked::{masked, masked_text};
+use crate::notebook_file::pictures::PictureFolder;
 use crate::pin::Pinned;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::compose::parse;
@@ -21,6 +22,7 @@ use bcc_runtime::notebook::state::NotebookState;
 use bcc_runtime::run::notebook::state_of;
 use bcc_store::contract::Store;
 use bcc_store::rows::SessionRow;
+use serde_json::Value;
 
 /// The number of cells that are read at a time: one may contain megabytes of output.
 const PAGE: usize = 16;
@@ -31,6 +33,28 @@ pub struct NotebookFileRequest {
     pub form: ExportForm,
     /// The language of fixed texts, such as headings.
     pub language: Language,
+    /// Where pictures of a Markdown file are written as files of their own.
+    pub pictures: Option<PictureFolder>,
+    /// Whether HTML outputs on a page may run their scripts.
+    pub runs_scripts: bool,
+    /// What the cell that runs has printed so far, which is not stored yet.
+    pub running: Option<RunningOutput>,
+}
+
+impl NotebookFileRequest {
+    /// The notebook of this session in this form.
+    pub fn new(session: impl Into<String>, form: ExportForm, language: Language) -> Self {
+        let session = session.into();
+        Self { session, form, language, pictures: None, runs_scripts: false, running: None }
+    }
+}
+
+/// The output of a cell while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningOutput {
+    pub cell_id: String,
+    /// In the form of nbformat. They replace those of an earlier run.
+    pub outputs: Vec<Value>,
 }
 
 /// The number of cells of the notebook of a session.
@@ -64,6 +88,8 @@ pub async fn write_to(
     let brief = NotebookMetadata {
         title: masked_text(state.title.as_deref(), &masker),
         kernel: kernel(store, &row).await,
+        pictures: request.pictures.as_ref().map(|pictures| pictures.address.clone()),
+        runs_scripts: request.runs_scripts,
         ..brief(&row, &state, request.language)
     };
     let mut writer = Writer::new(request.form, brief);
@@ -77,7 +103,16 @@ pub async fn write_to(
             let mut cell: Cell = serde_json::from_str(&row.body)
                 .map_err(|error| unreadable(id, &msg!("cell {}: {error}", row.number)))?;
             restore(store, id, &mut cell).await?;
-            write(&writer.cell(&masked(cell, &masker)))?;
+            if let Some(running) = request.running.as_ref().filter(|running| running.cell_id == cell.id) {
+                cell.outputs.clone_from(&running.outputs);
+                (cell.execution_count, cell.ended) = (None, None);
+            }
+            let text = writer.cell(&masked(cell, &masker));
+            // Before the text that refers to them.
+            if let Some(folder) = &request.pictures {
+                writer.pictures().iter().try_for_each(|picture| folder.add(picture))?;
+            }
+            write(&text)?;
             cells += 1;
         }
     }
@@ -110,6 +145,8 @@ fn brief(row: &SessionRow, state: &NotebookState, language: Language) -> Noteboo
         kernel: String::new(),
         kernel_language: state.kernel_language.clone(),
         language,
+        pictures: None,
+        runs_scripts: false,
     }
 }
 

@@ -16,6 +16,7 @@ use bcc_lang::workflow::state_text::StateText;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::output_piece::OutputPiece;
+use bcc_runtime::program::question::QuestionPiece;
 use bcc_runtime::program::tool_progress::ToolProgressPiece;
 use serde_json::Value;
 
@@ -217,6 +218,10 @@ impl Observer for StateFileKeeper {
     fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
         self.finish_writing();
         self.shared.inner.tool_progress(progress);
+    }
+
+    fn question(&self, question: &QuestionPiece<'_>) {
+        self.shared.inner.question(question);
     }
 
     fn commit_ended(&self) -> Result<(), Message> {

@@ -142,6 +142,13 @@ pub fn is_workflow(root: &YamlNode) -> bool {
     root_key(root) == Some("workflow_id")
 }
 
+/// Whether the root of a file is that of a state of the behavior protocol (docs/protocol.md, "State files").
+pub fn is_protocol_state(root: &YamlNode) -> bool {
+    let is_object = |key: &str| root.get(key).is_some_and(|node| node.as_mapping().is_some());
+    root_key(root).is_none()
+        && (is_object("observation") || is_object("location") && (is_object("context") || is_object("state")))
+}
+
 /// The script that a state file stands for.
 fn workflow_script(state: &StateFile, findings: &Findings) -> Option<Script> {
     let tree = script_tree(state);

@@ -143,7 +143,7 @@ pub(crate) struct Composer<'f> {
 
 impl<'f> Composer<'f> {
     fn new(file: &'f Arc<SourceFile>) -> Self {
-        let is_large = text::may_be_state_file(file.text().as_bytes());
+        let is_large = text::may_be_large(file.text().as_bytes());
         Self {
             file,
             max_nodes: if is_large { MAX_STATE_FILE_NODES } else { MAX_NODES },

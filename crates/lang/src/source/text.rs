@@ -23,9 +23,18 @@ pub fn may_be_state_file(text: &[u8]) -> bool {
     memchr::memmem::find(start, KEY).is_some()
 }
 
+/// Whether programs write such a text, so that it may be larger than what people write: a workflow state file, or a state of the
+/// behavior protocol.
+pub(crate) fn may_be_large(text: &[u8]) -> bool {
+    const KEY: &[u8] = b"\"observation\"";
+    const SEARCHED_BYTES: usize = 256;
+    let start = text.get(..SEARCHED_BYTES).unwrap_or(text);
+    may_be_state_file(text) || memchr::memmem::find(start, KEY).is_some()
+}
+
 /// The maximum size of a file with this text.
 pub(crate) fn max_bytes(text: &[u8]) -> usize {
-    if may_be_state_file(text) { MAX_STATE_FILE_BYTES } else { MAX_FILE_BYTES }
+    if may_be_large(text) { MAX_STATE_FILE_BYTES } else { MAX_FILE_BYTES }
 }
 
 /// The UTF-8 byte-order mark that some editors put at the start of a file.

@@ -11,6 +11,8 @@ use tracing::{Instrument, Span};
 use crate::actions::tools::span::call_span;
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
 use crate::effects::process::{ProcessEnd, ProcessResult, StartError};
+use crate::program::open_question::OpenQuestion;
+use crate::program::question::Asked;
 use crate::program::turn::Turn;
 
 /// Runs a program for an action, in a span. `tool` is the kind of the action; `is_ok` says which exit codes are no errors.
@@ -85,7 +87,9 @@ pub(crate) async fn traced_reflection(
     observation: &Value,
 ) -> Result<Value, ServerError> {
     let span = server_span(turn, name, "reflection");
+    let question = OpenQuestion::ask(turn, Asked::Server(name));
     let reflection = server.reflection(observation).instrument(span.clone()).await;
+    drop(question);
     record_error(&span, reflection.as_ref().err().map(|error| error.code));
     reflection
 }
@@ -98,7 +102,9 @@ pub(crate) async fn traced_plan(
     observation: &Value,
 ) -> Result<Value, ServerError> {
     let span = server_span(turn, name, "plan");
+    let question = OpenQuestion::ask(turn, Asked::Server(name));
     let plan = server.plan(observation).instrument(span.clone()).await;
+    drop(question);
     record_error(&span, plan.as_ref().err().map(|error| error.code));
     plan
 }

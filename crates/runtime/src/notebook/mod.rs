@@ -7,6 +7,7 @@ pub mod cell;
 pub mod effects;
 pub mod error;
 pub mod export;
+pub mod given;
 pub mod kernel;
 pub mod large_outputs;
 pub mod navigation;

@@ -72,8 +72,13 @@ impl NotebookState {
     /// topic that is not in the plan moves nothing. Returns whether anything changed.
     pub fn enter_topic(&mut self, phase: &str, topic: &str, plan: impl FnOnce() -> Workflow, at: &str) -> bool {
         let topic_path = format!("{phase}/{topic}");
-        if self.location.topic_path == topic_path && self.workflow.is_some() {
+        if self.location.topic_path == topic_path && (self.workflow.is_some() || self.given.is_some()) {
             return false;
+        }
+        if self.given.is_some() && self.workflow.is_none() {
+            // Nobody has planned yet, and the topics of the script are no plan of this work.
+            self.location.topic_path = topic_path;
+            return true;
         }
         // A behavior ends with its topic.
         self.behavior_is_open = false;

@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::effects::Effects;
 use crate::notebook::error::ActionRejection;
+use crate::notebook::given::GivenWork;
 use crate::notebook::workflow::{Workflow, is_id};
 
 /// The maximum number of items of a todo list.
@@ -110,6 +111,9 @@ pub struct NotebookState {
     pub behavior_is_open: bool,
     /// The plan that becomes active when the current behavior ends.
     pub workflow_pending: Option<Workflow>,
+    /// The work of the state that the session began from; its plan is then that of the state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given: Option<GivenWork>,
     /// How often a source of behaviors moved the session to a topic of its script.
     pub moves: u32,
 }

@@ -173,7 +173,7 @@ impl Stage {
             });
         };
         let mut fields = fields.clone();
-        let steps = match fields.remove("steps") {
+        let steps = match fields.shift_remove("steps") {
             None | Some(Value::Null) => vec![],
             Some(steps) => read_steps(&steps)?,
         };

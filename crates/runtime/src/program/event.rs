@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
 use crate::program::output_piece::OutputPiece;
+use crate::program::question::QuestionPiece;
 use crate::program::recorder::RecordedExchange;
 use crate::program::shown_cell::ShownCell;
 use crate::program::tool_called::ToolCalled;
@@ -489,6 +490,11 @@ pub trait Observer: Send + Sync {
     /// A tool that is being called reported its progress.
     fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
         let _ = progress;
+    }
+
+    /// A model or a behavior server is asked, or no longer.
+    fn question(&self, question: &QuestionPiece<'_>) {
+        let _ = question;
     }
 }
 

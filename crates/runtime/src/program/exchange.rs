@@ -10,8 +10,10 @@ use crate::program::event::{Event, ModelCall, Speaker};
 use crate::program::flow::ActionError;
 use crate::program::live_text::{LiveText, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
+use crate::program::open_question::OpenQuestion;
 use crate::program::output::Outputs;
 use crate::program::prompt_values::{known, missing};
+use crate::program::question::Asked;
 use crate::program::reask::{ask_again, missing_note, problems_note, risk_note, unanswered_note};
 use crate::program::retry_state::{Again, Next, RejectedReply, RetryState};
 use crate::program::transcript::cut_in_the_middle;
@@ -256,7 +258,9 @@ impl Turn<'_> {
         let clock = self.services.clock.as_ref();
         let started = clock.elapsed_ms();
         let mut live = LiveText::new(self, retry.ask.live, retry.ask.message, !retry.ask.missing.is_empty());
+        let question = OpenQuestion::ask(self, Asked::Model);
         let response = provider.complete(request, &mut live).await;
+        drop(question);
         call.ms = clock.elapsed_ms().saturating_sub(started);
         call.first_token_ms = live.first_ms.map(|first| first.saturating_sub(started));
         let reply = match response {

@@ -24,6 +24,9 @@ const NUMBER_BYTES: usize = 8;
 /// The maximum nesting depth of shown values.
 const MAX_DEPTH: usize = 12;
 
+/// The field of an output with the number of lines of its text that are not shown.
+pub const LINES_LEFT_OUT: &str = "left_out_lines";
+
 /// A cell, as in the event `cell`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ShownCell {
@@ -97,6 +100,10 @@ impl CellTruncator {
             };
             shown.insert(name.clone(), value);
         }
+        let lines = lines_left_out(output, &shown);
+        if lines > 0 {
+            shown.insert(LINES_LEFT_OUT.to_owned(), json!(lines));
+        }
         let missing = missing_types(output);
         if let Some(data) = shown.get_mut("data").and_then(Value::as_object_mut).filter(|_| !missing.is_empty()) {
             for (media, bytes) in missing {
@@ -150,6 +157,15 @@ impl CellTruncator {
     }
 }
 
+/// The number of lines of the readable text of an output that are not shown.
+fn lines_left_out(output: &Value, shown: &Map<String, Value>) -> usize {
+    let of_output = ["/text", "/data/text~1plain"].iter().filter_map(|place| output.pointer(place)?.as_str());
+    let data = shown.get("data").and_then(|data| data.get("text/plain"));
+    let of_shown = shown.get("text").into_iter().chain(data).filter_map(Value::as_str);
+    let lines = |text: &str| text.lines().count();
+    of_output.map(lines).sum::<usize>().saturating_sub(of_shown.map(lines).sum())
+}
+
 /// Whether data of this media type is readable text.
 fn is_text(media: &str) -> bool {
     media.starts_with("text/")
@@ -172,6 +188,24 @@ mod tests {
         let shown = json!(ShownCell::of(&cell));
         let expected = json!({ "number": 2, "cell_id": "c2", "cell_type": "markdown", "content": "print(42)", "outputs": cell.outputs });
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn the_lines_that_a_shown_text_lacks_are_counted() {
+        let long = |end: &str| (1..=2_000).map(|number| format!("line {number}")).collect::<Vec<_>>().join("\n") + end;
+        let windows = long("").replace('\n', "\r\n");
+        for text in [long(""), long("\n"), windows, "one".into(), "one\n".into(), String::new(), "x".repeat(9_000)] {
+            for output in [
+                json!({ "output_type": "stream", "name": "stdout", "text": text }),
+                json!({ "output_type": "display_data", "data": { "text/plain": text, "text/html": text } }),
+            ] {
+                let shown = ShownCell::of(&Cell { outputs: vec![output], ..Cell::default() }).outputs;
+                let place = if shown.pointer("/0/text").is_some() { "/0/text" } else { "/0/data/text~1plain" };
+                let lines = shown.pointer(place).unwrap().as_str().unwrap().lines().count();
+                let more = shown.pointer("/0/left_out_lines").and_then(Value::as_u64).unwrap_or(0);
+                assert_eq!(lines as u64 + more, text.lines().count() as u64, "{:.20?}", text);
+            }
+        }
     }
 
     #[test]

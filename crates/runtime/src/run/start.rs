@@ -5,7 +5,7 @@ use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::notebook::cell::Cell;
+use crate::notebook::given::GivenNotebook;
 use crate::notebook::large_outputs::{MIN_KEPT_BYTES, large_parts, refer};
 use crate::notebook::state::NotebookState;
 use crate::plan::access::PlanAccess;
@@ -58,8 +58,8 @@ pub struct NewSession {
     pub documents: Vec<DocumentRow>,
     /// Initial values of variables, for the scopes that declare them.
     pub given: Vec<(String, ExactValue)>,
-    /// The cells with which its notebook begins, in order.
-    pub cells: Vec<Cell>,
+    /// The notebook with which it begins, unless that is empty.
+    pub notebook: Option<GivenNotebook>,
 }
 
 impl Session {
@@ -123,7 +123,9 @@ impl Session {
         draft.event(&EventLocation::default(), started);
         session.open_wide_scopes(&program, &user_rows, &mut draft)?;
         session.set_given(new_session.given, &mut draft)?;
-        session.add_given_cells(new_session.cells, &mut draft)?;
+        if let Some(notebook) = new_session.notebook {
+            session.add_given_notebook(notebook, &mut draft)?;
+        }
         session.walk_on(&EventLocation::default(), &mut draft);
         let row = NewSessionRow {
             id: session.id.clone(),
@@ -141,9 +143,9 @@ impl Session {
         Ok(session)
     }
 
-    /// Adds the cells with which the notebook begins.
-    fn add_given_cells(&mut self, cells: Vec<Cell>, draft: &mut CommitDraft) -> Result<(), RunError> {
-        let Some(state) = NotebookState::beginning_with(&cells) else { return Ok(()) };
+    /// Adds the notebook with which the session begins.
+    fn add_given_notebook(&mut self, notebook: GivenNotebook, draft: &mut CommitDraft) -> Result<(), RunError> {
+        let GivenNotebook { state, cells } = notebook;
         let unreadable =
             |id: &str, error: serde_json::Error| RunError::Unreadable { id: id.to_owned(), what: error.to_message() };
         self.notebook = state;

@@ -86,7 +86,7 @@ pub(crate) async fn export_session(
         ExportName::Html => ExportForm::Html,
         ExportName::Ipynb => ExportForm::Ipynb,
     };
-    let request = NotebookFileRequest { session: id.clone(), form, language };
+    let request = NotebookFileRequest::new(id.clone(), form, language);
     if form == ExportForm::Html {
         let document = bcc_engine::export::document(store, &id, query.calls).await?;
         let details = DocumentDetails::of_session(store, &id, Medium::Markdown).await?;

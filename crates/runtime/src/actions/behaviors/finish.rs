@@ -279,8 +279,9 @@ impl LoopConfig {
                 let _ = state.complete_stage(Some(stage), at);
             }
             // The loop itself continues with a step of the same stage that the script does not have, and with any of those that its
-            // server has planned.
-            let next = plan::current(state).filter(|next| plans || Some(&next.stage) == stage.as_ref());
+            // server, or the state that the session began from, has planned.
+            let crosses_stages = plans || state.given.is_some();
+            let next = plan::current(state).filter(|next| crosses_stages || Some(&next.stage) == stage.as_ref());
             if plans
                 && plan::current(state).is_none()
                 && let Some(unplanned) = state.unplanned_stage()

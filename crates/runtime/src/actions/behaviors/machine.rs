@@ -2,9 +2,13 @@
 
 use async_trait::async_trait;
 
-use crate::actions::behaviors::config::LoopConfig;
-use crate::actions::behaviors::frame::{LoopFrame, LoopPoint};
+use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
+use crate::actions::behaviors::frame::{Current, LoopFrame, LoopPoint};
+use crate::actions::behaviors::plan;
+use crate::actions::behaviors::planning::PlannedTask;
 use crate::actions::notebook::initial_plan;
+use crate::notebook::given::{AskedPart, FirstQuestion};
+use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::state::{MAX_TODO_ITEM_BYTES, MAX_TODO_ITEMS, NotebookState};
 use crate::program::action::Action;
 use crate::program::flow::{ActionError, Flow};
@@ -17,8 +21,17 @@ impl Action for LoopConfig {
         match frame.at {
             // In the same turn as the first question: a loop that fails to ask has not started.
             LoopPoint::Start => {
-                let state = self.start(turn)?;
-                self.plan_or_ask(turn, LoopFrame { at: LoopPoint::Ask, ..frame }, state).await
+                let mut state = self.start(turn)?;
+                let mut frame = LoopFrame { at: LoopPoint::Ask, ..frame };
+                if let Some(first) = state.given.as_mut().and_then(|given| given.next.take()) {
+                    go_on(&mut frame, &mut state, first);
+                }
+                // An answer that cannot be used does not undo the start.
+                turn.set_notebook_state(state.clone());
+                match frame.at {
+                    LoopPoint::Reflect => self.reflect(turn, frame).await,
+                    _ => self.plan_or_ask(turn, frame, state).await,
+                }
             }
             LoopPoint::Ask => {
                 let state = turn.notebook_state();
@@ -31,6 +44,10 @@ impl Action for LoopConfig {
 
     fn handles_failed_skills(&self) -> bool {
         true
+    }
+
+    fn asks_model(&self) -> bool {
+        matches!(self.source, BehaviorSource::Model(_))
     }
 }
 
@@ -62,6 +79,18 @@ impl LoopConfig {
             // A plan of the author starts at its first stage. If that stage has no steps, the location does not change.
             let _ = state.go_to(Some(&stage.id), None, &at);
         }
+        if state.given.is_some() && state.location.stage_id.is_none() {
+            // A state that is in no step of its plan goes on with the first that is open.
+            if let Some((stage, step)) = state.next_step().map(|(stage, step)| (stage.id.clone(), step.id.clone())) {
+                let _ = state.go_to(Some(&stage), Some(&step), &at);
+            }
+        }
+        if state.given.is_some()
+            && plan::current(&state).is_some_and(|at| state.location.completed_steps.contains(&at.step))
+        {
+            // So does one whose current step is completed.
+            let _ = state.complete_step(None, &at);
+        }
         let names = turn.names(self.max_behaviors);
         if let Some(items) = &self.todo_list {
             let mut list = Vec::with_capacity(items.len());
@@ -88,5 +117,36 @@ impl LoopConfig {
             }
         }
         Ok(state)
+    }
+}
+
+/// Continues at the first question of a session that began from a state of the protocol.
+fn go_on(frame: &mut LoopFrame, state: &mut NotebookState, first: FirstQuestion) {
+    let FirstQuestion { asks_for, feedback, task } = first;
+    let id = state.location.behavior_id.clone();
+    match asks_for {
+        AskedPart::Behavior => frame.feedback = feedback,
+        AskedPart::Actions => {
+            frame.task = Some(PlannedTask { id, task });
+            frame.feedback = feedback;
+            // The behavior that is asked for is the current one, not the next.
+            state.location.behavior_iteration = state.location.behavior_iteration.saturating_sub(1);
+            state.location.behaviors = state.location.behaviors.saturating_sub(1);
+        }
+        AskedPart::Judgement => {
+            let id = id.unwrap_or_default();
+            let counts = Feedback { behavior_id: id.clone(), ..feedback.unwrap_or_default() };
+            frame.current = Some(Current {
+                id,
+                iteration: state.location.behavior_iteration,
+                target: task,
+                start_step: plan::current(state),
+                goal: plan::goal(state),
+                counts,
+                ..Current::default()
+            });
+            frame.at = LoopPoint::Reflect;
+            frame.behaviors += 1;
+        }
     }
 }

@@ -100,6 +100,9 @@ impl LoopConfig {
         if state.location.step_id.as_deref().is_some_and(|step| step != turn.topic.id) && !planned.is_empty() {
             return Ok(planned);
         }
+        if let Some(goal) = state.given.as_ref().and_then(|given| given.goal.clone()) {
+            return Ok(goal);
+        }
         let names = turn.names(1);
         let written = match self.target.as_ref().or(turn.topic.goal.as_ref()) {
             Some(text) => turn.text(text, &names)?,

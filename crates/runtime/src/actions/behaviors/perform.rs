@@ -16,7 +16,9 @@ use crate::notebook::action::{Read, read_with_notes};
 use crate::notebook::effects::quoted;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::interrupted_effects::interrupted_error;
+use crate::program::open_question::OpenQuestion;
 use crate::program::outcome::Outcome;
+use crate::program::question::Asked;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::value::exact::ExactValues;
@@ -75,6 +77,10 @@ impl LoopConfig {
         let Some(name) = current.stream.take() else { return Next::End };
         let Some(mut stream) = turn.services.host.pending_responses.take(&name) else {
             return Next::Failed(Message::word("the process that was receiving it ended"));
+        };
+        let _question = match &self.source {
+            BehaviorSource::Server(server) => Some(OpenQuestion::ask(turn, Asked::Server(server))),
+            BehaviorSource::Model(_) => None,
         };
         loop {
             match stream.next().await {

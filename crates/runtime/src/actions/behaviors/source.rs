@@ -18,6 +18,8 @@ use crate::notebook::protocol::observation::{MAX_CELLS, ObservationSource, legac
 use crate::notebook::protocol::response::{Response, response};
 use crate::notebook::state::NotebookState;
 use crate::program::flow::{ActionError, Flow};
+use crate::program::open_question::OpenQuestion;
+use crate::program::question::Asked;
 use crate::program::turn::Turn;
 use bcc_lang::value::mask::Masker;
 
@@ -261,6 +263,7 @@ async fn first_pieces(
     server: &dyn BehaviorServer,
     observation: &Value,
 ) -> Result<SourceAnswer, ActionError> {
+    let _question = OpenQuestion::ask(turn, Asked::Server(name));
     let mut stream = match traced_actions(turn, name, server, observation).await {
         Ok(stream) => stream,
         Err(error) => return unusable(error),

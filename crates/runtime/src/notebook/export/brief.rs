@@ -18,6 +18,10 @@ pub struct NotebookMetadata {
     pub kernel_language: Map<String, Value>,
     /// The language of the generated texts.
     pub language: Language,
+    /// Where a Markdown file finds pictures that are files of their own; without it, they are in the file itself.
+    pub pictures: Option<String>,
+    /// Whether HTML outputs on a page may run their scripts, each in a frame of its own.
+    pub runs_scripts: bool,
 }
 
 /// The kernel information for other programs.

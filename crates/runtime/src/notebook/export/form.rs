@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::notebook::cell::Cell;
 use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::export::html::page::HtmlPage;
+use crate::notebook::export::image::PictureFile;
 use crate::notebook::export::ipynb::Ipynb;
 use crate::notebook::export::markdown::Markdown;
 
@@ -68,6 +69,14 @@ impl Writer {
             Kind::Ipynb(ipynb) => ipynb.cell(cell, &self.brief),
             Kind::Markdown(markdown) => markdown.cell(cell, &self.brief),
             Kind::Html(page) => page.cell(cell, &self.brief),
+        }
+    }
+
+    /// The pictures of the cells since the last call that the text refers to as files.
+    pub fn pictures(&mut self) -> Vec<PictureFile> {
+        match &mut self.kind {
+            Kind::Markdown(markdown) => std::mem::take(&mut markdown.pictures),
+            Kind::Ipynb(_) | Kind::Html(_) => vec![],
         }
     }
 

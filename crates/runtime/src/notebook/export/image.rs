@@ -1,10 +1,14 @@
-//! Embeds images of outputs as `data:` addresses: no notebook format has additional files.
+//! Images of outputs: embedded as `data:` addresses, or for Markdown as files of their own.
 
+use bcc_store::content_hash::hash;
 use serde_json::{Map, Value};
 
 /// The maximum size of an embedded image in markdown or HTML, as base64 in bytes: that of the largest picture that is kept unless the
 /// project sets another limit. The `.ipynb` file contains all images.
 pub(crate) const MAX_IMAGE_BYTES: usize = 24 * 1024 * 1024;
+
+/// The number of hexadecimal digits of the hash in the name of a file: enough that two pictures have different names.
+const NAME_DIGITS: usize = 32;
 
 /// The image types that are shown.
 const PICTURES: [&str; 3] = ["image/png", "image/jpeg", "image/gif"];
@@ -29,6 +33,26 @@ pub fn picture(data: &Map<String, Value>) -> Option<Picture> {
         true => Picture::Shown(format!("data:{mime};base64,{base64}")),
         false => Picture::LeftOut(mime, text.len()),
     })
+}
+
+/// A picture as a file of its own, which Markdown refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PictureFile {
+    /// The hash of its base64, and the extension of its type.
+    pub name: String,
+    pub base64: String,
+}
+
+/// The first image in `data` as a file. It may have any size.
+pub fn picture_file(data: &Map<String, Value>) -> Option<PictureFile> {
+    let (mime, text) = PICTURES.iter().find_map(|mime| Some((*mime, data.get(*mime)?.as_str()?)))?;
+    let base64: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    let extension = match mime {
+        "image/jpeg" => "jpg",
+        other => other.strip_prefix("image/").unwrap_or("png"),
+    };
+    let name = format!("{}.{extension}", hash(&base64).get(..NAME_DIGITS).unwrap_or_default());
+    is_base64(&base64).then_some(PictureFile { name, base64 })
 }
 
 /// Whether an address is an embedded image, as markdown may contain.

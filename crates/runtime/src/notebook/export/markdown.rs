@@ -6,7 +6,7 @@ use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::ansi::plain;
 use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::export::harmless::{harmless_markdown, separate_cell};
-use crate::notebook::export::image::{Picture, picture};
+use crate::notebook::export::image::{Picture, PictureFile, picture, picture_file};
 use crate::notebook::export::output::{CellOutput, read};
 use crate::notebook::export::text::{fence, incomplete_run_text, one_line, quoted, thinking_text, thinking_title};
 use bcc_lang::message::language::Language;
@@ -28,6 +28,8 @@ const TEXTS: [(&str, &str); 5] = [
 #[derive(Debug, Default)]
 pub struct Markdown {
     written: bool,
+    /// The pictures of the cells so far that are to be files.
+    pub(crate) pictures: Vec<PictureFile>,
 }
 
 impl Markdown {
@@ -50,7 +52,19 @@ impl Markdown {
             CellKind::Code => {
                 let mut text = format!("\n{}", fenced(&visible(&cell.content), &brief.spec().language));
                 for value in &cell.outputs {
-                    text.push_str(&output(&read(value), brief.language));
+                    let value = read(value);
+                    let file = match (&value, &brief.pictures) {
+                        (CellOutput::Data { data, .. }, Some(folder)) => Some((data, folder)).zip(picture_file(data)),
+                        _ => None,
+                    };
+                    match file {
+                        Some(((data, folder), file)) => {
+                            let address = format!("{folder}/{}", file.name);
+                            text.push_str(&format!("\n![{}]({address})\n", escape_line(&alt_text(data))));
+                            self.pictures.push(file);
+                        }
+                        None => text.push_str(&output(&value, brief.language)),
+                    }
                 }
                 if let Some(message) = incomplete_run_text(cell, brief.language) {
                     text.push_str(&format!("\n*{message}*\n"));

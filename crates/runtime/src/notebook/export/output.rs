@@ -1,6 +1,6 @@
 //! Reads outputs of code in the format of nbformat 4.5. Kernels are untrusted: any value is read as one of four outputs.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// An output of code.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,22 @@ pub enum CellOutput {
         /// Its lines, with terminal colors.
         traceback: Vec<String>,
     },
+}
+
+/// An output in the form in which sessions store it: with the fields of nbformat only.
+pub fn stored(output: &Value) -> Value {
+    match read(output) {
+        CellOutput::Stream { name, text } => json!({ "output_type": "stream", "name": name, "text": text }),
+        CellOutput::Data { result: Some(count), data, metadata } => {
+            json!({ "output_type": "execute_result", "execution_count": count, "data": data, "metadata": metadata })
+        }
+        CellOutput::Data { result: None, data, metadata } => {
+            json!({ "output_type": "display_data", "data": data, "metadata": metadata })
+        }
+        CellOutput::Error { name, value, traceback } => {
+            json!({ "output_type": "error", "ename": name, "evalue": value, "traceback": traceback })
+        }
+    }
 }
 
 /// Reads one output. An unknown output becomes text on `stdout`, so that no output is dropped silently.

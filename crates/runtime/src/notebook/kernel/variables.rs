@@ -11,10 +11,10 @@ const MAX_BYTES: usize = 16 * 1024;
 
 /// The program that reads the variables. It runs in its own namespace; `user` is the namespace of the kernel.
 ///
-/// Small JSON values are returned as they are, other values as a truncated `repr`. Values that raise an error are omitted. The
+/// Small JSON values are returned as they are, tables and large arrays as their shape and types, other values as a truncated `repr`. Values that raise an error are omitted. The
 /// newest names come first, because these are kept if there are too many.
 const PROGRAM: &str = r#"
-import json, reprlib, sys, types
+import itertools, json, reprlib, sys, types
 skipped = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
 own = {}
 try:
@@ -42,6 +42,24 @@ def plain(value, depth, room):
     if kind is dict and len(value) <= 60 and all(type(key) is str for key in value):
         return {key: plain(item, depth + 1, room) for key, item in value.items()}
     raise ValueError
+def table(value):
+    shape = getattr(value, 'shape', None)
+    if not isinstance(shape, tuple) or not 1 <= len(shape) <= 8 or not all(type(size) is int for size in shape):
+        return None
+    kind, total = type(value).__name__[:60], 1
+    for size in shape:
+        total *= size
+    columns, dtypes = getattr(value, 'columns', None), getattr(value, 'dtypes', None)
+    if len(shape) == 2 and columns is not None and dtypes is not None:
+        pairs = itertools.islice(zip(columns, dtypes), 20)
+        listed = ', '.join('%s %s' % (str(name)[:40], str(dtype)[:30]) for name, dtype in pairs)
+        more = ', …' if shape[1] > 20 else ''
+        sizes = ['%d %s%s' % (size, word, '' if size == 1 else 's') for size, word in zip(shape, ('row', 'column'))]
+        return '%s, %s: %s%s' % (kind, ' × '.join(sizes), listed, more)
+    dtype = getattr(value, 'dtype', None)
+    if dtype is None or total <= 20:
+        return None
+    return '%s, %s, %s' % (kind, ' × '.join(map(str, shape)), str(dtype)[:30])
 def shown(value):
     try:
         made = plain(value, 0, [100])
@@ -56,7 +74,11 @@ def shown(value):
     elif type(value) in (list, tuple, dict, set, frozenset):
         text = short.repr(value)
     else:
-        text = repr(value)
+        try:
+            text = table(value)
+        except Exception:
+            text = None
+        text = repr(value) if text is None else text
     return text[:480].encode('utf-8', 'replace')[:480].decode('utf-8', 'ignore')
 found, left = [], 16000
 for name in reversed(list(user)):

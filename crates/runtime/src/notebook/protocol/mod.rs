@@ -14,4 +14,5 @@ pub mod read;
 pub mod read_observation;
 pub mod response;
 pub(crate) mod signals;
+pub mod state_document;
 pub(crate) mod traceback;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::notebook::export::ansi::{Style, spans};
+use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::export::html::rendered::markdown_html;
 use crate::notebook::export::image::{Picture, drawing, picture};
 use crate::notebook::export::markdown::{alt_text, mime_types, omitted_image};
@@ -19,18 +20,31 @@ content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\"><style>
 body{margin:0;font:14px/1.5 system-ui,sans-serif}table{border-collapse:collapse}table,th,td{border:0}th,td{padding:.2em .6em;text-align:right;\
 border-bottom:1px solid #8884}</style>";
 
+/// The prefix of HTML that may run its scripts.
+const SCRIPT_FRAME: &str = "<!DOCTYPE html><meta charset=\"utf-8\"><style>:root{color-scheme:light dark}\
+body{margin:0;font:14px/1.5 system-ui,sans-serif}</style>";
+
+/// The maximum size of an HTML output that may run its scripts, in bytes. The library of a chart alone has about 5 MiB.
+const MAX_SCRIPT_BYTES: usize = 32 * 1024 * 1024;
+
 /// The height of such a frame, in lines: it cannot adapt to its content without a script.
 const LINES: std::ops::RangeInclusive<usize> = 3..=24;
 
 /// An output as HTML; empty if it shows nothing.
-pub(crate) fn output_html(output: &CellOutput, language: Language) -> String {
+pub(crate) fn output_html(output: &CellOutput, brief: &NotebookMetadata) -> String {
     match output {
         CellOutput::Stream { name, text } => preformatted(text, name),
         CellOutput::Error { name, value, traceback } => {
             let lines = if traceback.is_empty() { format!("{name}: {value}") } else { traceback.join("\n") };
             preformatted(&lines, "error")
         }
-        CellOutput::Data { data, .. } => data_html(data, language),
+        CellOutput::Data { data, .. } => {
+            let chart = data.get("text/html").and_then(Value::as_str).filter(|_| brief.runs_scripts);
+            match chart.filter(|html| runs_alone(html)) {
+                Some(html) => script_frame(html),
+                None => data_html(data, brief.language),
+            }
+        }
     }
 }
 
@@ -62,6 +76,26 @@ fn data_html(data: &Map<String, Value>, language: Language) -> String {
     let plain = text("text/plain").or_else(|| text("text/latex")).map(str::to_owned).or_else(json);
     let plain = plain.or_else(|| text("text/html").map(str::to_owned));
     preformatted(&plain.unwrap_or_else(|| mime_types(data)), "result")
+}
+
+/// Whether HTML has scripts of its own, and needs none from elsewhere, as charts of Plotly with `include_plotlyjs=True`.
+fn runs_alone(html: &str) -> bool {
+    let html = html.to_ascii_lowercase();
+    let scripts = || html.split("<script").skip(1);
+    let tag = |script: &str| script.split('>').next().unwrap_or_default().to_owned();
+    let is_from_elsewhere = |script: &str| {
+        let body = script.split_once('>').map_or("", |(_, body)| body).trim_start();
+        tag(script).contains("src=") || body.starts_with("import ") || body.starts_with("require")
+    };
+    html.len() <= MAX_SCRIPT_BYTES && scripts().next().is_some() && !scripts().any(is_from_elsewhere)
+}
+
+/// HTML with scripts in a frame that has an origin of its own: they reach neither the page nor other frames, and load nothing.
+fn script_frame(html: &str) -> String {
+    format!(
+        "<iframe class=\"html chart\" sandbox=\"allow-scripts\" style=\"height:32em\" srcdoc=\"{}\"></iframe>\n",
+        escape(&format!("{SCRIPT_FRAME}{html}"))
+    )
 }
 
 /// Untrusted HTML in a sandboxed frame.

@@ -21,6 +21,10 @@ pub const SESSION: &str = "bcc-script-session";
 /// The content security policy: nothing is loaded or run.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
+/// The policy of a page whose frames may run scripts, which have the policy of the page as well. The page itself has no scripts.
+const SCRIPT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; \
+script-src 'unsafe-inline' 'unsafe-eval' blob:; worker-src blob:";
+
 /// The maximum number of headings in the table of contents.
 const MAX_HEADINGS: usize = 2_000;
 
@@ -42,7 +46,8 @@ impl HtmlPage {
         let lang = if brief.language == Language::Chinese { "zh" } else { "en" };
         let mut page = format!("<!DOCTYPE html>\n<html lang=\"{lang}\">\n<head>\n<meta charset=\"utf-8\">\n");
         page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-        page += &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n");
+        let policy = if brief.runs_scripts { SCRIPT_POLICY } else { POLICY };
+        page += &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n");
         page += &format!(
             "<meta name=\"generator\" content=\"bcc-script\">\n<meta name=\"{SESSION}\" content=\"{}\">\n",
             escape(&one_line(&brief.session))
@@ -78,7 +83,7 @@ impl HtmlPage {
                     "<details class=\"thought\" id=\"{id}\"><summary>{agent}</summary>\n<div class=\"words\">\n{thought}</div></details>\n"
                 )
             }
-            CellKind::Code => code(cell, &id, brief.language),
+            CellKind::Code => code(cell, &id, brief),
         }
     }
 
@@ -103,9 +108,10 @@ impl HtmlPage {
     }
 }
 
-fn code(cell: &Cell, id: &str, language: Language) -> String {
+fn code(cell: &Cell, id: &str, brief: &NotebookMetadata) -> String {
+    let language = brief.language;
     let count = cell.execution_count.map_or_else(|| " ".to_owned(), |count| count.to_string());
-    let mut outputs: String = cell.outputs.iter().map(|output| output_html(&read(output), language)).collect();
+    let mut outputs: String = cell.outputs.iter().map(|output| output_html(&read(output), brief)).collect();
     if let Some(message) = incomplete_run_text(cell, language) {
         outputs += &format!("<p class=\"note\">{}</p>\n", escape(&message));
     }

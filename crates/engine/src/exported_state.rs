@@ -1,0 +1,51 @@
+//! `sessions export --format protocol`: the state of a session in the form of the behavior protocol, from which another session can
+//! begin (docs/protocol.md, "State files").
+
+use bcc_runtime::notebook::protocol::state_document::write::{StateDocumentSource, state_document};
+use bcc_runtime::program::event_masking::mask_cell;
+use bcc_store::contract::Store;
+use serde_json::{Map, Value};
+
+use crate::error::EngineError;
+use crate::export::{masker, parse, stored_session};
+use crate::exported_notebook::{stored_cells, stored_state};
+
+/// The state of a session, without sensitive values.
+///
+/// # Errors
+/// There is no such session, or its rows cannot be read.
+pub async fn protocol_state(store: &dyn Store, id: &str) -> Result<Value, EngineError> {
+    let row = stored_session(store, id).await?;
+    let rows = store.variables(id).await?;
+    let user_rows = store.user_variables(&row.user).await?;
+    let masker = masker(&rows, &user_rows)?;
+    let mut variables = Map::new();
+    let scopes = ["global", "session", "phase", "topic"];
+    for row in user_rows.iter().chain(&rows).filter(|row| !row.sensitive && scopes.contains(&row.scope.as_str())) {
+        let value = parse(&row.value, "variable")?;
+        if !value.is_null() {
+            variables.insert(row.name.clone(), value);
+        }
+    }
+    let state = stored_state(&rows)?.unwrap_or_default();
+    let mut cells = stored_cells(store, id).await?;
+    // What a person approved here is not approved elsewhere.
+    cells.iter_mut().filter_map(Value::as_object_mut).for_each(|cell| _ = cell.shift_remove("approved"));
+    cells.iter_mut().for_each(|cell| mask_cell(cell, &masker));
+    let (mut feedback, mut is_judged_next) = (None, false);
+    for row in store.frames(id).await? {
+        let frame = parse(&row.state, "frame")?;
+        // The frame of a behavior loop (docs/actions/behavior_loop.md).
+        let Some(of_loop) = frame.get("state").filter(|state| state.get("behaviors").is_some()) else { continue };
+        is_judged_next = of_loop.get("at").and_then(Value::as_str) == Some("reflect");
+        let part = if is_judged_next { of_loop.pointer("/current/counts") } else { of_loop.get("feedback") };
+        feedback = part.and_then(|part| serde_json::from_value(part.clone()).ok());
+    }
+    let source = StateDocumentSource { state: &state, cells: vec![], variables, feedback, is_judged_next };
+    let mut document = state_document(source);
+    masker.value(&mut document, &[]);
+    if let Some(stored) = document.pointer_mut("/observation/context/notebook/cells") {
+        *stored = Value::Array(cells);
+    }
+    Ok(document)
+}
