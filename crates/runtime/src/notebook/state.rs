@@ -98,6 +98,12 @@ pub struct NotebookState {
     /// What the kernel says about its language (`language_info` of nbformat); empty before code has run.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub kernel_language: Map<String, Value>,
+    /// The memory in which the last code ran, if the kernel goes on without the process that drives the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_memory: Option<String>,
+    /// The id of the kernel that the session started on a Jupyter server, and that ends with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_kernel: Option<String>,
     /// The code that a person rejected last, which code that is written again is compared with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected_code: Option<String>,
