@@ -116,7 +116,8 @@ impl LiveServer {
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
                 name.starts_with("jpserver-") && name.ends_with(".json")
             };
-            let info: Value = serde_json::from_str(&std::fs::read_to_string(entries.into_iter().find(is_info)?).ok()?).ok()?;
+            let info: Value =
+                serde_json::from_str(&std::fs::read_to_string(entries.into_iter().find(is_info)?).ok()?).ok()?;
             u16::try_from(info["port"].as_u64()?).ok()
         });
         let server = Self { _process: process, port };

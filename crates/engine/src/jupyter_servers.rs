@@ -37,7 +37,8 @@ impl KernelServers for ConfiguredJupyter {
         };
         let wanted = server.token_env.as_ref();
         if wanted.is_some() && wanted != named.token_env.as_ref() {
-            let help = msg!("write the same variable in both, or leave it out in the script: that of {CONFIG_FILE} is used");
+            let help =
+                msg!("write the same variable in both, or leave it out in the script: that of {CONFIG_FILE} is used");
             let message = msg!("{CONFIG_FILE} names another variable for the token of the Jupyter server {url}");
             return Err(not_allowed(message, help));
         }

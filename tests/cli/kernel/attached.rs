@@ -74,7 +74,11 @@ fn the_variables_of_a_kernel_are_there_after_the_program_was_killed() {
     let Some(python) = kernel_python() else { return };
     let home = home(&json!({ "connection_file": "k.json" }), &["x = 41", "?", "print(x + 1)"]);
     let kernel = LiveKernel::start(&python, home.path(), "k.json");
-    let mut running = Running::start(command(&home, &["run", "script.yaml", "--session", "s", "--trust", "--model", "offline", "--json"], &python));
+    let mut running = Running::start(command(
+        &home,
+        &["run", "script.yaml", "--session", "s", "--trust", "--model", "offline", "--json"],
+        &python,
+    ));
     running.event_of("waiting");
     running.kill();
     let resumed = finished(command(&home, &RESUME, &python), "yes\n");
@@ -87,7 +91,8 @@ fn the_variables_of_a_kernel_are_there_after_the_program_was_killed() {
 #[test]
 fn code_that_still_runs_after_the_program_was_killed_is_waited_for() {
     let Some(python) = kernel_python() else { return };
-    let waits = "import os, time\nprint('it runs', flush=True)\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\nx = 41";
+    let waits =
+        "import os, time\nprint('it runs', flush=True)\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\nx = 41";
     let home = home(&json!({ "connection_file": "k.json", "start_timeout": "2s" }), &[waits, "print(x + 1)"]);
     let _kernel = LiveKernel::start(&python, home.path(), "k.json");
     let arguments: Vec<&str> = RUN.into_iter().chain(["--json"]).collect();
@@ -133,7 +138,11 @@ fn a_kernel_that_ends_while_code_runs_is_reported_and_the_next_code_stops_the_se
     let kernel = LiveKernel::start(&python, home.path(), "k.json");
     let stopped = run(&home, &python);
     assert_eq!(stopped.code, Some(3), "{}", stopped.err);
-    assert!(stopped.err.contains("the connection to the kernel was lost while the code of a cell ran"), "{}", stopped.err);
+    assert!(
+        stopped.err.contains("the connection to the kernel was lost while the code of a cell ran"),
+        "{}",
+        stopped.err
+    );
     assert!(stopped.err.contains("k.json cannot be used: nothing listens at its address"), "{}", stopped.err);
     drop(kernel);
     let _another = LiveKernel::start(&python, home.path(), "k.json");
@@ -182,18 +191,20 @@ fn what_the_kernel_prints_for_other_clients_is_not_of_the_session() {
     let waits = "import os, time\nprint('mine')\nstart = lines\nwhile lines < start + 50:\n    time.sleep(0.01)\nopen('end', 'w').close()";
     let home = home(&json!({ "connection_file": "k.json" }), &[waits]);
     let kernel = LiveKernel::start(&python, home.path(), "k.json");
-    // The thread keeps the parent of the cell that started it.
+    // Messages with the parent of another client, from a thread.
     kernel.run(
         "
-import os, sys, threading, time
+import os, threading, time
 lines = 0
-def chatter():
+def chatter(kernel):
     global lines
+    parent = {'header': {'msg_id': 'other', 'msg_type': 'execute_request', 'session': 'other', 'username': 'other'}}
     while not os.path.exists('end'):
-        print('of another client', flush=True)
+        content = {'name': 'stdout', 'text': 'of another client'}
+        kernel.session.send(kernel.iopub_socket, 'stream', content, parent=parent, ident=b'stream')
         lines += 1
         time.sleep(0.01)
-threading.Thread(target=chatter, daemon=True).start()
+threading.Thread(target=chatter, args=[get_ipython().kernel], daemon=True).start()
 ",
     );
     let done = run(&home, &python);

@@ -46,7 +46,10 @@ fn answer(mut stream: TcpStream) -> Option<()> {
         _ => ("200 OK", json!({ "target_achieved": true })),
     };
     let body = body.to_string();
-    let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
     stream.write_all(format!("{head}{body}").as_bytes()).ok()
 }
 
@@ -134,7 +137,9 @@ fn validate_notes_that_code_is_not_allowed_or_has_no_kernel_here() {
         assert_eq!(checked.code, Some(0), "notes are no warnings: {} {}", checked.out, checked.err);
         let report: Value = serde_json::from_str(&checked.out).unwrap();
         let found = report["diagnostics"].as_array().unwrap().iter();
-        found.map(|found| format!("{} {}", found["severity"].as_str().unwrap(), found["rule"].as_str().unwrap())).collect::<Vec<_>>()
+        found
+            .map(|found| format!("{} {}", found["severity"].as_str().unwrap(), found["rule"].as_str().unwrap()))
+            .collect::<Vec<_>>()
     };
     let allowed = "[project]\nallow = [\"exec\"]\n";
     assert_eq!(notes(json!("nowhere"), ""), ["info code-not-allowed"]);
@@ -151,13 +156,29 @@ fn validate_reports_settings_of_the_kernel_that_do_not_fit_together() {
     let home = Home::new();
     home.file("bcc-script.toml", "[project]\nallow = [\"exec\"]\n");
     for (kernel, rule, part) in [
-        (json!({ "connection_file": "k.json", "name": "python3" }), "conflicting-fields", "`connection_file` and `name`"),
-        (json!({ "connection_file": "k.json", "jupyter": "http://localhost:1" }), "conflicting-fields", "and `jupyter`"),
-        (json!({ "jupyter": "http://localhost:1", "kernel_id": "a", "name": "b" }), "conflicting-fields", "`kernel_id` and `name`"),
+        (
+            json!({ "connection_file": "k.json", "name": "python3" }),
+            "conflicting-fields",
+            "`connection_file` and `name`",
+        ),
+        (
+            json!({ "connection_file": "k.json", "jupyter": "http://localhost:1" }),
+            "conflicting-fields",
+            "and `jupyter`",
+        ),
+        (
+            json!({ "jupyter": "http://localhost:1", "kernel_id": "a", "name": "b" }),
+            "conflicting-fields",
+            "`kernel_id` and `name`",
+        ),
         (json!({ "token_env": "T" }), "conflicting-fields", "`token_env` belongs to a Jupyter server"),
         (json!({ "jupyter": "localhost:8888" }), "invalid-name", "not the address"),
         (json!({ "jupyter": "http://localhost:1/?token=geheim" }), "invalid-name", "no user, no token"),
-        (json!({ "jupyter": "http://localhost:1", "token_env": "sk-geheim" }), "invalid-name", "not the name of an environment variable"),
+        (
+            json!({ "jupyter": "http://localhost:1", "token_env": "sk-geheim" }),
+            "invalid-name",
+            "not the name of an environment variable",
+        ),
         (json!({ "jupyter": "http://localhost:1", "kernel_id": "../a" }), "invalid-name", "id of a kernel"),
         (json!({ "connection_file": "" }), "invalid-name", "path of a connection file"),
     ] {

@@ -62,7 +62,10 @@ fn a_session_starts_a_kernel_on_a_server_and_ends_it_and_its_token_is_nowhere() 
         let home = Home::new();
         let server = server(&python, &home, arguments);
         write(&home, &server.url(), json!({ "name": "python3" }), &["x = 41", "print(x + 1)", "1 / 0"]);
-        let done = finished(command(&home, &["run", "script.yaml", "--session", "s", "--trust", "--model", "offline", "--json"], TOKEN), "");
+        let done = finished(
+            command(&home, &["run", "script.yaml", "--session", "s", "--trust", "--model", "offline", "--json"], TOKEN),
+            "",
+        );
         assert_eq!(done.code, Some(0), "{}", done.err);
         assert!(!done.out.contains("kernel-memory-gone"), "{}", done.out);
         assert_eq!(printed(&home, 1), "42\n");
@@ -124,7 +127,8 @@ fn ctrl_c_interrupts_code_on_a_server() {
     let server = server(&python, &home, &[]);
     let endless = "import time\nx = 41\nprint('it has begun')\nwhile True:\n    time.sleep(0.01)";
     write(&home, &server.url(), json!({}), &[endless, "print('x is', x + 1)"]);
-    let mut variables = vec![("TERM", "xterm".to_owned()), ("NO_COLOR", "1".to_owned()), ("MY_JUPYTER", TOKEN.to_owned())];
+    let mut variables =
+        vec![("TERM", "xterm".to_owned()), ("NO_COLOR", "1".to_owned()), ("MY_JUPYTER", TOKEN.to_owned())];
     variables.extend(kernel_variables(&python));
     let mut terminal = Terminal::start_with(&home, &RUN, &variables);
     terminal.until("  it has begun");

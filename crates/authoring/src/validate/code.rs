@@ -24,7 +24,8 @@ pub(crate) fn code_finding(
     let (id, span) = (&action.action, action.span);
     if !config.project.allow.iter().any(|allowed| allowed == "exec") {
         let message = msg!("the action `{id}` runs code, which the project does not allow");
-        let help = msg!("add `allow = [\"exec\"]` to `[project]` of {CONFIG_FILE}: without it, `run` refuses the script");
+        let help =
+            msg!("add `allow = [\"exec\"]` to `[project]` of {CONFIG_FILE}: without it, `run` refuses the script");
         return Some(Diagnostic::info("code-not-allowed", message, file, span).with_help(help));
     }
     match &kernel.source {
@@ -40,7 +41,8 @@ pub(crate) fn code_finding(
         }
         KernelSource::Server(server) if !config.kernel.jupyter.iter().any(|named| named.is_at(&server.url)) => {
             let url = &server.url;
-            let message = msg!("the action `{id}` runs code on the Jupyter server {url}, which {CONFIG_FILE} does not name");
+            let message =
+                msg!("the action `{id}` runs code on the Jupyter server {url}, which {CONFIG_FILE} does not name");
             let help = msg!("add `[[kernel.jupyter]]` with `url = \"{url}\"`: without it, `run` refuses the script");
             Some(Diagnostic::info("code-not-allowed", message, file, span).with_help(help))
         }

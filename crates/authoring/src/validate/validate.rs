@@ -258,7 +258,8 @@ impl Check<'_> {
             let examined = examine(file, parsed, &context);
             findings.extend(examined.diagnostics);
             let code = examined.code.as_ref();
-            findings.extend(code.and_then(|code| code_finding(file, code, &project.config, &self.prepared.environment)));
+            findings
+                .extend(code.and_then(|code| code_finding(file, code, &project.config, &self.prepared.environment)));
             names = examined.names.map(Arc::new);
         }
         let findings = project.levels.apply(allow(file, findings));

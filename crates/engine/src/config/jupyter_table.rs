@@ -67,7 +67,9 @@ mod tests {
     #[test]
     fn a_server_is_found_by_its_address_with_and_without_a_slash() {
         let server = JupyterTable { url: "https://hub.example:8888/user/ann/".to_owned(), token_env: None };
-        assert!(server.is_at("https://hub.example:8888/user/ann") && server.is_at("https://HUB.example:8888/user/ann/"));
+        assert!(
+            server.is_at("https://hub.example:8888/user/ann") && server.is_at("https://HUB.example:8888/user/ann/")
+        );
         for other in [
             "http://hub.example:8888/user/ann",
             "https://hub.example:8889/user/ann",

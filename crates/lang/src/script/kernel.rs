@@ -91,7 +91,8 @@ fn exclusive(fields: &Fields<'_>, node: &YamlNode) {
 /// The path of a connection file, which is text on one line.
 fn connection_file(fields: &Fields<'_>) -> Option<String> {
     let written = fields.name("connection_file")?;
-    let is_path = |path: &str| !path.trim().is_empty() && path.len() <= MAX_PATH_BYTES && !path.contains(char::is_control);
+    let is_path =
+        |path: &str| !path.trim().is_empty() && path.len() <= MAX_PATH_BYTES && !path.contains(char::is_control);
     if !is_path(&written.value) {
         let help = "write a path, or the name of a file in the runtime directory of Jupyter, as in `kernel-1234.json`";
         invalid(fields, written.span, "this cannot be the path of a connection file", help);

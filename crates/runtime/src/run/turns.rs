@@ -113,7 +113,7 @@ impl Session {
     pub(crate) async fn end_kernel(&self) {
         let kernel = &self.services.host.kernel;
         kernel.stop().await;
-        if let Some(started) = &self.notebook.started_kernel {
+        if let Some(started) = self.notebook.started_kernel(&self.id) {
             kernel.end_started(&self.program.kernel, started).await;
         }
     }

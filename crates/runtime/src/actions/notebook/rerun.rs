@@ -30,13 +30,15 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Resto
     let kernel = &turn.services.host.kernel;
     let settings = &turn.program.kernel;
     let state = turn.notebook_state();
-    let attached = kernel.attach(settings, state.started_kernel.as_deref()).await.map_err(ActionError::Kernel)?;
+    let attached = kernel.attach(settings, state.started_kernel(turn.session_id)).await.map_err(ActionError::Kernel)?;
     let earlier_memory = state.kernel_memory.clone();
     let is_foreign = attached.is_some();
     let has_memory = match attached {
         Some(AttachedKernel { memory, started }) => {
             let has_memory = earlier_memory.as_ref() == Some(&memory);
-            turn.set_notebook_state(NotebookState { kernel_memory: Some(memory), started_kernel: started, ..state.clone() });
+            let mut state = NotebookState { kernel_memory: Some(memory), ..state.clone() };
+            state.set_started_kernel(started, turn.session_id);
+            turn.set_notebook_state(state);
             has_memory
         }
         None => kernel.executed_cells() > 0,

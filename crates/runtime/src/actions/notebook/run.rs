@@ -63,11 +63,10 @@ pub async fn start_on_server(turn: &Turn<'_>, step: &PerformStep) -> Result<(), 
     let settings = &turn.program.kernel;
     let mut state = turn.notebook_state();
     let KernelSource::Server(ServerKernel { kernel_id: None, .. }) = &settings.source else { return Ok(()) };
-    if state.started_kernel.is_none()
-        && let Some(attached) =
-            turn.services.host.kernel.attach(settings, None).await.map_err(ActionError::Kernel)?
+    if state.started_kernel(turn.session_id).is_none()
+        && let Some(attached) = turn.services.host.kernel.attach(settings, None).await.map_err(ActionError::Kernel)?
     {
-        state.started_kernel = attached.started;
+        state.set_started_kernel(attached.started, turn.session_id);
         turn.set_notebook_state(state);
     }
     Ok(())

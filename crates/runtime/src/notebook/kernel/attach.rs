@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::notebook::kernel::channels::{KernelChannels, KernelInfo, RequestChannel};
+use crate::notebook::kernel::channels::{KernelChannels, KernelDescription, RequestChannel};
 use crate::notebook::kernel::connection_file::{path_of, read, unusable};
 use crate::notebook::kernel::contract::{KernelError, KernelSettings};
 use crate::notebook::kernel::location::KernelLocation;
@@ -40,7 +40,7 @@ pub(crate) async fn attach_file(
 }
 
 /// Waits until a kernel replies to code requests.
-pub(crate) async fn ready(channels: &mut KernelChannels) -> std::io::Result<KernelInfo> {
+pub(crate) async fn ready(channels: &mut KernelChannels) -> std::io::Result<KernelDescription> {
     // A kernel whose code runs replies there at once.
     channels.send(RequestChannel::Control, "kernel_info_request", &json!({})).await?;
     channels.wait_until_ready().await

@@ -93,7 +93,7 @@ impl MessageSender {
 
 /// What a kernel says about itself.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct KernelInfo {
+pub(crate) struct KernelDescription {
     /// `language_info`; empty if that is unusually long.
     pub(crate) language: Map<String, Value>,
     /// Whether its language is Python.
@@ -102,7 +102,7 @@ pub(crate) struct KernelInfo {
     pub(crate) session: String,
 }
 
-impl KernelInfo {
+impl KernelDescription {
     fn of(reply: Received) -> Self {
         let mut content = reply.content.unwrap_or_default();
         let language = match content.get_mut("language_info").map(Value::take) {
@@ -171,7 +171,7 @@ impl KernelChannels {
     /// the welcome message of kernels that support JEP 65. Before that, messages may be published before the subscription is
     /// active. One message is enough proof, because all of them use the same connection. Messages that arrive later belong to
     /// these requests and not to later ones.
-    pub(crate) async fn wait_until_ready(&mut self) -> Result<KernelInfo> {
+    pub(crate) async fn wait_until_ready(&mut self) -> Result<KernelDescription> {
         let (mut has_message, mut info) = (false, None);
         loop {
             self.send(RequestChannel::Shell, "kernel_info_request", &json!({})).await?;
@@ -185,7 +185,7 @@ impl KernelChannels {
                         message.ok_or_else(closed)?;
                         has_message = true;
                     }
-                    reply = self.shell.recv() => info = Some(KernelInfo::of(reply.ok_or_else(closed)?)),
+                    reply = self.shell.recv() => info = Some(KernelDescription::of(reply.ok_or_else(closed)?)),
                     () = sleep_until(retry_at) => break,
                 }
             }
@@ -207,14 +207,14 @@ impl KernelChannels {
     }
 
     /// What the kernel says about itself now. It replies when all code that runs has ended, also that of other clients.
-    pub(crate) async fn info(&mut self) -> Result<KernelInfo> {
+    pub(crate) async fn info(&mut self) -> Result<KernelDescription> {
         let id = self.send(RequestChannel::Shell, "kernel_info_request", &json!({})).await?;
         loop {
             tokio::select! {
                 reply = self.shell.recv() => {
                     let reply = reply.ok_or_else(closed)?;
                     if reply.parent.as_ref() == Some(&id) {
-                        return Ok(KernelInfo::of(reply));
+                        return Ok(KernelDescription::of(reply));
                     }
                 }
                 // Messages of earlier requests must not fill the queue.

@@ -148,7 +148,10 @@ mod tests {
         let path = directory.path().join("kernel.json");
         std::fs::write(&path, COMPLETE).unwrap();
         let connection = read(&path, &BTreeMap::new()).ok().unwrap();
-        assert_eq!((connection.addresses.control.to_string().as_str(), connection.key.as_str()), ("127.0.0.1:4", "geheim"));
+        assert_eq!(
+            (connection.addresses.control.to_string().as_str(), connection.key.as_str()),
+            ("127.0.0.1:4", "geheim")
+        );
     }
 
     #[test]
@@ -180,7 +183,8 @@ mod tests {
         let (project, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let variables =
             BTreeMap::from([("JUPYTER_RUNTIME_DIR".to_owned(), runtime.path().to_string_lossy().into_owned())]);
-        let location = KernelLocation { directory: project.path().to_path_buf(), variables, ..KernelLocation::default() };
+        let location =
+            KernelLocation { directory: project.path().to_path_buf(), variables, ..KernelLocation::default() };
         std::fs::write(runtime.path().join("kernel-7.json"), "").unwrap();
         assert_eq!(path_of("7", &location), runtime.path().join("kernel-7.json"));
         assert_eq!(path_of("kernel-7.json", &location), runtime.path().join("kernel-7.json"));

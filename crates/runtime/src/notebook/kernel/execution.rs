@@ -259,7 +259,9 @@ async fn died(
 ) -> RequestResult {
     let until = Instant::now() + Duration::from_millis(500);
     kernel.host.abandon().await;
-    while let Ok(Some(message)) = timeout(until.saturating_duration_since(Instant::now()), kernel.channels.iopub.recv()).await {
+    while let Ok(Some(message)) =
+        timeout(until.saturating_duration_since(Instant::now()), kernel.channels.iopub.recv()).await
+    {
         if message.parent.as_deref() == Some(id) {
             outputs.take(message);
         }

@@ -283,9 +283,7 @@ impl KernelSlot {
                 start(location, settings, &spec).await
             }
             KernelSource::ConnectionFile(file) => attach_file(file, location, settings).await,
-            KernelSource::Server(server) => {
-                attach_server(server, self.started.as_deref(), location, settings).await
-            }
+            KernelSource::Server(server) => attach_server(server, self.started.as_deref(), location, settings).await,
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::notebook::kernel::channels::{KernelChannels, KernelInfo, RequestChannel};
+use crate::notebook::kernel::channels::{KernelChannels, KernelDescription, RequestChannel};
 use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::process::Process;
 use crate::notebook::kernel::server_kernel::KernelOnServer;
@@ -17,7 +17,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 pub(crate) struct Running {
     pub(crate) channels: KernelChannels,
-    pub(crate) info: KernelInfo,
+    pub(crate) info: KernelDescription,
     pub(crate) host: KernelHost,
     /// How much of the outputs is kept.
     pub(crate) limits: OutputLimits,

@@ -89,8 +89,7 @@ impl ServerClient {
     pub(crate) async fn start(&self, name: &str) -> Result<String, KernelError> {
         self.check_name(name).await?;
         let answer = self.call(Method::Post, "/api/kernels", Some(&json!({ "name": name }))).await;
-        let model: Option<KernelModel> =
-            serde_json::from_value(answer.map_err(|problem| self.error(&problem))?).ok();
+        let model: Option<KernelModel> = serde_json::from_value(answer.map_err(|problem| self.error(&problem))?).ok();
         match model.filter(|model| is_id(&model.id)) {
             Some(model) => Ok(model.id),
             None => Err(self.error(&ServerProblem::NotJupyter)),

@@ -6,7 +6,7 @@ use std::io::{Error, ErrorKind};
 
 use tokio::time::timeout;
 
-use crate::notebook::kernel::channels::{KernelChannels, KernelInfo};
+use crate::notebook::kernel::channels::{KernelChannels, KernelDescription};
 use crate::notebook::kernel::contract::{KernelError, KernelSettings};
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::message::Identity;
@@ -66,7 +66,7 @@ pub(crate) async fn start(
     }
 }
 
-async fn connect(addresses: Addresses, identity: &Identity) -> std::io::Result<(KernelChannels, KernelInfo)> {
+async fn connect(addresses: Addresses, identity: &Identity) -> std::io::Result<(KernelChannels, KernelDescription)> {
     let mut channels = open(addresses, identity, Listening::Soon).await?;
     let info = channels.wait_until_ready().await?;
     Ok((channels, info))

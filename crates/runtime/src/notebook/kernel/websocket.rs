@@ -1,7 +1,7 @@
 //! The channels of a kernel over the websocket of a Jupyter server. A connection that is lost is opened again: the server keeps what the
 //! kernel sent in the meantime for the same client.
 
-use std::io::{Error, ErrorKind, Result};
+use std::io::{ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message as SocketMessage;
 use tokio_tungstenite::tungstenite::error::Error as SocketError;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::Message as SocketMessage;
 
 use crate::notebook::kernel::channels::{ChannelState, KernelChannels, MessageSender, RequestChannel};
 use crate::notebook::kernel::message::{Received, header, random};
@@ -61,7 +61,7 @@ impl SocketSender {
         };
         let outgoing = Outgoing { channel, header: header(&self.session, id, kind), content: content.clone() };
         let sent = self.requests.send(outgoing).await;
-        sent.map_err(|_| Error::new(ErrorKind::NotConnected, "the connection to the server is closed"))
+        sent.map_err(|_| ErrorKind::NotConnected.into())
     }
 }
 
@@ -71,7 +71,7 @@ struct Socket {
 }
 
 /// What is needed to connect, and to connect again.
-struct Endpoint {
+struct SocketEndpoint {
     client: Arc<ServerClient>,
     kernel_id: String,
     session: String,
@@ -86,8 +86,12 @@ pub(crate) async fn open(
     max_bytes: usize,
 ) -> std::result::Result<KernelChannels, ServerProblem> {
     let session = random(16).map_err(|error| ServerProblem::Unreachable(error.to_string()))?;
-    let endpoint =
-        Endpoint { client: Arc::clone(client), kernel_id: kernel_id.to_owned(), session: session.clone(), max_bytes };
+    let endpoint = SocketEndpoint {
+        client: Arc::clone(client),
+        kernel_id: kernel_id.to_owned(),
+        session: session.clone(),
+        max_bytes,
+    };
     let socket = endpoint.connect().await?;
     let state = ChannelState::new(Arc::default());
     let (requests, outgoing) = mpsc::channel(MAX_WAITING);
@@ -99,7 +103,7 @@ pub(crate) async fn open(
     Ok(KernelChannels::new((shell, iopub), state, MessageSender::Socket(sender), session))
 }
 
-impl Endpoint {
+impl SocketEndpoint {
     async fn connect(&self) -> std::result::Result<Socket, ServerProblem> {
         let key = generate_key();
         let fixed = HeaderValue::from_static;
@@ -154,14 +158,14 @@ impl Endpoint {
 
 /// Carries messages between this side and the server. Its end closes the channels.
 struct Carrier {
-    endpoint: Endpoint,
+    endpoint: SocketEndpoint,
     state: ChannelState,
     shell: mpsc::Sender<Received>,
     iopub: mpsc::Sender<Received>,
 }
 
 /// What happened on the connection.
-enum Step {
+enum CarryStep {
     Continue,
     /// The connection was lost, with a request that was not sent.
     Lost(Option<Outgoing>),
@@ -181,7 +185,7 @@ impl Carrier {
                     biased;
                     request = outgoing.recv() => match request {
                         Some(request) => self.write(&mut socket, request).await,
-                        None => Step::End,
+                        None => CarryStep::End,
                     },
                     message = socket.stream.next() => {
                         (ping_at, was_pinged) = (Instant::now() + PING_INTERVAL, false);
@@ -191,14 +195,14 @@ impl Carrier {
                         ping_at = Instant::now() + PING_INTERVAL;
                         let is_alive = !std::mem::replace(&mut was_pinged, true)
                             && socket.stream.send(SocketMessage::Ping(Vec::new().into())).await.is_ok();
-                        if is_alive { Step::Continue } else { Step::Lost(None) }
+                        if is_alive { CarryStep::Continue } else { CarryStep::Lost(None) }
                     }
                 }
             };
             match step {
-                Step::Continue => {}
-                Step::End => break,
-                Step::Lost(request) => {
+                CarryStep::Continue => {}
+                CarryStep::End => break,
+                CarryStep::Lost(request) => {
                     tracing::debug!("the connection to the Jupyter server was lost");
                     unsent = request;
                     let again = tokio::select! {
@@ -214,15 +218,19 @@ impl Carrier {
         let _ = tokio::time::timeout(RECONNECT_PAUSE, socket.stream.close(None)).await;
     }
 
-    async fn write(&self, socket: &mut Socket, request: Outgoing) -> Step {
+    async fn write(&self, socket: &mut Socket, request: Outgoing) -> CarryStep {
         let message = socket.form.written(request.channel, &request.header, &request.content);
         match socket.stream.send(message).await {
-            Ok(()) => Step::Continue,
-            Err(_) => Step::Lost(Some(request)),
+            Ok(()) => CarryStep::Continue,
+            Err(_) => CarryStep::Lost(Some(request)),
         }
     }
 
-    async fn read(&self, form: SocketForm, message: Option<std::result::Result<SocketMessage, SocketError>>) -> Step {
+    async fn read(
+        &self,
+        form: SocketForm,
+        message: Option<std::result::Result<SocketMessage, SocketError>>,
+    ) -> CarryStep {
         let message = match message {
             Some(Ok(message)) => message,
             Some(Err(SocketError::Capacity(error))) => {
@@ -230,19 +238,21 @@ impl Carrier {
                 tracing::debug!(%error, "a message of the kernel is too large");
                 let left_out = self.state.too_large(self.endpoint.max_bytes.saturating_mul(EXCESS) as u64);
                 return match self.iopub.send(left_out).await {
-                    Ok(()) => Step::Lost(None),
-                    Err(_) => Step::End,
+                    Ok(()) => CarryStep::Lost(None),
+                    Err(_) => CarryStep::End,
                 };
             }
-            Some(Err(_)) | None => return Step::Lost(None),
+            Some(Err(_)) | None => return CarryStep::Lost(None),
         };
-        let Some((channel, received)) = form.read(&message, self.endpoint.max_bytes) else { return Step::Continue };
+        let Some((channel, received)) = form.read(&message, self.endpoint.max_bytes) else {
+            return CarryStep::Continue;
+        };
         let sent = match channel {
             SocketChannel::Shell => self.shell.send(received).await,
             SocketChannel::Iopub => {
                 self.state.received_bytes.fetch_add(received.bytes.max(1), Ordering::Relaxed);
                 if is_gone(&received) {
-                    return Step::End;
+                    return CarryStep::End;
                 }
                 match self.state.is_delivered(&received) {
                     true => self.iopub.send(received).await,
@@ -255,7 +265,7 @@ impl Carrier {
             }
             SocketChannel::Other => Ok(()),
         };
-        if sent.is_ok() { Step::Continue } else { Step::End }
+        if sent.is_ok() { CarryStep::Continue } else { CarryStep::End }
     }
 }
 

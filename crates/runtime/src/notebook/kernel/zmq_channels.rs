@@ -40,13 +40,7 @@ pub(crate) struct ZmqSender {
 }
 
 impl ZmqSender {
-    pub(crate) async fn send(
-        &mut self,
-        channel: RequestChannel,
-        id: &str,
-        kind: &str,
-        content: &Value,
-    ) -> Result<()> {
+    pub(crate) async fn send(&mut self, channel: RequestChannel, id: &str, kind: &str, content: &Value) -> Result<()> {
         let to = match channel {
             RequestChannel::Shell => &mut self.shell,
             RequestChannel::Control => &mut self.control,
