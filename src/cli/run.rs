@@ -180,7 +180,8 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
     // An existing session keeps the permissions that it was started with.
     if request.session.is_none() || !place.exists() {
         loaded.check_permissions(&project, &environment)?;
-        loaded.check_kernel(&project, &environment)?;
+        loaded.check_kernel(&project, &environment).await?;
+        loaded.check_servers(&project, &environment).await?;
     }
     let engine = Engine::with_store(project, environment.clone(), store)?
         .with_budget(budget)

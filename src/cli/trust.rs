@@ -131,6 +131,12 @@ fn report_rights(config: &Config) {
             }
         }
     }
+    for server in &config.kernel.jupyter {
+        report::note(&msg!("  code may be sent to the Jupyter server {}", address(&server.url)));
+        if let Some(variable) = &server.token_env {
+            report::note(&msg!("  … with the token in the environment variable {variable}"));
+        }
+    }
     if !config.project.allow.is_empty() {
         report::note(&msg!("  scripts may: {}", Message::values(&config.project.allow)));
     }

@@ -409,25 +409,37 @@ async fn two_topics_that_route_to_each_other_are_limited() {
 }
 
 #[tokio::test]
-async fn code_that_is_not_allowed_is_a_failure_and_unknown_actions_are_skipped() {
+async fn code_of_a_server_that_is_not_allowed_stops_the_session_and_nothing_is_started() {
+    let code =
+        json!({ "action": "add", "content_type": "code", "content": "x", "metadata": { "should_execute": true } });
+    for action in [code, json!({ "action": "exec", "codecell_id": "cell-1" })] {
+        let behaviors = json!({ "*": { "actions": [action], "transition": { "target_achieved": true } } });
+        let host = host(behaviors, json!({ "*": { "target_achieved": true } }));
+        let mut denied = Arc::into_inner(host).unwrap();
+        denied.code_allowed = false;
+        let host = Arc::new(denied);
+        let result = run(&program("server: s"), &host, &no_models(), CrashMode::Never).await;
+        assert_eq!(result.pause, SessionPause::Stopped);
+        assert_eq!(result.events("error")[0]["code"], "exec-not-allowed");
+        assert_eq!(host.log.lock().unwrap().executed, Vec::<String>::new());
+        assert!(result.events("effect_started").is_empty() && result.contents.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn unknown_actions_are_skipped() {
     let behaviors = json!({ "*": { "actions": [
-        { "action": "add", "content_type": "code", "content": "x", "metadata": { "should_execute": true } },
         { "action": "dance" }, 7, { "action": "exec" }, text("after"),
     ], "transition": { "target_achieved": true } } });
     let host = host(behaviors, json!({ "*": { "target_achieved": true } }));
-    let mut denied = Arc::into_inner(host).unwrap();
-    denied.code_allowed = false;
-    let host = Arc::new(denied);
     let result = run(&program("server: s"), &host, &no_models(), CrashMode::Never).await;
     assert_eq!(result.pause, SessionPause::Completed);
-    assert_eq!(host.log.lock().unwrap().executed, Vec::<String>::new());
-    assert!(result.events("effect_started").is_empty());
     assert_eq!(result.codes(), ["unknown-action", "unknown-action"]);
     let counts = &host.log.lock().unwrap().judgement_requests[0]["behavior_feedback"];
     let reported =
         ["actions_executed", "actions_succeeded", "actions_failed"].map(|name| counts[name].as_u64().unwrap());
     // The response parser drops items that are not objects.
-    assert_eq!(reported, [3, 1, 2], "{counts}");
+    assert_eq!(reported, [2, 1, 1], "{counts}");
 }
 
 #[tokio::test]

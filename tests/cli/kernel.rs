@@ -1,11 +1,15 @@
 //! Tests with a real Jupyter kernel: its outputs, its effects on itself and on the program, and its cleanup. Without a kernel,
 //! these tests print a note and pass (CONTRIBUTING.md, "A kernel for the tests").
 
+mod attached;
 mod bench;
 mod death;
+mod found_before;
 mod given_notebooks;
 mod late;
 mod live;
+mod on_server;
+mod other_languages;
 mod outputs;
 mod pictures;
 mod review;

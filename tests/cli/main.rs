@@ -84,6 +84,9 @@ mod crashing_store;
 mod database;
 #[path = "../support/fixture_talks.rs"]
 mod fixture_talks;
+#[cfg(feature = "jupyter")]
+#[path = "../support/live_kernels.rs"]
+mod live_kernels;
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/pages.rs"]
 mod pages;

@@ -18,10 +18,10 @@ use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{ParsedYaml, YamlNode};
 use bcc_lang::template::text::AuthorTexts;
-use bcc_runtime::notebook::kernel::contract::{ExecPolicy, KernelSettings, OnResume};
+use bcc_runtime::notebook::kernel::contract::{ExecPolicy, KernelSettings, KernelSource, OnResume, ServerKernel};
 use bcc_runtime::notebook::protocol::state_document::read::read_state;
 use bcc_runtime::program::limits::Budget;
-use bcc_runtime::program::program::{Phase, Program};
+use bcc_runtime::program::program::{ActionNeedingPermission, Phase, Program};
 use bcc_runtime::program::route_table::ChangeTable;
 
 /// Checks the script in a parsed file and the skills that it reaches, as `run` does: whatever cannot run is an error. Returns
@@ -72,6 +72,7 @@ pub fn check(
         custom: context.custom.clone(),
         // If both need a permission, the action of the script is named.
         needs: reached.permissions.into_iter().chain(checked.permissions).collect(),
+        servers: reached.servers.into_iter().chain(checked.servers).collect(),
         kernel: kernel(script.kernel.as_ref()),
         report: script.report.clone(),
         tools: tree.tools,
@@ -87,7 +88,17 @@ pub fn check(
 fn kernel(written: Option<&WrittenKernel>) -> KernelSettings {
     let default = KernelSettings::default();
     let Some(written) = written else { return default };
+    let source = match (&written.connection_file, &written.jupyter) {
+        (Some(file), _) => KernelSource::ConnectionFile(file.clone()),
+        (None, Some(url)) => KernelSource::Server(ServerKernel {
+            url: url.clone(),
+            token_env: written.token_env.clone(),
+            kernel_id: written.kernel_id.clone(),
+        }),
+        (None, None) => KernelSource::Installed,
+    };
     KernelSettings {
+        source,
         name: written.name.clone().unwrap_or(default.name),
         on_resume: if written.on_resume == Some("rerun") { OnResume::Rerun } else { OnResume::Fresh },
         exec: if written.exec == Some("approve") { ExecPolicy::Approve } else { ExecPolicy::Run },
@@ -102,12 +113,15 @@ pub struct Examined {
     pub diagnostics: Vec<Diagnostic>,
     /// The names to which the document assigns values, for templates that use them; `None` if a part could not be read.
     pub names: Option<BTreeSet<String>>,
+    /// The first action of a script that runs code, with the kernel.
+    pub code: Option<(ActionNeedingPermission, KernelSettings)>,
 }
 
 /// Checks the document in a parsed file with all rules, as `validate` does.
 pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContext<'_>) -> Examined {
     let findings = Findings::new();
     let broken = parsed.root.is_none();
+    let mut code = None;
     findings.extend(parsed.diagnostics);
     let mut names = (!broken).then(BTreeSet::new);
     findings.extend(secrets(file));
@@ -117,12 +131,15 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
     findings.extend(older.into_iter().map(|older| older.diagnostic));
     if let Some(root) = root.as_deref().filter(|root| is_protocol_state(root)) {
         findings.extend(read_state(file, root).1);
-        return Examined { diagnostics: in_order(findings, file, Some(root), &regions), names: Some(BTreeSet::new()) };
+        let diagnostics = in_order(findings, file, Some(root), &regions);
+        return Examined { diagnostics, names: Some(BTreeSet::new()), code: None };
     }
     match root.as_ref().and_then(|root| document(file, root, &findings)) {
         Some(ScriptDocument::Session(script)) => {
             findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));
-            names = session(&script, context, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
+            let mut checked = session(&script, context, &mut AuthorTexts::new(), &findings, RuleSelection::All);
+            code = checked.permissions.remove("exec").map(|action| (action, kernel(script.kernel.as_ref())));
+            names = checked.names;
         }
         Some(ScriptDocument::Skill(written)) => {
             findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));
@@ -139,7 +156,7 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
         Some(ScriptDocument::Test(_)) => {}
         None => names = None,
     }
-    Examined { diagnostics: in_order(findings, file, root.as_deref(), &regions), names }
+    Examined { diagnostics: in_order(findings, file, root.as_deref(), &regions), names, code }
 }
 
 /// The findings in the order of the file, without duplicates: an alias repeats its anchor with all problems in it. `older` are

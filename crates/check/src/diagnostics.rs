@@ -44,6 +44,9 @@ macro_rules! page {
     (Error $slug:literal) => {
         page!(@ Error, false, $slug)
     };
+    (Info $slug:literal) => {
+        page!(@ Info, true, $slug)
+    };
     (Warning $slug:literal) => {
         page!(@ Warning, true, $slug)
     };
@@ -67,6 +70,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Warning "budget-too-small"),
     page!(Warning "chinese-quotes"),
     page!(Error "cleanup-action"),
+    page!(Info "code-not-allowed"),
     page!(Error lint "condition-not-boolean"),
     page!(Error "conflicting-fields"),
     page!(Error "conflicting-spellings"),
@@ -105,6 +109,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "merge-key"),
     page!(Error "missing-include"),
     page!(Error "missing-input"),
+    page!(Info "missing-kernel"),
     page!(Error "missing-key"),
     page!(Error "missing-script"),
     page!(Warning "never-equal"),

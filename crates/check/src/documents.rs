@@ -18,6 +18,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::text::AuthorTexts;
+use bcc_runtime::program::kind::ActionProperties;
 use bcc_runtime::program::program::{ActionNeedingPermission, ProgramStep, Skill};
 
 /// Which rules run.
@@ -48,6 +49,8 @@ pub struct CheckedDocument<T> {
     pub inserts: BTreeMap<String, ProgramStep>,
     /// The required permissions, each with the first action that needs it.
     pub permissions: BTreeMap<String, ActionNeedingPermission>,
+    /// The behavior servers that are asked, each with the first action that does.
+    pub servers: BTreeMap<String, ActionNeedingPermission>,
 }
 
 /// Checks a script and reports its problems.
@@ -80,6 +83,7 @@ pub fn session(
         needs: needs(&model),
         inserts,
         permissions: permissions(&model),
+        servers: servers(&model),
     }
 }
 
@@ -103,7 +107,7 @@ pub fn skill(
     let inserts = inserted(&model, &compiled_steps).remove(&Some(0)).unwrap_or_default();
     let tree = tree.map(|skill| Skill { inserts, file: Some(Arc::clone(file)), ..skill });
     let (names, needs, permissions) = (names_of(&model, selection), needs(&model), permissions(&model));
-    CheckedDocument { tree, names, needs, inserts: BTreeMap::new(), permissions }
+    CheckedDocument { tree, names, needs, inserts: BTreeMap::new(), permissions, servers: servers(&model) }
 }
 
 /// A checker whose texts are added to those of the program.
@@ -139,17 +143,30 @@ fn needs(model: &SemanticModel<'_>) -> Vec<RequiredInputs> {
 
 /// The permissions that the actions need according to their kinds.
 fn permissions(model: &SemanticModel<'_>) -> BTreeMap<String, ActionNeedingPermission> {
-    let mut permissions = BTreeMap::new();
+    first_needing(model, |described| described.needs.iter().collect())
+}
+
+/// The behavior servers that the actions ask.
+fn servers(model: &SemanticModel<'_>) -> BTreeMap<String, ActionNeedingPermission> {
+    first_needing(model, |described| described.server.iter().collect())
+}
+
+/// What actions need according to their kinds, each with the first action that needs it.
+fn first_needing(
+    model: &SemanticModel<'_>,
+    needed: impl Fn(&ActionProperties) -> Vec<&String>,
+) -> BTreeMap<String, ActionNeedingPermission> {
+    let mut first = BTreeMap::new();
     for action in &model.collected.actions {
-        for what in action.described.iter().flat_map(|described| &described.needs) {
-            permissions.entry(what.clone()).or_insert_with(|| ActionNeedingPermission {
+        for what in action.described.iter().flat_map(&needed) {
+            first.entry(what.clone()).or_insert_with(|| ActionNeedingPermission {
                 action: action.id.value.clone(),
                 file: Arc::clone(model.file),
                 span: action.span,
             });
         }
     }
-    permissions
+    first
 }
 
 /// The inserted actions, by the number of the skill that contains them and their routes; `None` for the script.

@@ -27,6 +27,8 @@ pub struct Reached {
     pub broken: bool,
     /// The permissions that they need, each with the first action that needs it.
     pub permissions: BTreeMap<String, ActionNeedingPermission>,
+    /// The behavior servers that they ask, each with the first action that does.
+    pub servers: BTreeMap<String, ActionNeedingPermission>,
 }
 
 /// Checks the skills that a script calls, inserts or names by a path, and the skills that those need. `needs` are the needs
@@ -78,6 +80,9 @@ pub fn reached(
             reached.skills.extend(checked.tree);
             for (what, needing) in checked.permissions {
                 reached.permissions.entry(what).or_insert(needing);
+            }
+            for (server, asking) in checked.servers {
+                reached.servers.entry(server).or_insert(asking);
             }
             add_needs(checked.needs, &library, (&file, &findings), &mut pending, &mut reached);
         }

@@ -11,6 +11,7 @@ use crate::commands::ProjectCommands;
 use crate::config::kinds::kinds;
 use crate::environment::Environment;
 use crate::error::EngineError;
+use crate::jupyter_servers::ConfiguredJupyter;
 use crate::pin::Pinned;
 use crate::program_environment::{command_variables, kernel_variables};
 use crate::project::Project;
@@ -122,10 +123,11 @@ fn kernel_with(project: &Project, environment: &Environment, permissions: &Permi
     });
     let location = KernelLocation {
         directory: project.directory.clone(),
-        variables: kernel_variables(project, environment),
+        variables: kernel_variables(&project.config, environment),
         permission_error: denied,
         limits: project.config.kernel.limits(),
         exec: project.config.kernel.exec_policy(),
+        servers: Some(Arc::new(ConfiguredJupyter::new(project, environment))),
     };
     kernel(location)
 }
@@ -190,10 +192,10 @@ pub fn check_permissions(program: &Program, host: &HostServices) -> Result<(), E
 /// Rejects a program with code that no kernel could run, before its session exists. One that has a route for `error` may do without.
 ///
 /// # Errors
-/// `Usage`, which says how to install the kernel.
-pub fn check_kernel(program: &Program, host: &HostServices) -> Result<(), EngineError> {
+/// `Usage`, which says how to install or reach the kernel.
+pub async fn check_kernel(program: &Program, host: &HostServices) -> Result<(), EngineError> {
     let Some(needing) = program.needs.get("exec").filter(|_| !routes_errors(program)) else { return Ok(()) };
-    let Err(error) = host.kernel.check_installed(&program.kernel) else { return Ok(()) };
+    let Err(error) = host.kernel.check_available(&program.kernel).await else { return Ok(()) };
     let (file, line, action) = (needing.file.name(), needing.file.line(needing.span.start), &needing.action);
     let reason = error.message;
     let refused = EngineError::usage(msg!("{file}:{line}: the action `{action}` runs code: {reason}"));
@@ -201,6 +203,32 @@ pub fn check_kernel(program: &Program, host: &HostServices) -> Result<(), Engine
         Some(help) => refused.with_help(help),
         None => refused,
     })
+}
+
+/// Rejects a program that asks a behavior server that does not answer, before its session exists. One that has a route for `error` may
+/// do without.
+///
+/// # Errors
+/// `Usage`, which says what to do.
+pub async fn check_servers(program: &Program, host: &HostServices) -> Result<(), EngineError> {
+    if routes_errors(program) {
+        return Ok(());
+    }
+    for (name, asking) in &program.servers {
+        let answer = match host.servers.server(name) {
+            Ok(server) => server.check().await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = answer else { continue };
+        let (file, line, action) = (asking.file.name(), asking.file.line(asking.span.start), &asking.action);
+        let reason = error.message;
+        let refused = EngineError::usage(msg!("{file}:{line}: the action `{action}` asks a behavior server: {reason}"));
+        return Err(match error.help {
+            Some(help) => refused.with_help(help),
+            None => refused,
+        });
+    }
+    Ok(())
 }
 
 fn routes_errors(program: &Program) -> bool {

@@ -31,6 +31,7 @@ pub mod fork;
 pub mod handle;
 pub mod history;
 pub mod host_services;
+pub mod jupyter_servers;
 pub mod last_exchanges;
 pub mod loaded;
 pub mod markdown;

@@ -11,7 +11,7 @@ use crate::engine::RunRequest;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::{TemplateFolders, reply_schemas, script};
-use crate::host_services::{check_kernel, check_permissions, host_services};
+use crate::host_services::{check_kernel, check_permissions, check_servers, host_services};
 use crate::pin::{Pinned, sha256};
 use crate::project::{Project, absolute};
 use crate::recently_used::RecentlyUsed;
@@ -59,12 +59,20 @@ impl LoadedProgram {
         check_permissions(&self.program, &host_services(project, environment, &self.pinned))
     }
 
-    /// Rejects a script with code whose kernel is not installed, before a session exists.
+    /// Rejects a script with code whose kernel is not installed or cannot be reached, before a session exists.
     ///
     /// # Errors
-    /// `Usage`, which says how to install it.
-    pub fn check_kernel(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
-        check_kernel(&self.program, &host_services(project, environment, &self.pinned))
+    /// `Usage`, which says what to do.
+    pub async fn check_kernel(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
+        check_kernel(&self.program, &host_services(project, environment, &self.pinned)).await
+    }
+
+    /// Rejects a script that asks a behavior server that does not answer, before a session exists.
+    ///
+    /// # Errors
+    /// `Usage`, which says what to do.
+    pub async fn check_servers(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
+        check_servers(&self.program, &host_services(project, environment, &self.pinned)).await
     }
 
     /// [`LoadedProgram::of`] for inspection: undefined and empty names in prompts and texts are recorded in `marks`, not errors.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::config::Config;
 use crate::environment::Environment;
 use crate::project::Project;
 use bcc_runtime::effects::permissions::ProgramVariables;
@@ -84,8 +85,8 @@ fn is_usual(name: &str, value: &str) -> bool {
 }
 
 /// The variables for kernels, which include those that `[kernel] env` names.
-pub fn kernel_variables(project: &Project, environment: &Environment) -> BTreeMap<String, String> {
-    let named = &project.config.kernel.env;
+pub fn kernel_variables(config: &Config, environment: &Environment) -> BTreeMap<String, String> {
+    let named = &config.kernel.env;
     environment.only(|name, value| is_usual(name, value) || named.iter().any(|named| named == name))
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn kernels(project: &Project, environment: &Environment) -> Vec<Docto
             DoctorFinding::note("kernels", "this bcc-script was built without kernel support: it cannot run code");
         return vec![note.with_help("install it with its default features, or build it with `--features jupyter`")];
     }
-    let variables = kernel_variables(project, environment);
+    let variables = kernel_variables(&project.config, environment);
     let specs = installed(&variables);
     let mut names: Vec<Message> =
         specs.iter().take(MAX_LISTED).map(|spec| Message::text(format!("`{}`", spec.name))).collect();

@@ -3,6 +3,7 @@
 pub mod cache;
 pub mod checked_project;
 pub mod checked_projects;
+mod code;
 pub mod configuration;
 pub mod read_file;
 pub mod request;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::validate::cache::{CachedCheck, CheckCache};
 use crate::validate::checked_project::{CheckedProject, wrong_scheme_of_script};
 use crate::validate::checked_projects::CheckedProjects;
+use crate::validate::code::code_finding;
 use crate::validate::read_file::{FileRead, absent, document};
 use crate::validate::request::{ValidateReport, ValidateRequest};
 use crate::validate::roots::{OwnFolders, nothing, roots};
@@ -129,7 +130,6 @@ enum Checked {
 }
 
 /// What is known of a request before any document is read: the files and their projects.
-#[derive(Debug)]
 pub(crate) struct PreparedValidation {
     /// The projects, each loaded on first use.
     pub projects: CheckedProjects,
@@ -138,6 +138,8 @@ pub(crate) struct PreparedValidation {
     pub own: OwnFolders,
     scheme: Option<String>,
     folders: BTreeSet<PathBuf>,
+    /// Where kernels are installed depends on it.
+    environment: Environment,
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -152,7 +154,8 @@ impl PreparedValidation {
         let own = OwnFolders::of(request, given.as_deref(), &here);
         let DiscoveredFiles { found, folders, diagnostics } = walk(&roots, &names);
         let projects = CheckedProjects::new(given, names, rules).stamped(stamped);
-        Ok(Self { projects, found, own, scheme: request.scheme.clone(), folders, diagnostics })
+        let environment = environment.clone();
+        Ok(Self { projects, found, own, scheme: request.scheme.clone(), folders, environment, diagnostics })
     }
 
     /// The findings for a text at the path `real`, whether it is stored there or not. Needs a deep stack: call it
@@ -254,6 +257,9 @@ impl Check<'_> {
             }
             let examined = examine(file, parsed, &context);
             findings.extend(examined.diagnostics);
+            let code = examined.code.as_ref();
+            findings
+                .extend(code.and_then(|code| code_finding(file, code, &project.config, &self.prepared.environment)));
             names = examined.names.map(Arc::new);
         }
         let findings = project.levels.apply(allow(file, findings));

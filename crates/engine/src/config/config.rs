@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use bytesize::ByteSize;
 use serde::Deserialize;
 
+use crate::config::jupyter_table::JupyterTable;
 use crate::config::kinds::KindTable;
 use crate::config::mcp_table::McpTable;
 use crate::config::model_table::ModelTable;
@@ -72,6 +73,9 @@ pub struct KernelTable {
     /// Whether people approve code that a model or a server wants to run.
     #[serde(default)]
     pub exec: ExecTable,
+    /// `[[kernel.jupyter]]`: the Jupyter servers whose kernels scripts may use.
+    #[serde(default)]
+    pub jupyter: Vec<JupyterTable>,
     /// The size of the text that one cell may print.
     pub max_text: Option<String>,
     /// The size of one picture, table or other displayed data.

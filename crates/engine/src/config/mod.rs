@@ -1,6 +1,7 @@
 //! `bcc-script.toml`: its tables, validation, and positions in its text.
 
 pub mod config;
+pub mod jupyter_table;
 pub mod kinds;
 pub mod mcp_table;
 pub mod model_table;

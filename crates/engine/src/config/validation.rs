@@ -10,6 +10,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::config::config::{Config, size_in_bytes};
+use crate::config::jupyter_table;
 use crate::config::kinds;
 use crate::config::mcp_table;
 use crate::config::model_table::{ModelTable, ProviderKind};
@@ -84,6 +85,7 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
         let help = "write a number and a unit, as in `16 MiB`: `KiB`, `MiB` or `GiB`";
         found.push(ConfigError::new(&["kernel", key], message, help));
     }
+    found.extend(jupyter_table::errors(&config.kernel.jupyter));
     found.extend(server_table::errors(&config.behavior_servers));
     found.extend(serve_table::errors(&config.serve));
     found.extend(tool_tables::errors(&config.tools));

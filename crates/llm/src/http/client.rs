@@ -56,6 +56,10 @@ impl HttpClient {
         self.client.get(from)
     }
 
+    pub fn delete(&self, at: Url) -> RequestBuilder {
+        self.client.delete(at)
+    }
+
     /// Sends a request, and returns its response when the head is received. If this is dropped, the connection is closed.
     pub async fn send(&self, request: RequestBuilder) -> Result<Response, SendError> {
         let (mut send, receive) = oneshot::channel();

@@ -31,7 +31,12 @@ impl Kind for BehaviorLoop {
             BehaviorSource::Model(_) => 1 + u32::from(config.reflection),
             BehaviorSource::Server(_) => 0,
         };
+        let server = match &config.source {
+            BehaviorSource::Model(_) => None,
+            BehaviorSource::Server(name) => Some(name.clone()),
+        };
         checker.describe(ActionProperties {
+            server,
             max_rounds: config.max_behaviors,
             min_calls: least_calls,
             ..ActionProperties::default()

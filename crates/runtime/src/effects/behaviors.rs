@@ -35,6 +35,14 @@ pub trait ResponseStream: Send {
 /// A server that sends behaviors, as configured in bcc-script.toml (`[behavior_servers.<name>]`).
 #[async_trait]
 pub trait BehaviorServer: Send + Sync {
+    /// Whether the server answers, as far as that is known without sending it anything of a session.
+    ///
+    /// # Errors
+    /// It cannot be reached, does not answer, or refuses the token.
+    async fn check(&self) -> Result<(), ServerError> {
+        Ok(())
+    }
+
     /// Sends an observation (docs/protocol.md) and returns the answer as it is received.
     async fn actions(&self, observation: &Value) -> Result<Box<dyn ResponseStream>, ServerError>;
 

@@ -99,6 +99,12 @@ pub struct NotebookState {
     /// What the kernel says about its language (`language_info` of nbformat); empty before code has run.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub kernel_language: Map<String, Value>,
+    /// The memory in which the last code ran, if the kernel goes on without the process that drives the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_memory: Option<String>,
+    /// The kernel that a session started on a Jupyter server, and that ends with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_kernel: Option<StartedKernel>,
     /// The code that a person rejected last, which code that is written again is compared with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected_code: Option<String>,
@@ -121,6 +127,14 @@ pub struct NotebookState {
 /// Nothing is written for sessions without large outputs.
 const fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
+}
+
+/// A kernel that a session started on a Jupyter server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartedKernel {
+    pub kernel_id: String,
+    /// The session that started it: copies of a session do not use or end the kernel of another one.
+    pub session_id: String,
 }
 
 /// A cell whose code ran to completion when it was added.
@@ -202,6 +216,16 @@ impl NotebookState {
             executed: count(|cell| cell.ended.is_some()),
             ..Self::default()
         })
+    }
+
+    /// The id of the kernel that this session started on a Jupyter server.
+    pub fn started_kernel(&self, session_id: &str) -> Option<&str> {
+        let started = self.started_kernel.as_ref().filter(|started| started.session_id == session_id);
+        started.map(|started| started.kernel_id.as_str())
+    }
+
+    pub fn set_started_kernel(&mut self, kernel_id: Option<String>, session_id: &str) {
+        self.started_kernel = kernel_id.map(|kernel_id| StartedKernel { kernel_id, session_id: session_id.to_owned() });
     }
 
     /// Stores an undeclared variable; null removes it.

@@ -117,6 +117,8 @@ pub struct ActionProperties {
     pub outputs: usize,
     /// The permissions that it needs (`allow` of bcc-script.toml): `exec`, `command`, `command:git`, …
     pub needs: Vec<String>,
+    /// The behavior server that it asks.
+    pub server: Option<String>,
     /// The tools that it calls, which the script must permit.
     pub tools: Vec<Spanned<String>>,
 }

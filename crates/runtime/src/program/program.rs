@@ -57,6 +57,8 @@ pub struct Program {
     pub custom: BTreeMap<String, CustomKind>,
     /// The permissions required before it starts (`allow` of bcc-script.toml), each with the first action that needs it.
     pub needs: BTreeMap<String, ActionNeedingPermission>,
+    /// The behavior servers that its actions ask, each with the first action that does.
+    pub servers: BTreeMap<String, ActionNeedingPermission>,
     pub kernel: KernelSettings,
     /// The report that is written when a session ends.
     pub report: Option<ReportFile>,
@@ -117,7 +119,7 @@ fn asks_model(step: &ProgramStep) -> bool {
         || step.lists().into_iter().any(|steps| steps.iter().any(asks_model))
 }
 
-/// An action that needs a permission of the project.
+/// An action that needs a permission of the project, or a server.
 #[derive(Clone, Debug)]
 pub struct ActionNeedingPermission {
     pub action: String,

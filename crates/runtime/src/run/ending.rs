@@ -101,7 +101,7 @@ impl Session {
         }
         self.commit(draft).await?;
         if self.status.is_final() {
-            self.services.host.kernel.stop().await;
+            self.end_kernel().await;
         }
         Ok(())
     }

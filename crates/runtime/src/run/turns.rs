@@ -106,8 +106,17 @@ impl Session {
 
     /// The kernel ends with the session.
     async fn stop_kernel(&self, pause: SessionPause) -> SessionPause {
-        self.services.host.kernel.stop().await;
+        self.end_kernel().await;
         pause
+    }
+
+    /// Stops the kernel of a session that has ended, also the one that it started on a server.
+    pub(crate) async fn end_kernel(&self) {
+        let kernel = &self.services.host.kernel;
+        kernel.stop().await;
+        if let Some(started) = self.notebook.started_kernel(&self.id) {
+            kernel.end_started(&self.program.kernel, started).await;
+        }
     }
 
     /// Checks the triggers against an unchecked answer. Returns whether one fired, so that nothing else can be done now.

@@ -17,6 +17,7 @@ use crate::notebook::action::{ExecAction, LAST_ADDED, NotebookAction};
 use crate::notebook::apply::{apply, failure, target};
 use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::error::ActionRejection;
+use crate::notebook::kernel::contract::KernelError;
 use crate::notebook::state::{NotebookState, RanCell};
 use crate::program::event::Event;
 use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
@@ -219,7 +220,7 @@ pub async fn start(
                 report(turn, action.name(), options.by, &done, state.effects.current.clone());
             }
             match run {
-                Some((cell, exec)) => announce_run(turn, &cell, &exec, options, done),
+                Some((cell, exec)) => announce_run(turn, &cell, &exec, options, done)?,
                 None => PerformStep::Done(Box::new(done)),
             }
         }
@@ -231,6 +232,7 @@ pub async fn start(
         }
     };
     turn.set_notebook_state(state);
+    run::start_on_server(turn, &step).await?;
     Ok(step)
 }
 
@@ -265,11 +267,13 @@ fn step_before<'s>(steps: &'s ProgramSteps, id: &str) -> Option<&'s str> {
 /// Errors: The store cannot be read, or the model that should fix the code gives no reply. The session then stops, and
 /// continues here when it is resumed.
 pub async fn advance(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
-    match &running {
+    let step = match &running {
         RunningAction { is_under_review: true, .. } => review::decided(turn, running).await,
         RunningAction { needs_fix: true, .. } => debug::fix(turn, running).await,
         _ => run::run(turn, running).await,
-    }
+    }?;
+    run::start_on_server(turn, &step).await?;
+    Ok(step)
 }
 
 struct ChangeResult {
@@ -287,9 +291,9 @@ async fn change(
     at: &str,
 ) -> Result<Applied, ActionError> {
     if matches!(action, NotebookAction::Exec(_))
-        && let Err(error) = turn.services.host.kernel.check_permission()
+        && let Some(denied) = denied_code(turn, by)?
     {
-        return Ok(Err(ActionRejection::new(error.code, error.message)));
+        return Ok(Err(ActionRejection::new(denied.code, denied.message)));
     }
     let cell = match target(action, state) {
         Some(id) => turn.cell(&id).await?,
@@ -314,18 +318,29 @@ async fn change(
     Ok(Ok((ChangeResult { result: change.result, cell_id }, run)))
 }
 
-/// Announces that the code of a cell will run. A cell that was added to be run is added even if code may not run.
+/// Why code may not run, if it is not offered to a model that wants to run some. Code that a script or a server wants to run, or for which
+/// only the trust of the person is missing, stops the session instead: it runs when the session is resumed with the permission.
+fn denied_code(turn: &Turn<'_>, by: ActionOrigin) -> Result<Option<KernelError>, ActionError> {
+    let host = &turn.services.host;
+    match host.kernel.check_permission() {
+        Ok(()) => Ok(None),
+        Err(error) if by == ActionOrigin::Model && !host.permissions.withheld.contains("exec") => Ok(Some(error)),
+        Err(error) => Err(ActionError::Kernel(error)),
+    }
+}
+
+/// Announces that the code of a cell will run. A cell that a model added to be run is added even if code may not run.
 fn announce_run(
     turn: &Turn<'_>,
     cell: &Cell,
     exec: &ExecAction,
     options: PerformOptions,
     done: PerformedAction,
-) -> PerformStep {
-    if let Err(error) = turn.services.host.kernel.check_permission() {
+) -> Result<PerformStep, ActionError> {
+    if let Some(error) = denied_code(turn, options.by)? {
         let done = PerformedAction { rejected: Some(error.code), ..done }.failed(turn, &options, error.message);
         report(turn, EXEC, options.by, &done, vec![]);
-        return PerformStep::Done(Box::new(PerformedAction { help: error.help, ..done }));
+        return Ok(PerformStep::Done(Box::new(PerformedAction { help: error.help, ..done })));
     }
     let running = RunningAction {
         options,
@@ -339,7 +354,7 @@ fn announce_run(
         needs_fix: false,
         so_far: done,
     };
-    review::announce(turn, cell, running)
+    Ok(review::announce(turn, cell, running))
 }
 
 pub fn report(turn: &Turn<'_>, action: &str, by: ActionOrigin, done: &PerformedAction, effects: Vec<String>) {

@@ -3,8 +3,9 @@
 
 use crate::effects::output::NoOutputObserver;
 use crate::notebook::cell::{Cell, CellEnd, CellKind};
-use crate::notebook::kernel::contract::OnResume;
+use crate::notebook::kernel::contract::{AttachedKernel, OnResume};
 use crate::notebook::kernel::traced::execute_traced;
+use crate::notebook::state::NotebookState;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
 use bcc_lang::message::message::Message;
@@ -27,14 +28,35 @@ pub(crate) enum RestoredMemory {
 /// Called before `next` runs: handles a lost memory. Returns the effect of it as text.
 pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<RestoredMemory, ActionError> {
     let kernel = &turn.services.host.kernel;
-    if turn.notebook_state().executed == 0 || kernel.executed_cells() > 0 {
+    let settings = &turn.program.kernel;
+    let state = turn.notebook_state();
+    let attached = kernel.attach(settings, state.started_kernel(turn.session_id)).await.map_err(ActionError::Kernel)?;
+    let earlier_memory = state.kernel_memory.clone();
+    let is_foreign = attached.is_some();
+    let has_memory = match attached {
+        Some(AttachedKernel { memory, started }) => {
+            let has_memory = earlier_memory.as_ref() == Some(&memory);
+            let mut state = NotebookState { kernel_memory: Some(memory), ..state.clone() };
+            state.set_started_kernel(started, turn.session_id);
+            turn.set_notebook_state(state);
+            has_memory
+        }
+        None => kernel.executed_cells() > 0,
+    };
+    if state.executed == 0 || has_memory {
         return Ok(RestoredMemory::Done(None));
     }
-    let settings = &turn.program.kernel;
     if settings.on_resume == OnResume::Fresh {
+        let message = match (is_foreign, earlier_memory) {
+            (false, _) => "the kernel starts with empty memory: what earlier cells defined is lost",
+            (true, Some(_)) => {
+                "this is not the kernel in which the earlier cells ran, or it was started again: what they defined is not in its memory"
+            }
+            (true, None) => "the earlier cells did not run in this kernel: what they defined may not be in its memory",
+        };
         turn.warn(
             "kernel-memory-gone",
-            "the kernel starts with empty memory: what earlier cells defined is lost",
+            message,
             Some(Message::word("use `session.kernel: { on_resume: rerun }` to run the earlier cells again first")),
         );
         return Ok(RestoredMemory::Done(None));

@@ -12,7 +12,7 @@ use crate::actions::notebook::rerun;
 use crate::actions::notebook::rerun::RestoredMemory;
 use crate::notebook::apply::apply_execution;
 use crate::notebook::cell::{Cell, CellEnd};
-use crate::notebook::kernel::contract::Execution;
+use crate::notebook::kernel::contract::{Execution, KernelSource, ServerKernel};
 use crate::notebook::kernel::traced::execute_traced;
 use crate::notebook::state::RanCell;
 use crate::program::flow::{ActionError, Flow, WaitReason};
@@ -54,6 +54,24 @@ async fn interrupted(turn: &Turn<'_>, running: RunningAction) -> Result<Performe
     Ok(done)
 }
 
+/// When code is announced, starts the kernel of the session on its server, if it has one. Its id is stored before code runs there, so
+/// that the session finds it again whatever happens to this process.
+pub async fn start_on_server(turn: &Turn<'_>, step: &PerformStep) -> Result<(), ActionError> {
+    if !matches!(step, PerformStep::Continue(Flow::Effect(_), _)) {
+        return Ok(());
+    }
+    let settings = &turn.program.kernel;
+    let mut state = turn.notebook_state();
+    let KernelSource::Server(ServerKernel { kernel_id: None, .. }) = &settings.source else { return Ok(()) };
+    if state.started_kernel(turn.session_id).is_none()
+        && let Some(attached) = turn.services.host.kernel.attach(settings, None).await.map_err(ActionError::Kernel)?
+    {
+        state.set_started_kernel(attached.started, turn.session_id);
+        turn.set_notebook_state(state);
+    }
+    Ok(())
+}
+
 async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Result<PerformStep, ActionError> {
     let settings = &turn.program.kernel;
     let timeout = running.options.timeout.unwrap_or(settings.timeout);
@@ -91,13 +109,17 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     }
     turn.close_effect(end_text(ended));
     if ended == CellEnd::Died {
-        turn.warn(
-            "kernel-died",
-            "the kernel died while running the code of a cell; its memory is lost",
-            Some(Message::word(
+        let (message, help) = match settings.source.is_foreign() {
+            false => (
+                "the kernel died while running the code of a cell; its memory is lost",
                 "it restarts when the next code is run; use `session.kernel: { on_resume: rerun }` to run the earlier cells again",
-            )),
-        );
+            ),
+            true => (
+                "the connection to the kernel was lost while the code of a cell ran: the kernel ended or was started again, or cannot be reached",
+                "the next code connects again, and reports whether the kernel still has its memory",
+            ),
+        };
+        turn.warn("kernel-died", message, Some(Message::word(help)));
     }
     let mut done = std::mem::take(&mut running.so_far);
     done.executed += 1;

@@ -20,10 +20,13 @@ use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, S
 use bcc_llm::http::body::{BodyError, ResponseBody};
 use bcc_llm::http::client::{HttpClient, secret};
 use bcc_llm::http::retry::Retries;
-use bcc_llm::http::timeouts::Timeouts;
+use bcc_llm::http::timeouts::{TimeoutLimits, Timeouts};
 
 /// The maximum size of one answer, in bytes.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// The maximum time of the check whether a server answers.
+const MAX_CHECK_TIME: Duration = Duration::from_secs(10);
 
 /// The maximum size of a plan or a reflection, in bytes: it holds a decision, a reason and changes of the context.
 const MAX_REFLECTION_BYTES: usize = 1024 * 1024;
@@ -132,6 +135,20 @@ fn retry_after(response: &Response) -> Option<Duration> {
 
 #[async_trait]
 impl BehaviorServer for HttpServer {
+    /// Any answer counts, because servers need to answer only POST requests. It is not asked twice: what starts soon can be asked again
+    /// by whoever starts the session.
+    async fn check(&self) -> Result<(), ServerError> {
+        let to_error = |error: BehaviorServerError| error.to_server_error(&self.settings.name);
+        let limit = self.settings.first_byte_timeout.min(MAX_CHECK_TIME);
+        let timeouts = Timeouts::new(TimeoutLimits { total: limit, first: limit, idle: limit });
+        let request = self.client.get(self.actions.clone()).headers(self.headers.clone());
+        let response = timeouts.wait(self.client.send(request)).await.map_err(|error| to_error(error.into()))?;
+        match response.map_err(|_| to_error(BehaviorServerError::Unreachable))?.status().as_u16() {
+            status @ (401 | 403) => Err(to_error(BehaviorServerError::Status(status, None))),
+            _ => Ok(()),
+        }
+    }
+
     async fn actions(&self, observation: &Value) -> Result<Box<dyn ResponseStream>, ServerError> {
         let (body, first) = self.ask(&self.actions, observation).await?;
         Ok(Box::new(ServerAnswer::new(&self.settings.name, body, first.as_deref())))

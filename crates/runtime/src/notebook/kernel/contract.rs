@@ -32,11 +32,51 @@ pub enum ExecPolicy {
     Approve,
 }
 
+/// Which kernel a session uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KernelSource {
+    /// A process that is started for the session, from an installed kernel spec.
+    #[default]
+    Installed,
+    /// One that runs already and has this connection file, as written.
+    ConnectionFile(String),
+    /// One on a Jupyter server.
+    Server(ServerKernel),
+}
+
+/// A kernel on a Jupyter server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerKernel {
+    /// The address of the server, without a slash at its end.
+    pub url: String,
+    /// The environment variable with the token of the server.
+    pub token_env: Option<String>,
+    /// A kernel that runs there already. Without it, the session starts one.
+    pub kernel_id: Option<String>,
+}
+
+impl KernelSource {
+    /// Whether the kernel goes on without the process that drives the session.
+    pub const fn is_foreign(&self) -> bool {
+        !matches!(self, Self::Installed)
+    }
+}
+
+/// A kernel that goes on without the process that drives the session, as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachedKernel {
+    /// Its own id of its memory: another one if it was started again.
+    pub memory: String,
+    /// Its id on its server, if the session started it there.
+    pub started: Option<String>,
+}
+
 /// The kernel settings of a session, as chosen by its script (`session.kernel`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelSettings {
     /// The name of the kernel spec.
     pub name: String,
+    pub source: KernelSource,
     pub on_resume: OnResume,
     pub exec: ExecPolicy,
     /// The maximum run time of one cell.
@@ -49,6 +89,7 @@ impl Default for KernelSettings {
     fn default() -> Self {
         Self {
             name: "python3".to_owned(),
+            source: KernelSource::Installed,
             on_resume: OnResume::Fresh,
             exec: ExecPolicy::Run,
             timeout: Duration::from_secs(60),
@@ -94,13 +135,32 @@ pub trait Kernel: Send + Sync {
     /// Errors: The project does not allow it or is not trusted, or this build has no kernels.
     fn check_permission(&self) -> Result<(), KernelError>;
 
-    /// Whether the kernel of these settings can be started, as far as that is known without starting it.
+    /// Whether the kernel of these settings can be used, as far as that is known without starting it.
     ///
     /// # Errors
-    /// It is not installed.
-    fn check_installed(&self, settings: &KernelSettings) -> Result<(), KernelError> {
+    /// It is not installed; nobody listens where it should run already.
+    async fn check_available(&self, settings: &KernelSettings) -> Result<(), KernelError> {
         let _ = settings;
         Ok(())
+    }
+
+    /// Connects to a kernel that goes on without this process, waits until it is free, and says which one it is; `None` for a kernel
+    /// that is a process of this program. `started` is the id of the kernel that the session started on a server before.
+    ///
+    /// # Errors
+    /// It cannot be reached, or is not free in time.
+    async fn attach(
+        &self,
+        settings: &KernelSettings,
+        started: Option<&str>,
+    ) -> Result<Option<AttachedKernel>, KernelError> {
+        let _ = (settings, started);
+        Ok(None)
+    }
+
+    /// Ends the kernel `started` that the session started on a server.
+    async fn end_started(&self, settings: &KernelSettings, started: &str) {
+        let _ = (settings, started);
     }
 
     /// Whether the project wants people to approve code of models and servers, whatever its scripts say.

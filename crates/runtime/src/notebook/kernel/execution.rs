@@ -122,12 +122,12 @@ pub(crate) async fn run_cell(
     watch.code_ended();
     let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut variables = Map::new();
-    if is_usable && kernel.is_python && !result_sender.is_closed() {
+    if is_usable && kernel.info.is_python && !result_sender.is_closed() {
         (variables, is_usable) = read_variables(kernel, result_sender).await;
     }
     let (outputs, left_out) = outputs.finish();
     let execution_count = reply.get("execution_count").and_then(Value::as_u64);
-    let language = kernel.language.clone();
+    let language = kernel.info.language.clone();
     let execution = Execution {
         language,
         outputs,
@@ -185,7 +185,7 @@ async fn send_request(
     let mut interrupts = watch.as_ref().map(|watch| watch.interrupts.clone());
     let (mut reply, mut is_idle) = (None, false);
     let (mut reason, mut wake) = (None, Instant::now() + limit);
-    let (mut give_up, mut received_bytes) = (wake, kernel.received_bytes());
+    let (mut give_up, mut received_bytes) = (wake, kernel.channels.received_bytes());
     while !(is_idle && reply.is_some()) {
         let mut interrupted = None;
         // Conditions that end the request are checked before the messages of the kernel, which may never stop.
@@ -195,29 +195,29 @@ async fn send_request(
             () = asked_to_end(interrupts.as_mut()), if reason.is_none() && reply.is_none() => interrupted = Some(InterruptReason::Asked),
             () = sleep_until(wake) => match reason {
                 // The reply was received and nothing follows: only the idle status was lost.
-                _ if reply.is_some() && received_bytes == kernel.received_bytes() => break,
+                _ if reply.is_some() && received_bytes == kernel.channels.received_bytes() => break,
                 _ if reply.is_some() => {
-                    received_bytes = kernel.received_bytes();
+                    received_bytes = kernel.channels.received_bytes();
                     wake = Instant::now() + IDLE_STATUS_TIMEOUT;
                 }
                 None => interrupted = Some(InterruptReason::TooLong),
                 Some(reason) if Instant::now() >= give_up => {
-                    kernel.process.kill().await;
+                    kernel.host.abandon().await;
                     return finish(outputs, reply, Some(reason), false);
                 }
                 // An interrupt that arrives before the code has started has no effect.
                 previous => interrupted = previous,
             },
-            reply_message = kernel.shell.recv() => match reply_message {
+            reply_message = kernel.channels.shell.recv() => match reply_message {
                 Some(reply_message) if reply_message.parent.as_ref() == Some(&id) => {
                     reply = Some(reply_message.content.unwrap_or_default());
-                    received_bytes = kernel.received_bytes();
+                    received_bytes = kernel.channels.received_bytes();
                     wake = Instant::now() + IDLE_STATUS_TIMEOUT;
                 }
                 Some(_) => {}
                 None => return died(kernel, &id, outputs, reply, reason).await,
             },
-            message = kernel.iopub.recv() => match message {
+            message = kernel.channels.iopub.recv() => match message {
                 // The idle status of another request, which may have been queued before this one was sent.
                 Some(message) if message.parent.as_ref() != Some(&id) => {}
                 Some(message) => {
@@ -232,7 +232,7 @@ async fn send_request(
                 }
                 None => return died(kernel, &id, outputs, reply, reason).await,
             },
-            _ = kernel.process.child.wait() => return died(kernel, &id, outputs, reply, reason).await,
+            () = kernel.host.ended() => return died(kernel, &id, outputs, reply, reason).await,
         }
         if interrupted.is_some() {
             if reason.is_none() {
@@ -258,8 +258,10 @@ async fn died(
     reason: Option<InterruptReason>,
 ) -> RequestResult {
     let until = Instant::now() + Duration::from_millis(500);
-    kernel.process.kill().await;
-    while let Ok(Some(message)) = timeout(until.saturating_duration_since(Instant::now()), kernel.iopub.recv()).await {
+    kernel.host.abandon().await;
+    while let Ok(Some(message)) =
+        timeout(until.saturating_duration_since(Instant::now()), kernel.channels.iopub.recv()).await
+    {
         if message.parent.as_deref() == Some(id) {
             outputs.take(message);
         }

@@ -10,15 +10,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::effects::output::{NoOutputObserver, OutputObserver, OutputStream};
-use crate::notebook::kernel::contract::{ExecPolicy, Execution, Kernel, KernelError, KernelSettings};
+use crate::notebook::kernel::attach::{attach_file, busy, check_file};
+use crate::notebook::kernel::contract::{
+    AttachedKernel, ExecPolicy, Execution, Kernel, KernelError, KernelSettings, KernelSource,
+};
 use crate::notebook::kernel::execution::{CellInterrupts, CellWatch, KernelAnswer, run_cell};
 use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::Running;
+use crate::notebook::kernel::server_kernel::{attach_server, check_server, end_on_server};
 use crate::notebook::kernel::specs::{check_installed, find};
+use crate::notebook::kernel::start::start;
 
 /// The kernel of a session. It starts when code first runs.
 pub struct JupyterKernel {
@@ -61,7 +66,26 @@ struct Thread {
     handle: JoinHandle<()>,
 }
 
-struct Request {
+enum Request {
+    Run(Box<CodeRequest>),
+    Attach {
+        settings: KernelSettings,
+        /// The kernel that the session started on a server before.
+        started: Option<String>,
+        answer: oneshot::Sender<Result<AttachedKernel, KernelError>>,
+    },
+}
+
+impl Request {
+    const fn settings(&self) -> &KernelSettings {
+        match self {
+            Self::Run(request) => &request.settings,
+            Self::Attach { settings, .. } => settings,
+        }
+    }
+}
+
+struct CodeRequest {
     code: String,
     timeout: Duration,
     settings: KernelSettings,
@@ -134,8 +158,33 @@ impl Kernel for JupyterKernel {
         self.location.permission_error.clone().map_or(Ok(()), Err)
     }
 
-    fn check_installed(&self, settings: &KernelSettings) -> Result<(), KernelError> {
-        check_installed(&settings.name, &self.location)
+    async fn check_available(&self, settings: &KernelSettings) -> Result<(), KernelError> {
+        match &settings.source {
+            KernelSource::Installed => check_installed(&settings.name, &self.location),
+            KernelSource::ConnectionFile(file) => check_file(file, &self.location, settings).await,
+            KernelSource::Server(server) => check_server(server, &self.location, settings).await,
+        }
+    }
+
+    async fn attach(
+        &self,
+        settings: &KernelSettings,
+        started: Option<&str>,
+    ) -> Result<Option<AttachedKernel>, KernelError> {
+        if !settings.source.is_foreign() {
+            return Ok(None);
+        }
+        self.check_permission()?;
+        let (answer, result) = oneshot::channel();
+        let started = started.map(str::to_owned);
+        self.ask(Request::Attach { settings: settings.clone(), started, answer })?;
+        result.await.unwrap_or_else(|_| Err(stopped_error())).map(Some)
+    }
+
+    async fn end_started(&self, settings: &KernelSettings, started: &str) {
+        if let (KernelSource::Server(server), Ok(())) = (&settings.source, self.check_permission()) {
+            end_on_server(server, started, &self.location).await;
+        }
     }
 
     fn exec_policy(&self) -> ExecPolicy {
@@ -170,7 +219,8 @@ impl Kernel for JupyterKernel {
         let (answer, mut result) = oneshot::channel();
         let (sender, mut pieces) = mpsc::unbounded_channel::<OutputText>();
         let (settings, pieces_sender) = (settings.clone(), PieceSender(sender));
-        self.ask(Request { code: code.to_owned(), timeout, settings, answer, pieces: pieces_sender })?;
+        let request = CodeRequest { code: code.to_owned(), timeout, settings, answer, pieces: pieces_sender };
+        self.ask(Request::Run(Box::new(request)))?;
         loop {
             tokio::select! {
                 biased;
@@ -205,7 +255,7 @@ fn run_thread(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return };
     runtime.block_on(async {
-        let mut kernel = KernelSlot { running: None, is_busy: false };
+        let mut kernel = KernelSlot { running: None, started: None, is_busy: false };
         tokio::select! {
             biased;
             _ = ended => {}
@@ -218,10 +268,52 @@ fn run_thread(
 /// The kernel, if it is running.
 struct KernelSlot {
     running: Option<Running>,
+    /// The id of the kernel that the session started on a server.
+    started: Option<String>,
     is_busy: bool,
 }
 
 impl KernelSlot {
+    /// Starts the kernel, or connects to it.
+    async fn connected(&self, location: &KernelLocation, settings: &KernelSettings) -> Result<Running, KernelError> {
+        match &settings.source {
+            KernelSource::Installed => {
+                let spec = find(&settings.name, &location.variables)?;
+                tracing::debug!(kernel = spec.name, "a kernel starts");
+                start(location, settings, &spec).await
+            }
+            KernelSource::ConnectionFile(file) => attach_file(file, location, settings).await,
+            KernelSource::Server(server) => attach_server(server, self.started.as_deref(), location, settings).await,
+        }
+    }
+
+    /// Connects to a kernel that runs already, or asks the connected one whether it is still the same, and waits until it is free.
+    async fn attach(
+        &mut self,
+        location: &KernelLocation,
+        settings: &KernelSettings,
+    ) -> Result<AttachedKernel, KernelError> {
+        // If this is dropped while the kernel is busy, the next request connects again.
+        if let Some(mut running) = self.running.take() {
+            match timeout(settings.start_timeout, running.channels.info()).await {
+                Ok(Ok(info)) => {
+                    running.info = info;
+                    self.running = Some(running);
+                }
+                Ok(Err(error)) => tracing::debug!(%error, "the connection to the kernel was lost"),
+                Err(_) => return Err(busy(settings.start_timeout)),
+            }
+        }
+        let running = match self.running.take() {
+            Some(running) => running,
+            None => self.connected(location, settings).await?,
+        };
+        let attached = AttachedKernel { memory: running.info.session.clone(), started: running.started() };
+        self.started.clone_from(&attached.started);
+        self.running = Some(running);
+        Ok(attached)
+    }
+
     async fn end(&mut self, ran: &AtomicU64) {
         ran.store(0, Ordering::Release);
         if let Some(running) = self.running.take() {
@@ -246,7 +338,7 @@ async fn serve(
                 let idle_timeout = pin!(sleep(timeout));
                 tokio::select! {
                     biased;
-                    _ = running.process.child.wait() => {
+                    () = running.host.ended() => {
                         tracing::debug!("the kernel ended by itself");
                         kernel.end(ran).await;
                         continue;
@@ -260,10 +352,22 @@ async fn serve(
                 }
             }
         };
-        let Some(mut request) = request else { return };
-        timeout = request.settings.idle_timeout;
-        let answer = run(location, ran, interrupts, kernel, &mut request).await;
-        let _ = request.answer.send(answer);
+        let Some(request) = request else { return };
+        timeout = request.settings().idle_timeout;
+        match request {
+            Request::Run(mut request) => {
+                let answer = run(location, ran, interrupts, kernel, &mut request).await;
+                let _ = request.answer.send(answer);
+            }
+            Request::Attach { settings, started, mut answer } => {
+                kernel.started = started.or(kernel.started.take());
+                let attached = tokio::select! {
+                    attached = kernel.attach(location, &settings) => attached,
+                    () = answer.closed() => continue,
+                };
+                let _ = answer.send(attached);
+            }
+        }
     }
 }
 
@@ -272,20 +376,17 @@ async fn run(
     ran: &AtomicU64,
     interrupts: &Interrupts,
     kernel: &mut KernelSlot,
-    request: &mut Request,
+    request: &mut CodeRequest,
 ) -> Result<Execution, KernelError> {
-    let Request { code, timeout, settings, answer, pieces } = request;
+    let CodeRequest { code, timeout, settings, answer, pieces } = request;
     if answer.is_closed() {
         return Err(stopped_error());
     }
-    let running = match &mut kernel.running {
+    let running = match kernel.running.take() {
         Some(running) => running,
-        None => {
-            let spec = find(&settings.name, &location.variables)?;
-            tracing::debug!(kernel = spec.name, "a kernel starts");
-            kernel.running.insert(Running::start(location, settings, &spec).await?)
-        }
+        None => kernel.connected(location, settings).await?,
     };
+    let running = kernel.running.insert(running);
     if answer.is_closed() {
         return Err(stopped_error());
     }

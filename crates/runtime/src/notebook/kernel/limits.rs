@@ -24,6 +24,11 @@ impl OutputLimits {
         self.text.max(base64).saturating_add(4 << 20)
     }
 
+    /// [`OutputLimits::message_bytes`] as a size in memory.
+    pub fn max_message_bytes(&self) -> usize {
+        usize::try_from(self.message_bytes()).unwrap_or(usize::MAX)
+    }
+
     /// The note in place of an output that is larger than the limit of the project with this name.
     pub fn note(what: &str, bytes: u64, setting: &str) -> String {
         format!(

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::notebook::kernel::contract::{ExecPolicy, KernelError};
+use secrecy::SecretString;
+
+use crate::notebook::kernel::contract::{ExecPolicy, KernelError, ServerKernel};
 use crate::notebook::kernel::limits::OutputLimits;
 
 /// The location of a kernel.
@@ -19,4 +22,15 @@ pub struct KernelLocation {
     pub limits: OutputLimits,
     /// Whether people approve code of models and servers.
     pub exec: ExecPolicy,
+    /// The Jupyter servers whose kernels may be used.
+    pub servers: Option<Arc<dyn KernelServers>>,
+}
+
+/// The Jupyter servers that a project names.
+pub trait KernelServers: Send + Sync {
+    /// The token for a server, read when it is needed; `None` if the server needs none.
+    ///
+    /// # Errors
+    /// The project does not name the server, or names another variable for its token, or the variable is not set.
+    fn token(&self, server: &ServerKernel) -> Result<Option<SecretString>, KernelError>;
 }

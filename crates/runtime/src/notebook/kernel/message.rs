@@ -18,9 +18,8 @@ const DELIMITER: &[u8] = b"<IDS|MSG>";
 /// The signing key and the identity of this client.
 #[derive(Clone)]
 pub(crate) struct Identity {
-    key: Key,
-    /// The key in the form that the kernel receives.
-    pub(crate) secret: String,
+    /// None if the kernel has no key: its messages are not signed.
+    key: Option<Key>,
     /// The session id of this client.
     pub(crate) session: String,
     /// The maximum stored size of a message, in bytes. Of a longer one, only its type and its parent are stored.
@@ -33,6 +32,8 @@ pub(crate) struct Received {
     pub(crate) kind: String,
     /// The `msg_id` of its parent.
     pub(crate) parent: Option<String>,
+    /// The session of its sender: a kernel that starts again has another one.
+    pub(crate) session: Option<String>,
     /// Its content; `None` if it was too long.
     pub(crate) content: Option<Value>,
     /// The size of its content in bytes.
@@ -53,28 +54,38 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
+/// The header of a message of this client.
+pub(crate) fn header(session: &str, id: &str, kind: &str) -> Value {
+    json!({
+        "msg_id": id,
+        "username": "bcc-script",
+        "session": session,
+        // The protocol requires a date, but kernels do not use it; only the engine reads the clock.
+        "date": "1970-01-01T00:00:00Z",
+        "msg_type": kind,
+        "version": "5.3",
+    })
+}
+
 impl Identity {
-    pub(crate) fn new(max_message_bytes: usize) -> Result<Self> {
-        let secret = random(32)?;
-        Ok(Self { key: Key::new(HMAC_SHA256, secret.as_bytes()), secret, session: random(16)?, max_message_bytes })
+    /// With the key of a kernel, which is empty if its messages are not signed.
+    pub(crate) fn new(secret: &str, max_message_bytes: usize) -> Result<Self> {
+        let key = (!secret.is_empty()).then(|| Key::new(HMAC_SHA256, secret.as_bytes()));
+        Ok(Self { key, session: random(16)?, max_message_bytes })
+    }
+
+    /// The signature of these parts; empty without a key.
+    fn signature(context: Option<Context>) -> String {
+        context.map(|context| hexadecimal(context.sign().as_ref())).unwrap_or_default()
     }
 
     /// Sends a message with its own id.
     pub(crate) async fn send(&self, to: &mut Sending, id: &str, kind: &str, content: &Value) -> Result<()> {
-        let header = json!({
-            "msg_id": id,
-            "username": "bcc-script",
-            "session": self.session,
-            // The protocol requires a date, but kernels do not use it; only the engine reads the clock.
-            "date": "1970-01-01T00:00:00Z",
-            "msg_type": kind,
-            "version": "5.3",
-        });
-        let (header, content) = (header.to_string(), content.to_string());
+        let (header, content) = (header(&self.session, id, kind).to_string(), content.to_string());
         let signed = [header.as_bytes(), b"{}", b"{}", content.as_bytes()];
-        let mut context = Context::with_key(&self.key);
-        signed.iter().for_each(|part| context.update(part));
-        let signature = hexadecimal(context.sign().as_ref());
+        let mut context = self.key.as_ref().map(Context::with_key);
+        signed.iter().for_each(|part| context.iter_mut().for_each(|context| context.update(part)));
+        let signature = Self::signature(context);
         let [header, parent, metadata, content] = signed;
         to.message(&[DELIMITER, signature.as_bytes(), header, parent, metadata, content]).await
     }
@@ -83,7 +94,7 @@ impl Identity {
     pub(crate) async fn read(&self, from: &mut Receiving) -> Result<Received> {
         loop {
             let mut frames: Vec<Vec<u8>> = Vec::new();
-            let mut context = Context::with_key(&self.key);
+            let mut context = self.key.as_ref().map(Context::with_key);
             let (mut stored_bytes, mut content_bytes) = (0, 0);
             loop {
                 let frame = from.frame().await?;
@@ -102,7 +113,7 @@ impl Identity {
                     frames.len() < MAX_FRAMES && frame.length <= (self.max_message_bytes - stored_bytes) as u64;
                 let mut body = Vec::new();
                 from.body(frame.length, |piece| {
-                    if is_signed {
+                    if let (true, Some(context)) = (is_signed, &mut context) {
                         context.update(piece);
                     }
                     if is_stored {
@@ -118,7 +129,7 @@ impl Identity {
                     break;
                 }
             }
-            if let Some(received) = read(&frames, &hexadecimal(context.sign().as_ref()), content_bytes) {
+            if let Some(received) = read(&frames, &Self::signature(context), content_bytes) {
                 return Ok(received);
             }
             tracing::debug!("a message of the kernel was not understood, or not signed with its key");
@@ -135,10 +146,16 @@ fn read(frames: &[Vec<u8>], signature: &str, bytes: u64) -> Option<Received> {
     if given != signature.as_bytes() {
         return None;
     }
+    message_of(header, parent, content, bytes)
+}
+
+/// The message with these parts. Content that is empty was too long.
+pub(crate) fn message_of(header: &[u8], parent: &[u8], content: &[u8], bytes: u64) -> Option<Received> {
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let (header, parent) = (parse_json(header)?, parse_json(parent).unwrap_or_default());
     let content = if content.is_empty() { None } else { parse_json(content) };
-    Some(Received { kind: text(&header, "msg_type")?, parent: text(&parent, "msg_id"), content, bytes })
+    let (parent, session) = (text(&parent, "msg_id"), text(&header, "session"));
+    Some(Received { kind: text(&header, "msg_type")?, parent, session, content, bytes })
 }
 
 /// Parses JSON; invalid UTF-8 in it is accepted.

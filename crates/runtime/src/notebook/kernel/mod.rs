@@ -8,6 +8,12 @@ pub mod specs;
 pub mod traced;
 
 #[cfg(feature = "jupyter")]
+mod attach;
+#[cfg(feature = "jupyter")]
+mod channels;
+#[cfg(feature = "jupyter")]
+mod connection_file;
+#[cfg(feature = "jupyter")]
 mod directory;
 #[cfg(feature = "jupyter")]
 mod execution;
@@ -22,8 +28,20 @@ mod process;
 #[cfg(feature = "jupyter")]
 mod running;
 #[cfg(feature = "jupyter")]
+mod server_client;
+#[cfg(feature = "jupyter")]
+mod server_kernel;
+#[cfg(feature = "jupyter")]
+mod socket_form;
+#[cfg(feature = "jupyter")]
+mod start;
+#[cfg(feature = "jupyter")]
 mod variables;
+#[cfg(feature = "jupyter")]
+mod websocket;
 #[cfg(not(feature = "jupyter"))]
 pub mod without_jupyter;
+#[cfg(feature = "jupyter")]
+mod zmq_channels;
 #[cfg(feature = "jupyter")]
 mod zmtp;

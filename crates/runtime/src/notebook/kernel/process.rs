@@ -3,7 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{Result, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -19,28 +19,20 @@ use tokio::task::JoinHandle;
 use crate::effects::descendants::OwnChild;
 use crate::notebook::kernel::directory::KernelDirectory;
 use crate::notebook::kernel::location::KernelLocation;
-use crate::notebook::kernel::message::Identity;
+use crate::notebook::kernel::message::random;
 use crate::notebook::kernel::specs::KernelSpec;
+use crate::notebook::kernel::zmq_channels::Addresses;
 
 /// The maximum stored size of the standard error of the process, in bytes; the end is stored.
 const MAX_STDERR_BYTES: usize = 8 * 1024;
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ports {
-    /// The channel for code requests.
-    pub(crate) shell: u16,
-    /// The channel for broadcast messages.
-    pub(crate) iopub: u16,
-    /// The channel for interrupts.
-    pub(crate) control: u16,
-}
-
 /// A kernel process. Dropping it kills the process and its group.
-#[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) child: Child,
     _own: Option<OwnChild>,
-    pub(crate) ports: Ports,
+    pub(crate) addresses: Addresses,
+    /// The key for its messages.
+    pub(crate) secret: String,
     group: Option<Pid>,
     stderr: Arc<Mutex<Vec<u8>>>,
     stderr_reader: Option<JoinHandle<()>>,
@@ -48,7 +40,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(spec: &KernelSpec, location: &KernelLocation, identity: &Identity) -> Result<Self> {
+    pub(crate) fn start(spec: &KernelSpec, location: &KernelLocation) -> Result<Self> {
+        let secret = random(32)?;
         let directory = KernelDirectory::new(&location.variables)?;
         let file = directory.path().join("connection.json");
         // The listeners are kept until the process has started, so that the system does not assign these ports to another
@@ -67,7 +60,7 @@ impl Process {
             "control_port": control,
             "stdin_port": stdin,
             "hb_port": heartbeat,
-            "key": identity.secret,
+            "key": secret,
             "signature_scheme": "hmac-sha256",
             "kernel_name": spec.name,
         });
@@ -82,7 +75,8 @@ impl Process {
         Ok(Self {
             child,
             _own: own,
-            ports: Ports { shell, iopub, control },
+            addresses: Addresses { shell: local(shell), iopub: local(iopub), control: local(control) },
+            secret,
             group,
             stderr,
             stderr_reader,
@@ -125,6 +119,10 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }
+}
+
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
 fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -165,16 +165,7 @@ fn data_directories(variables: &BTreeMap<String, String>) -> Vec<PathBuf> {
     }
     let shared = |prefix: PathBuf| prefix.join("share").join("jupyter");
     found.extend(["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|name| path_variable(variables, name)).map(shared));
-    let home = path_variable(variables, "HOME");
-    let own = path_variable(variables, "JUPYTER_DATA_DIR").or_else(|| {
-        if cfg!(target_os = "macos") {
-            return Some(home.as_ref()?.join("Library").join("Jupyter"));
-        }
-        let data =
-            path_variable(variables, "XDG_DATA_HOME").or_else(|| Some(home.as_ref()?.join(".local").join("share")))?;
-        Some(data.join("jupyter"))
-    });
-    found.extend(own);
+    found.extend(own_data_directory(variables));
     if let Some(python) = python(variables) {
         // For a symbolic link to an interpreter, the directory of the link comes before that of its target.
         let real = std::fs::canonicalize(&python).unwrap_or_default();
@@ -184,6 +175,25 @@ fn data_directories(variables: &BTreeMap<String, String>) -> Vec<PathBuf> {
     // Relative directories are not installation directories.
     found.retain(|directory| directory.is_absolute());
     found
+}
+
+/// The data directory of the user.
+fn own_data_directory(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let home = || path_variable(variables, "HOME");
+    path_variable(variables, "JUPYTER_DATA_DIR").or_else(|| {
+        if cfg!(target_os = "macos") {
+            return Some(home()?.join("Library").join("Jupyter"));
+        }
+        let data = path_variable(variables, "XDG_DATA_HOME").or_else(|| Some(home()?.join(".local").join("share")))?;
+        Some(data.join("jupyter"))
+    })
+}
+
+/// The directory in which Jupyter puts the connection files of running kernels.
+#[cfg(feature = "jupyter")]
+pub(crate) fn runtime_directory(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let given = path_variable(variables, "JUPYTER_RUNTIME_DIR");
+    given.or_else(|| Some(own_data_directory(variables)?.join("runtime")))
 }
 
 fn path_variable(variables: &BTreeMap<String, String>, name: &str) -> Option<PathBuf> {

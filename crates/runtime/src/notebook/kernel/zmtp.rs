@@ -1,10 +1,10 @@
-//! The wire protocol of ZeroMQ (ZMTP 3.0, mechanism NULL), as far as a kernel client needs it: connects to a local port,
+//! The wire protocol of ZeroMQ (ZMTP 3.0, mechanism NULL), as far as a kernel client needs it: connects to a port,
 //! performs the handshake as DEALER or SUB, and sends and receives frames.
 //!
 //! Frames are read in pieces, so that the caller decides how much of a frame is stored: a kernel may send a gigabyte as one frame.
 
 use std::io::{Error, ErrorKind, Result};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -59,8 +59,8 @@ pub(crate) struct ZmtpFrame {
     pub(crate) length: u64,
 }
 
-pub(crate) async fn connect(port: u16, role: ZmtpRole) -> Result<(Sending, Receiving)> {
-    let stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+pub(crate) async fn connect(address: SocketAddr, role: ZmtpRole) -> Result<(Sending, Receiving)> {
+    let stream = TcpStream::connect(address).await?;
     // If the port is closed, the system may choose the same port for this side and connect the socket to itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(ErrorKind::ConnectionRefused.into());

@@ -1,0 +1,289 @@
+//! A session uses a kernel of a Jupyter server: one that runs there, or one that it starts, finds again and ends.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::kernel::attached::script;
+use crate::live_kernels::{LiveServer, TOKEN, eventually};
+use crate::process::{Finished, Home, Running, finished};
+use crate::pseudo_terminal::{CTRL_C, Terminal};
+use crate::test_kernel::{kernel_python, kernel_variables};
+
+const RUN: [&str; 7] = ["run", "script.yaml", "--session", "s", "--trust", "--model", "offline"];
+const RESUME: [&str; 5] = ["sessions", "resume", "s", "--trust", "--json"];
+
+/// A project that names this server, with a script that uses it.
+fn write(home: &Home, url: &str, more: Value, codes: &[&str]) {
+    home.file(
+        "bcc-script.toml",
+        &format!("[project]\nallow = [\"exec\"]\n\n[[kernel.jupyter]]\nurl = \"{url}\"\ntoken_env = \"MY_JUPYTER\"\n"),
+    );
+    let mut kernel = json!({ "jupyter": url, "token_env": "MY_JUPYTER" });
+    kernel.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    home.file("script.yaml", &script(&kernel, codes));
+}
+
+fn command(home: &Home, arguments: &[&str], token: &str) -> Command {
+    let mut command = home.command(arguments);
+    command.env("MY_JUPYTER", token);
+    command
+}
+
+fn run(home: &Home) -> Finished {
+    finished(command(home, &RUN, TOKEN), "")
+}
+
+fn printed(home: &Home, cell: usize) -> String {
+    let export = home.export("s");
+    export["notebook"]["cells"][cell]["outputs"][0]["text"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Everything that the program wrote for this session.
+fn holds_token(home: &Home, finished: &Finished) -> bool {
+    let store = std::fs::read(home.store()).unwrap();
+    let in_store = store.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes());
+    in_store || finished.out.contains(TOKEN) || finished.err.contains(TOKEN)
+}
+
+fn server(python: &Path, home: &Home, arguments: &[&str]) -> LiveServer {
+    LiveServer::start(python, home.path(), arguments)
+}
+
+#[test]
+fn a_session_starts_a_kernel_on_a_server_and_ends_it_and_its_token_is_nowhere() {
+    let Some(python) = kernel_python() else { return };
+    // The second server speaks only the older form of messages.
+    for arguments in [&[][..], &["--ZMQChannelsWebsocketConnection.kernel_ws_protocol="][..]] {
+        let home = Home::new();
+        let server = server(&python, &home, arguments);
+        write(&home, &server.url(), json!({ "name": "python3" }), &["x = 41", "print(x + 1)", "1 / 0"]);
+        let done = finished(
+            command(&home, &["run", "script.yaml", "--session", "s", "--trust", "--model", "offline", "--json"], TOKEN),
+            "",
+        );
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        assert!(!done.out.contains("kernel-memory-gone"), "{}", done.out);
+        assert_eq!(printed(&home, 1), "42\n");
+        let export = home.export("s");
+        assert_eq!(export["notebook"]["cells"][2]["outputs"][0]["ename"], "ZeroDivisionError");
+        assert_eq!(server.kernels(), Vec::<Value>::new(), "the kernel ends with its session");
+        assert!(!holds_token(&home, &done));
+    }
+}
+
+#[test]
+fn a_kernel_that_runs_on_a_server_is_used_and_left_there() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server(&python, &home, &[]);
+    let id = server.start_kernel();
+    write(&home, &server.url(), json!({ "kernel_id": id }), &["x = 41", "print(x + 1)"]);
+    let done = run(&home);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(server.kernels().len(), 1);
+    // Another session finds what the first one left.
+    home.file("script.yaml", &script(&json!({ "jupyter": server.url(), "kernel_id": id }), &["print(x + 2)"]));
+    let mut other = RUN;
+    other[3] = "t";
+    let done = finished(command(&home, &other, TOKEN), "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(home.export("t")["notebook"]["cells"][0]["outputs"][0]["text"], "43\n");
+}
+
+#[test]
+fn a_session_finds_its_kernel_again_after_a_kill_and_reports_one_that_was_started_again() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server(&python, &home, &[]);
+    write(&home, &server.url(), json!({}), &["x = 41", "?", "print(x + 1)", "?", "print(globals().get('x', 'lost'))"]);
+    let arguments: Vec<&str> = RUN.into_iter().chain(["--json"]).collect();
+    let mut running = Running::start(command(&home, &arguments, TOKEN));
+    running.event_of("waiting");
+    running.kill();
+    let kernels = server.kernels();
+    assert_eq!(kernels.len(), 1);
+    let waiting = finished(command(&home, &RESUME, TOKEN), "yes\n");
+    assert_eq!(waiting.code, Some(3), "{}", waiting.err);
+    assert!(!waiting.out.contains("kernel-memory-gone"), "{}", waiting.out);
+    assert_eq!(printed(&home, 1), "42\n");
+    assert_eq!(server.kernels()[0]["id"], kernels[0]["id"]);
+    server.restart_kernel(kernels[0]["id"].as_str().unwrap());
+    let done = finished(command(&home, &RESUME, TOKEN), "yes\n");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.out.contains("kernel-memory-gone"), "{}", done.out);
+    assert_eq!(printed(&home, 2), "lost\n");
+    assert_eq!(server.kernels(), Vec::<Value>::new());
+}
+
+#[test]
+fn ctrl_c_interrupts_code_on_a_server() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server(&python, &home, &[]);
+    let endless = "import time\nx = 41\nprint('it has begun')\nwhile True:\n    time.sleep(0.01)";
+    write(&home, &server.url(), json!({}), &[endless, "print('x is', x + 1)"]);
+    let mut variables =
+        vec![("TERM", "xterm".to_owned()), ("NO_COLOR", "1".to_owned()), ("MY_JUPYTER", TOKEN.to_owned())];
+    variables.extend(kernel_variables(&python));
+    let mut terminal = Terminal::start_with(&home, &RUN, &variables);
+    terminal.until("  it has begun");
+    terminal.types(CTRL_C);
+    terminal.until("the code is being interrupted");
+    terminal.answers("skip");
+    terminal.until("x is 42");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+/// Passes connections on to a server, until the test cuts them.
+struct Relay {
+    port: u16,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Relay {
+    fn to(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = listener.local_addr().unwrap().port();
+        let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let connections = Arc::clone(&open);
+        std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let Ok(far) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+                let copies = [&near, &far].map(|stream| stream.try_clone().unwrap());
+                connections.lock().unwrap().extend(copies);
+                for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                    std::thread::spawn(move || {
+                        let mut bytes = [0; 4096];
+                        while let Ok(count @ 1..) = from.read(&mut bytes) {
+                            if to.write_all(&bytes[..count]).is_err() {
+                                break;
+                            }
+                        }
+                        let _ = to.shutdown(std::net::Shutdown::Both);
+                    });
+                }
+            }
+        });
+        Self { port: own, open }
+    }
+
+    fn cut(&self) {
+        for stream in self.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_is_lost_while_code_runs_is_opened_again_and_nothing_is_missing() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server(&python, &home, &[]);
+    let relay = Relay::to(server.port);
+    let waits = "import os, time\nprint('before', flush=True)\nwhile not os.path.exists(GO):\n    time.sleep(0.01)\nprint('after')";
+    let go = home.path().join("go");
+    let waits = waits.replace("GO", &format!("{:?}", go.display().to_string()));
+    write(&home, &format!("http://127.0.0.1:{}", relay.port), json!({}), &[&waits, "print('next')"]);
+    let arguments: Vec<&str> = RUN.into_iter().chain(["--json"]).collect();
+    let running = Running::start(command(&home, &arguments, TOKEN));
+    running.event_of("cell_output");
+    relay.cut();
+    eventually("a new connection", || (!relay.open.lock().unwrap().is_empty()).then_some(()));
+    home.file("go", "");
+    let done = running.finish();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!((printed(&home, 0).as_str(), printed(&home, 1).as_str()), ("before\nafter\n", "next\n"));
+}
+
+/// A server that answers every request with this.
+fn answering(answer: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _ = stream.read(&mut [0; 8192]);
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    port
+}
+
+#[test]
+fn a_server_that_cannot_be_used_is_reported_before_the_session_exists() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server(&python, &home, &[]);
+    let refused = |token: &str, part: &str| {
+        let refused = finished(command(&home, &RUN, token), "");
+        assert_eq!(refused.code, Some(2), "{}", refused.err);
+        assert!(refused.err.contains(part) && refused.err.contains("help:"), "{part} in {}", refused.err);
+        assert!(!refused.err.contains("geheim"), "{}", refused.err);
+    };
+    write(&home, &server.url(), json!({}), &["print(1)"]);
+    refused("geheim-but-wrong", "refuses the request (status 403)");
+    refused("", "the environment variable MY_JUPYTER with the token of the Jupyter server");
+    write(&home, &server.url(), json!({ "name": "nowhere" }), &["print(1)"]);
+    refused(TOKEN, "has no kernel `nowhere`");
+    write(&home, &server.url(), json!({ "kernel_id": "0-1-2" }), &["print(1)"]);
+    refused(TOKEN, "has no kernel with the id `0-1-2`");
+    let page = answering("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>");
+    write(&home, &format!("http://127.0.0.1:{page}"), json!({}), &["print(1)"]);
+    refused(TOKEN, "there is no Jupyter server");
+    let missing = answering("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    write(&home, &format!("http://127.0.0.1:{missing}"), json!({}), &["print(1)"]);
+    refused(TOKEN, "there is no Jupyter server");
+    let login = answering("HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n");
+    write(&home, &format!("http://127.0.0.1:{login}"), json!({}), &["print(1)"]);
+    refused(TOKEN, "redirects the request (status 302)");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    write(&home, &format!("http://127.0.0.1:{closed}"), json!({}), &["print(1)"]);
+    refused(TOKEN, "cannot be reached");
+    assert!(!home.finish(["sessions", "list"], "").out.contains("code"));
+}
+
+#[test]
+fn a_script_cannot_send_a_token_to_a_server_that_the_project_does_not_name_for_it() {
+    let home = Home::new();
+    let named = answering("HTTP/1.1 500 Wrong\r\nContent-Length: 0\r\n\r\n");
+    write(&home, &format!("http://127.0.0.1:{named}"), json!({}), &["print(1)"]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    for (kernel, part) in [
+        (json!({ "jupyter": other, "token_env": "MY_JUPYTER" }), "bcc-script.toml does not name the Jupyter server"),
+        (
+            json!({ "jupyter": format!("http://127.0.0.1:{named}"), "token_env": "OTHER_KEY" }),
+            "names another variable for the token",
+        ),
+    ] {
+        home.file("script.yaml", &script(&kernel, &["print(1)"]));
+        let mut command = command(&home, &RUN, TOKEN);
+        command.env("OTHER_KEY", "geheim");
+        let refused = finished(command, "");
+        assert_eq!(refused.code, Some(2), "{}", refused.err);
+        assert!(refused.err.contains(part) && !refused.err.contains("geheim"), "{}", refused.err);
+    }
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "nobody connected");
+}
+
+#[test]
+fn a_server_that_is_gone_in_the_middle_stops_the_session_until_it_is_back() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server(&python, &home, &[]);
+    let relay = Relay::to(server.port);
+    write(&home, &format!("http://127.0.0.1:{}", relay.port), json!({}), &["x = 41", "?", "print(x + 1)"]);
+    let waiting = run(&home);
+    assert_eq!(waiting.code, Some(3), "{}", waiting.err);
+    let stopped = finished(command(&home, &RESUME, "wrong"), "yes\n");
+    assert_eq!(stopped.code, Some(3), "{}", stopped.err);
+    assert!(stopped.out.contains("kernel-unreachable"), "{}", stopped.out);
+    let done = finished(command(&home, &RESUME, TOKEN), "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(printed(&home, 1), "42\n");
+}
