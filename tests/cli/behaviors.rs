@@ -344,12 +344,7 @@ async fn an_unusable_response_is_retried_three_times_and_then_the_session_stops(
         assert!(result.contents.is_empty());
     }
     // The same for judgements; executed actions are not repeated.
-    let mut test_host = TestHost {
-        log: Shared::default(),
-        behaviors: BTreeMap::new(),
-        judgements: BTreeMap::new(),
-        code_allowed: true,
-    };
+    let mut test_host = Arc::into_inner(host(json!({}), json!({}))).unwrap();
     test_host.behaviors.insert("*".into(), Answer::Whole(json!({ "actions": [text("one")] })));
     test_host.judgements.insert("*".into(), Answer::Whole(json!([1])));
     let result = run(&program("server: s"), &Arc::new(test_host), &no_models(), CrashMode::Never).await;
@@ -410,19 +405,18 @@ async fn two_topics_that_route_to_each_other_are_limited() {
 
 #[tokio::test]
 async fn code_of_a_server_that_is_not_allowed_stops_the_session_and_nothing_is_started() {
-    let code =
-        json!({ "action": "add", "content_type": "code", "content": "x", "metadata": { "should_execute": true } });
+    let code = json!({ "action": "add", "content_type": "code", "metadata": { "should_execute": true } });
     for action in [code, json!({ "action": "exec", "codecell_id": "cell-1" })] {
         let behaviors = json!({ "*": { "actions": [action], "transition": { "target_achieved": true } } });
-        let host = host(behaviors, json!({ "*": { "target_achieved": true } }));
-        let mut denied = Arc::into_inner(host).unwrap();
+        let mut denied = Arc::into_inner(host(behaviors, json!({}))).unwrap();
         denied.code_allowed = false;
         let host = Arc::new(denied);
         let result = run(&program("server: s"), &host, &no_models(), CrashMode::Never).await;
-        assert_eq!(result.pause, SessionPause::Stopped);
-        assert_eq!(result.events("error")[0]["code"], "exec-not-allowed");
-        assert_eq!(host.log.lock().unwrap().executed, Vec::<String>::new());
-        assert!(result.events("effect_started").is_empty() && result.contents.is_empty());
+        assert_eq!(
+            (result.pause, &result.events("error")[0]["code"]),
+            (SessionPause::Stopped, &"exec-not-allowed".into())
+        );
+        assert!(host.log.lock().unwrap().executed.is_empty() && result.events("effect_started").is_empty());
     }
 }
 

@@ -16,7 +16,7 @@ use crate::notebook::kernel::contract::{KernelError, KernelSettings};
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::message::Identity;
 use crate::notebook::kernel::running::{KernelHost, Running};
-use crate::notebook::kernel::zmq_channels::{Listening, open};
+use crate::notebook::kernel::zmq_channels::{PortState, open};
 
 /// The maximum time until a kernel accepts a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ async fn connect(path: &Path, location: &KernelLocation) -> Result<KernelChannel
     let connection = read(path, &location.variables)?;
     let identity = Identity::new(&connection.key, location.limits.max_message_bytes())
         .map_err(|error| not_reached(path, &error))?;
-    match timeout(CONNECT_TIMEOUT, open(connection.addresses, &identity, Listening::Already)).await {
+    match timeout(CONNECT_TIMEOUT, open(connection.addresses, &identity, PortState::Open)).await {
         Ok(opened) => opened.map_err(|error| not_reached(path, &error)),
         Err(_) => Err(not_reached(path, &ErrorKind::TimedOut.into())),
     }

@@ -75,7 +75,7 @@ impl ServerClient {
         };
         let mut headers = HeaderMap::new();
         if let Some(token) = token {
-            let value = secret(&format!("token {}", token.expose_secret().trim()))
+            let value = secret(&["token", token.expose_secret().trim()].join(" "))
                 .ok_or_else(|| unusable(Message::word("its token cannot be sent in a header")))?;
             headers.insert(AUTHORIZATION, value);
         }

@@ -13,7 +13,7 @@ use crate::notebook::kernel::message::Identity;
 use crate::notebook::kernel::process::Process;
 use crate::notebook::kernel::running::{KernelHost, Running};
 use crate::notebook::kernel::specs::{KernelSpec, installed, missing};
-use crate::notebook::kernel::zmq_channels::{Addresses, Listening, open};
+use crate::notebook::kernel::zmq_channels::{Addresses, PortState, open};
 
 /// The maximum number of starts if another program took one of its ports.
 const MAX_STARTS: u32 = 3;
@@ -67,7 +67,7 @@ pub(crate) async fn start(
 }
 
 async fn connect(addresses: Addresses, identity: &Identity) -> std::io::Result<(KernelChannels, KernelDescription)> {
-    let mut channels = open(addresses, identity, Listening::Soon).await?;
+    let mut channels = open(addresses, identity, PortState::Opening).await?;
     let info = channels.wait_until_ready().await?;
     Ok((channels, info))
 }

@@ -25,10 +25,10 @@ pub(crate) struct Addresses {
 
 /// Whether a kernel listens already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listening {
-    Already,
+pub(crate) enum PortState {
+    Open,
     /// It starts: until it listens, connections are refused.
-    Soon,
+    Opening,
 }
 
 pub(crate) struct ZmqSender {
@@ -50,10 +50,10 @@ impl ZmqSender {
 }
 
 /// Connects to a kernel. The caller limits the time.
-pub(crate) async fn open(addresses: Addresses, identity: &Identity, listening: Listening) -> Result<KernelChannels> {
-    let (iopub_sender, iopub) = connect_to(addresses.iopub, ZmtpRole::Subscriber, listening).await?;
-    let (shell_sender, shell) = connect_to(addresses.shell, ZmtpRole::Dealer, listening).await?;
-    let (control_sender, control) = connect_to(addresses.control, ZmtpRole::Dealer, listening).await?;
+pub(crate) async fn open(addresses: Addresses, identity: &Identity, port: PortState) -> Result<KernelChannels> {
+    let (iopub_sender, iopub) = connect_to(addresses.iopub, ZmtpRole::Subscriber, port).await?;
+    let (shell_sender, shell) = connect_to(addresses.shell, ZmtpRole::Dealer, port).await?;
+    let (control_sender, control) = connect_to(addresses.control, ZmtpRole::Dealer, port).await?;
     let state = ChannelState::new(iopub.received_bytes());
     let iopub = spawn_reader(iopub, identity, Some(state.clone()));
     let shell = spawn_reader(shell, identity, None);
@@ -72,12 +72,12 @@ pub(crate) async fn open(addresses: Addresses, identity: &Identity, listening: L
 
 /// Connects, for a kernel that starts as soon as the port is open. Until it listens, the port is closed or still reserved by the
 /// listener of this process, which resets a connection when it is closed.
-async fn connect_to(address: SocketAddr, role: ZmtpRole, listening: Listening) -> Result<(Sending, Receiving)> {
+async fn connect_to(address: SocketAddr, role: ZmtpRole, port: PortState) -> Result<(Sending, Receiving)> {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, NotConnected};
     loop {
         match connect(address, role).await {
             Err(error)
-                if listening == Listening::Soon
+                if port == PortState::Opening
                     && matches!(
                         error.kind(),
                         ConnectionRefused | ConnectionReset | ConnectionAborted | NotConnected | BrokenPipe
