@@ -11,7 +11,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::scopes::{DeclarationMap, Scope};
-use bcc_runtime::program::turn::ENGINE_NAMES;
+use bcc_runtime::program::turn::{ENGINE_NAMES, HIDEABLE_NAMES};
 
 /// The collected declarations of one scope, with the places of their names.
 #[derive(Debug, Default)]
@@ -67,10 +67,14 @@ pub(crate) fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>
 }
 
 pub(crate) fn check_reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
-    if ENGINE_NAMES.contains(&name) {
-        let message =
-            msg!("the name `{name}` is provided by the engine, so a variable with that name could never be read");
-        let help = msg!("choose another name; the engine provides {}", Message::names(ENGINE_NAMES));
+    if HIDEABLE_NAMES.contains(&name) {
+        let message = msg!("the variable `{name}` hides the value of the engine with this name");
+        let help = "choose another name if texts or expressions of this script need the value of the engine; prompts get it in any case";
+        findings.report(Diagnostic::warning("hidden-engine-name", message, file, span).with_help(help));
+    } else if ENGINE_NAMES.contains(&name) {
+        let message = msg!("the variable `{name}` is set by the engine, so a script cannot set it");
+        let reserved = ENGINE_NAMES.iter().filter(|name| !HIDEABLE_NAMES.contains(name));
+        let help = msg!("choose another name; the engine sets {}", Message::names(reserved));
         findings.report(Diagnostic::error("reserved-name", message, file, span).with_help(help));
     }
 }

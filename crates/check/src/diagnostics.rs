@@ -94,6 +94,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "front-matter"),
     page!(Error lint "full-width-pattern"),
     page!(Warning "full-width-separator"),
+    page!(Warning "hidden-engine-name"),
     page!(Warning "hidden-variable"),
     page!(Warning "impossible-exit-reason"),
     page!(Error "include-loop"),

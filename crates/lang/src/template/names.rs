@@ -61,6 +61,8 @@ pub struct TemplateNames {
     warnings: Arc<Mutex<Vec<Message>>>,
     /// Whether the further lines of a variable are quoted.
     quotes: bool,
+    /// The values of the engine that a variable of the same name hides.
+    can_be_hidden: &'static [&'static str],
 }
 
 impl TemplateNames {
@@ -76,7 +78,13 @@ impl TemplateNames {
         Self { quotes: true, ..self.clone() }
     }
 
-    /// Sets `value` under `name`. It hides a variable of that name.
+    /// Lets variables hide these values of the engine, as in the texts and expressions of an author, who knows the variables. Without names,
+    /// none is hidden, as in prompt templates, whose authors know only the values of the engine.
+    pub fn let_variables_hide(&mut self, names: &'static [&'static str]) {
+        self.can_be_hidden = names;
+    }
+
+    /// Sets `value` under `name`. It hides a variable of that name, except as [`let_variables_hide`](Self::let_variables_hide) says.
     pub fn set(&mut self, name: &'static str, value: Json) {
         self.set_shared(name, &SharedValue::new(value));
     }
@@ -95,7 +103,8 @@ impl TemplateNames {
     /// Errors: [`Oversize`] if the value is longer than [`MAX_VALUE_BYTES`].
     pub(crate) fn look_up(&self, name: &str) -> Option<Result<Value, Oversize>> {
         let oversize = || Oversize { name: name.to_owned() };
-        if let Some(given) = self.given.get(name) {
+        let is_hidden = self.can_be_hidden.contains(&name) && self.scopes.declaration(name).is_some();
+        if let Some(given) = self.given.get(name).filter(|_| !is_hidden) {
             return Some(match given {
                 Given::Text(text) if text.len() > MAX_VALUE_BYTES => Err(oversize()),
                 Given::Text(text) => Ok(Value::from(Arc::clone(text))),

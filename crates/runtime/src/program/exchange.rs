@@ -178,6 +178,7 @@ impl Turn<'_> {
         mut names: TemplateNames,
     ) -> Result<Vec<ChatMessage>, ActionError> {
         let program = self.program;
+        names.let_variables_hide(&[]);
         let as_messages = template.front().history == HistoryMode::Messages;
         // The part of the conversation that a prompt contains is limited, and an answer belongs to the conversation.
         let visible = |text: &str| cut_in_the_middle(text, program.history_chars);

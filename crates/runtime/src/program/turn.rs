@@ -50,6 +50,21 @@ pub const ENGINE_NAMES: [&str; 13] = [
     PREVIOUS,
 ];
 
+/// Those of [`ENGINE_NAMES`] that a variable may hide from the texts and expressions of a script. The others are variables that the engine
+/// itself sets.
+pub const HIDEABLE_NAMES: [&str; 10] = [
+    "time",
+    "who",
+    "user",
+    "current_round",
+    "max_rounds",
+    "last_user_message",
+    "topic_goal",
+    "phase_goal",
+    "global_goal",
+    PREVIOUS,
+];
+
 /// The name of the last decision about an approval (docs/actions/approval.md).
 pub(crate) const APPROVAL: &str = "approval";
 
@@ -178,6 +193,7 @@ impl<'a> Turn<'a> {
         names.set_text("time", self.services.clock.prompt_time(self.last_seq, self.program.templates.language()));
         names.set("current_round", Value::from(round.unwrap_or(1)));
         names.set("max_rounds", Value::from(max_rounds));
+        names.let_variables_hide(&HIDEABLE_NAMES);
         names
     }
 

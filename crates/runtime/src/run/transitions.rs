@@ -13,7 +13,7 @@ use crate::program::flow::ActionError;
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::{Phase, Program, ProgramStep, Topic};
-use crate::program::turn::base_names;
+use crate::program::turn::{HIDEABLE_NAMES, base_names};
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{
     Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, redacted_key,
@@ -406,6 +406,7 @@ impl Session {
         names.set_text("time", self.services.clock.prompt_time(self.last_seq, program.templates.language()));
         names.set("current_round", Value::from(1));
         names.set("max_rounds", Value::from(1));
+        names.let_variables_hide(&HIDEABLE_NAMES);
         names
     }
 

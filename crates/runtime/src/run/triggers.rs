@@ -9,6 +9,7 @@ use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::route_table::Trigger;
+use crate::program::turn::HIDEABLE_NAMES;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, ROOT, lineage};
 use crate::run::insertion::Insertion;
@@ -98,6 +99,7 @@ impl Session {
         names.set("max_rounds", metadata.get("max_rounds").cloned().unwrap_or(json!(1)));
         let metadata = with_all_names(metadata, &program.triggers, place.round.unwrap_or(1));
         names.set("metadata", Value::Object(metadata));
+        names.let_variables_hide(&HIDEABLE_NAMES);
         for trigger in &program.triggers {
             if self.is_off(&key, trigger) {
                 continue;
