@@ -405,7 +405,8 @@ async fn two_topics_that_route_to_each_other_are_limited() {
 
 #[tokio::test]
 async fn code_of_a_server_that_is_not_allowed_stops_the_session_and_nothing_is_started() {
-    let code = json!({ "action": "add", "content_type": "code", "metadata": { "should_execute": true } });
+    let code =
+        json!({ "action": "add", "content_type": "code", "content": "x", "metadata": { "should_execute": true } });
     for action in [code, json!({ "action": "exec", "codecell_id": "cell-1" })] {
         let behaviors = json!({ "*": { "actions": [action], "transition": { "target_achieved": true } } });
         let mut denied = Arc::into_inner(host(behaviors, json!({}))).unwrap();

@@ -9,7 +9,7 @@ const SCRIPT: &str = "session:\n  session_id: led\n  phases:\n    - phase_id: p\
 
 fn configure(home: &Home, server: &Process) {
     let text = format!(
-        "[behavior_servers.s]\nurl = \"{}\"\ntimeout = \"3s\"\nfirst_byte_timeout = \"500ms\"\nidle_timeout = \"500ms\"\n",
+        "[project]\nallow = [\"exec\"]\n[behavior_servers.s]\nurl = \"{}\"\ntimeout = \"3s\"\nfirst_byte_timeout = \"500ms\"\nidle_timeout = \"500ms\"\n",
         server.url
     );
     home.file("bcc-script.toml", &text);
@@ -22,6 +22,18 @@ fn codes(run: &Finished, kind: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_server_that_accepts_connections_and_does_not_answer_is_told_before_the_session_exists() {
+    let server = Process::start(&["--fault", "hang"]);
+    let home = Home::new();
+    let script = home.file("led.yaml", SCRIPT).display().to_string();
+    configure(&home, &server);
+    let run = home.finish(["run", &script, "--session", "led", "--trust"], "");
+    assert_eq!(run.code, Some(2), "{}", run.err);
+    assert!(run.err.contains("`s` did not start its response within 500ms"), "{}", run.err);
+    assert!(!home.finish(["sessions", "list"], "").out.contains("led"));
+}
+
+#[test]
 fn whatever_a_server_does_the_session_ends_as_documented_or_can_be_resumed() {
     // The injected error, the exit code, and the code of the expected warning or error.
     let table = [
@@ -29,7 +41,6 @@ fn whatever_a_server_does_the_session_ends_as_documented_or_can_be_resumed() {
         ("web-page", 3, "behavior-unreadable"),
         ("wrong-types", 3, "behavior-unreadable"),
         ("status:500", 3, "server-refused"),
-        ("hang", 3, "server-timeout"),
         ("cut", 0, "behavior-cut-short"),
         ("endless", 0, "too-many-actions"),
         ("many", 0, "too-many-actions"),

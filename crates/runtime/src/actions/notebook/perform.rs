@@ -318,13 +318,14 @@ async fn change(
     Ok(Ok((ChangeResult { result: change.result, cell_id }, run)))
 }
 
-/// Why code may not run, if it is not offered to a model that wants to run some. Code that a script or a server wants to run, or for which
-/// only the trust of the person is missing, stops the session instead: it runs when the session is resumed with the permission.
+/// Why code may not run, if this is a failure of its action: a model is not offered to run code, and a script that needs it is refused
+/// before it runs. Code that a server sends, or for which only the trust of the person is missing, stops the session instead: it runs
+/// when the session is resumed with the permission.
 fn denied_code(turn: &Turn<'_>, by: ActionOrigin) -> Result<Option<KernelError>, ActionError> {
     let host = &turn.services.host;
     match host.kernel.check_permission() {
         Ok(()) => Ok(None),
-        Err(error) if by == ActionOrigin::Model && !host.permissions.withheld.contains("exec") => Ok(Some(error)),
+        Err(error) if by != ActionOrigin::Server && !host.permissions.withheld.contains("exec") => Ok(Some(error)),
         Err(error) => Err(ActionError::Kernel(error)),
     }
 }

@@ -78,7 +78,7 @@ impl ChannelState {
 
 /// What carries the requests to the kernel.
 pub(crate) enum MessageSender {
-    Zmq(ZmqSender),
+    Zmq(Box<ZmqSender>),
     Socket(SocketSender),
 }
 

@@ -67,7 +67,7 @@ pub(crate) async fn open(addresses: Addresses, identity: &Identity, port: PortSt
     let session = identity.session.clone();
     let sender =
         ZmqSender { identity: identity.clone(), shell: shell_sender, control: control_sender, _iopub: iopub_sender };
-    Ok(KernelChannels::new((shell, iopub), state, MessageSender::Zmq(sender), session))
+    Ok(KernelChannels::new((shell, iopub), state, MessageSender::Zmq(Box::new(sender)), session))
 }
 
 /// Connects, for a kernel that starts as soon as the port is open. Until it listens, the port is closed or still reserved by the
