@@ -9,6 +9,7 @@ mod conversations;
 mod effects;
 mod handles;
 mod held_commits;
+mod leading_persons;
 mod logs;
 mod mailbox;
 mod model_faults;

@@ -253,3 +253,53 @@ async fn a_script_that_sets_its_history_gets_all_messages_that_it_asks_for() {
     let message = tokens(CHINESE_WORDS) + tokens(CHINESE_REPLY);
     assert!(most[1] > most[0] + 3 * message, "{most:?}, {message}");
 }
+
+/// Twenty slots, as a long form has them.
+fn slots(chinese: bool) -> String {
+    let slots: &[(&str, &str, &str)] = if chinese {
+        &[
+            ("出发地", "出发的城市", "您从哪里出发？"),
+            ("目的地", "要去的城市", "您想去哪里？"),
+            ("出发日期", "出发的日期", "哪天出发？"),
+            ("返回日期", "返回的日期", "哪天回来？"),
+            ("人数", "同行的人数", "一共几位？"),
+        ]
+    } else {
+        &[
+            ("origin", "City of departure", "Where do you leave from?"),
+            ("destination", "City to travel to", "Where would you like to go?"),
+            ("departure", "Day of departure", "Which day do you leave?"),
+            ("return_day", "Day of the return", "Which day do you come back?"),
+            ("people", "Number of people", "How many of you are there?"),
+        ]
+    };
+    let action = "
+            - action_type: collect
+              action_id: trip
+              config:
+                tone: x
+                max_rounds: 50
+                slots:
+";
+    let lines = (1..=4).flat_map(|number| {
+        slots.iter().map(move |(name, define, ask)| {
+            format!("                  - {{ get: {name}{number}, define: {define} {number}, ask: {ask} }}\n")
+        })
+    });
+    format!("{action}{}", lines.collect::<String>())
+}
+
+#[tokio::test]
+async fn a_prompt_with_twenty_slots_stays_within_the_same_budget() {
+    for chinese in [true, false] {
+        let script = format!("{}{}", if chinese { CHINESE } else { ENGLISH }, slots(chinese));
+        let calls = sizes(chinese, &script, USUAL_CHARS).await;
+        let totals: Vec<usize> = calls.iter().map(|(_, prompt, schema)| prompt + schema).collect();
+        let most = totals.iter().max().unwrap();
+        let (_, prompt, schema) = calls.last().unwrap();
+        println!("chinese: {chinese}, first {}, most {most}, last {prompt} + {schema}", totals[0]);
+        assert!(*most <= MAX_TOKENS, "{most}");
+        let early = totals.iter().take(25).max().unwrap();
+        assert!(*most <= early + early / 20, "{early} in 25 turns, then {most}");
+    }
+}
