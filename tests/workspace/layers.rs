@@ -74,14 +74,13 @@ const OPENING: [&str; 6] = [
 ];
 
 /// The files that open files. All others call them, so that no link leads out of a project, and no pipe blocks.
-const OPENING_FILES: [&str; 16] = [
+const OPENING_FILES: [&str; 15] = [
     "crates/engine/src/files.rs",
     "crates/engine/src/files/",
     "crates/engine/src/recording.rs",
     "crates/engine/src/trust.rs",
     "crates/runtime/src/effects/descendants.rs",
     "crates/runtime/src/effects/process.rs",
-    "crates/runtime/src/notebook/kernel/connection_file.rs",
     "crates/runtime/src/notebook/kernel/directory.rs",
     "crates/runtime/src/notebook/kernel/process.rs",
     "crates/runtime/src/notebook/kernel/specs.rs",

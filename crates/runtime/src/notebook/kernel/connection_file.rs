@@ -6,14 +6,13 @@ use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::notebook::kernel::contract::KernelError;
 use crate::notebook::kernel::location::KernelLocation;
-use crate::notebook::kernel::specs::runtime_directory;
+use crate::notebook::kernel::specs::{open_regular, runtime_directory};
 use crate::notebook::kernel::zmq_channels::Addresses;
 
 /// The maximum size of a connection file, in bytes.
@@ -94,14 +93,8 @@ pub(crate) fn read(path: &Path, variables: &BTreeMap<String, String>) -> Result<
 }
 
 fn read_text(path: &Path, variables: &BTreeMap<String, String>) -> Result<String, KernelError> {
-    // Without `NONBLOCK`, opening a pipe would block until there is a writer.
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     let mut text = String::new();
-    let read = options.open(path).and_then(|file| match file.metadata()?.is_file() {
-        true => file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text),
-        false => Err(ErrorKind::InvalidInput.into()),
-    });
+    let read = open_regular(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text));
     let error = match read {
         Ok(bytes) if bytes as u64 <= MAX_FILE_BYTES => return Ok(text),
         Ok(_) => Message::word("it is too large for a connection file"),

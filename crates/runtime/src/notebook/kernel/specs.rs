@@ -200,15 +200,21 @@ fn path_variable(variables: &BTreeMap<String, String>, name: &str) -> Option<Pat
     variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-fn read(name: &str, directory: &Path, data: &Path) -> Option<KernelSpec> {
-    let mut text = String::new();
+/// Opens a regular file, and no pipe or device.
+pub(crate) fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
     // Without `NONBLOCK`, opening a pipe would block until there is a writer.
     let mut options = std::fs::OpenOptions::new();
     options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
-    let file = options.open(directory.join("kernel.json")).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(std::io::ErrorKind::InvalidInput.into()),
     }
+}
+
+fn read(name: &str, directory: &Path, data: &Path) -> Option<KernelSpec> {
+    let mut text = String::new();
+    let file = open_regular(&directory.join("kernel.json")).ok()?;
     file.take(MAX_SPEC_BYTES).read_to_string(&mut text).ok()?;
     let spec_file: SpecFile = serde_json::from_str(&text).ok()?;
     let mut argv: Vec<String> =
