@@ -52,9 +52,9 @@ impl Flowchart {
         let nodes = (0..count).map(|number| {
             let slots: Vec<String> = (0..rng.usize(1..5)).map(|slot| format!("s{number}_{slot}")).collect();
             for slot in &slots {
-                match rng.u8(..6) {
+                match rng.u8(..5) {
                     0 | 1 => drop(watched.insert(slot.clone())),
-                    2 => drop(confirmed.insert(slot.clone())),
+                    2 | 3 => drop(confirmed.insert(slot.clone())),
                     _ => {}
                 }
             }
@@ -200,7 +200,7 @@ impl Person<'_> {
         match self.rng.u8(..20) {
             0..=2 => return "what a day".to_owned(),
             3..=5 => self.tell_more(&mut said),
-            6..=8 if self.corrections > 0 && !self.told.is_empty() => {
+            6..=11 if self.corrections > 0 && !self.told.is_empty() => {
                 self.corrections -= 1;
                 let told: Vec<String> = self.told.keys().cloned().collect();
                 let slot = told[self.rng.usize(..told.len())].clone();
@@ -276,7 +276,7 @@ async fn dialogue(seed: u64, happened: &mut Happened) -> Result<(), String> {
     let model = Arc::new(IdealModel { told: Mutex::default(), confirmed: chart.confirmed.clone() });
     let models = test_session::FixedModels::without_monitors(Some(Arc::clone(&model) as Arc<dyn Provider>));
     let mut session = test_session::start_conversation(&program, Arc::clone(&store), models).await;
-    let corrections = rng.usize(..4);
+    let corrections = rng.usize(..7);
     let mut person = Person { rng: &mut rng, told: Told::new(), slots: chart.slots(), corrections };
     let mut talk = format!("{}\n", chart.script());
     let mut ended = None;

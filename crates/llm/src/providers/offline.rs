@@ -15,7 +15,6 @@ use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::providers::offline::fill::fill;
-use crate::reply::exit::yes_or_no;
 use bcc_lang::value::declared::DeclaredType;
 
 pub const NAME: &str = "offline";
@@ -136,14 +135,22 @@ fn collect(task: &Task) -> Value {
     let text = |question: &Value, field: &str| question[field].as_str().unwrap_or_default().to_owned();
     let is_asked = |question: &&Value| question["get"] == asked;
     let open = questions.iter().find(is_asked);
-    let confirms = |question: &Value, value: &str| format!("{}: {value}?", text(question, "meaning"));
+    let confirms = |question: &Value, value: &str| {
+        let meaning = text(question, "meaning");
+        if is_chinese(&meaning) {
+            format!("{meaning}：{value}，对吗？")
+        } else {
+            format!("{meaning}: {value}. Is that right?")
+        }
+    };
     let waits = open.and_then(|open| open["unconfirmed"].as_str());
     let mut outputs = vec![Value::Null; task.wanted.len()];
     let mut confirmed = Value::Null;
     let mut next = open;
     let mut content = None;
     if let (Some(answer), Some(open)) = (answer, open) {
-        confirmed = waits.and_then(|_| yes_or_no(&Value::from(answer.trim()))).map_or(Value::Null, Value::from);
+        let decision = WantedOutput { declared: Some(DeclaredType::Boolean), ..WantedOutput::default() };
+        confirmed = waits.map_or(Value::Null, |_| fill(&decision, answer));
         if confirmed.is_null() {
             let slots = task.wanted.iter().zip(&mut outputs);
             for (wanted, output) in slots.filter(|(wanted, _)| wanted.name == asked) {
@@ -152,7 +159,8 @@ fn collect(task: &Task) -> Value {
         }
         let filled = outputs.iter().find(|output| !output.is_null());
         if let Some(value) = filled.filter(|_| open["confirm"] == true) {
-            content = Some(confirms(open, &value.to_string()));
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            content = Some(confirms(open, &value));
         } else if filled.is_some() || confirmed == true || open["last"] == true {
             next = questions.iter().find(|question| !is_asked(question));
         } else if confirmed.is_null()
@@ -202,9 +210,12 @@ fn behavior(task: &Task) -> Value {
     })
 }
 
+fn is_chinese(text: &str) -> bool {
+    text.chars().any(|c| matches!(c, '\u{3400}'..='\u{9fff}'))
+}
+
 /// The placeholder in the language of the author's text.
 fn not_assessed(task: &Task) -> &'static str {
-    let is_chinese = |text: &str| text.chars().any(|c| matches!(c, '\u{3400}'..='\u{9fff}'));
     let texts = task.wanted.iter().filter_map(|wanted| wanted.define.as_deref()).chain([task.content.as_str()]);
     if texts.into_iter().any(is_chinese) { NOT_ASSESSED } else { NOT_ASSESSED_ENGLISH }
 }

@@ -223,12 +223,13 @@ impl Collect {
         let is_confirmation = state.unconfirmed.contains_key(slot.name());
         let asks_anew = state.slot.as_deref() != Some(slot.name());
         state.slot = Some(slot.name().to_owned());
+        let leaves_action = reason.is_some_and(|reason| turn.reasons_with_route.contains(&reason));
         let no_question = said.is_none() && unusable == UnusableReply::Later && asks_anew && is_readable;
         let text = match said {
             Some(said) if self.verbatim && !is_confirmation => format!("{said}\n{}", self.question(turn, slot)?),
             Some(said) => said,
             None if no_question && self.verbatim && !is_confirmation => self.question(turn, slot)?,
-            None if no_question && turn.reasons_with_route.is_empty() => {
+            None if no_question && !leaves_action => {
                 // The model has taken what was said, but asks nothing, as when a slot is wanted only because of this answer.
                 turn.report_outcome(outcome);
                 turn.store_state(&Collecting { slot: None, ..state })?;
@@ -237,7 +238,7 @@ impl Collect {
             None => {
                 let text = substitute(&state)?;
                 state.substitutes += 1;
-                if reason.is_some_and(|reason| turn.reasons_with_route.contains(&reason)) {
+                if leaves_action {
                     turn.store_state(&state)?;
                     return Ok(Flow::Exit(Box::new(outcome)));
                 }
@@ -248,7 +249,6 @@ impl Collect {
             }
         };
         // A route leaves this action: the question is sent when the action goes on. What helps a person in danger is sent at once.
-        let leaves_action = reason.is_some_and(|reason| turn.reasons_with_route.contains(&reason));
         if leaves_action || turn.changes_course() {
             if crisis {
                 turn.send_message(message_id, &text);
@@ -295,9 +295,11 @@ impl Collect {
         }
         let mut extracted = write_outputs(turn, &direct, reply);
         let confirmed = reply.object.get("confirmed").and_then(yes_or_no);
-        for (name, value) in before.into_iter().filter(|_| confirmed.is_some()) {
-            // A value that this answer replaced is another one.
-            if state.unconfirmed.get(&name) != Some(&value) {
+        for (name, value) in before {
+            // A value that is said again is confirmed, and one that this answer replaced is another one.
+            let is_repeated = reply.field(&name).as_ref() == Some(&value);
+            let confirmed = confirmed.or(is_repeated.then_some(true));
+            if confirmed.is_none() || state.unconfirmed.get(&name) != Some(&value) {
                 continue;
             }
             state.unconfirmed.remove(&name);
@@ -466,7 +468,7 @@ impl Collect {
                 let question = self.question(turn, slot)?;
                 let meaning = slot.output.define.clone().unwrap_or_else(|| name.to_owned());
                 let confirm = slot.must_be_confirmed(value.is_some());
-                let waits = state.unconfirmed.get(name).map(ToString::to_string);
+                let waits = state.unconfirmed.get(name).map(plain);
                 tasks.push(json!({
                     "get": name, "question": question, "meaning": meaning, "confirm": confirm, "unconfirmed": waits,
                     "last": rounds_left <= 1,
@@ -484,6 +486,11 @@ fn obstacle(suggestion: ProgressSuggestion) -> Option<ExitReason> {
         ProgressSuggestion::OffTopic => Some(ExitReason::OffTopic),
         ProgressSuggestion::ContinueNeeded | ProgressSuggestion::Completed => None,
     }
+}
+
+/// A value as a person would write it.
+fn plain(value: &ExactValue) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn no_slots() -> ActionError {
