@@ -82,12 +82,7 @@ impl Deref for Outputs {
 impl OutputVariable {
     /// `"name": "what it means (number | null)"`: the line that requests it from a model.
     fn prompt_line(&self, language: PromptLanguage) -> String {
-        let shape = if self.choices.is_empty() {
-            self.declared.map(|declared| declared.name().to_owned())
-        } else {
-            Some(self.choices.iter().map(plain).collect::<Vec<_>>().join(" | "))
-        };
-        let shape = shape.unwrap_or_else(|| "string".into());
+        let shape = self.shape().unwrap_or_else(|| "string".into());
         let mut meaning = match &self.define {
             Some(define) => format!("{define} ({shape} | null)"),
             None => format!("({shape} | null)"),
@@ -99,6 +94,14 @@ impl OutputVariable {
             });
         }
         format!("  {}: {}", Value::from(self.get.as_str()), Value::from(meaning))
+    }
+
+    /// Its type, or the values that it may have, as text; `None` if neither is known.
+    pub(crate) fn shape(&self) -> Option<String> {
+        if self.choices.is_empty() {
+            return self.declared.map(|declared| declared.name().to_owned());
+        }
+        Some(self.choices.iter().map(plain).collect::<Vec<_>>().join(" | "))
     }
 
     /// The value to show instead of a sensitive `value`: of the same type, and for lists of the same length, because templates may

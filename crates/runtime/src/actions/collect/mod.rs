@@ -13,7 +13,7 @@ use crate::program::prompt::PromptNames;
 use bcc_lang::script::fields::Fields;
 
 const PROMPT: PromptNames =
-    PromptNames { common: &PROMPT_NAMES, names: &["slots", "delivery", "last_question"], outputs: true };
+    PromptNames { common: &PROMPT_NAMES, names: &["slots", "heard", "delivery", "last_question"], outputs: true };
 
 pub(crate) struct CollectKind;
 

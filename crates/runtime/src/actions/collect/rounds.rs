@@ -39,6 +39,10 @@ pub(crate) struct Collect {
     pub(crate) verbatim: bool,
 }
 
+/// How many slots a prompt says the author's question of: an answer that says more than these leaves the wording of the next question to
+/// the model.
+const MAX_NEAR: usize = 5;
+
 /// The state of a `collect` between turns.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -425,6 +429,9 @@ impl Collect {
         // Whether this answer can make another slot wanted.
         let is_conditional = self.slots.iter().any(|slot| slot.when.is_some());
         names.set("slots", shown);
+        let heard = self.model.outputs.iter().filter(|output| output.heard);
+        let heard = heard.map(|output| json!({ "get": output.get, "define": output.define, "type": output.shape() }));
+        names.set("heard", heard.collect());
         let missing = if answer.is_some() { self.missing(turn, state)? } else { vec![] };
         let inputs = vec![
             ("asked".to_owned(), Value::from(asked.name())),
@@ -445,6 +452,7 @@ impl Collect {
         names: &TemplateNames,
     ) -> Result<(Value, Value), ActionError> {
         let (mut shown, mut tasks) = (Vec::new(), Vec::new());
+        let mut near = 0;
         for slot in &self.slots {
             let name = slot.name();
             let now = self.state_of(turn, state, slot)?;
@@ -452,9 +460,15 @@ impl Collect {
             let value = turn.variable(name).filter(|value| !value.is_null());
             let is_sensitive = turn.is_sensitive(name);
             let rounds_left = self.last_round(turn).saturating_sub(state.failed.get(name).copied().unwrap_or_default());
+            let is_open = matches!(now, CollectSlotState::Missing | CollectSlotState::Unconfirmed);
+            let is_near = now != CollectSlotState::Missing || near < MAX_NEAR;
+            near += usize::from(is_open);
             shown.push(json!({
                 "get": name,
-                "ask": ask.clone().unwrap_or_default(),
+                "define": slot.output.define,
+                "type": slot.output.shape(),
+                "near": is_near,
+                "ask": ask.unwrap_or_default(),
                 "state": now.name(),
                 "asked": Some(name) == state.slot.as_deref(),
                 "last": rounds_left <= 1,
@@ -463,7 +477,6 @@ impl Collect {
                 "confirm": slot.must_be_confirmed(value.is_some()),
                 "when": slot.when.as_ref().map(|when| when.source().to_owned()),
             }));
-            let is_open = matches!(now, CollectSlotState::Missing | CollectSlotState::Unconfirmed);
             if is_open {
                 let question = self.question(turn, slot)?;
                 let meaning = slot.output.define.clone().unwrap_or_else(|| name.to_owned());

@@ -100,7 +100,8 @@ pub(crate) fn config_with(
             name: output.get.clone(),
             declared: output.declared,
             choices: output.choices.clone(),
-            define: output.define.clone(),
+            // A prompt for slots says what each of them means next to where it stands.
+            define: output.define.clone().filter(|_| extracted != Extracted::SlotsAndHeard),
             optional: output.heard,
         })
         .collect();
