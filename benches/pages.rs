@@ -22,7 +22,7 @@ use crate::browser::{Browser, DESKTOP, Look};
 use crate::load::{HttpClient, SCRIPT, setting};
 use crate::server::BenchServer;
 
-#[path = "../tests/server/pages/browser.rs"]
+#[path = "../tests/support/browser.rs"]
 mod browser;
 #[path = "support/load.rs"]
 mod load;

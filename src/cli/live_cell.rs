@@ -2,7 +2,8 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::cli::progress::{can_move_cursor, max_columns};
+use crate::cli::columns::max_columns;
+use crate::cli::progress::can_move_cursor;
 use bcc_runtime::notebook::export::ansi;
 
 /// Moves to the beginning of the line, and erases it.

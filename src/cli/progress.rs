@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::cli::async_runtime::start_thread;
+use crate::cli::columns::max_columns;
 use crate::cli::language::{filled, translated};
 use crate::cli::progress_texts::{local_time, shortened, shown_time};
 use bcc_lang::source::render::visible::visible_line;
@@ -22,11 +23,6 @@ const STEP_KINDS: [&str; 7] = ["approval", "command", "parallel", "read_file", "
 
 /// The maximum number of steps with a line of their own while they run.
 const MAX_LINES: usize = 8;
-
-/// The widths of terminals that lines are made for, and the columns that the text of a line does not use.
-const MIN_COLUMNS: usize = 20;
-const MAX_COLUMNS: usize = 120;
-const RESERVED_COLUMNS: usize = 3;
 
 const TICK: Duration = Duration::from_millis(100);
 const DRAWS_PER_SECOND: u8 = 20;
@@ -378,12 +374,6 @@ impl State {
             bar.tick();
         }
     }
-}
-
-/// The maximum number of columns of the text of a step.
-pub fn max_columns() -> usize {
-    let size = tcgetwinsize(std::io::stdout());
-    usize::from(size.map_or(0, |size| size.ws_col)).clamp(MIN_COLUMNS, MAX_COLUMNS) - RESERVED_COLUMNS
 }
 
 /// The path of the line of a call, inside of the action that makes it.

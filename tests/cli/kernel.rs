@@ -1,6 +1,7 @@
 //! Tests with a real Jupyter kernel: its outputs, its effects on itself and on the program, and its cleanup. Without a kernel,
 //! these tests print a note and pass (CONTRIBUTING.md, "A kernel for the tests").
 
+mod analysis;
 mod attached;
 mod bench;
 mod death;

@@ -74,6 +74,9 @@ mod behaving;
 #[path = "../support/behavior_process.rs"]
 mod behavior_process;
 #[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/browser.rs"]
+mod browser;
+#[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/client.rs"]
 mod client;
 #[allow(dead_code, reason = "what several test binaries share")]

@@ -31,6 +31,8 @@ mod traces;
 mod visitor;
 mod web;
 
+#[path = "../support/browser.rs"]
+mod browser;
 #[cfg(feature = "otel")]
 #[path = "../support/collector.rs"]
 mod collector;
@@ -45,6 +47,7 @@ mod process;
 #[path = "../support/server.rs"]
 mod server;
 
+#[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/test_kernel.rs"]
 mod test_kernel;
 

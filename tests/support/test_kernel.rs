@@ -13,13 +13,31 @@ pub fn kernel_python() -> Option<PathBuf> {
     let found = configured.into_iter().chain([project_python]).chain(on_path).find(|python| has_kernel(python));
     if found.is_none() {
         let reason = "no Python with ipykernel: `.ci/kernel/run` makes one in target/jupyter";
-        assert!(
-            std::env::var_os("BCC_REQUIRE_KERNEL").is_none_or(|value| value.is_empty() || value == "0"),
-            "{reason}"
-        );
+        assert!(!is_required(), "{reason}");
         eprintln!("passes without a kernel: {reason}");
     }
     found
+}
+
+/// The Python for kernels, if it has these modules as well. Otherwise the same as without a kernel.
+#[allow(clippy::print_stderr)] // printed where there are no modules
+pub fn python_with(modules: &[&str]) -> Option<PathBuf> {
+    let python = kernel_python()?;
+    let find = "import sys, importlib.util as u; print([m for m in sys.argv[1:] if not u.find_spec(m)])";
+    let output = std::process::Command::new(&python).args(["-c", find]).args(modules).output().ok()?;
+    let missing = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if missing == "[]" {
+        return Some(python);
+    }
+    let reason = format!("no Python with {missing}: `.ci/kernel/run` makes one in target/jupyter");
+    assert!(!is_required(), "{reason}");
+    eprintln!("passes without a kernel: {reason}");
+    None
+}
+
+/// Whether the tests may not pass without a kernel.
+fn is_required() -> bool {
+    std::env::var_os("BCC_REQUIRE_KERNEL").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 /// The environment in which the kernel `python3` uses `python`.

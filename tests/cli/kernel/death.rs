@@ -59,7 +59,7 @@ async fn whatever_the_code_started_ends_with_the_kernel() {
 #[tokio::test]
 async fn a_kernel_ends_with_its_session_and_leaves_no_file() {
     let Some(bench) = Bench::new() else { return };
-    let code = "import os, atexit, sys\natexit.register(lambda: open('bye', 'w').close())\nprint(os.getpid())\nprint(sys.argv[-1])";
+    let code = "import os, atexit, sys\natexit.register(lambda: open('bye', 'w').close())\nprint(os.getpid())\nprint(sys.argv[sys.argv.index('-f') + 1])";
     let output = bench.stdout_of(code).await;
     let mut lines = output.lines();
     let (id, file) = (lines.next().unwrap().to_owned(), std::path::PathBuf::from(lines.next().unwrap()));

@@ -87,6 +87,18 @@ fn code_of_a_trusted_project_gets_only_the_usual_variables_and_those_that_the_co
     }
 }
 
+#[test]
+fn code_is_not_added_to_the_history_of_ipython() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("script.yaml", &SCRIPT.replace("import os", "import os  # a word that nobody else should read"));
+    home.file("bcc-script.toml", ALLOWED);
+    let (code, text) = run(&home, &["--trust", "--model", "offline"], Some(&python));
+    assert_eq!(code, Some(0), "{text}");
+    assert!(home.path().join(".ipython").is_dir(), "the kernel has a home");
+    assert!(!home.path().join(".ipython/profile_default/history.sqlite").exists());
+}
+
 /// The script with a kernel of this name that is not installed.
 fn with_missing_kernel(home: &Home, script: &str) {
     home.file("script.yaml", &script.replace("  phases:", "  kernel: { name: nowhere, timeout: 5s }\n  phases:"));

@@ -31,6 +31,25 @@ async fn small_values_are_given_as_json_and_others_as_their_repr() {
 }
 
 #[tokio::test]
+async fn simple_values_are_the_same_whether_they_are_read_with_the_code_or_in_a_request_of_their_own() {
+    let Some(bench) = Bench::new() else { return };
+    let simple = "import math\ndef f(): pass\n_hidden = 1\nn, x, ok, nothing, 名 = -3, 2.5e-7, True, None, '小\"\\\\\\n林'\n\
+                  edge = 2**53 - 1\nempty = ''\nlong = 'é' * 80";
+    let quick = bench.run(simple).await.variables;
+    let names: Vec<&str> = quick.keys().map(String::as_str).collect();
+    assert_eq!(names, ["n", "x", "ok", "nothing", "名", "edge", "empty", "long"]);
+    // With another kind of value, the variables are read in a request of their own; code that fails has one as well.
+    let mut slow = bench.run("other = range(2)").await.variables;
+    assert_eq!(slow.remove("other"), Some(json!("range(0, 2)")));
+    assert_eq!(slow, quick);
+    assert_eq!(bench.run("del other\nraise ValueError").await.variables, quick);
+    for value in ["float('nan')", "1e300", "2**53", "'a' * 81", "[1]"] {
+        let found = bench.run(&format!("value = {value}")).await.variables;
+        assert_eq!(found.len(), quick.len() + 1, "{value}");
+    }
+}
+
+#[tokio::test]
 async fn the_variables_are_limited_to_a_few_kilobytes() {
     let Some(bench) = Bench::new() else { return };
     let execution = bench.run("for n in range(1_000):\n    globals()[f'v{n}'] = 'w' * 300").await;

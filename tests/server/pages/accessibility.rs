@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use crate::browser::{Browser, DESKTOP, Look, PHONE};
 use crate::pages::axe::Axe;
-use crate::pages::browser::{Browser, DESKTOP, Look, PHONE};
 use crate::pages::conversations::VISIT;
 use crate::process::Home;
 use crate::served::Serving;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::pages::browser::{Browser, missing};
+use crate::browser::{Browser, missing};
 
 /// Only violations are told with their elements: the others are most of the work, and nobody reads them.
 const RUN: &str = "const [done] = arguments; \

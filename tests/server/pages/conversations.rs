@@ -3,7 +3,7 @@
 use fantoccini::key::Key;
 use serde_json::json;
 
-use crate::pages::browser::{Browser, DESKTOP, PHONE};
+use crate::browser::{Browser, DESKTOP, PHONE};
 use crate::process::Home;
 use crate::served::Serving;
 use crate::visitor::make_link;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::pages::browser::{Browser, DESKTOP};
+use crate::browser::{Browser, DESKTOP};
 use crate::process::Home;
 use crate::served::Serving;
 use crate::visitor::make_link;

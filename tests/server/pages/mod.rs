@@ -2,7 +2,6 @@
 
 mod accessibility;
 pub mod axe;
-pub mod browser;
 mod conversations;
 mod hostile_texts;
 mod screenshots;

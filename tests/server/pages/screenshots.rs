@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::browser::{Browser, DESKTOP, Look, PHONE};
 use crate::pages::accessibility::VISIT_ZH;
-use crate::pages::browser::{Browser, DESKTOP, Look, PHONE};
 use crate::pages::conversations::VISIT;
 use crate::process::Home;
 use crate::served::Serving;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::pages::browser::{Browser, DESKTOP};
+use crate::browser::{Browser, DESKTOP};
 use crate::pages::conversations::visit;
 use crate::process::Home;
 use crate::served::{Serving, said};

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use crate::browser::{Browser, Look, PHONE};
 use crate::pages::axe::Axe;
-use crate::pages::browser::{Browser, Look, PHONE};
 use crate::process::Home;
 use crate::served::{Serving, said};
 use crate::server::{Server, ServerBehavior};

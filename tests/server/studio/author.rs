@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::pages::browser::{Browser, Look};
+use crate::browser::{Browser, Look};
 use crate::served::Serving;
 
 /// Wide enough for three panes.

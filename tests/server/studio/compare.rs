@@ -3,7 +3,7 @@
 use fantoccini::key::Key;
 use serde_json::json;
 
-use crate::pages::browser::{Browser, Look, PHONE};
+use crate::browser::{Browser, Look, PHONE};
 use crate::process::Home;
 use crate::served::{Serving, TALK, said};
 use crate::server::{Server, ServerBehavior};

@@ -1,6 +1,6 @@
 //! The error bubbles: replies that cannot be read are shown with what was tried.
 
-use crate::pages::browser::Browser;
+use crate::browser::Browser;
 use crate::process::Home;
 use crate::served::{Serving, TALK, said};
 use crate::server::{Server, ServerBehavior};

@@ -1,6 +1,6 @@
 //! Links that an author makes, shares and revokes on the page.
 
-use crate::pages::browser::Browser;
+use crate::browser::Browser;
 use crate::process::Home;
 use crate::served::{Serving, TALK};
 use crate::studio::author::{WIDE, has};

@@ -1,6 +1,6 @@
 //! Decisions on the page.
 
-use crate::pages::browser::Browser;
+use crate::browser::Browser;
 use crate::process::Home;
 use crate::served::Serving;
 use crate::studio::author::{WIDE, has, open_session, open_tab};

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::pages::browser::{Browser, Look, PHONE};
+use crate::browser::{Browser, Look, PHONE};
 use crate::process::Home;
 use crate::served::{Serving, TALK};
 use crate::studio::author::{WIDE, answer, choose, has, open_session, open_tab};

@@ -3,7 +3,7 @@
 use fantoccini::key::Key;
 
 use crate::access::tokens;
-use crate::pages::browser::Browser;
+use crate::browser::Browser;
 use crate::process::Home;
 use crate::served::{Serving, TALK};
 use crate::studio::author::{WIDE, answer, has, open_session};

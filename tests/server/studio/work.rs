@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::pages::browser::Browser;
+use crate::browser::Browser;
 use crate::process::{Home, Running};
 use crate::served::Serving;
 use crate::studio::author::{WIDE, answer, has, open_session, open_tab};

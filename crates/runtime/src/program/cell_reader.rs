@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 
 use crate::notebook::cell::Cell;
+use crate::notebook::protocol::outline::NotebookOutline;
 use bcc_store::error::StoreError;
 
 /// Reads the cells of a session's notebook, as committed.
@@ -15,6 +16,9 @@ pub trait CellReader: Send + Sync {
 
     /// The last `count` cells, in order.
     async fn tail(&self, count: usize) -> Result<Vec<Cell>, StoreError>;
+
+    /// The outline of the cells before number `before`.
+    async fn outline(&self, before: u64) -> Result<NotebookOutline, StoreError>;
 
     /// Whether the session has stored the text with this hash.
     async fn has_text(&self, sha256: &str) -> Result<bool, StoreError>;
@@ -35,6 +39,10 @@ impl CellReader for NoCells {
 
     async fn tail(&self, _: usize) -> Result<Vec<Cell>, StoreError> {
         Ok(vec![])
+    }
+
+    async fn outline(&self, _: u64) -> Result<NotebookOutline, StoreError> {
+        Ok(NotebookOutline::default())
     }
 
     async fn has_text(&self, _: &str) -> Result<bool, StoreError> {

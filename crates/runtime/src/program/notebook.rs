@@ -4,6 +4,7 @@ use crate::notebook::cell::Cell;
 use crate::notebook::large_outputs::{
     MAX_INLINE_BYTES, MIN_KEPT_BYTES, MIN_KEPT_BYTES_OF_MANY, large_parts, leave_out, refer, size,
 };
+use crate::notebook::protocol::outline::NotebookOutline;
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use crate::program::flow::ActionError;
@@ -49,6 +50,11 @@ impl Turn<'_> {
     /// At most `limit` cells after number `after`, in order, as they were when the turn started.
     pub(crate) async fn cells_after(&self, after: u64, limit: usize) -> Result<Vec<Cell>, ActionError> {
         self.cells.cells(after, limit).await.map_err(|error| unreadable(&error))
+    }
+
+    /// The outline of the cells before number `before`, as they were when the turn started.
+    pub(crate) async fn outline(&self, before: u64) -> Result<NotebookOutline, ActionError> {
+        self.cells.outline(before).await.map_err(|error| unreadable(&error))
     }
 
     /// Adds a cell, or replaces the one with its number. The id of a cell never changes.

@@ -123,7 +123,7 @@ impl Session {
             max_rounds: self.round_limit(key),
             last_seq: self.last_seq,
             notebook: self.notebook.clone(),
-            cells: StoredCells { store: Arc::clone(&self.store), session: self.id.clone() },
+            cells: self.cells.clone(),
             masker: self.masker.clone(),
             push_backs: self.push_backs(key),
             effect_is_due: effect.is_some_and(|effect| self.is_due(&effect.id)),

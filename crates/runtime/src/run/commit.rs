@@ -128,6 +128,7 @@ impl Session {
         self.held.written_from.store(0, Ordering::Release);
         let mut halted = None;
         for (commit, events) in commits.iter().zip(&events) {
+            self.cells.outline.committed(&commit.cells_put);
             halted = self.notify(commit, events).or(halted);
         }
         self.held.is_open.store(false, Ordering::Release);

@@ -33,6 +33,7 @@ pub mod mailbox;
 pub mod monitors;
 pub mod notebook;
 pub mod orchestrate;
+mod outline_cache;
 mod plan_actions;
 mod planner;
 pub mod position;

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::notebook::cell::Cell;
+use crate::notebook::protocol::outline::NotebookOutline;
 use crate::notebook::state::NotebookState;
 use crate::program::cell_reader::CellReader;
 use crate::program::flow::ActionError;
 use crate::program::work::TurnWork;
+use crate::run::outline_cache::OutlineCache;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::{CellRow, VariableRow};
@@ -19,12 +21,19 @@ use bcc_store::rows::{CellRow, VariableRow};
 /// The scope of a notebook's state; it exists only in the store.
 pub const NOTEBOOK: &str = "notebook";
 
+/// The cells in the store. Copies share what is remembered of them.
+#[derive(Clone)]
 pub(crate) struct StoredCells {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) session: String,
+    store: Arc<dyn Store>,
+    session: String,
+    pub(crate) outline: Arc<OutlineCache>,
 }
 
 impl StoredCells {
+    pub(crate) fn new(store: Arc<dyn Store>, session: &str) -> Self {
+        Self { store, session: session.to_owned(), outline: Arc::default() }
+    }
+
     fn read(&self, row: &CellRow) -> Result<Cell, StoreError> {
         // The error is not repeated: it would quote the cell.
         let unreadable = |_| StoreError::CellUnreadable { id: self.session.clone(), number: row.number };
@@ -44,6 +53,10 @@ impl CellReader for StoredCells {
 
     async fn tail(&self, count: usize) -> Result<Vec<Cell>, StoreError> {
         self.store.cells_tail(&self.session, count).await?.iter().map(|row| self.read(row)).collect()
+    }
+
+    async fn outline(&self, before: u64) -> Result<NotebookOutline, StoreError> {
+        self.outline.outline(self, before).await
     }
 
     async fn has_text(&self, sha256: &str) -> Result<bool, StoreError> {

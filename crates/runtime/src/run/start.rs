@@ -69,7 +69,7 @@ impl Session {
         Self {
             counted_until_ms: services.clock.elapsed_ms(),
             notebook: NotebookState::default(),
-            cells: StoredCells { store: Arc::clone(&store), session: id.clone() },
+            cells: StoredCells::new(Arc::clone(&store), &id),
             due: Mutex::default(),
             recent: program.recent_transcript(),
             id,

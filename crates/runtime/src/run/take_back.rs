@@ -199,6 +199,7 @@ impl Session {
         self.compensations = compensations;
         self.branches = branches;
         self.notebook = notebook;
+        self.cells.outline.forget();
         self.head = head;
         self.recent = recent;
         self.changed_counters.clear();

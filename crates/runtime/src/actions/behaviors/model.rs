@@ -12,7 +12,6 @@ use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::protocol::brief::cut;
 use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::protocol::model_observation::{MAX_PROMPT_CELLS, ModelObservation};
-use crate::notebook::protocol::outline::NotebookOutline;
 use crate::notebook::protocol::response::{Reflection, reflection};
 use crate::notebook::state::NotebookState;
 use crate::program::exchange::Ask;
@@ -30,12 +29,6 @@ const MAX_TODO_BYTES: usize = 1_500;
 
 /// The maximum size of one item of the todo list in a prompt, in bytes.
 const MAX_TODO_ITEM_BYTES: usize = 300;
-
-/// The number of cells that are read at once for an outline.
-const OUTLINE_PAGE: usize = 100;
-
-/// The maximum number of cells before the shown ones that an outline covers.
-const MAX_OUTLINED_CELLS: u64 = 5_000;
 
 /// One of the two requests to a model.
 struct ModelRequest<'a> {
@@ -143,13 +136,15 @@ impl LoopConfig {
     async fn observe_for_model(&self, turn: &Turn<'_>, state: &NotebookState) -> Result<Value, ActionError> {
         let cells = turn.last_cells(MAX_PROMPT_CELLS).await?;
         let shown = ModelObservation::shown_cells(&cells);
-        let first = cells.len().checked_sub(shown).and_then(|hidden| cells.get(hidden)).map_or(0, |cell| cell.number);
+        let mut outline = turn.outline(cells.first().map_or(0, |cell| cell.number)).await?;
+        let hidden = cells.len().saturating_sub(shown);
+        cells.iter().take(hidden).for_each(|cell| outline.add(cell));
         let may_run = turn.services.host.kernel.check_permission().is_ok();
         let kernel = NotebookMetadata { kernel: turn.program.kernel.name.clone(), ..NotebookMetadata::default() };
         let observation = ModelObservation {
             state,
             cells: &cells,
-            outline: outline(turn, first).await?,
+            outline,
             variables: self.shown_variables(turn),
             language: may_run.then(|| kernel.spec().language),
             include_machine: self.include_progress,
@@ -174,23 +169,6 @@ impl LoopConfig {
         let exchange = turn.exchange(Ask { inputs, round, repair, reask, ..ask }).await?;
         Ok(received(name, &exchange.raw, &exchange.reading, Some(shape).filter(|_| request.repair)))
     }
-}
-
-/// The outline of the cells before number `end`.
-async fn outline(turn: &Turn<'_>, end: u64) -> Result<NotebookOutline, ActionError> {
-    let mut outline = NotebookOutline::default();
-    let mut after = end.saturating_sub(MAX_OUTLINED_CELLS + 1);
-    loop {
-        let page = turn.cells_after(after, OUTLINE_PAGE).await?;
-        let Some(last) = page.last().map(|cell| cell.number) else { break };
-        page.iter().filter(|cell| cell.number < end).for_each(|cell| outline.add(cell));
-        // Numbers grow, whatever the store holds.
-        if last < after || last + 1 >= end {
-            break;
-        }
-        after = last;
-    }
-    Ok(outline)
 }
 
 /// The reply to the prompt `name` as it was received, or why it cannot be used. With the shape of the reply as `repair`, a list that

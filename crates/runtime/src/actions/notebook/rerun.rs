@@ -14,6 +14,9 @@ use bcc_lang::message::msg;
 /// The maximum number of cells that run again.
 const MAX_CELLS: usize = 500;
 
+/// The maximum number of cells that a warning names.
+const MAX_NAMED: usize = 5;
+
 /// The number of cells that are read at once.
 const PAGE: usize = 100;
 
@@ -70,6 +73,7 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Resto
         return Ok(RestoredMemory::Done(None));
     };
     let total = earlier.len();
+    let mut now_failing = Vec::new();
     for (done, cell) in earlier.iter().enumerate() {
         // The stored outputs of these cells are not changed.
         let caller = Some((turn.session_id, turn.last_seq));
@@ -79,7 +83,13 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Resto
         let ended = ran.map(|execution| execution.ended);
         let id = &cell.id;
         let message = match ended {
-            Ok(CellEnd::Ok | CellEnd::Error) => continue,
+            Ok(CellEnd::Ok) => continue,
+            Ok(CellEnd::Error) => {
+                if cell.ended == Some(CellEnd::Ok) {
+                    now_failing.push(format!("`{id}`"));
+                }
+                continue;
+            }
             // Without a kernel, `next` cannot run either, and that is reported.
             Err(_) => return Ok(RestoredMemory::Done(None)),
             Ok(CellEnd::Died) => msg!(
@@ -95,12 +105,20 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Resto
             false => RestoredMemory::Done(Some(format!("Ran earlier cells again: {done}"))),
         });
     }
-    turn.warn(
-        "kernel-memory-gone",
-        msg!("the kernel started with empty memory; earlier cells that were run again first: {total}"),
-        None,
-    );
-    Ok(RestoredMemory::Done(Some(format!("Ran earlier cells again: {all}", all = total))))
+    let mut effect = format!("Ran earlier cells again: {total}");
+    let message = if now_failing.is_empty() {
+        msg!("the kernel started with empty memory; earlier cells that were run again first: {total}")
+    } else {
+        let more = if now_failing.len() > MAX_NAMED { ", …" } else { "" };
+        now_failing.truncate(MAX_NAMED);
+        let cells = now_failing.join(", ") + more;
+        effect.push_str(&format!("; these ran before and now raise an error: {cells}"));
+        msg!(
+            "the kernel started with empty memory; earlier cells that were run again first: {total}; these ran before and now raise an error: {cells}"
+        )
+    };
+    turn.warn("kernel-memory-gone", message, None);
+    Ok(RestoredMemory::Done(Some(effect)))
 }
 
 /// The cells whose code ran before and was not interrupted, in order; `None` if there are too many.

@@ -109,11 +109,14 @@ pub(crate) async fn run_cell(
     watch: &mut CellWatch<'_>,
 ) -> (Execution, bool) {
     let start = Instant::now();
+    // A request of its own for the variables takes as long as a short cell.
+    let expressions =
+        if kernel.info.is_python { json!({ "variables": variables::quick_expression() }) } else { json!({}) };
     let content = json!({
         "code": code,
         "silent": false,
         "store_history": true,
-        "user_expressions": {},
+        "user_expressions": expressions,
         "allow_stdin": false,
         "stop_on_error": true,
     });
@@ -121,10 +124,11 @@ pub(crate) async fn run_cell(
         send_request(kernel, &content, limit, result_sender, Some(watch)).await;
     watch.code_ended();
     let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut variables = Map::new();
-    if is_usable && kernel.info.is_python && !result_sender.is_closed() {
+    let mut variables = variables_in(&reply);
+    if variables.is_none() && is_usable && kernel.info.is_python && !result_sender.is_closed() {
         (variables, is_usable) = read_variables(kernel, result_sender).await;
     }
+    let variables = variables.unwrap_or_default();
     let (outputs, left_out) = outputs.finish();
     let execution_count = reply.get("execution_count").and_then(Value::as_u64);
     let language = kernel.info.language.clone();
@@ -141,8 +145,13 @@ pub(crate) async fn run_cell(
     (execution, is_usable)
 }
 
-/// Reads the variables of the kernel; empty if they are not available.
-async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) -> (Map<String, Value>, bool) {
+/// The variables in a reply, if they were asked for and are there.
+fn variables_in(reply: &Value) -> Option<Map<String, Value>> {
+    reply.pointer("/user_expressions/variables").and_then(variables::from_reply)
+}
+
+/// Reads the variables of the kernel. Also returns whether the kernel can be used again.
+async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) -> (Option<Map<String, Value>>, bool) {
     let content = json!({
         "code": "",
         "silent": true,
@@ -152,11 +161,11 @@ async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) 
         "stop_on_error": false,
     });
     let result = send_request(kernel, &content, VARIABLES_TIMEOUT, result_sender, None).await;
-    let variables = result.reply.pointer("/user_expressions/variables").and_then(variables::from_reply);
+    let variables = variables_in(&result.reply);
     if variables.is_none() {
         tracing::debug!(ended = ?result.ended, "the variables of the kernel cannot be had");
     }
-    (variables.unwrap_or_default(), result.is_usable)
+    (variables, result.is_usable)
 }
 
 /// Why code was interrupted.

@@ -23,6 +23,9 @@ use crate::notebook::kernel::message::random;
 use crate::notebook::kernel::specs::KernelSpec;
 use crate::notebook::kernel::zmq_channels::Addresses;
 
+/// Without it, IPython adds all code to the history of the person, a file outside of the store, and syncs it for each cell.
+const HISTORY_IN_MEMORY: &str = "--HistoryManager.hist_file=:memory:";
+
 /// The maximum stored size of the standard error of the process, in bytes; the end is stored.
 const MAX_STDERR_BYTES: usize = 8 * 1024;
 
@@ -133,7 +136,11 @@ fn command(spec: &KernelSpec, location: &KernelLocation, file: &Path) -> Result<
     let mut parts = spec.argv.iter().map(|part| part.replace("{connection_file}", &file.to_string_lossy()));
     let program = parts.next().unwrap_or_default();
     let mut command = Command::new(program);
-    command.args(parts).env_clear().envs(&location.variables).envs(&spec.variables);
+    command.args(parts);
+    if spec.argv.iter().any(|part| matches!(part.as_str(), "ipykernel" | "ipykernel_launcher")) {
+        command.arg(HISTORY_IN_MEMORY);
+    }
+    command.env_clear().envs(&location.variables).envs(&spec.variables);
     // A kernel that knows its parent ends with it, even if the parent was killed.
     command.env("JPY_PARENT_PID", std::process::id().to_string());
     command.current_dir(std::path::absolute(&location.directory)?);

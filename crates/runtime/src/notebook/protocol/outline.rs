@@ -1,13 +1,16 @@
 //! The outline of the cells that a prompt no longer shows: their headings, and what each section found.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::protocol::brief::{cell, cut, size};
 use crate::notebook::protocol::model_observation::output_text;
 
-/// The maximum number of headings that are collected.
-const MAX_HEADINGS: usize = 1_000;
+/// The maximum number of headings that are remembered, the newest ones. A prompt has no room for more, however short they are.
+const MAX_HEADINGS: usize = 320;
 
 /// The maximum size of a heading and of what its section found, in bytes.
 const MAX_HEADING_BYTES: usize = 120;
@@ -31,8 +34,9 @@ struct OutlinedSection {
 /// The sections of the cells that were added, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotebookOutline {
-    sections: Vec<OutlinedSection>,
-    /// The number of headings that were not collected.
+    /// A copy of an outline shares them.
+    sections: VecDeque<Arc<OutlinedSection>>,
+    /// The number of older headings, which are forgotten.
     skipped: usize,
 }
 
@@ -42,13 +46,17 @@ impl NotebookOutline {
         let heading = heading(next);
         if heading.is_some() || self.sections.is_empty() {
             if self.sections.len() >= MAX_HEADINGS {
+                self.sections.pop_front();
                 self.skipped += 1;
-                return;
             }
             let heading = heading.map(|heading| cut(heading, MAX_HEADING_BYTES)).unwrap_or_default();
-            self.sections.push(OutlinedSection { heading, first: next.number, ..OutlinedSection::default() });
+            self.sections.push_back(Arc::new(OutlinedSection {
+                heading,
+                first: next.number,
+                ..OutlinedSection::default()
+            }));
         }
-        let Some(section) = self.sections.last_mut() else { return };
+        let Some(section) = self.sections.back_mut().map(Arc::make_mut) else { return };
         section.last = next.number;
         match next.kind {
             CellKind::Code => {
@@ -73,21 +81,56 @@ impl NotebookOutline {
         }
     }
 
+    /// The first and the last cell of the section with the cell `number`. `None` if it is forgotten, or was not added.
+    pub(crate) fn section_with(&self, number: u64) -> Option<(u64, u64)> {
+        let section = self.sections.get(self.index_of(number)?)?;
+        (number <= section.last).then_some((section.first, section.last))
+    }
+
+    /// Puts the outline of the changed cells of one section in the place of that section. Returns whether it could: not if they are no
+    /// longer one section.
+    pub(crate) fn replace(&mut self, changed: &Self) -> bool {
+        let [new] = changed.sections.iter().collect::<Vec<_>>()[..] else { return false };
+        let old = self.index_of(new.first).and_then(|index| self.sections.get_mut(index));
+        match old {
+            Some(old)
+                if (old.first, old.last, old.heading.is_empty()) == (new.first, new.last, new.heading.is_empty()) =>
+            {
+                *old = Arc::clone(new);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn index_of(&self, number: u64) -> Option<usize> {
+        self.sections.partition_point(|section| section.first <= number).checked_sub(1)
+    }
+
     /// The outline in at most `max` bytes, one line for each heading with its cells: `## Data (3–9): 2930 rows`. If it does not fit, the
     /// findings become shorter, and then the oldest headings of lower levels are left out.
     pub(crate) fn lines(&self, max: usize) -> Vec<String> {
-        let bytes = |lines: &[String]| lines.iter().map(|line| size(&Value::from(line.as_str())) + 1).sum::<usize>();
-        for found in FOUND_BYTES {
-            let lines: Vec<String> = self.sections.iter().map(|section| section.line(found)).collect();
-            if self.skipped == 0 && bytes(&lines) <= max {
-                return lines;
-            }
+        let bytes = |line: &str| size(&Value::from(line)) + 1;
+        // Without making the lines that there is no room for.
+        let fitting = |found: usize| -> Option<Vec<String>> {
+            let mut available = max;
+            let line = |section: &Arc<OutlinedSection>| {
+                let line = section.line(found);
+                available = available.checked_sub(bytes(&line))?;
+                Some(line)
+            };
+            self.sections.iter().map(line).collect()
+        };
+        if self.skipped == 0
+            && let Some(lines) = FOUND_BYTES.into_iter().find_map(fitting)
+        {
+            return lines;
         }
         let mut lines: Vec<String> = Vec::new();
         let mut available = max.saturating_sub(40);
         for section in self.sections.iter().rev() {
             let line = section.line(0);
-            let Some(rest) = available.checked_sub(bytes(std::slice::from_ref(&line))) else { break };
+            let Some(rest) = available.checked_sub(bytes(&line)) else { break };
             available = rest;
             lines.push(line);
         }
@@ -191,5 +234,35 @@ mod tests {
             assert!(lines.len().abs_diff(count) <= 8, "{max}: {}", lines.len());
             assert!(lines.last().unwrap().starts_with("## Section 99"), "{lines:?}");
         }
+    }
+
+    #[test]
+    fn of_very_many_headings_the_newest_are_shown_and_the_others_are_counted() {
+        let headings: Vec<String> = (0..5_000).map(|n| format!("# {n}")).collect();
+        let contents: Vec<(&str, &str)> = headings.iter().map(|heading| (heading.as_str(), "")).collect();
+        let lines = outline(&cells(&contents)).lines(3 * 1024);
+        assert_eq!(lines.last().unwrap(), "# 4999 (5000)");
+        assert_eq!(lines[0], format!("… {} earlier headings", 5_000 - (lines.len() - 1)));
+        assert!(lines.len() < MAX_HEADINGS);
+    }
+
+    #[test]
+    fn a_section_is_replaced_when_its_cells_changed() {
+        let mut all = cells(&[("# One", ""), ("x", "1"), ("## Two", ""), ("y", "2"), ("z", "-"), ("## Three", "")]);
+        let mut whole = outline(&all);
+        assert_eq!(
+            [1, 2, 5, 6].map(|number| whole.section_with(number)),
+            [Some((1, 2)), Some((1, 2)), Some((3, 5)), Some((6, 6))]
+        );
+        assert_eq!(whole.section_with(7), None);
+        all[3].outputs = vec![json!({ "output_type": "stream", "text": "changed" })];
+        all[2].content = "## Zwei".to_owned();
+        assert!(whole.replace(&outline(&all[2..5])));
+        assert_eq!(whole, outline(&all));
+        // It is no section any more, or two.
+        all[2].content = "Zwei".to_owned();
+        assert!(!whole.replace(&outline(&all[2..5])));
+        (all[2].content, all[4].content, all[4].kind) = ("## 2".to_owned(), "## 3".to_owned(), CellKind::Markdown);
+        assert!(!whole.replace(&outline(&all[2..5])));
     }
 }
