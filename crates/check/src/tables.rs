@@ -15,10 +15,11 @@ use bcc_runtime::program::assignments::read_values;
 use bcc_runtime::program::kind::KindChecker;
 use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::route_table::{ChangeTable, Route, RouteTable, Trigger};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The kind whose reply has every field that an output of `hear` must not be named like.
-const HEARING_KIND: &str = "collect";
+/// The kinds whose replies have the fields that an output of `hear` must not be named like.
+const HEARING_KINDS: [&str; 2] = ["ai_ask", "collect"];
 
 impl Checker<'_> {
     /// Checks and records the table of routes at the current position, if there is one. A reason that does not exist is
@@ -64,10 +65,10 @@ impl Checker<'_> {
         let mut heard = vec![];
         if let Some(first) = items.first() {
             let fields = Fields::absent(first.span, "`hear`", self.file, self.findings);
-            // Every kind that hears has these fields in its replies.
-            let reserved = self.reply_schema(HEARING_KIND, 1, &fields);
-            let reserved = reserved.as_ref().map(|base| base.names()).unwrap_or_default();
-            heard = read_hear(&fields, items, reserved, self).unwrap_or_default();
+            let bases = HEARING_KINDS.map(|kind| self.reply_schema(kind, 1, &fields));
+            let names = bases.iter().flatten().flat_map(|base| base.names().iter().cloned());
+            let reserved: Vec<String> = names.collect::<BTreeSet<_>>().into_iter().collect();
+            heard = read_hear(&fields, items, &reserved, self).unwrap_or_default();
         }
         self.heard.push(heard);
     }

@@ -16,7 +16,10 @@ use bcc_lang::template::mentions::{Member, visit};
 use bcc_lang::template::templates::Templates;
 
 /// The names that insert the outputs of an action into a prompt.
-const OUTPUT_NAMES: [&str; 2] = ["output_list", "outputs"];
+const OUTPUT_NAMES: [&str; 3] = ["output_list", "outputs", SLOTS];
+
+/// The name of the same for slots, in the prompts that get it.
+const SLOTS: &str = "slots";
 
 /// Searches for each field of `reply` in the text of the template and of the templates that it includes.
 pub fn check(

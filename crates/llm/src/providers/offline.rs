@@ -120,7 +120,9 @@ fn judged(
     field("metadata", json!({ "emotional_tone": not_assessed, "crisis_signal": false }));
     field("safety_risk", json!({ "detected": false, "risk_type": null, "confidence": null, "reason": not_assessed }));
     field("content", Value::from(content));
-    field("metrics", Value::Object(metrics.iter().map(assessed).collect()));
+    if !metrics.is_empty() {
+        field("metrics", Value::Object(metrics.iter().map(assessed).collect()));
+    }
     Value::Object(reply)
 }
 
@@ -173,7 +175,7 @@ fn collect(task: &Task) -> Value {
     let done = answer.is_some() && next.is_none() && !may_follow;
     let question = next.filter(|_| !verbatim).map(|next| text(next, "question"));
     let content = content.or(question).unwrap_or_default();
-    judged(task, outputs, &ASK_METRICS, (done, &content), Some(confirmed))
+    judged(task, outputs, &[], (done, &content), Some(confirmed))
 }
 
 /// The reply to an `ai_think`: its inputs joined, without the variable names, because a script may show the result to the person. The

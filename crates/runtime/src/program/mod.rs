@@ -6,6 +6,7 @@ pub mod asked_value;
 pub mod assigned;
 pub mod assignments;
 pub mod background;
+mod call_warnings;
 pub mod cell_reader;
 pub(crate) mod changed;
 pub mod clock;

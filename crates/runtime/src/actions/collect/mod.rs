@@ -1,5 +1,6 @@
 //! `collect`: asks for several things, the first missing one at a time, and takes whatever an answer holds, in any order.
 
+mod prompt;
 mod rounds;
 mod slots;
 

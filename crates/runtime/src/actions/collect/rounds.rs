@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_llm::reply::exit::{is_yes, yes_or_no};
@@ -26,7 +25,6 @@ use crate::program::flow::{ActionError, Flow, WaitReason};
 use crate::program::live_text::reports_crisis;
 use crate::program::outcome::{ExitReason, Outcome, ProgressSuggestion};
 use crate::program::output::OutputVariable;
-use crate::program::prompt_values::shortened;
 use crate::program::turn::Turn;
 
 pub(crate) struct Collect {
@@ -39,33 +37,29 @@ pub(crate) struct Collect {
     pub(crate) verbatim: bool,
 }
 
-/// How many slots a prompt says the author's question of: an answer that says more than these leaves the wording of the next question to
-/// the model.
-const MAX_NEAR: usize = 5;
-
 /// The state of a `collect` between turns.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Collecting {
+pub(super) struct Collecting {
     /// The round that waits for an answer, or that the opening starts.
     round: u32,
     /// The slot that the last question was about; `None` before it was asked.
-    slot: Option<String>,
+    pub(super) slot: Option<String>,
     /// The last question, which is repeated after an unusable reply.
     asked: String,
     unusable_openings: u32,
     substitutes: u32,
     /// How many answers to the question about a slot did not help.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    failed: BTreeMap<String, u32>,
+    pub(super) failed: BTreeMap<String, u32>,
     /// Values that the person has still to confirm.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    unconfirmed: BTreeMap<String, ExactValue>,
+    pub(super) unconfirmed: BTreeMap<String, ExactValue>,
 }
 
 /// Where a slot stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CollectSlotState {
+pub(super) enum CollectSlotState {
     Known,
     Unconfirmed,
     Missing,
@@ -76,7 +70,7 @@ enum CollectSlotState {
 }
 
 impl CollectSlotState {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Known => "known",
             Self::Unconfirmed => "unconfirmed",
@@ -361,7 +355,7 @@ impl Collect {
         Ok(missing)
     }
 
-    fn state_of(
+    pub(super) fn state_of(
         &self,
         turn: &Turn<'_>,
         state: &Collecting,
@@ -385,7 +379,7 @@ impl Collect {
         state.failed.get(slot.name()).is_some_and(|failed| *failed >= self.last_round(turn))
     }
 
-    fn last_round(&self, turn: &Turn<'_>) -> u32 {
+    pub(super) fn last_round(&self, turn: &Turn<'_>) -> u32 {
         turn.last_round(self.max_rounds)
     }
 
@@ -403,7 +397,7 @@ impl Collect {
     }
 
     /// The question about a slot: the author's, or else what it means.
-    fn question(&self, turn: &Turn<'_>, slot: &CollectSlot) -> Result<String, ActionError> {
+    pub(super) fn question(&self, turn: &Turn<'_>, slot: &CollectSlot) -> Result<String, ActionError> {
         match &slot.ask {
             Some(ask) => turn.text(ask, &turn.names(self.last_round(turn))),
             None => Ok(slot.output.define.clone().unwrap_or_else(|| slot.name().to_owned())),
@@ -443,53 +437,6 @@ impl Collect {
         let live = !self.verbatim && (answer.is_none() || turn.reasons_with_route.is_empty());
         Ok(Ask { answer, round: state.round, live, missing, inputs, ..self.model.ask(question, names) })
     }
-
-    /// The slots for the template, and what a responder that is no model needs of them.
-    fn shown_slots(
-        &self,
-        turn: &Turn<'_>,
-        state: &Collecting,
-        names: &TemplateNames,
-    ) -> Result<(Value, Value), ActionError> {
-        let (mut shown, mut tasks) = (Vec::new(), Vec::new());
-        let mut near = 0;
-        for slot in &self.slots {
-            let name = slot.name();
-            let now = self.state_of(turn, state, slot)?;
-            let ask = slot.ask.as_ref().map(|ask| turn.text(ask, &names.for_prompt())).transpose()?;
-            let value = turn.variable(name).filter(|value| !value.is_null());
-            let is_sensitive = turn.is_sensitive(name);
-            let rounds_left = self.last_round(turn).saturating_sub(state.failed.get(name).copied().unwrap_or_default());
-            let is_open = matches!(now, CollectSlotState::Missing | CollectSlotState::Unconfirmed);
-            let is_near = now != CollectSlotState::Missing || near < MAX_NEAR;
-            near += usize::from(is_open);
-            shown.push(json!({
-                "get": name,
-                "define": slot.output.define,
-                "type": slot.output.shape(),
-                "near": is_near,
-                "ask": ask.unwrap_or_default(),
-                "state": now.name(),
-                "asked": Some(name) == state.slot.as_deref(),
-                "last": rounds_left <= 1,
-                "value": value.as_ref().map(|value| shortened(value, is_sensitive)),
-                "unconfirmed": state.unconfirmed.get(name).map(|value| shortened(value, is_sensitive)),
-                "confirm": slot.must_be_confirmed(value.is_some()),
-                "when": slot.when.as_ref().map(|when| when.source().to_owned()),
-            }));
-            if is_open {
-                let question = self.question(turn, slot)?;
-                let meaning = slot.output.define.clone().unwrap_or_else(|| name.to_owned());
-                let confirm = slot.must_be_confirmed(value.is_some());
-                let waits = state.unconfirmed.get(name).map(plain);
-                tasks.push(json!({
-                    "get": name, "question": question, "meaning": meaning, "confirm": confirm, "unconfirmed": waits,
-                    "last": rounds_left <= 1,
-                }));
-            }
-        }
-        Ok((Value::from(shown), Value::from(tasks)))
-    }
 }
 
 /// What prevents the person from going on, if it does.
@@ -499,11 +446,6 @@ fn obstacle(suggestion: ProgressSuggestion) -> Option<ExitReason> {
         ProgressSuggestion::OffTopic => Some(ExitReason::OffTopic),
         ProgressSuggestion::ContinueNeeded | ProgressSuggestion::Completed => None,
     }
-}
-
-/// A value as a person would write it.
-fn plain(value: &ExactValue) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn no_slots() -> ActionError {
