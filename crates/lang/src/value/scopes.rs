@@ -211,6 +211,11 @@ impl Scopes {
         self.isolated
     }
 
+    /// Whether these are the scopes of a branch, whose writes stay its own until all branches have ended.
+    pub fn is_branch(&self) -> bool {
+        self.branch
+    }
+
     pub fn push(&mut self, layer: ScopeLayer) {
         self.layers.push(Arc::new(layer));
     }

@@ -19,10 +19,11 @@ impl Turn<'_> {
         changed.iter().any(|name| self.change_route(name).is_some_and(Route::leads_away))
     }
 
-    /// Notes that the value of a watched variable is about to be replaced. `before` is the value that was visible.
+    /// Notes that the value of a watched variable was replaced. `before` is the value that was visible. What a branch or a skill sets is its
+    /// own, and no change of the script.
     pub(crate) fn note_change(&self, work: &mut TurnWork, name: &str, before: Option<&ExactValue>, stored: &Stored) {
         let Some(before) = before.filter(|before| !before.is_null() && **before != stored.value) else { return };
-        if stored.value.is_null() || !self.program.watched_names.contains(name) || work.scopes.is_isolated() {
+        if stored.value.is_null() || work.scopes.is_isolated() || work.scopes.is_branch() {
             return;
         }
         if !work.changed.iter().any(|changed| changed == name) {

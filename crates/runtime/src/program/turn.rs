@@ -290,7 +290,8 @@ impl<'a> Turn<'a> {
         let value = fitting(work.scopes.target(name, scope), name, value.into())?;
         let source = self.place.action_id.clone().unwrap_or_default();
         let stored = Stored { value, source: source.clone(), round: work.round, at };
-        let before = work.scopes.get(name).map(|stored| stored.value.clone());
+        let is_watched = self.program.watched_names.contains(name);
+        let before = work.scopes.get(name).filter(|_| is_watched).map(|stored| stored.value.clone());
         let Some(written) = work.scopes.write(name, stored.clone(), scope) else {
             return Err(ActionError::failed(
                 "scope-not-open",
