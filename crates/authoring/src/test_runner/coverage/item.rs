@@ -12,7 +12,7 @@ pub enum ItemKey {
     Action(String),
     /// A branch of this action, by the name that the action gives it.
     Branch(String, String),
-    /// A route: its level, the id of its owner, and its reason; for a table `on_change`, [`change_reason`].
+    /// A route: its level, the id of its owner, and its reason; for a table `on_change`, `NAME changed`.
     Route(RouteLevel, String, String),
     Trigger(String),
     Skill(String),
