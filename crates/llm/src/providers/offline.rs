@@ -172,6 +172,9 @@ fn collect(task: &Task) -> Value {
         }
     }
     let may_follow = input("conditional").is_some_and(|conditional| *conditional == true);
+    if let (None, Some(open), Some(waits)) = (answer, open, waits) {
+        content = Some(confirms(open, waits));
+    }
     let done = answer.is_some() && next.is_none() && !may_follow;
     let question = next.filter(|_| !verbatim).map(|next| text(next, "question"));
     let content = content.or(question).unwrap_or_default();

@@ -103,8 +103,12 @@ pub fn evaluate<'v>(
 
 /// Sets all variables after all values were evaluated. Returns the assigned values, with sensitive values masked.
 /// Errors: An expression fails, or a value does not fit the declaration of its variable.
-pub fn assign(turn: &Turn<'_>, assignments: &[Assignment]) -> Result<ExactValues, ActionError> {
-    let values = evaluate(turn, assignments.iter().map(|assignment| (assignment.name.as_str(), &assignment.value)))?;
+pub fn assign<'a>(
+    turn: &Turn<'_>,
+    assignments: impl IntoIterator<Item = &'a Assignment>,
+) -> Result<ExactValues, ActionError> {
+    let pairs = assignments.into_iter().map(|assignment| (assignment.name.as_str(), &assignment.value));
+    let values = evaluate(turn, pairs)?;
     let mut shown = ExactValues::new();
     for (name, value) in values {
         let value = turn.set(&name, value, None)?;

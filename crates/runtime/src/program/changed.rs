@@ -19,6 +19,11 @@ impl Turn<'_> {
         changed.iter().any(|name| self.change_route(name).is_some_and(Route::leads_away))
     }
 
+    /// Lets a value be masked wherever it is shown from now on, as that of a sensitive variable.
+    pub(crate) fn hide(&self, value: ExactValue) {
+        self.work().hidden.push(value);
+    }
+
     /// Notes that the value of a watched variable was replaced. `before` is the value that was visible. What a branch or a skill sets is its
     /// own, and no change of the script.
     pub(crate) fn note_change(&self, work: &mut TurnWork, name: &str, before: Option<&ExactValue>, stored: &Stored) {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::notebook::cell::Cell;
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::scopes::{Scope, Scopes, Stored, WrittenAt};
 use bcc_store::rows::TextRow;
 
@@ -27,6 +28,8 @@ pub struct TurnWork {
     /// The events, each with its round.
     pub events: Vec<(Option<u32>, Event)>,
     pub writes: Vec<VariableWrite>,
+    /// Values that are not stored, but must be masked wherever they are shown, as those of sensitive variables.
+    pub hidden: Vec<ExactValue>,
     /// The variables with a route in a table `on_change` whose value was replaced by another one, in the order of the changes.
     pub changed: Vec<String>,
     /// The new state of the action; none if it did not change.

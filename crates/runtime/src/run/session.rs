@@ -16,6 +16,7 @@ use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
 use crate::run::branch_state::BranchScopes;
+use crate::run::changes::ChangeWay;
 use crate::run::compensation_records::Compensations;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
@@ -90,6 +91,8 @@ pub struct Session {
     pub(crate) metadata: Map<String, Value>,
     /// The watched variables that the running turn changed; empty between turns.
     pub(crate) changed: Vec<String>,
+    /// Where these changes lead after the turn.
+    pub(crate) change_way: Option<ChangeWay>,
     /// Masks sensitive values in all output.
     pub masker: Masker,
     /// The clock value when the active time was last added up.

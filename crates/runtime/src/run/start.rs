@@ -90,6 +90,7 @@ impl Session {
             triggers_checked: false,
             metadata: serde_json::Map::new(),
             changed: Vec::new(),
+            change_way: None,
             counters: BTreeMap::new(),
             request: None,
             pending: None,

@@ -94,6 +94,9 @@ impl Session {
             }
             draft.write(write)?;
         }
+        for value in &work.hidden {
+            self.hide(value, draft)?;
+        }
         if let Some(notebook) = work.notebook.filter(|changed| *changed != self.notebook) {
             draft.variables.push(state_row(&notebook, self.services.clock.at(self.last_seq + 1))?);
             self.notebook = notebook;

@@ -285,7 +285,7 @@ impl Session {
             (next, _) => next,
         };
         let parts = (position.phase, position.topic);
-        let next = next.and_then(|next| self.follow_changes(&program, parts, &context.place, next, &mut draft));
+        let next = next.and_then(|next| self.follow_changes(&program, parts, next, &mut draft));
         let failure = next.as_ref().err().map(|error| error.message.clone());
         let check = TriggerCheck { place: &context.place, unjudged: !answered, failure: failure.as_ref() };
         let next = if was_checked {
@@ -334,7 +334,14 @@ impl Session {
     ) -> Result<Result<NextStep, SessionFailure>, RunError> {
         let key = context.key;
         let asks = work.events.iter().any(|(_, event)| event.says_something());
+        let written: Vec<String> = match work.changed.is_empty() {
+            true => Vec::new(),
+            false => work.writes.iter().map(|write| write.name.clone()).collect(),
+        };
         let reported = self.apply_turn(context, work, draft)?;
+        if let Err(error) = self.set_for_changes(program, key, &written, draft) {
+            return Ok(Err(error));
+        }
         self.clear_answer(key);
         let takes_answer = flow == Flow::Wait(WaitReason::Input) && self.take_carried_answer(key, asks);
         if let Some(frame) = self.frames.change(key) {

@@ -35,7 +35,7 @@ impl Collect {
             near += usize::from(is_open);
             shown.push(json!({
                 "get": name,
-                "define": slot.output.define,
+                "define": slot.output.define.as_deref().unwrap_or_default(),
                 "type": slot.output.shape(),
                 "near": is_near,
                 "ask": ask.unwrap_or_default(),

@@ -124,7 +124,7 @@ impl Collect {
         let limits = (state.round, self.last_round(turn));
         let asked_slot = Some(slot.name().to_owned());
         let question = self.question(turn, slot)?;
-        if self.verbatim {
+        if self.verbatim && !state.unconfirmed.contains_key(slot.name()) {
             turn.send_message(None, &question);
             let metadata = metadata(None, limits, None);
             let ai_message = Some(question.clone());
@@ -195,7 +195,11 @@ impl Collect {
         }
         let next = if exits { None } else { self.next(turn, &state)? };
         let reason = match next {
-            None if exits => Some(ExitReason::ExitCriteriaMet),
+            // The person may leave open what is not required.
+            None if exits => match self.end_reason(turn, &state)? {
+                ExitReason::MaxRoundsReached => Some(ExitReason::ExitCriteriaMet),
+                reason => Some(reason),
+            },
             None => Some(self.end_reason(turn, &state)?),
             Some(_) => obstacle(suggestion),
         };
@@ -237,6 +241,8 @@ impl Collect {
                 let text = substitute(&state)?;
                 state.substitutes += 1;
                 if leaves_action {
+                    // Nothing was asked about another slot yet.
+                    state.slot = state.slot.filter(|_| !asks_anew);
                     turn.store_state(&state)?;
                     return Ok(Flow::Exit(Box::new(outcome)));
                 }
@@ -286,6 +292,10 @@ impl Collect {
             }
             let slot = self.slots.iter().find(|slot| slot.name() == output.get);
             if slot.is_some_and(|slot| slot.must_be_confirmed(known.is_some())) {
+                // It is not stored yet, but must not be shown either.
+                if turn.is_sensitive(&output.get) {
+                    turn.hide(value.clone());
+                }
                 state.unconfirmed.insert(output.get.clone(), value);
             } else {
                 direct.push(output.clone());
@@ -294,9 +304,11 @@ impl Collect {
         let mut extracted = write_outputs(turn, &direct, reply);
         let confirmed = reply.object.get("confirmed").and_then(yes_or_no);
         for (name, value) in before {
-            // A value that is said again is confirmed, and one that this answer replaced is another one.
+            // The answer is about the value that was asked for. One that is said again is confirmed, and one that this answer replaced is
+            // another one.
             let is_repeated = reply.field(&name).as_ref() == Some(&value);
-            let confirmed = confirmed.or(is_repeated.then_some(true));
+            let is_asked = state.slot.as_deref() == Some(name.as_str());
+            let confirmed = confirmed.filter(|_| is_asked).or(is_repeated.then_some(true));
             if confirmed.is_none() || state.unconfirmed.get(&name) != Some(&value) {
                 continue;
             }
@@ -424,7 +436,7 @@ impl Collect {
         let is_conditional = self.slots.iter().any(|slot| slot.when.is_some());
         names.set("slots", shown);
         let heard = self.model.outputs.iter().filter(|output| output.heard);
-        let heard = heard.map(|output| json!({ "get": output.get, "define": output.define, "type": output.shape() }));
+        let heard = heard.map(|output| json!({ "get": output.get, "define": output.define.as_deref().unwrap_or_default(), "type": output.shape() }));
         names.set("heard", heard.collect());
         let missing = if answer.is_some() { self.missing(turn, state)? } else { vec![] };
         let inputs = vec![
