@@ -22,7 +22,7 @@
 //! `--after N` (0) requests without errors.
 //!
 //! * `status:CODE` answers with this status and a body that must not be shown; `redirect` redirects to another endpoint;
-//! * `hang` never answers; `hang-body` starts a body and stops; `close` closes the connection; `empty` sends an empty body;
+//! * `hang` never answers, with `--on both` not even whether it is there; `hang-body` starts a body and stops; `close` closes the connection; `empty` sends an empty body;
 //! * `garbage` sends invalid JSON, `web-page` an HTML page, `bad-utf8` invalid UTF-8, `deep` 100,000 brackets;
 //! * `endless` sends actions without end, `endless-line` one line without end, `huge` a body of 64 MiB;
 //! * `cut` stops in the middle of the second action; `drip` sends single bytes, each `--pause` apart;
@@ -170,6 +170,13 @@ fn request(stream: &TcpStream) -> Result<Request, Box<dyn Error>> {
 impl Server {
     fn serve(&self, mut stream: TcpStream) -> Result<(), Box<dyn Error>> {
         let request = request(&stream)?;
+        // Somebody asks whether there is a server.
+        if request.method == "GET" {
+            if self.options.on == "both" && self.options.fault.as_deref() == Some("hang") {
+                self.hang();
+            }
+            return Ok(send_response(&mut stream, 405, "application/json", br#"{"error": "use POST"}"#)?);
+        }
         let token_is_right = self.options.token.is_none() || request.token == self.options.token;
         if let Some(log) = &self.options.log {
             let mut line = json!({"method": request.method, "path": request.path, "token": request.token.is_some(), "body": request.body}).to_string();
@@ -177,7 +184,7 @@ impl Server {
             log.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())?;
         }
         let endpoint = match (request.method.as_str(), request.path.as_str()) {
-            ("POST" | "GET", "/v1/actions" | "/generating") => "actions",
+            ("POST", "/v1/actions" | "/generating") => "actions",
             ("POST", "/v1/reflection" | "/planning") => "reflection",
             _ => return Ok(send_response(&mut stream, 404, "application/json", br#"{"error": "no such endpoint"}"#)?),
         };

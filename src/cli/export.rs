@@ -267,11 +267,13 @@ fn format_of_file(path: &Path) -> Result<DocumentFormat, EngineError> {
     }
 }
 
+/// A document as JSON for people. The digits of its numbers are those that were written.
+fn pretty(document: &impl serde::Serialize) -> Result<String, EngineError> {
+    serde_json::to_string_pretty(document).map_err(|error| EngineError::failed(error.to_message()))
+}
+
 /// The complete text of a document that is not written cell by cell.
 async fn document(store: &dyn Store, id: &str, format: DocumentFormat, calls: bool) -> Result<String, EngineError> {
-    let pretty = |document: &serde_json::Value| {
-        serde_json::to_string_pretty(document).map_err(|error| EngineError::failed(error.to_message()))
-    };
     if format == DocumentFormat::Protocol {
         return pretty(&protocol_state(store, id).await?);
     }

@@ -157,5 +157,5 @@ fn nothing_moves_without_a_terminal_that_can_erase_a_line() {
     let mut terminal = Terminal::start_as(&home, &["run", "s.yaml", "--trust"], false, "dumb");
     terminal.until("error: ");
     assert!(!terminal.all_output().contains("is asked"));
-    assert_eq!(terminal.end(), Some(3));
+    assert_eq!(terminal.end(), Some(2));
 }

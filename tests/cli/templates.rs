@@ -359,7 +359,7 @@ fn new_copies_the_requested_templates_overwrites_nothing_and_prints_the_next_ste
     assert!(finished.err.contains("come from the default scheme, not from `english`"), "{}", finished.err);
     home.put("_system/config/custom/gentle/ai_ask_v1.md", "mine");
     let finished = run(&home, "new gentle --from english");
-    assert_eq!(finished.out.lines().count(), 13);
+    assert_eq!(finished.out.lines().count(), 14);
     assert!(finished.err.contains("not changed: ai_ask_v1.md, persona_v1.md"), "{}", finished.err);
     let content = fs::read_to_string(home.path().join("_system/config/custom/gentle/ai_ask_v1.md")).unwrap();
     assert_eq!(content, "mine");

@@ -23,7 +23,7 @@ fn codes(run: &Finished, kind: &str) -> Vec<String> {
 
 #[test]
 fn a_server_that_accepts_connections_and_does_not_answer_is_told_before_the_session_exists() {
-    let server = Process::start(&["--fault", "hang"]);
+    let server = Process::start(&["--fault", "hang", "--on", "both"]);
     let home = Home::new();
     let script = home.file("led.yaml", SCRIPT).display().to_string();
     configure(&home, &server);

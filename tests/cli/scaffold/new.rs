@@ -217,7 +217,7 @@ fn a_new_scheme_can_be_used_at_once() {
     let home = Home::new();
     let project = project(&home, "zh");
     let out = output_in(&home, &project, &["new", "scheme", "柔和"]);
-    assert_eq!(out.lines().filter(|line| line.starts_with("_system/config/custom/柔和/")).count(), 15, "{out}");
+    assert_eq!(out.lines().filter(|line| line.starts_with("_system/config/custom/柔和/")).count(), 16, "{out}");
     output_in(&home, &project, &["new", "scheme", "soft", "--lang", "en"]);
     let run = run_in(&home, &project, &["run", "scripts/first_talk.yaml", "--scheme", "柔和"], "小林\n9\n");
     assert_eq!(run.code, Some(0), "{}", run.err);

@@ -159,7 +159,7 @@ mod tests {
     fn an_empty_directory_gets_a_scheme_with_all_built_in_templates() {
         let root = tempfile::tempdir().unwrap();
         let first = made(root.path(), "gentle", Some("english"), &[]).unwrap();
-        assert_eq!(first.written.len(), 15);
+        assert_eq!(first.written.len(), 16);
         assert_eq!(first.shown, "_system/config/custom/gentle");
         assert_eq!(entries(&root.path().join("_system/config/custom")), ["gentle"]);
         let text = fs::read_to_string(first.folder.join("ai_ask_v1.md")).unwrap();

@@ -17,11 +17,11 @@ const EITHER: &str = "define";
 const OTHERS: &str = "\
     anchor_position|anchor_task_id|expand_depth|insert_after|insert_before|logical_id|max_depth|new_parent_id|new_parent_name|\
     node_budget|parent_id|plan_id|read_only|task_id|task_name|task_type|with_dependents|\
-    actions|ai|approvers|arguments|auto_debug|branch_failed|branches|budget|cases|chapter_number|compensate|completed_at|condition|config|current_step|declare|delivery|depends_on|dialogue|else|\
+    actions|ai|approvers|arguments|ask_again|auto_debug|branch_failed|branches|budget|cases|chapter_number|compensate|completed_at|condition|config|connection_file|current_step|declare|delivery|depends_on|dialogue|else|\
     exit_code|exit_criteria|exit_criteria_met|exit_reason|expect|finally|finished_thinking|for_each|global_goal|goto|history|\
     idle_timeout|include_progress|input_variables|inputs|insert|is_chapter|is_section|is_step|\
-    keep_debug_button_visible|max_actions|max_backoff|max_behaviors|max_bytes|max_parallel|max_retry_count|max_rounds_reached|\
-    metadata|min_completeness_requirement|model_calls|monitor|monitor_feedback|need_output|not_contains|off_topic|\
+    keep_debug_button_visible|kernel_id|max_actions|max_backoff|max_behaviors|max_bytes|max_parallel|max_retry_count|max_rounds_reached|\
+    metadata|min_completeness_requirement|model_calls|monitor|monitor_feedback|need_output|on_change|slots_missing|token_env|not_contains|off_topic|\
     ok_codes|on_error|on_exit|on_failure|on_interrupted|on_resume|on_timeout|orchestration|output|outputs|phase_goal|phases|priority|\
     progress_suggestion|report|require_acknowledgment|retry_strategy|script|section_number|session|session_id|set|started_at|sub_tasks|\
     should_execute|skill|skipped|skill_goal|skill_id|skill_name|start_timeout|technique_id|technique_name|template_scheme|\
