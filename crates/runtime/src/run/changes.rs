@@ -4,10 +4,10 @@
 use crate::program::assigned::Assignment;
 use crate::program::assignments::assign;
 use crate::program::event::Event;
-use crate::program::location::EventLocation;
 use crate::program::outcome::ExitReason;
 use crate::program::program::{Phase, Program, ProgramStep, Topic};
 use crate::program::route_table::{Route, RouteLevel};
+use crate::run::change_way::ChangeWay;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, lineage};
 use crate::run::insertion::Insertion;
@@ -117,19 +117,6 @@ impl Session {
         }
         self.settled(draft)
     }
-}
-
-/// Where the session goes after a turn that changed a watched variable.
-#[derive(Debug)]
-pub(crate) struct ChangeWay {
-    /// The variable, by which the route is found again.
-    name: String,
-    /// The frames of the turn: its action, its topic and its phase.
-    action: String,
-    topic: Option<String>,
-    phase: Option<String>,
-    /// What is recorded when it is gone, and where.
-    event: Box<(EventLocation, Event)>,
 }
 
 /// The route for a changed variable, in the innermost table that has one.

@@ -5,6 +5,7 @@ pub mod branch_state;
 mod branch_turns;
 mod branches;
 pub mod budget;
+pub(crate) mod change_way;
 pub mod changes;
 mod cleanup;
 pub mod commit;

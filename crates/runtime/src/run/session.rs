@@ -16,7 +16,7 @@ use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
 use crate::run::branch_state::BranchScopes;
-use crate::run::changes::ChangeWay;
+use crate::run::change_way::ChangeWay;
 use crate::run::compensation_records::Compensations;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;

@@ -1,0 +1,17 @@
+//! Where a session goes after a turn that changed a watched variable.
+
+use crate::program::event::Event;
+use crate::program::location::EventLocation;
+
+/// Where the session goes after a turn that changed a watched variable.
+#[derive(Debug)]
+pub(crate) struct ChangeWay {
+    /// The variable, by which the route is found again.
+    pub(crate) name: String,
+    /// The frames of the turn: its action, its topic and its phase.
+    pub(crate) action: String,
+    pub(crate) topic: Option<String>,
+    pub(crate) phase: Option<String>,
+    /// What is recorded when it is gone, and where.
+    pub(crate) event: Box<(EventLocation, Event)>,
+}
