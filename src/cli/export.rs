@@ -19,7 +19,7 @@ use bcc_engine::data_set::request::DataSetFormat;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::make_document_public;
-use bcc_engine::exported_state::protocol_state;
+use bcc_engine::exported_state::{protocol_state, why_unreadable};
 use bcc_engine::find_session::find_session;
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::notebook_file::pictures::PictureFolder;
@@ -275,7 +275,11 @@ fn pretty(document: &impl serde::Serialize) -> Result<String, EngineError> {
 /// The complete text of a document that is not written cell by cell.
 async fn document(store: &dyn Store, id: &str, format: DocumentFormat, calls: bool) -> Result<String, EngineError> {
     if format == DocumentFormat::Protocol {
-        return pretty(&protocol_state(store, id).await?);
+        let state = pretty(&protocol_state(store, id).await?)?;
+        if let Some(why) = why_unreadable(&state) {
+            report::quiet(&msg!("no session can begin from this state: {why}"));
+        }
+        return Ok(state);
     }
     let mut document = bcc_engine::export::document(store, id, calls).await?;
     match format {

@@ -1,6 +1,13 @@
 //! `sessions export --format protocol`: the state of a session in the form of the behavior protocol, from which another session can
 //! begin (docs/protocol.md, "State files").
 
+use std::sync::Arc;
+
+use bcc_lang::message::message::Message;
+use bcc_lang::source::compose;
+use bcc_lang::source::diagnostic::Severity;
+use bcc_lang::source::text::SourceFile;
+use bcc_runtime::notebook::protocol::state_document::read::read_state;
 use bcc_runtime::notebook::protocol::state_document::write::{StateDocumentSource, state_document};
 use bcc_runtime::program::event_masking::mask_cell;
 use bcc_store::contract::Store;
@@ -48,4 +55,12 @@ pub async fn protocol_state(store: &dyn Store, id: &str) -> Result<Value, Engine
         *stored = Value::Array(cells);
     }
     Ok(document)
+}
+
+/// Why no session can begin from a state, as text: a session may have more than a state may.
+pub fn why_unreadable(state: &str) -> Option<Message> {
+    let file = Arc::new(SourceFile::new("state.json", state));
+    let parsed = compose::parse(&file);
+    let found = parsed.root.map(|root| read_state(&file, &root).1).unwrap_or(parsed.diagnostics);
+    found.into_iter().find(|found| found.severity == Severity::Error).map(|found| found.message)
 }

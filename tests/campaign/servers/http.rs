@@ -59,7 +59,9 @@ impl Server {
 fn serve(mut stream: TcpStream, hostile: Answer, good: fn(&str) -> String, state: &Mutex<State>) -> Option<()> {
     // A client that reads nothing does not keep this thread.
     stream.set_write_timeout(Some(Duration::from_secs(20))).ok()?;
-    let request = read(&stream)?;
+    let Some(request) = read(&stream)? else {
+        return write(&mut stream, response("405 No", "", "").as_bytes());
+    };
     let mut bait = {
         let mut state = state.lock().unwrap();
         let Bait { key, elsewhere, rng } = &mut state.bait;
@@ -80,10 +82,13 @@ fn serve(mut stream: TcpStream, hostile: Answer, good: fn(&str) -> String, state
     }
 }
 
-/// The body of a request.
-fn read(stream: &TcpStream) -> Option<String> {
+/// The body of a request; `Some(None)` for the question whether there is a server, which comes before a session.
+#[allow(clippy::option_option)] // a closed connection is something else
+fn read(stream: &TcpStream) -> Option<Option<String>> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut length = 0;
+    let mut first = String::new();
+    reader.read_line(&mut first).ok()?;
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
@@ -96,7 +101,10 @@ fn read(stream: &TcpStream) -> Option<String> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    String::from_utf8(body).ok()
+    if first.starts_with("GET ") {
+        return Some(None);
+    }
+    String::from_utf8(body).ok().map(Some)
 }
 
 /// A whole response.

@@ -4,7 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bcc_lang::message::msg;
 use bcc_runtime::notebook::export::image::PictureFile;
 
@@ -13,6 +14,14 @@ use crate::files::create::create_in;
 use crate::files::read_bounded;
 use crate::files::within::normalize;
 use crate::project::absolute;
+
+/// What other programs wrote may lack the padding, or have bits in its last digit that mean nothing.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// A folder for pictures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +54,7 @@ impl PictureFolder {
         let path = self.folder.join(&picture.name);
         let failed =
             |error: io::Error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display()));
-        let bytes = STANDARD.decode(&picture.base64);
+        let bytes = LENIENT.decode(&picture.base64);
         let bytes = bytes.map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
         if create_in(&self.folder, &picture.name, &bytes).map_err(failed)? {
             return Ok(());

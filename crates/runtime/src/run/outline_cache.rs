@@ -71,11 +71,10 @@ impl OutlineCache {
             commits.last_read = before.saturating_sub(1);
             std::mem::take(&mut commits.numbers)
         };
-        let result = read.update(cells, before, changed).await;
-        if result.is_err() {
-            self.forget();
-        }
-        result?;
+        // If reading fails, or this future is dropped while it reads, nothing half read is left: the next call reads everything.
+        let mut updated = std::mem::take(&mut *read);
+        updated.update(cells, before, changed).await?;
+        *read = updated;
         Ok(read.outline.clone())
     }
 }
@@ -133,6 +132,35 @@ mod tests {
 
     /// A notebook that counts the cells which are read.
     struct CountedCells(SyncMutex<Vec<Cell>>, AtomicUsize);
+
+    /// The same, but its second page waits.
+    struct SlowCells<'c>(&'c CountedCells, AtomicUsize);
+
+    #[async_trait]
+    impl CellReader for SlowCells<'_> {
+        async fn cell(&self, id: &str) -> Result<Option<Cell>, StoreError> {
+            self.0.cell(id).await
+        }
+
+        async fn cells(&self, after: u64, limit: usize) -> Result<Vec<Cell>, StoreError> {
+            if self.1.fetch_add(1, Ordering::Relaxed) == 1 {
+                tokio::task::yield_now().await;
+            }
+            self.0.cells(after, limit).await
+        }
+
+        async fn tail(&self, count: usize) -> Result<Vec<Cell>, StoreError> {
+            self.0.tail(count).await
+        }
+
+        async fn outline(&self, before: u64) -> Result<NotebookOutline, StoreError> {
+            self.0.outline(before).await
+        }
+
+        async fn has_text(&self, sha256: &str) -> Result<bool, StoreError> {
+            self.0.has_text(sha256).await
+        }
+    }
 
     #[async_trait]
     impl CellReader for CountedCells {
@@ -222,6 +250,19 @@ mod tests {
         cache.outline(&cells, 4_010).await.unwrap();
         assert_eq!(cells.reads(), 0);
         assert_eq!(cache.outline(&cells, 4_021).await.unwrap(), cells.anew(4_021).await);
+    }
+
+    #[tokio::test]
+    async fn reading_that_is_dropped_half_way_leaves_nothing_half_read() {
+        let cells = CountedCells((1..=250).map(|number| cell(number, "found")).collect::<Vec<_>>().into(), 0.into());
+        let cache = OutlineCache::default();
+        let slow = SlowCells(&cells, 0.into());
+        let mut reading = Box::pin(cache.outline(&slow, 251));
+        let is_pending =
+            std::future::poll_fn(|context| std::task::Poll::Ready(reading.as_mut().poll(context).is_pending()));
+        assert!(is_pending.await);
+        drop(reading);
+        assert_eq!(cache.outline(&cells, 251).await.unwrap(), cells.anew(251).await);
     }
 
     #[tokio::test]

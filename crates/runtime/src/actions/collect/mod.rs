@@ -5,7 +5,7 @@ mod rounds;
 mod slots;
 
 use crate::actions::collect::rounds::Collect;
-use crate::actions::collect::slots::slots;
+use crate::actions::collect::slots::slot_fields;
 use crate::actions::conversation::config::{Extracted, config_with};
 use crate::program::action::Action;
 use crate::program::exchange::PROMPT_NAMES;
@@ -36,9 +36,10 @@ impl Kind for CollectKind {
         let tone = fields.text("tone").and_then(|field| checker.text(&field));
         let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(3);
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
-        let has_slots = fields.required("slots").is_some();
-        let model = config_with(self.name(), (PROMPT, Extracted::SlotsAndHeard), None, fields, checker)?;
-        let slots = slots(fields, &model.outputs, verbatim, checker);
+        let has_slots = fields.required_list("slots").is_some();
+        let model = config_with(self.name(), (PROMPT, Extracted::SlotsAndHeard), None, fields, checker);
+        let slots = slot_fields(fields, verbatim, checker);
+        let (model, slots) = (model?, slots?);
         let own = model.outputs.iter().filter(|output| !output.heard).count();
         checker.describe(ActionProperties {
             max_rounds,
@@ -50,6 +51,9 @@ impl Kind for CollectKind {
         if !has_slots {
             return None;
         }
-        Some(Box::new(Collect { model, slots: slots?, tone, max_rounds, verbatim }))
+        // The outputs of slots come first, and each slot is one.
+        let slots = slots.into_iter().zip(model.outputs.iter());
+        let slots = slots.map(|(slot, output)| slot.with_output(output.clone())).collect();
+        Some(Box::new(Collect { model, slots, tone, max_rounds, verbatim }))
     }
 }

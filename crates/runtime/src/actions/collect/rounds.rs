@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::actions::collect::slots::CollectSlot;
 use crate::actions::conversation::config::ModelConfig;
 use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
-use crate::actions::conversation::reading::{content, judged, metadata, outcome};
+use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome, warn_ignored_fields};
 use crate::actions::conversation::substitute::{UnusableReply, count_unusable_opening};
 use crate::program::action::Action;
 use crate::program::exchange::{Ask, Exchange};
@@ -133,6 +133,7 @@ impl Collect {
         }
         let ask = Ask { said: &question, opening: true, ..self.ask(turn, &state, slot, &question, None)? };
         let mut exchange = turn.exchange(ask).await?;
+        warn_ignored_fields(turn, &self.model.outputs, &exchange, false);
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
         let Some(message) = content(&exchange).filter(|text| !text.trim().is_empty()).map(str::to_owned) else {
             return self.not_opened(turn, exchange, state);
@@ -180,13 +181,12 @@ impl Collect {
         let mut exchange = turn.exchange(ask).await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
         let reply = exchange.reading.as_ref().ok();
-        let extracted = reply.map(|reply| self.take(turn, &mut state, reply)).unwrap_or_default();
-        let heard_any = !extracted.is_empty() || reply.is_some_and(|reply| self.holds_any(reply));
+        let (extracted, helped) = reply.map(|reply| self.take(turn, &mut state, reply)).unwrap_or_default();
         let wants_exit = reply.and_then(|reply| reply.object.get("EXIT")).is_some_and(is_yes);
         let exits = wants_exit && exchange.held_back.is_none() && self.may_exit(turn, &state)?;
         let judged = judged(&mut exchange, &self.model.shape, self.model.language);
         let suggestion = judged.suggestion;
-        if !heard_any && suggestion != ProgressSuggestion::OffTopic {
+        if !helped && suggestion != ProgressSuggestion::OffTopic {
             *state.failed.entry(asked.name().to_owned()).or_default() += 1;
             if self.is_exhausted(turn, &state, asked) {
                 // Without a yes, the value is not stored.
@@ -201,12 +201,14 @@ impl Collect {
                 reason => Some(reason),
             },
             None => Some(self.end_reason(turn, &state)?),
-            Some(_) => obstacle(suggestion),
+            Some(_) => exit_reason(false, false, suggestion),
         };
         let message_id = Some(exchange.message_id.clone());
         let unusable = UnusableReply::of(&exchange, false);
         let is_readable = exchange.reading.is_ok();
-        let said = content(&exchange).map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+        // Words that end the action are no question, if something is still to be asked.
+        let closing = wants_exit && next.is_some();
+        let said = content(&exchange).map(str::trim).filter(|text| !text.is_empty() && !closing).map(str::to_owned);
         let crisis = exchange.reading.as_ref().is_ok_and(reports_crisis);
         let limits = (state.round, self.last_round(turn));
         let outcome = outcome(exchange, limits, reason, next.is_none(), Some(judged), extracted);
@@ -256,6 +258,8 @@ impl Collect {
         if leaves_action || turn.changes_course() {
             if crisis {
                 turn.send_message(message_id, &text);
+                // These words were no question.
+                state.slot = state.slot.filter(|_| !asks_anew);
             } else {
                 state.asked = text;
             }
@@ -278,9 +282,11 @@ impl Collect {
         Ok(Flow::Wait(WaitReason::Input))
     }
 
-    /// Takes the values of a reply: stores them, or keeps those that must be confirmed. Returns what was stored, as it may be shown.
-    fn take(&self, turn: &Turn<'_>, state: &mut Collecting, reply: &Reply) -> ExactValues {
+    /// Takes the values of a reply: stores them, or keeps those that must be confirmed. Returns what was stored, as it may be shown, and
+    /// whether the answer helped: it gave a value that can be used, or decided about one.
+    fn take(&self, turn: &Turn<'_>, state: &mut Collecting, reply: &Reply) -> (ExactValues, bool) {
         let before = state.unconfirmed.clone();
+        let mut helped = false;
         let mut direct: Vec<OutputVariable> = Vec::new();
         for output in self.model.outputs.iter() {
             let Some(value) = reply.field(&output.get).filter(|value| !value.is_null()) else { continue };
@@ -288,6 +294,7 @@ impl Collect {
             if known.as_ref() == Some(&value) {
                 // Said again, or taken back to what it was.
                 state.unconfirmed.remove(&output.get);
+                helped = true;
                 continue;
             }
             let slot = self.slots.iter().find(|slot| slot.name() == output.get);
@@ -297,6 +304,7 @@ impl Collect {
                     turn.hide(value.clone());
                 }
                 state.unconfirmed.insert(output.get.clone(), value);
+                helped = true;
             } else {
                 direct.push(output.clone());
             }
@@ -314,6 +322,7 @@ impl Collect {
             }
             state.unconfirmed.remove(&name);
             state.failed.remove(&name);
+            helped = true;
             if confirmed == Some(true) {
                 match turn.set(&name, value, None) {
                     Ok(shown) => {
@@ -323,14 +332,8 @@ impl Collect {
                 }
             }
         }
-        extracted
-    }
-
-    /// Whether the reply holds a value of a slot or a decision about one, so that the round was not in vain.
-    fn holds_any(&self, reply: &Reply) -> bool {
-        let is_given = |name: &str| reply.object.get(name).is_some_and(|value| !value.is_null());
-        self.slots.iter().any(|slot| is_given(slot.name()))
-            || reply.object.get("confirmed").and_then(yes_or_no).is_some()
+        helped |= !extracted.is_empty();
+        (extracted, helped)
     }
 
     /// Whether the model's EXIT is accepted: no required slot is missing, and nothing waits to be confirmed.
@@ -445,18 +448,10 @@ impl Collect {
             ("verbatim".to_owned(), Value::from(self.verbatim)),
             ("conditional".to_owned(), Value::from(is_conditional)),
         ];
-        // In the author's words, the question follows what the model says.
-        let live = !self.verbatim && (answer.is_none() || turn.reasons_with_route.is_empty());
+        // In the author's words, the question follows what the model says. And words that turn out to end the action too early are not sent.
+        let is_certain = !is_conditional && self.slots.iter().all(|slot| !slot.must_be_confirmed(true));
+        let live = !self.verbatim && (answer.is_none() || (is_certain && turn.reasons_with_route.is_empty()));
         Ok(Ask { answer, round: state.round, live, missing, inputs, ..self.model.ask(question, names) })
-    }
-}
-
-/// What prevents the person from going on, if it does.
-fn obstacle(suggestion: ProgressSuggestion) -> Option<ExitReason> {
-    match suggestion {
-        ProgressSuggestion::Blocked => Some(ExitReason::UserBlocked),
-        ProgressSuggestion::OffTopic => Some(ExitReason::OffTopic),
-        ProgressSuggestion::ContinueNeeded | ProgressSuggestion::Completed => None,
     }
 }
 

@@ -41,21 +41,40 @@ impl CollectSlot {
     }
 }
 
-/// Reads what `slots` has beyond `outputs`, which were read from it before. `None`, with a report, if something is wrong.
-pub(crate) fn slots(
+/// What a slot has beyond the output that it is.
+pub(crate) struct SlotFields {
+    ask: Option<Text>,
+    confirm: WhenToConfirm,
+    when: Option<Expr>,
+}
+
+impl SlotFields {
+    pub(crate) fn with_output(self, output: OutputVariable) -> CollectSlot {
+        let Self { ask, confirm, when } = self;
+        CollectSlot { output, ask, confirm, when }
+    }
+}
+
+/// Reads what `slots` has beyond outputs, whose names are known already. `None`, with a report, if something is wrong.
+pub(crate) fn slot_fields(
     fields: &Fields<'_>,
-    outputs: &[OutputVariable],
     verbatim: bool,
     checker: &mut dyn KindChecker,
-) -> Option<Vec<CollectSlot>> {
+) -> Option<Vec<SlotFields>> {
     let list = "slots";
     let mut slots = Vec::new();
     let mut is_valid = true;
-    for (item, output) in fields.list("slots")?.iter().zip(outputs) {
+    for item in fields.list(list)? {
+        // An item that is no mapping was reported with the outputs.
+        if item.as_mapping().is_none() {
+            is_valid = false;
+            continue;
+        }
         let inner = Fields::of(item, msg!("an item of `{list}`"), fields.file(), fields.findings())?;
         let asked = inner.text("ask");
         if verbatim && asked.is_none() {
-            let message = msg!("the slot `{}` has no `ask`, which `delivery: verbatim` says word for word", output.get);
+            let name = inner.text("get").map(|field| field.text).unwrap_or_default();
+            let message = msg!("the slot `{name}` has no `ask`, which `delivery: verbatim` says word for word");
             inner.error("missing-key", message, inner.span(), "add `ask:` with the question");
             is_valid = false;
         }
@@ -67,7 +86,7 @@ pub(crate) fn slots(
             Some("always") => WhenToConfirm::Always,
             _ => WhenToConfirm::Never,
         };
-        slots.push(CollectSlot { output: output.clone(), ask: ask.flatten(), confirm, when: when.flatten() });
+        slots.push(SlotFields { ask: ask.flatten(), confirm, when: when.flatten() });
     }
     is_valid.then_some(slots)
 }

@@ -5,8 +5,13 @@ use serde_json::{Map, Value, json};
 
 use crate::program::exchange::Exchange;
 use crate::program::outcome::{ExitReason, Outcome, ProgressSuggestion};
+use crate::program::output::OutputVariable;
+use crate::program::turn::Turn;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::value::exact::ExactValues;
+use bcc_llm::reply::exit::is_yes;
 use bcc_llm::reply::read::Reply;
 use bcc_llm::reply::shape::ReplyShape;
 
@@ -128,4 +133,23 @@ pub fn content(exchange: &Exchange) -> Option<&str> {
         return None;
     }
     exchange.reading.as_ref().ok()?.object.get("content")?.as_str()
+}
+
+/// Warns about the fields of a reply to an opening, which has no answer to judge. `done`: whether the action ends with it.
+pub fn warn_ignored_fields(turn: &Turn<'_>, outputs: &[OutputVariable], exchange: &Exchange, done: bool) {
+    let Ok(reply) = &exchange.reading else { return };
+    let mut ignored: Vec<&str> = Vec::new();
+    if !done && reply.object.get("EXIT").is_some_and(is_yes) {
+        ignored.push("EXIT");
+    }
+    let outputs = outputs.iter().map(|output| output.get.as_str());
+    ignored.extend(outputs.filter(|name| reply.object.get(*name).is_some_and(|value| !value.is_null())));
+    let suggestion = reply.object.get("progress_suggestion").and_then(Value::as_str);
+    if !done && suggestion.is_some_and(|suggestion| suggestion != "continue_needed") {
+        ignored.push("progress_suggestion");
+    }
+    if !ignored.is_empty() {
+        let message = msg!("an opening turn has no answer to judge: {} in its reply ignored", Message::names(&ignored));
+        turn.warn("opening-ignored", message, None);
+    }
 }

@@ -5,12 +5,12 @@ use async_trait::async_trait;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::actions::conversation::config::ModelConfig;
 use crate::actions::conversation::decision::LastDecision;
 use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
-use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome};
+use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome, warn_ignored_fields};
 use crate::actions::conversation::substitute::{UnusableReply, count_unusable_opening};
 use crate::program::action::{Action, WatchedConfig};
 use crate::program::exchange::{Ask, Exchange};
@@ -163,7 +163,7 @@ impl Conversation {
         let question = turn.for_prompt(&self.content, &said, &names)?;
         let ask = Ask { said: &said, ..self.ask(turn, names, &question, None, 1, true)? };
         let mut exchange = turn.exchange(ask).await?;
-        self.warn_ignored_fields(turn, &exchange, done);
+        warn_ignored_fields(turn, &self.model.outputs, &exchange, done);
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
         let Some(message) = content(&exchange).filter(|text| !text.trim().is_empty()).map(str::to_owned) else {
             return self.not_opened(turn, exchange, rounds);
@@ -300,25 +300,6 @@ impl Conversation {
             turn.warn("required-missing", message, None);
         }
         missing
-    }
-
-    fn warn_ignored_fields(&self, turn: &Turn<'_>, exchange: &Exchange, done: bool) {
-        let Ok(reply) = &exchange.reading else { return };
-        let mut ignored: Vec<&str> = Vec::new();
-        if !done && reply.object.get("EXIT").is_some_and(is_yes) {
-            ignored.push("EXIT");
-        }
-        let outputs = self.model.outputs.iter().map(|output| output.get.as_str());
-        ignored.extend(outputs.filter(|name| reply.object.get(*name).is_some_and(|value| !value.is_null())));
-        let suggestion = reply.object.get("progress_suggestion").and_then(Value::as_str);
-        if !done && suggestion.is_some_and(|suggestion| suggestion != "continue_needed") {
-            ignored.push("progress_suggestion");
-        }
-        if !ignored.is_empty() {
-            let message =
-                msg!("an opening turn has no answer to judge: {} in its reply ignored", Message::names(&ignored));
-            turn.warn("opening-ignored", message, None);
-        }
     }
 
     fn ask<'a>(

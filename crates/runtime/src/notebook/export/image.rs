@@ -80,8 +80,18 @@ pub fn drawing(data: &Map<String, Value>) -> Option<String> {
     Some(address)
 }
 
+/// Whether the text is base64 that can be decoded, padded or not.
 fn is_base64(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
+    let digits = text.trim_end_matches('=');
+    let padding = text.len() - digits.len();
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let fits = match digits.len() % 4 {
+        0 => padding == 0,
+        2 => padding == 0 || padding == 2,
+        3 => padding <= 1,
+        _ => false,
+    };
+    !digits.is_empty() && fits && digits.bytes().all(is_digit)
 }
 
 #[cfg(test)]
@@ -91,6 +101,16 @@ mod tests {
 
     fn data(value: Value) -> Map<String, Value> {
         value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn base64_may_lack_its_padding_but_no_digit() {
+        for text in ["iVBORw==", "iVBORw", "iVBORw0=", "iVBORw0", "AB==", "AAAA"] {
+            assert!(is_base64(text), "{text}");
+        }
+        for text in ["", "====", "AAAAA", "AA=A", "AAAA==", "A B=", "AA="] {
+            assert!(!is_base64(text), "{text}");
+        }
     }
 
     #[test]

@@ -21,11 +21,18 @@ body{margin:0;font:14px/1.5 system-ui,sans-serif}table{border-collapse:collapse}
 border-bottom:1px solid #8884}</style>";
 
 /// The prefix of HTML that may run its scripts.
-const SCRIPT_FRAME: &str = "<!DOCTYPE html><meta charset=\"utf-8\"><style>:root{color-scheme:light dark}\
-body{margin:0;font:14px/1.5 system-ui,sans-serif}</style>";
+const SCRIPT_FRAME: &str = "<!DOCTYPE html><meta charset=\"utf-8\"><script>for(const name of ['RTCPeerConnection','webkitRTCPeerConnection'])\
+delete globalThis[name]</script><style>:root{color-scheme:light dark}body{margin:0;font:14px/1.5 system-ui,sans-serif}</style>";
 
 /// The maximum size of an HTML output that may run its scripts, in bytes. The library of a chart alone has about 5 MiB.
 const MAX_SCRIPT_BYTES: usize = 32 * 1024 * 1024;
+
+/// The maximum size of a script that only loads another one, in bytes.
+const MAX_LOADER_BYTES: usize = 64 * 1024;
+
+/// How such scripts load another one, in lower case.
+const LOADERS: [&str; 6] =
+    ["createelement('script')", "createelement(\"script\")", "import(", "require(", "require.config", "importscripts("];
 
 /// The height of such a frame, in lines: it cannot adapt to its content without a script.
 const LINES: std::ops::RangeInclusive<usize> = 3..=24;
@@ -80,17 +87,24 @@ fn data_html(data: &Map<String, Value>, language: Language) -> String {
 
 /// Whether HTML has scripts of its own, and needs none from elsewhere, as charts of Plotly with `include_plotlyjs=True`.
 fn runs_alone(html: &str) -> bool {
+    if html.len() > MAX_SCRIPT_BYTES {
+        return false;
+    }
     let html = html.to_ascii_lowercase();
     let scripts = || html.split("<script").skip(1);
-    let tag = |script: &str| script.split('>').next().unwrap_or_default().to_owned();
     let is_from_elsewhere = |script: &str| {
-        let body = script.split_once('>').map_or("", |(_, body)| body).trim_start();
-        tag(script).contains("src=") || body.starts_with("import ") || body.starts_with("require")
+        let (tag, rest) = script.split_once('>').unwrap_or((script, ""));
+        let body = rest.split("</script").next().unwrap_or_default().trim_start();
+        let tag: String = tag.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+        // A library has such words too; a loader is short.
+        let loads = body.len() <= MAX_LOADER_BYTES && LOADERS.iter().any(|loader| body.contains(loader));
+        tag.contains("src=") || body.starts_with("import ") || body.starts_with("require") || loads
     };
-    html.len() <= MAX_SCRIPT_BYTES && scripts().next().is_some() && !scripts().any(is_from_elsewhere)
+    scripts().next().is_some() && !scripts().any(is_from_elsewhere)
 }
 
-/// HTML with scripts in a frame that has an origin of its own: they reach neither the page nor other frames, and load nothing.
+/// HTML with scripts in a frame that has an origin of its own: they reach neither the page nor other frames, and the policy of the page lets them load nothing. No policy covers WebRTC, so its
+/// usual way is taken from them as well; a script that is meant to send what it has can still find one.
 fn script_frame(html: &str) -> String {
     format!(
         "<iframe class=\"html chart\" sandbox=\"allow-scripts\" style=\"height:32em\" srcdoc=\"{}\"></iframe>\n",
@@ -131,5 +145,28 @@ fn classes(style: Style) -> Option<String> {
         (Some(color), false) => Some(color),
         (None, true) => Some("b".to_owned()),
         (None, false) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_html_that_brings_its_scripts_runs_alone() {
+        let library = format!("<script>{}createElement('script')</script>", "x();".repeat(MAX_LOADER_BYTES));
+        for html in ["<div></div><script>draw(1)</script>", library.as_str(), "<script type=module>draw()</script>"] {
+            assert!(runs_alone(html), "{}", html.get(..40).unwrap_or(html));
+        }
+        for html in [
+            "<table></table>",
+            "<script src=\"https://cdn.example/x.js\"></script>",
+            "<script src = 'x.js'></script><script>draw()</script>",
+            "<script>import x from 'https://cdn.example/x.js'</script>",
+            "<script>require(['plotly'], draw)</script>",
+            "<script>var s = document.createElement('script'); s.src = \"https://cdn.example\"</script>",
+        ] {
+            assert!(!runs_alone(html), "{html}");
+        }
     }
 }

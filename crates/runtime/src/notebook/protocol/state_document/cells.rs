@@ -131,6 +131,10 @@ fn read_cell(object: StateObject<'_>, number: u64) -> Option<Cell> {
         let by_outputs = has_run.then_some(if failed { CellEnd::Error } else { CellEnd::Ok });
         cell.ended = ended.and_then(|ended| serde_json::from_value(json!(ended)).ok()).or(by_outputs);
         cell.outputs = outputs;
+    } else if !outputs.is_empty() || ended.is_some() {
+        let place = &object.place;
+        let message = msg!("the outputs of `{place}` are not taken over: only code has outputs");
+        report.warn("unknown-key", message, object.span);
     }
     // What a person approved elsewhere is not approved here.
     object.ignore(&["number", "approved"]);
@@ -201,7 +205,8 @@ fn outputs(object: &StateObject<'_>) -> Vec<Value> {
 fn read_output(report: StateFindings<'_>, place: &str, node: &YamlNode) -> Option<Value> {
     const TYPES: [&str; 5] = ["stream", "execute_result", "display_data", "update_display_data", "error"];
     let written = node.to_json();
-    if written.get("output_type").and_then(Value::as_str).is_some_and(|kind| TYPES.contains(&kind)) {
+    let is_broken = written.get("data").is_some_and(|data| !data.is_object());
+    if !is_broken && written.get("output_type").and_then(Value::as_str).is_some_and(|kind| TYPES.contains(&kind)) {
         return Some(stored(&written));
     }
     let content = written.get("content").and_then(Value::as_str);

@@ -1,5 +1,6 @@
 //! The plan of a state document: complete under `workflow`, or as far as its progress names it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bcc_lang::message::message::Message;
@@ -10,6 +11,9 @@ use serde_json::{Value, json};
 use crate::notebook::protocol::state_document::fields::StateObject;
 use crate::notebook::state::Location;
 use crate::notebook::workflow::{PlanStep, Stage, Workflow, read_steps};
+
+/// The fields of a plan.
+const PLAN_FIELDS: [&str; 3] = ["stages", "name", "title"];
 
 /// The items of one level of the progress.
 #[derive(Default)]
@@ -67,6 +71,13 @@ pub(crate) fn id_of(item: &Value) -> Option<String> {
 /// A plan in the field `name`, checked.
 pub(crate) fn written_plan(object: &StateObject<'_>, name: &str) -> Option<Workflow> {
     let node = object.take(name)?;
+    for entry in node.as_mapping().unwrap_or_default() {
+        if !PLAN_FIELDS.contains(&entry.key.value.as_str()) {
+            let place = format!("{}.{}", object.place_of(name), entry.key.value);
+            let message = msg!("`{place}` is not part of a state, and is not taken over");
+            object.report().warn("unknown-key", message, entry.key.span);
+        }
+    }
     checked(object, name, node, Workflow::read(&node.to_json()).map_err(|error| error.message))
 }
 
@@ -132,7 +143,8 @@ fn as_object(item: &Value) -> Value {
 
 /// Whether all steps of the plan that are known are completed, and no stage waits for its steps.
 pub(crate) fn is_over(plan: &Workflow, location: &Location) -> bool {
-    let is_completed = |step: &PlanStep| location.completed_steps.contains(&step.id);
+    let completed: HashSet<&str> = location.completed_steps.iter().map(String::as_str).collect();
+    let is_completed = |step: &PlanStep| completed.contains(step.id.as_str());
     let is_done = |stage: &Stage| {
         location.completed_stages.contains(&stage.id)
             || (!stage.steps.is_empty() && stage.steps.iter().all(is_completed))

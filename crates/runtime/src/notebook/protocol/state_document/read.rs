@@ -1,5 +1,6 @@
 //! Reads a state document into the notebook with which a session begins. A document that is broken in any way gives none.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bcc_lang::message::msg;
@@ -33,6 +34,12 @@ const MAX_EFFECT_BYTES: usize = 1_000;
 /// The maximum size of the last output, in bytes; a longer one is cut.
 const MAX_LAST_OUTPUT_BYTES: usize = 1_000;
 
+/// The maximum number of completed stages or steps.
+const MAX_COMPLETED: usize = 10_000;
+
+/// The maximum size of a state, in bytes of JSON, without its cells and its variables, which have limits of their own.
+const MAX_OTHER_BYTES: usize = 1024 * 1024;
+
 /// What a document says.
 #[derive(Debug)]
 pub struct StateDocument {
@@ -53,6 +60,11 @@ pub fn read_state(file: &Arc<SourceFile>, root: &YamlNode) -> (Option<StateDocum
 fn document(report: StateFindings<'_>, root: &YamlNode) -> Option<StateDocument> {
     if is_deeper_than(&root.to_json(), MAX_LEVELS) {
         report.error("too-deep", msg!("this state is nested deeper than {MAX_LEVELS} levels"), root.span);
+        return None;
+    }
+    if other_bytes(root) > MAX_OTHER_BYTES {
+        let message = msg!("without its cells and variables, this state has more than {MAX_OTHER_BYTES} bytes");
+        report.error("out-of-range", message, root.span);
         return None;
     }
     let outer = StateObject::of(report, String::new(), root, Some(PayloadObject::Request))?;
@@ -94,6 +106,18 @@ fn document(report: StateFindings<'_>, root: &YamlNode) -> Option<StateDocument>
         object.finish();
     }
     Some(StateDocument { notebook: GivenNotebook { state, cells }, is_over })
+}
+
+/// The size of a part of a state, as JSON, without the cells and variables in it.
+fn other_bytes(node: &YamlNode) -> usize {
+    let entries = node.as_mapping().unwrap_or_default().iter();
+    let of_entries = entries.map(|entry| match entry.key.value.as_str() {
+        "cells" | "variables" | "kernel_variables" => 0,
+        key => key.len() + other_bytes(&entry.value),
+    });
+    let of_items = node.as_sequence().unwrap_or_default().iter().map(|item| other_bytes(item));
+    let of_text = node.as_scalar().map_or(0, |scalar| scalar.text.len());
+    of_entries.chain(of_items).sum::<usize>() + of_text
 }
 
 fn read_feedback(object: &StateObject<'_>) -> Option<Feedback> {
@@ -156,8 +180,8 @@ fn read_location(object: &StateObject<'_>, context: Option<&StateObject<'_>>, st
         progress.finish();
     }
     let goals = ReadGoals::read(object, &location);
-    location.completed_steps = steps.completed.iter().filter_map(id_of).collect();
-    location.completed_stages = stages.completed.iter().filter_map(id_of).collect();
+    location.completed_steps = completed(object, "steps", &steps);
+    location.completed_stages = completed(object, "stages", &stages);
     state.workflow = context
         .and_then(|context| written_plan(context, "workflow"))
         .or_else(|| plan_of_progress((object, "progress"), (&stages, &steps), &location));
@@ -165,14 +189,32 @@ fn read_location(object: &StateObject<'_>, context: Option<&StateObject<'_>>, st
     // All steps of a completed stage are completed.
     let of_stages = state.workflow.iter().flat_map(|plan| &plan.stages);
     let of_stages = of_stages.filter(|stage| location.completed_stages.contains(&stage.id));
-    let more: Vec<String> = of_stages.flat_map(|stage| &stage.steps).map(|step| step.id.clone()).collect();
-    for step in more {
-        if !location.completed_steps.contains(&step) {
-            location.completed_steps.push(step);
-        }
-    }
+    let mut known: HashSet<String> = location.completed_steps.iter().cloned().collect();
+    let more: Vec<String> = of_stages
+        .flat_map(|stage| &stage.steps)
+        .map(|step| step.id.clone())
+        .filter(|id| known.insert(id.clone()))
+        .collect();
+    location.completed_steps.extend(more);
     state.location = location;
     goals
+}
+
+/// The ids of the completed items of a level.
+fn completed(object: &StateObject<'_>, level: &str, items: &ProgressItems) -> Vec<String> {
+    let ids: Vec<String> = items.completed.iter().filter_map(id_of).collect();
+    let place = format!("{}.{level}.completed", object.place_of("progress"));
+    if ids.len() < items.completed.len() {
+        let without = items.completed.len() - ids.len();
+        let message = msg!("{without} items of `{place}` have no id, and are not taken over");
+        object.report().warn("missing-key", message, object.span);
+    }
+    if ids.len() > MAX_COMPLETED {
+        let message = msg!("`{place}` has more than {MAX_COMPLETED} items");
+        object.report().error("out-of-range", message, object.span);
+        return vec![];
+    }
+    ids
 }
 
 /// The number of a behavior in the ids that sessions give, from which the next ones are made.
