@@ -228,13 +228,14 @@ impl Collect {
         let asks_anew = state.slot.as_deref() != Some(slot.name());
         state.slot = Some(slot.name().to_owned());
         let leaves_action = reason.is_some_and(|reason| turn.reasons_with_route.contains(&reason));
-        let no_question = said.is_none() && unusable == UnusableReply::Later && asks_anew && is_readable;
+        let no_question = said.is_none() && is_readable && (closing || (unusable == UnusableReply::Later && asks_anew));
         let text = match said {
             Some(said) if self.verbatim && !is_confirmation => format!("{said}\n{}", self.question(turn, slot)?),
             Some(said) => said,
             None if no_question && self.verbatim && !is_confirmation => self.question(turn, slot)?,
             None if no_question && !leaves_action => {
-                // The model has taken what was said, but asks nothing, as when a slot is wanted only because of this answer.
+                // The model has taken what was said, but asks nothing, as when a slot is wanted only because of this answer, or when it
+                // believes that everything is known.
                 turn.report_outcome(outcome);
                 turn.store_state(&Collecting { slot: None, ..state })?;
                 return Ok(Flow::Again);
