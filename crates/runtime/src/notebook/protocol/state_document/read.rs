@@ -64,7 +64,7 @@ fn document(report: StateFindings<'_>, root: &YamlNode) -> Option<StateDocument>
     }
     if other_bytes(root) > MAX_OTHER_BYTES {
         let message = msg!("without its cells and variables, this state has more than {MAX_OTHER_BYTES} bytes");
-        report.error("out-of-range", message, root.span);
+        report.error("out-of-range", message, too_large_part(root).span);
         return None;
     }
     let outer = StateObject::of(report, String::new(), root, Some(PayloadObject::Request))?;
@@ -118,6 +118,13 @@ fn other_bytes(node: &YamlNode) -> usize {
     let of_items = node.as_sequence().unwrap_or_default().iter().map(|item| other_bytes(item));
     let of_text = node.as_scalar().map_or(0, |scalar| scalar.text.len());
     of_entries.chain(of_items).sum::<usize>() + of_text
+}
+
+/// The smallest part that alone is too large.
+fn too_large_part(node: &YamlNode) -> &YamlNode {
+    let of_entries = node.as_mapping().unwrap_or_default().iter().map(|entry| &entry.value);
+    let mut parts = of_entries.chain(node.as_sequence().unwrap_or_default());
+    parts.find(|part| other_bytes(part) > MAX_OTHER_BYTES).map_or(node, |part| too_large_part(part))
 }
 
 fn read_feedback(object: &StateObject<'_>) -> Option<Feedback> {
