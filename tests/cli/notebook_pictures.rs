@@ -95,3 +95,20 @@ fn charts_run_their_scripts_only_on_request_and_only_in_their_frame() {
         "what would load something is shown as its text"
     );
 }
+
+#[test]
+fn a_library_is_in_the_page_once_and_a_chart_without_its_script_is_a_note() {
+    let library = format!("<script>{}</script>", "draw = 1;\n".repeat(8_000));
+    let chart =
+        "<div id=\"c\"></div><script src=\"https://cdn.example/math.js\"></script><script>Plotly.newPlot('c')</script>";
+    let figure = json!({"text/html": chart, "application/vnd.plotly.v1+json": {"data": []}});
+    let home = session(&json!([data(&json!({"text/html": library})), data(&figure), data(&figure)]));
+    let page = export(&home, &["--format", "html"]).out;
+    assert!(!page.contains("<iframe") && !page.contains("draw = 1"), "{page}");
+    assert_eq!(page.matches("the export with `--run-scripts` shows it").count(), 2, "{page}");
+    let page = export(&home, &["--format", "html", "--run-scripts"]).out;
+    assert_eq!(page.matches("<pre class=\"library\" hidden>").count(), 1);
+    assert_eq!(page.matches(" data-chart=").count(), 2);
+    assert_eq!(page.matches("draw = 1").count(), 8_000);
+    assert_eq!(page.matches("<script").count(), 1, "the script of the page");
+}

@@ -2,12 +2,16 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::ModelRequest;
+use bcc_runtime::notebook::cell::CellEnd;
+use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
+use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
@@ -15,7 +19,7 @@ use bcc_store::rows::Commit;
 use serde_json::json;
 
 use crate::crashing_store::hooked_store::{Hook, HookedStore, SessionCreation, Write};
-use crate::test_session::{FixedModels, SESSION, checked, start_conversation};
+use crate::test_session::{FixedModels, SESSION, checked, start_conversation, start_conversation_in};
 
 const SCRIPT: &str = "
 session:
@@ -144,4 +148,70 @@ async fn what_could_not_be_written_is_not_gone_on_with() {
     store.hook.fails.store(false, Ordering::Relaxed);
     assert!(session.answer("嗯", None).await.is_err(), "its state is not that of the store");
     assert_eq!(store.session(SESSION).await.unwrap().unwrap().answers, 0);
+}
+
+/// A cell that is only added, one that runs it, and two that run when they are added.
+const CELLS: &str = "
+session:
+  session_id: s
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: add, action_id: one, config: { shot_type: action, content: one() } }
+            - { action_type: exec, action_id: run, config: { codecell_id: lastAddedCellId } }
+            - { action_type: add, action_id: two, config: { shot_type: action, content: two(), metadata: { should_execute: true } } }
+            - { action_type: add, action_id: three, config: { shot_type: action, content: three(), metadata: { should_execute: true } } }
+            - { action_type: set, action_id: end, config: { values: { n: 1 } } }
+";
+
+/// A kernel that notes with each code which event was the last one in the store.
+struct StoringKernel {
+    store: Arc<HookedStore<Writes>>,
+    executed: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Kernel for StoringKernel {
+    fn check_permission(&self) -> Result<(), KernelError> {
+        Ok(())
+    }
+
+    fn executed_cells(&self) -> u64 {
+        1
+    }
+
+    async fn execute(&self, code: &str, _: Duration, _: &KernelSettings) -> Result<Execution, KernelError> {
+        let rows = self.store.journal(SESSION, 0, 100).await.unwrap();
+        self.executed.lock().unwrap().push(format!("{code} {}", rows.last().unwrap().kind));
+        Ok(Execution {
+            outputs: vec![],
+            execution_count: Some(1),
+            ended: CellEnd::Ok,
+            ms: 1,
+            language: serde_json::Map::new(),
+            is_interrupted_by_person: false,
+            omitted_bytes: 0,
+            variables: serde_json::Map::new(),
+        })
+    }
+
+    async fn stop(&self) {}
+}
+
+#[tokio::test]
+async fn the_end_of_a_cell_is_written_with_the_announcement_of_the_next_before_that_runs() {
+    let store = Arc::new(HookedStore::with(Writes::default()));
+    let kernel = Arc::new(StoringKernel { store: Arc::clone(&store), executed: Mutex::default() });
+    let host = HostServices { kernel: Arc::clone(&kernel) as Arc<dyn Kernel>, ..HostServices::default() };
+    let program = checked(CELLS, tempfile::tempdir().unwrap().path());
+    let models = FixedModels::without_monitors(None);
+    let mut session = start_conversation_in(&program, store.clone(), models, None, host).await;
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
+    let executed = kernel.executed.lock().unwrap().clone();
+    assert_eq!(executed, ["one() effect_started", "two() effect_started", "three() effect_started"]);
+    assert_eq!(*store.hook.together.lock().unwrap(), [2, 2, 2, 2], "{CELLS}");
+    let numbers: Vec<u64> = store.cells(SESSION, 0, 9).await.unwrap().iter().map(|row| row.number).collect();
+    assert_eq!(numbers, [1, 2, 3]);
 }

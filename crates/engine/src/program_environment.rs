@@ -84,10 +84,17 @@ fn is_usual(name: &str, value: &str) -> bool {
         || is_proxy && !value.contains('@')
 }
 
+/// How Plotly in a kernel shows figures, unless the person has chosen it.
+const PLOTLY_RENDERER: &str = "PLOTLY_RENDERER";
+
 /// The variables for kernels, which include those that `[kernel] env` names.
 pub fn kernel_variables(config: &Config, environment: &Environment) -> BTreeMap<String, String> {
-    let named = &config.kernel.env;
-    environment.only(|name, value| is_usual(name, value) || named.iter().any(|named| named == name))
+    let named = |name: &str| name == PLOTLY_RENDERER || config.kernel.env.iter().any(|named| named == name);
+    let mut variables = environment.only(|name, value| is_usual(name, value) || named(name));
+    // It looks for variables of the programs that it knows, and assumes JupyterLab otherwise, which draws figures from their data. With
+    // this, their HTML is there too, so that exports can show them.
+    variables.entry(PLOTLY_RENDERER.to_owned()).or_insert_with(|| "plotly_mimetype+notebook".to_owned());
+    variables
 }
 
 /// The variables for commands. Those that the `env` of an action type names go only to its commands.

@@ -53,6 +53,12 @@ pub trait Action: Send + Sync {
         false
     }
 
+    /// Whether it announces each effect outside the session ([`Flow::Effect`](crate::program::flow::Flow)) and asks no model, so that its
+    /// turns without an open effect take no time and change nothing outside.
+    fn announces_effects(&self) -> bool {
+        false
+    }
+
     /// The variables that it extracts from what it hears or is told; those of a decision are its [`Action::form`].
     fn outputs(&self) -> &[OutputVariable] {
         &[]

@@ -17,6 +17,7 @@ use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::head::SessionStatus;
 use crate::run::held_commits::PreparedCommit;
+use crate::run::position::Position;
 use crate::run::session::Session;
 use bcc_store::rows::{Commit, CounterRow, JournalRow, MessageRow};
 
@@ -40,7 +41,18 @@ impl Session {
     pub(crate) async fn commit_with_next(&mut self, draft: CommitDraft) -> Result<(), RunError> {
         let can_wait =
             self.status == SessionStatus::Running && self.next_job.is_none() && self.held.waiting().len() < MAX_HELD;
+        let can_wait = can_wait && (self.services.observer.can_wait() || self.next_turn_announces());
         self.commit_or_hold(draft, can_wait).await
+    }
+
+    /// Whether the next turn is the first one of an action that only announces what it does: neither waits for anything nor sends
+    /// anything to an observer before it is committed.
+    fn next_turn_announces(&self) -> bool {
+        let key = self.frames.leaf();
+        let Some(frame) = self.frames.get(&key) else { return false };
+        let is_new = frame.effect.is_none() && frame.branches.is_none() && frame.state.is_null();
+        let announces = |position: Position<'_>| position.step.action.announces_effects();
+        is_new && self.position(&self.program, &key).is_some_and(announces)
     }
 
     /// Commits the draft of a session that was resumed and waits, or leaves it to the commit of what happens first: a session that is only
@@ -49,7 +61,8 @@ impl Session {
     /// # Errors
     /// As [`Session::commit`].
     pub(crate) async fn commit_with_first(&mut self, draft: CommitDraft) -> Result<(), RunError> {
-        self.commit_or_hold(draft, true).await
+        let can_wait = self.services.observer.can_wait();
+        self.commit_or_hold(draft, can_wait).await
     }
 
     async fn commit_or_hold(&mut self, draft: CommitDraft, can_wait: bool) -> Result<(), RunError> {
@@ -58,8 +71,7 @@ impl Session {
         if !draft.joins_others() || (!draft.answered.is_empty() && self.held.waiting().iter().any(answers)) {
             self.halted = self.write_waiting().await?.or(self.halted.take());
         }
-        let can_wait =
-            can_wait && draft.can_wait() && self.services.recorder.is_none() && self.services.observer.can_wait();
+        let can_wait = can_wait && draft.can_wait() && self.services.recorder.is_none();
         let prepared = self.prepare(draft)?;
         self.hold(prepared);
         if !can_wait {

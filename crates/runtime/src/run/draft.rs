@@ -44,7 +44,7 @@ impl CommitDraft {
 
     /// Whether it can be written together with commits before it: it changes nothing that only the store knows.
     pub(crate) fn joins_others(&self) -> bool {
-        self.cells.is_empty() && self.restored.is_none()
+        self.restored.is_none()
     }
 
     /// Adds an event before the one that reports the end of the session, if the draft has one.

@@ -1,9 +1,10 @@
 //! Commits that are prepared and not written yet.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bcc_store::rows::Commit;
+use bcc_store::rows::{CellRow, Commit};
 
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
@@ -28,5 +29,12 @@ pub(crate) struct HeldCommits {
 impl HeldCommits {
     pub(crate) fn waiting(&self) -> MutexGuard<'_, Vec<PreparedCommit>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cells of the notebook that are not written yet, as the last commit leaves each.
+    pub(crate) fn cells(&self) -> BTreeMap<u64, CellRow> {
+        let waiting = self.waiting();
+        let cells = waiting.iter().flat_map(|held| &held.commit.cells_put);
+        cells.map(|row| (row.number, row.clone())).collect()
     }
 }

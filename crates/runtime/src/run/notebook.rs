@@ -2,6 +2,7 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::notebook::state::NotebookState;
 use crate::program::cell_reader::CellReader;
 use crate::program::flow::ActionError;
 use crate::program::work::TurnWork;
+use crate::run::held_commits::HeldCommits;
 use crate::run::outline_cache::OutlineCache;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
@@ -21,17 +23,26 @@ use bcc_store::rows::{CellRow, VariableRow};
 /// The scope of a notebook's state; it exists only in the store.
 pub const NOTEBOOK: &str = "notebook";
 
-/// The cells in the store. Copies share what is remembered of them.
+/// The cells in the store, and those that are not written yet. Copies share what is remembered of them.
 #[derive(Clone)]
 pub(crate) struct StoredCells {
     store: Arc<dyn Store>,
+    held: Arc<HeldCommits>,
     session: String,
     pub(crate) outline: Arc<OutlineCache>,
 }
 
 impl StoredCells {
-    pub(crate) fn new(store: Arc<dyn Store>, session: &str) -> Self {
-        Self { store, session: session.to_owned(), outline: Arc::default() }
+    pub(crate) fn new(store: Arc<dyn Store>, held: Arc<HeldCommits>, session: &str) -> Self {
+        Self { store, held, session: session.to_owned(), outline: Arc::default() }
+    }
+
+    /// Cells of the store with those that were not written when they were read, in their order.
+    fn with_held(&self, rows: Vec<CellRow>, mut held: BTreeMap<u64, CellRow>) -> Result<Vec<Cell>, StoreError> {
+        for row in rows {
+            held.entry(row.number).or_insert(row);
+        }
+        held.values().map(|row| self.read(row)).collect()
     }
 
     fn read(&self, row: &CellRow) -> Result<Cell, StoreError> {
@@ -44,15 +55,25 @@ impl StoredCells {
 #[async_trait]
 impl CellReader for StoredCells {
     async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, StoreError> {
+        if let Some(row) = self.held.cells().values().find(|row| row.id == cell_id) {
+            return self.read(row).map(Some);
+        }
         self.store.cell(&self.session, cell_id).await?.as_ref().map(|row| self.read(row)).transpose()
     }
 
     async fn cells(&self, after: u64, limit: usize) -> Result<Vec<Cell>, StoreError> {
-        self.store.cells(&self.session, after, limit).await?.iter().map(|row| self.read(row)).collect()
+        // Before the store is read: what is written meanwhile is found in one of them.
+        let held = self.held.cells().split_off(&after.saturating_add(1));
+        let mut cells = self.with_held(self.store.cells(&self.session, after, limit).await?, held)?;
+        cells.truncate(limit);
+        Ok(cells)
     }
 
     async fn tail(&self, count: usize) -> Result<Vec<Cell>, StoreError> {
-        self.store.cells_tail(&self.session, count).await?.iter().map(|row| self.read(row)).collect()
+        let held = self.held.cells();
+        let mut cells = self.with_held(self.store.cells_tail(&self.session, count).await?, held)?;
+        cells.drain(..cells.len().saturating_sub(count));
+        Ok(cells)
     }
 
     async fn outline(&self, before: u64) -> Result<NotebookOutline, StoreError> {

@@ -98,7 +98,7 @@ pub struct Session {
     /// The clock value when the active time was last added up.
     pub(crate) counted_until_ms: u64,
     /// What is committed and not written yet.
-    pub(crate) held: HeldCommits,
+    pub(crate) held: Arc<HeldCommits>,
     /// Why an observer lets the session take no other turn in this process.
     pub(crate) halted: Option<Message>,
     /// The script and the model, as named in events.

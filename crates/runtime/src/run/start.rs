@@ -66,10 +66,11 @@ impl Session {
     /// A session without any history.
     pub(crate) fn empty(parts: SessionParts) -> Self {
         let SessionParts { id, program, services, store, lock, script, model, .. } = parts;
+        let held: Arc<HeldCommits> = Arc::default();
         Self {
             counted_until_ms: services.clock.elapsed_ms(),
             notebook: NotebookState::default(),
-            cells: StoredCells::new(Arc::clone(&store), &id),
+            cells: StoredCells::new(Arc::clone(&store), Arc::clone(&held), &id),
             due: Mutex::default(),
             recent: program.recent_transcript(),
             id,
@@ -95,7 +96,7 @@ impl Session {
             request: None,
             pending: None,
             masker: Masker::default(),
-            held: HeldCommits::default(),
+            held,
             halted: None,
             script,
             model,

@@ -208,10 +208,9 @@ impl Session {
             return self.run_branches().await;
         }
         // What others may see of a turn must not be ahead of what is stored.
-        let halted = match position.step.action.is_free_of_effects() && frame.effect.is_none() {
-            true => None,
-            false => self.write_waiting().await?,
-        };
+        let action = &position.step.action;
+        let has_effects = frame.effect.is_some() || !(action.is_free_of_effects() || action.announces_effects());
+        let halted = if has_effects { self.write_waiting().await? } else { None };
         let place = self.place_of(&key);
         let kind = position.step.kind;
         let reasons_with_route = position.reasons_with_route(&program);

@@ -47,6 +47,10 @@ impl Action for NotebookKind {
         self.auto_debug
     }
 
+    fn announces_effects(&self) -> bool {
+        !self.auto_debug
+    }
+
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let StoredState { running } = turn.state()?;

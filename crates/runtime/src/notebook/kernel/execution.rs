@@ -110,8 +110,11 @@ pub(crate) async fn run_cell(
 ) -> (Execution, bool) {
     let start = Instant::now();
     // A request of its own for the variables takes as long as a short cell.
-    let expressions =
-        if kernel.info.is_python { json!({ "variables": variables::quick_expression() }) } else { json!({}) };
+    let expressions = if kernel.info.is_python {
+        json!({ "variables": variables::quick_expression(kernel.host.is_shared()) })
+    } else {
+        json!({})
+    };
     let content = json!({
         "code": code,
         "silent": false,

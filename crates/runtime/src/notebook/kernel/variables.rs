@@ -1,5 +1,5 @@
 //! Reads the variables of a Python kernel as small values that can be shown. They are evaluated after a cell ran, by an
-//! expression that leaves nothing behind in the kernel.
+//! expression that leaves nothing behind among the variables.
 
 use serde_json::{Map, Value};
 
@@ -11,8 +11,8 @@ const MAX_BYTES: usize = 16 * 1024;
 
 /// The program that reads the variables. It runs in its own namespace; `user` is the namespace of the kernel.
 ///
-/// Small JSON values are returned as they are, tables and large arrays as their shape and types, other values as a truncated `repr`. Values that raise an error are omitted. The
-/// newest names come first, because these are kept if there are too many.
+/// Small JSON values are returned as they are, tables and large arrays as their shape and types, other values as a truncated `repr`.
+/// Values that raise an error are omitted. The newest names come first, because these are kept if there are too many.
 const PROGRAM: &str = r#"
 import itertools, json, reprlib, sys, types
 skipped = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
@@ -98,38 +98,50 @@ for name in reversed(list(user)):
 seen = json.dumps(found[::-1]).encode().hex()
 "#;
 
-/// A program with the same result for variables that are all short texts, numbers, truth values and None, in a fraction of the time. It
-/// runs no code of the kernel's user, so that it can be a part of the request that runs a cell. If there are others, or too many, the
-/// result is empty.
+/// A program with a function that gives the same result for variables that are all short texts, numbers, truth values and None, in a
+/// fraction of the time. It runs no code of the kernel's user, so that it can be a part of the request that runs a cell. If there are
+/// others, or too many, the result is empty.
 const QUICK_PROGRAM: &str = r#"
 import json, types
 skipped = {types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, type}
-own, found, seen = get_ipython().user_ns_hidden, [], ''
-for name in reversed(list(user)):
-    if type(name) is not str or name.startswith('_') or len(name) > 100:
-        continue
-    value = user[name]
-    kind = type(value)
-    if kind in skipped or (name in own and own[name] is value):
-        continue
-    if kind is int and value.bit_length() <= 53 or kind is float and value == value and abs(value) < 1e300:
-        pass
-    elif not (kind is str and len(value) <= 80 or value is None or kind is bool):
-        break
-    found.append([name, value])
-else:
-    if len(json.dumps(found, ensure_ascii=False).encode()) <= 16000:
-        seen = json.dumps(found[::-1]).encode().hex()
+def quick(user, own):
+    found = []
+    for name in reversed(list(user)):
+        if type(name) is not str or name[:1] == '_' or len(name) > 100:
+            continue
+        value = user[name]
+        kind = type(value)
+        if kind in skipped or (name in own and own[name] is value):
+            continue
+        if kind is int and value.bit_length() <= 53 or kind is float and value == value and abs(value) < 1e300:
+            pass
+        elif not (kind is str and len(value) <= 80 or value is None or kind is bool):
+            return ''
+        found.append([name, value])
+    text = json.dumps(found[::-1], ensure_ascii=False).encode()
+    return text.hex() if len(text) <= 16000 else ''
 "#;
+
+/// Where a kernel that nobody else uses keeps that function, so that it is not compiled again for each cell.
+const QUICK_FUNCTION: &str = "_bcc_script_variables";
 
 /// The expression that returns the variables, for `user_expressions`.
 pub(crate) fn expression() -> String {
     evaluation_of(PROGRAM)
 }
 
-/// The expression that returns the variables if all of them are simple; see [`QUICK_PROGRAM`].
-pub(crate) fn quick_expression() -> String {
-    evaluation_of(QUICK_PROGRAM)
+/// The expression that returns the variables if all of them are simple; see [`QUICK_PROGRAM`]. In a kernel that is shared with others,
+/// it leaves nothing behind.
+pub(crate) fn quick_expression(is_shared: bool) -> String {
+    let program = Value::from(QUICK_PROGRAM).to_string();
+    let function = format!("(lambda room: (exec({program}, room), room['quick'])[1])({{}})");
+    let function = match is_shared {
+        true => function,
+        false => format!(
+            "(lambda kept: kept.get('{QUICK_FUNCTION}') or kept.setdefault('{QUICK_FUNCTION}', {function}))(get_ipython().__dict__)"
+        ),
+    };
+    format!("{function}(globals(), get_ipython().user_ns_hidden)")
 }
 
 fn evaluation_of(program: &str) -> String {

@@ -1,5 +1,6 @@
-//! A notebook as a single HTML page, without scripts and external resources.
+//! A notebook as a single HTML page, without external resources, and without scripts unless they are asked for.
 
+pub(crate) mod charts;
 pub mod outputs;
 pub mod page;
 pub mod rendered;

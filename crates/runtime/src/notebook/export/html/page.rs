@@ -3,6 +3,7 @@
 
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::brief::NotebookMetadata;
+use crate::notebook::export::html::charts::Charts;
 use crate::notebook::export::html::outputs::output_html;
 use crate::notebook::export::html::rendered::markdown_html;
 use crate::notebook::export::output::read;
@@ -21,7 +22,7 @@ pub const SESSION: &str = "bcc-script-session";
 /// The content security policy: nothing is loaded or run.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/// The policy of a page whose frames may run scripts, which have the policy of the page as well. The page itself has no scripts.
+/// The policy of a page whose frames may run scripts, which have the policy of the page as well. The page itself has at most one, of ours.
 const SCRIPT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; \
 script-src 'unsafe-inline' 'unsafe-eval' blob:; worker-src blob:";
 
@@ -32,6 +33,7 @@ const MAX_HEADINGS: usize = 2_000;
 pub(crate) struct HtmlPage {
     cells: u64,
     headings: Vec<Heading>,
+    charts: Charts,
 }
 
 #[derive(Debug)]
@@ -83,14 +85,15 @@ impl HtmlPage {
                     "<details class=\"thought\" id=\"{id}\"><summary>{agent}</summary>\n<div class=\"words\">\n{thought}</div></details>\n"
                 )
             }
-            CellKind::Code => code(cell, &id, brief),
+            CellKind::Code => code(cell, &id, brief, &mut self.charts),
         }
     }
 
     pub(crate) fn tail(&self, brief: &NotebookMetadata) -> String {
         let cell_count = counted(self.cells, brief.language);
         let parts = [brief.script.as_str(), brief.session.as_str(), &cell_count].map(|part| escape(&one_line(part)));
-        format!("<footer>{}</footer>\n</main>\n{}</body>\n</html>\n", parts.join(" · "), self.contents(brief.language))
+        let (contents, script) = (self.contents(brief.language), self.charts.tail());
+        format!("<footer>{}</footer>\n</main>\n{contents}{script}</body>\n</html>\n", parts.join(" · "))
     }
 
     fn contents(&self, language: Language) -> String {
@@ -108,10 +111,10 @@ impl HtmlPage {
     }
 }
 
-fn code(cell: &Cell, id: &str, brief: &NotebookMetadata) -> String {
+fn code(cell: &Cell, id: &str, brief: &NotebookMetadata, charts: &mut Charts) -> String {
     let language = brief.language;
     let count = cell.execution_count.map_or_else(|| " ".to_owned(), |count| count.to_string());
-    let mut outputs: String = cell.outputs.iter().map(|output| output_html(&read(output), brief)).collect();
+    let mut outputs: String = cell.outputs.iter().map(|output| output_html(&read(output), brief, charts)).collect();
     if let Some(message) = incomplete_run_text(cell, language) {
         outputs += &format!("<p class=\"note\">{}</p>\n", escape(&message));
     }
