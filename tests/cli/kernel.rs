@@ -4,6 +4,7 @@
 mod analysis;
 mod attached;
 mod bench;
+mod charts;
 mod death;
 mod found_before;
 mod given_notebooks;

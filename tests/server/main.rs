@@ -31,6 +31,7 @@ mod traces;
 mod visitor;
 mod web;
 
+#[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/browser.rs"]
 mod browser;
 #[cfg(feature = "otel")]

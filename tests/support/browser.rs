@@ -222,6 +222,15 @@ impl Browser {
     }
 
     /// The result that a script in the page passes to the function which is its last argument.
+    /// Goes into the frame with this number; [`Browser::leave_frame`] leads back.
+    pub async fn enter_frame(&self, number: u16) {
+        self.client.enter_frame(number).await.unwrap();
+    }
+
+    pub async fn leave_frame(&self) {
+        self.client.enter_parent_frame().await.unwrap();
+    }
+
     pub async fn run_async(&self, script: &str) -> Value {
         self.client.execute_async(script, vec![]).await.unwrap()
     }

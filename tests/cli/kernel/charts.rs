@@ -1,0 +1,50 @@
+//! Figures of the real Plotly, through the program: their page draws them, and loads nothing.
+
+use serde_json::json;
+
+use crate::browser::{Browser, DESKTOP};
+use crate::process::{Home, finished};
+use crate::test_kernel::{kernel_variables, python_with};
+
+const FIGURES: &str = "import plotly.graph_objects as go
+figure = go.Figure(go.Scatter(x=['wind', 'sun'], y=[3, 7]))
+figure.show()
+figure";
+
+#[tokio::test]
+async fn figures_of_plotly_are_drawn_in_the_page_that_may_run_their_scripts() {
+    let Some(python) = python_with(&["plotly"]) else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", "[project]\nallow = [\"exec\"]\n");
+    let config = json!({ "shot_type": "action", "content": FIGURES, "metadata": { "should_execute": true } });
+    let actions = json!([{ "action_type": "add", "action_id": "a", "config": config }]);
+    let phases = json!([{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": actions }] }]);
+    home.file("script.yaml", &json!({ "session": { "session_id": "c", "phases": phases } }).to_string());
+    let mut command = home.command(&["run", "script.yaml", "--session", "s", "--trust", "--json"]);
+    command.envs(kernel_variables(&python));
+    let done = finished(command, "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let page = |scripts: &[&str]| {
+        let arguments = [&["sessions", "export", "s", "--format", "html"], scripts].concat();
+        let exported = home.finish(arguments, "");
+        assert_eq!(exported.code, Some(0), "{}", exported.err);
+        exported.out
+    };
+    let still = page(&[]);
+    assert!(still.len() < 100_000 && !still.contains("<iframe"), "the page has no library: {} bytes", still.len());
+    let drawn = page(&["--run-scripts"]);
+    assert_eq!(drawn.matches("<pre class=\"library\" hidden>").count(), 1);
+    let file = home.file("page.html", &drawn);
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    browser.open(&format!("file://{}", file.display())).await;
+    for figure in 0..2 {
+        browser.enter_frame(figure).await;
+        browser.element(".main-svg .scatterlayer .point").await;
+        let labels =
+            browser.run("return [...document.querySelectorAll('.xtick')].map((tick) => tick.textContent)").await;
+        assert_eq!(labels, json!(["wind", "sun"]));
+        let loaded = "return performance.getEntriesByType('resource').filter((r) => r.transferSize > 0).length";
+        assert_eq!(browser.run(loaded).await, json!(0));
+        browser.leave_frame().await;
+    }
+}
