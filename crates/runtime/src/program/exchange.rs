@@ -16,7 +16,7 @@ use crate::program::prompt_values::{known, missing};
 use crate::program::question::Asked;
 use crate::program::reask::{ask_again, missing_note, problems_note, risk_note, unanswered_note};
 use crate::program::retry_state::{Again, Next, RejectedReply, RetryState};
-use crate::program::transcript::cut_in_the_middle;
+use crate::program::transcript::{TranscriptLimits, cut_in_the_middle};
 use crate::program::turn::Turn;
 use bcc_lang::template::error::TemplateError;
 use bcc_lang::template::front_matter::HistoryMode;
@@ -205,14 +205,16 @@ impl Turn<'_> {
         names.set("opening", Value::from(ask.opening));
         // A template that shows the answer itself gets the conversation before it.
         let mut separate = ask.answer.filter(|answer| template.mentions("answer") && self.recent.ends_with(answer));
+        let limits = TranscriptLimits { chars: program.history_chars, outputs: ask.outputs.len() };
         let mut messages = loop {
             let chat: Arc<str> = match separate {
                 _ if as_messages => "".into(),
                 Some(answer) => {
-                    let chars = program.history_chars.saturating_sub(answer.chars().count());
-                    self.recent.as_text_before(answer, chars, &program.who, &program.user).into()
+                    let chars = limits.chars.saturating_sub(answer.chars().count());
+                    let limits = TranscriptLimits { chars, ..limits };
+                    self.recent.as_text_before(answer, limits, &program.who, &program.user).into()
                 }
-                None => self.recent.as_text(program.history_chars, &program.who, &program.user).into(),
+                None => self.recent.as_text(limits, &program.who, &program.user).into(),
             };
             names.set_text("chat", Arc::clone(&chat));
             names.set_text("chat_history", chat);
@@ -232,7 +234,7 @@ impl Turn<'_> {
         }
         if as_messages {
             let after_system = messages.iter().take_while(|message| message.role == Role::System).count();
-            let mut visible = self.recent.within(program.history_chars);
+            let mut visible = self.recent.within(limits);
             if separate.is_some() {
                 visible.pop();
             }

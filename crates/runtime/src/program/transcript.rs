@@ -13,6 +13,33 @@ const ALWAYS_VISIBLE: usize = 12;
 /// token for four bytes, in Chinese as in English, although not for the same number of characters.
 const ECONOMICAL_BYTES: usize = 4500;
 
+/// A prompt that asks for more outputs than this has two thirds of both: what the conversation was about, the outputs say.
+const MANY_OUTPUTS: usize = 10;
+
+/// How much of the conversation a prompt may contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TranscriptLimits {
+    pub chars: usize,
+    /// How many outputs the prompt asks for.
+    pub outputs: usize,
+}
+
+impl From<usize> for TranscriptLimits {
+    fn from(chars: usize) -> Self {
+        Self { chars, outputs: 0 }
+    }
+}
+
+impl TranscriptLimits {
+    /// The messages and the bytes of an economical prompt.
+    const fn economical(self) -> (usize, usize) {
+        match self.outputs > MANY_OUTPUTS {
+            true => (ALWAYS_VISIBLE * 2 / 3, ECONOMICAL_BYTES * 2 / 3),
+            false => (ALWAYS_VISIBLE, ECONOMICAL_BYTES),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptEntry {
     pub speaker: Speaker,
@@ -76,25 +103,21 @@ impl RecentTranscript {
         texts
     }
 
-    /// The newest messages that together have at most `chars` characters, oldest first. A single longer message is cut in the middle,
-    /// so that a prompt still contains its beginning and its end.
-    pub fn within(&self, chars: usize) -> Vec<TranscriptEntry> {
+    /// The newest messages within these limits, oldest first. A single longer message is cut in the middle, so that a prompt still
+    /// contains its beginning and its end.
+    pub fn within(&self, limits: impl Into<TranscriptLimits>) -> Vec<TranscriptEntry> {
         let owned = |(speaker, text): (Speaker, Cow<'_, str>)| TranscriptEntry { speaker, text: text.into_owned() };
-        self.visible(chars).into_iter().map(owned).collect()
+        self.newest(0, limits.into()).into_iter().map(owned).collect()
     }
 
-    /// [`RecentTranscript::within`], borrowed where a message is complete.
-    fn visible(&self, chars: usize) -> Vec<(Speaker, Cow<'_, str>)> {
-        self.newest(0, chars)
-    }
-
-    /// [`RecentTranscript::visible`] without the newest `skipped` messages.
-    fn newest(&self, skipped: usize, chars: usize) -> Vec<(Speaker, Cow<'_, str>)> {
-        let (mut left, mut bytes) = (chars, 0);
+    /// [`RecentTranscript::within`] without the newest `skipped` messages, borrowed where a message is complete.
+    fn newest(&self, skipped: usize, limits: TranscriptLimits) -> Vec<(Speaker, Cow<'_, str>)> {
+        let (always_visible, economical_bytes) = limits.economical();
+        let (mut left, mut bytes) = (limits.chars, 0);
         let mut visible = Vec::with_capacity(self.messages.len());
         for (place, entry) in self.messages.iter().rev().enumerate() {
             bytes += entry.text.len();
-            if self.economical && place >= ALWAYS_VISIBLE && bytes > ECONOMICAL_BYTES {
+            if self.economical && place >= always_visible && bytes > economical_bytes {
                 break;
             }
             if place < skipped {
@@ -107,7 +130,7 @@ impl RecentTranscript {
                 continue;
             }
             if visible.is_empty() && left > 0 {
-                visible.push((entry.speaker, Cow::Owned(cut_in_the_middle(&entry.text, chars))));
+                visible.push((entry.speaker, Cow::Owned(cut_in_the_middle(&entry.text, limits.chars))));
             }
             break;
         }
@@ -117,14 +140,20 @@ impl RecentTranscript {
 
     /// [`RecentTranscript::within`] as text with the names `who` and `user`, one line per message. The lines of longer messages are
     /// quoted, so that no one can write a line that looks like the other's or like a part of the prompt.
-    pub fn as_text(&self, chars: usize, who: &str, user: &str) -> String {
-        Self::written(self.visible(chars), who, user)
+    pub fn as_text(&self, limits: impl Into<TranscriptLimits>, who: &str, user: &str) -> String {
+        Self::written(self.newest(0, limits.into()), who, user)
     }
 
     /// [`RecentTranscript::as_text`] without the last message if that is `answer`, which the prompt shows separately.
-    pub(crate) fn as_text_before(&self, answer: &str, chars: usize, who: &str, user: &str) -> String {
+    pub(crate) fn as_text_before(
+        &self,
+        answer: &str,
+        limits: impl Into<TranscriptLimits>,
+        who: &str,
+        user: &str,
+    ) -> String {
         let skipped = usize::from(self.ends_with(answer));
-        Self::written(self.newest(skipped, chars), who, user)
+        Self::written(self.newest(skipped, limits.into()), who, user)
     }
 
     /// [`RecentTranscript::as_text`] without the last answer and the message that it answers, if these are the last two messages.
@@ -135,7 +164,7 @@ impl RecentTranscript {
             (Some(Speaker::User), _) => 1,
             _ => 0,
         };
-        Self::written(self.newest(skipped, chars), who, user)
+        Self::written(self.newest(skipped, chars.into()), who, user)
     }
 
     /// Whether the last message is this one of the person.
@@ -240,6 +269,17 @@ mod tests {
                 assert_eq!(before.lines().count(), expected - 1, "{chars} characters, economical: {economical}");
             }
         }
+    }
+
+    #[test]
+    fn a_prompt_that_asks_for_many_outputs_contains_fewer_messages() {
+        let mut recent = RecentTranscript::new(20, 8000, true);
+        (0..30).for_each(|_| recent.push(TranscriptEntry { speaker: Speaker::Ai, text: "字".repeat(200) }));
+        for (outputs, expected) in [(0, 12), (MANY_OUTPUTS, 12), (MANY_OUTPUTS + 1, 8)] {
+            assert_eq!(recent.within(TranscriptLimits { chars: 8000, outputs }).len(), expected, "{outputs}");
+        }
+        recent.economical = false;
+        assert_eq!(recent.within(TranscriptLimits { chars: 8000, outputs: 20 }).len(), 20, "the author's limits hold");
     }
 
     #[test]
