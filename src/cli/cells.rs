@@ -152,6 +152,7 @@ fn outputs(cell: &Cell, is_new: bool, is_streamed: bool, language: Language, lin
         let count = cell.execution_count.map_or_else(String::new, |count| count.to_string());
         lines.push((LineStyle::Quiet, shortened(&format!("[{count}] {}", ansi::plain(first)))));
     }
+    let incomplete_run = incomplete_run_text(cell, language);
     let (mut text, mut error, mut left_out) = (String::new(), None, 0);
     for output in &cell.outputs {
         let lines_left_out = output.get(LINES_LEFT_OUT).and_then(Value::as_u64).unwrap_or(0);
@@ -171,7 +172,11 @@ fn outputs(cell: &Cell, is_new: bool, is_streamed: bool, language: Language, lin
                 text.push_str(&plain.unwrap_or_else(types));
                 text.push('\n');
             }
-            CellOutput::Error { name, value, .. } => error = Some(format!("{name}: {value}")),
+            // An interrupt is named below.
+            CellOutput::Error { name, .. } if name == "KeyboardInterrupt" && incomplete_run.is_some() => {}
+            CellOutput::Error { name, value, .. } => {
+                error = Some(if value.is_empty() { name } else { format!("{name}: {value}") });
+            }
         }
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -185,7 +190,7 @@ fn outputs(cell: &Cell, is_new: bool, is_streamed: bool, language: Language, lin
         let last = error.lines().next().unwrap_or_default();
         lines.push((LineStyle::Error, format!("  ✗ {}", shortened(last))));
     }
-    if let Some(reason) = incomplete_run_text(cell, language) {
+    if let Some(reason) = incomplete_run {
         lines.push((LineStyle::Error, format!("  ✗ {reason}")));
     }
 }
@@ -281,6 +286,14 @@ mod tests {
         assert_eq!(shown(&mut view, &code), expected);
         let late = json!({ "number": 3, "cell_type": "code", "content": "x", "ended": "timed_out" });
         assert_eq!(shown(&mut view, &late), ["Words|│ x", "Error|  ✗ interrupted: it exceeded the time limit"]);
+        let interrupt =
+            json!([{ "output_type": "error", "ename": "KeyboardInterrupt", "evalue": "", "traceback": [] }]);
+        let stopped =
+            json!({ "number": 4, "cell_type": "code", "content": "x", "ended": "interrupted", "outputs": interrupt });
+        assert_eq!(shown(&mut view, &stopped), ["Words|│ x", "Error|  ✗ interrupted"]);
+        let raised =
+            json!({ "number": 5, "cell_type": "code", "content": "x", "ended": "error", "outputs": interrupt });
+        assert_eq!(shown(&mut view, &raised), ["Words|│ x", "Error|  ✗ KeyboardInterrupt"]);
     }
 
     #[test]

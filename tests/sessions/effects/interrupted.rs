@@ -135,8 +135,8 @@ async fn the_question_is_repeated_unchanged_and_an_answer_counts_once() {
 #[tokio::test]
 async fn the_question_names_the_interrupted_operation_in_the_language_of_the_script() {
     for (extra_fields, prefix) in [
-        (json!({}), "The program was stopped during this operation: the red button (press)."),
-        (json!({ "x-note": "按按钮" }), "程序中断时正在执行：the red button（press），无法确定完成了多少。"),
+        (json!({}), "This operation was interrupted: the red button (press)."),
+        (json!({ "x-note": "按按钮" }), "这项操作中途被打断：the red button（press），无法确定完成了多少。"),
     ] {
         let (program, store) = interrupted(&format!("language-{prefix}"), &extra_fields).await;
         let mut session = resume(&program, Arc::clone(&store)).await;

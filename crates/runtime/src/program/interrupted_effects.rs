@@ -125,7 +125,7 @@ pub fn question(program: &Program, recent: &RecentTranscript, effect: &OpenEffec
             );
         }
         return format!(
-            "{first}程序中断时正在执行：{summary}（{kind}），无法确定完成了多少。请回答“重试”（再执行一次）、“跳过”（不再执行，继续）或“失败”（让该动作失败）。"
+            "{first}这项操作中途被打断：{summary}（{kind}），无法确定完成了多少。请回答“重试”（再执行一次）、“跳过”（不再执行，继续）或“失败”（让该动作失败）。"
         );
     }
     let first = if again { "That was not one of the expected answers. " } else { "" };
@@ -135,7 +135,7 @@ pub fn question(program: &Program, recent: &RecentTranscript, effect: &OpenEffec
         );
     }
     format!(
-        "{first}The program was stopped during this operation: {summary} ({kind}). It is not known how far it got. Answer `again` to run it again, `skip` to continue without it, or `fail` to let the action fail."
+        "{first}This operation was interrupted: {summary} ({kind}). It is not known how far it got. Answer `again` to run it again, `skip` to continue without it, or `fail` to let the action fail."
     )
 }
 
