@@ -48,6 +48,10 @@ impl Session {
     /// Whether the next turn is the first one of an action that only announces what it does: neither waits for anything nor sends
     /// anything to an observer before it is committed.
     fn next_turn_announces(&self) -> bool {
+        // These are read from the store before the turn.
+        if !self.program.globals.is_empty() {
+            return false;
+        }
         let key = self.frames.leaf();
         let Some(frame) = self.frames.get(&key) else { return false };
         let is_new = frame.effect.is_none() && frame.branches.is_none() && frame.state.is_null();

@@ -206,12 +206,15 @@ impl Collect {
         let message_id = Some(exchange.message_id.clone());
         let unusable = UnusableReply::of(&exchange, false);
         let is_readable = exchange.reading.is_ok();
-        // Words that end the action are no question, if something is still to be asked.
-        let closing = wants_exit && next.is_some();
-        let said = content(&exchange).map(str::trim).filter(|text| !text.is_empty() && !closing).map(str::to_owned);
         let crisis = exchange.reading.as_ref().is_ok_and(reports_crisis);
+        // Words that end the action are no question, if something is still to be asked. What helps a person in danger is said in any case.
+        let closing = wants_exit && next.is_some() && !crisis;
+        let said = content(&exchange).map(str::trim).filter(|text| !text.is_empty() && !closing).map(str::to_owned);
         let limits = (state.round, self.last_round(turn));
-        let outcome = outcome(exchange, limits, reason, next.is_none(), Some(judged), extracted);
+        let mut outcome = outcome(exchange, limits, reason, next.is_none(), Some(judged), extracted);
+        if closing {
+            outcome.ai_message = None;
+        }
         let substitute = |state: &Collecting| {
             self.model.substitute(turn, self.max_rounds, unusable, (&state.asked, state.substitutes))
         };
@@ -284,7 +287,7 @@ impl Collect {
     }
 
     /// Takes the values of a reply: stores them, or keeps those that must be confirmed. Returns what was stored, as it may be shown, and
-    /// whether the answer helped: it gave a value that can be used, or decided about one.
+    /// whether the answer helped: it gave a value that is new, or confirmed one.
     fn take(&self, turn: &Turn<'_>, state: &mut Collecting, reply: &Reply) -> (ExactValues, bool) {
         let before = state.unconfirmed.clone();
         let mut helped = false;
@@ -293,9 +296,8 @@ impl Collect {
             let Some(value) = reply.field(&output.get).filter(|value| !value.is_null()) else { continue };
             let known = turn.variable(&output.get).filter(|known| !known.is_null());
             if known.as_ref() == Some(&value) {
-                // Said again, or taken back to what it was.
-                state.unconfirmed.remove(&output.get);
-                helped = true;
+                // Said again, which models do with all that they know, or taken back to what it was.
+                helped |= state.unconfirmed.remove(&output.get).is_some();
                 continue;
             }
             let slot = self.slots.iter().find(|slot| slot.name() == output.get);
@@ -322,9 +324,10 @@ impl Collect {
                 continue;
             }
             state.unconfirmed.remove(&name);
-            state.failed.remove(&name);
-            helped = true;
+            // After a no, the slot is asked for once more.
             if confirmed == Some(true) {
+                helped = true;
+                state.failed.remove(&name);
                 match turn.set(&name, value, None) {
                     Ok(shown) => {
                         extracted.insert(name, shown);

@@ -229,13 +229,17 @@ impl Conversation {
         let reason = exit_reason(exit, is_last_round, judged.suggestion);
         let decision = rounds.decision.next(missing, judged.suggestion);
         let completed = exit || is_last_round;
-        // Words that end the action are no question: if EXIT counts as no, the earlier question is repeated instead.
-        let closing = wants_exit && !completed;
+        // Words that end the action are no question: if EXIT counts as no, the earlier question is repeated instead. What helps a person in
+        // danger is said in any case.
+        let closing = wants_exit && !completed && !crisis;
         let reply_text = content(&exchange).filter(|text| !text.trim().is_empty() && !closing).map(str::to_owned);
         let message_id = Some(exchange.message_id.clone());
         let unusable = UnusableReply::of(&exchange, false);
         let limits = (round, turn.last_round(self.max_rounds));
-        let outcome = outcome(exchange, limits, reason, completed, Some(judged), extracted);
+        let mut outcome = outcome(exchange, limits, reason, completed, Some(judged), extracted);
+        if closing {
+            outcome.ai_message = None;
+        }
         let substitute = || self.substitute(turn, unusable, &rounds);
         if completed {
             // Nobody answers a question that is repeated after the last round, but what concerns the person's safety is sent.
