@@ -57,7 +57,7 @@ fn case(path: &Path) -> Case {
 }
 
 fn written(form: ExportForm, brief: &NotebookMetadata, cells: &[Cell]) -> String {
-    let mut writer = Writer::new(form, brief.clone());
+    let mut writer = Writer::new(form, brief.clone(), vec![]);
     let mut file = writer.head();
     for cell in cells {
         file.push_str(&writer.cell(cell));
@@ -264,7 +264,7 @@ fn ten_thousand_cells_with_outputs_are_written_piece_by_piece() {
     let output = json!({ "output_type": "stream", "name": "stdout", "text": "x".repeat(2_000) });
     let mut cell = Cell { id: "c".into(), content: "print()".into(), outputs: vec![output], ..Cell::default() };
     for (form, ending) in FORMS {
-        let mut writer = Writer::new(form, NotebookMetadata::default());
+        let mut writer = Writer::new(form, NotebookMetadata::default(), vec![]);
         let (mut largest, mut total) = (writer.head().len(), 0);
         for number in 1..=10_000 {
             (cell.number, cell.id) = (number, format!("c{number}"));

@@ -13,12 +13,14 @@ use crate::notebook_file::pictures::PictureFolder;
 use crate::pin::Pinned;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::compose::parse;
+use bcc_lang::value::mask::Masker;
 use bcc_runtime::notebook::cell::Cell;
 use bcc_runtime::notebook::export::brief::NotebookMetadata;
 use bcc_runtime::notebook::export::form::{ExportForm, Writer};
 use bcc_runtime::notebook::kernel::contract::KernelSettings;
-use bcc_runtime::notebook::large_outputs::restore;
+use bcc_runtime::notebook::large_outputs::{restore, take_libraries};
 use bcc_runtime::notebook::state::NotebookState;
+
 use bcc_runtime::run::notebook::state_of;
 use bcc_store::contract::Store;
 use bcc_store::rows::SessionRow;
@@ -92,7 +94,11 @@ pub async fn write_to(
         runs_scripts: request.runs_scripts,
         ..brief(&row, &state, request.language)
     };
-    let mut writer = Writer::new(request.form, brief);
+    let libraries = match request.form {
+        ExportForm::Html => libraries(store, request, &state, &masker).await?,
+        ExportForm::Ipynb | ExportForm::Markdown => vec![],
+    };
+    let mut writer = Writer::new(request.form, brief, libraries);
     write(&writer.head())?;
     let (mut after, mut cells) = (0, 0);
     loop {
@@ -105,6 +111,7 @@ pub async fn write_to(
             restore(store, id, &mut cell).await?;
             if let Some(running) = request.running.as_ref().filter(|running| running.cell_id == cell.id) {
                 cell.outputs.clone_from(&running.outputs);
+                drop(take_libraries(&mut cell.outputs));
                 (cell.execution_count, cell.ended) = (None, None);
             }
             let text = writer.cell(&masked(cell, &masker));
@@ -120,6 +127,21 @@ pub async fn write_to(
     Ok(cells)
 }
 
+/// The libraries of a notebook for charts. A page that runs no scripts only needs their number.
+async fn libraries(
+    store: &dyn Store,
+    request: &NotebookFileRequest,
+    state: &NotebookState,
+    masker: &Masker,
+) -> Result<Vec<String>, EngineError> {
+    let mut libraries = vec![];
+    for sha256 in &state.chart_libraries {
+        let text = if request.runs_scripts { store.text(&request.session, sha256).await? } else { Some(String::new()) };
+        libraries.extend(masked_text(text.as_deref(), masker));
+    }
+    Ok(libraries)
+}
+
 /// A page with one text, for a session without cells.
 pub async fn page_of(
     store: &dyn Store,
@@ -128,7 +150,7 @@ pub async fn page_of(
 ) -> Result<String, EngineError> {
     let row = stored_session(store, &request.session).await?;
     let brief = NotebookMetadata { shows_title: true, ..brief(&row, &NotebookState::default(), request.language) };
-    let mut writer = Writer::new(request.form, brief);
+    let mut writer = Writer::new(request.form, brief, vec![]);
     let cell = Cell { number: 1, id: "transcript".to_owned(), content: markdown, ..Cell::default() };
     let mut page = writer.head();
     page.push_str(&writer.cell(&cell));

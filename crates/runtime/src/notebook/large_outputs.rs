@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::notebook::cell::Cell;
+use crate::notebook::export::scripts::library;
 use crate::notebook::kernel::limits::OutputLimits;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
@@ -59,6 +60,16 @@ pub(crate) struct LargePart {
 /// The size of outputs as JSON, in bytes.
 pub(crate) fn size(outputs: &[Value]) -> usize {
     outputs.iter().map(|output| output.to_string().len()).sum()
+}
+
+/// Takes the outputs that are libraries for charts out of those of a cell.
+pub fn take_libraries(outputs: &mut Vec<Value>) -> Vec<TextRow> {
+    let libraries: Vec<TextRow> =
+        outputs.iter().filter_map(library).map(|html| TextRow::new(html.to_owned())).collect();
+    if !libraries.is_empty() {
+        outputs.retain(|output| library(output).is_none());
+    }
+    libraries
 }
 
 /// The parts of outputs that are larger than `min_bytes`.

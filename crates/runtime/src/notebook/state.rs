@@ -87,6 +87,10 @@ pub struct NotebookState {
     /// The bytes of the large outputs that are stored on their own.
     #[serde(skip_serializing_if = "is_zero")]
     pub kept_bytes: u64,
+    /// The hashes of the libraries for charts that code has shown. They are in no cell: a kernel sends each once, whatever becomes of the
+    /// cell that asked for it first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chart_libraries: Vec<String>,
     pub effects: Effects,
     pub fsm: Fsm,
     pub location: Location,

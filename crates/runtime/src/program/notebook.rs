@@ -2,7 +2,7 @@
 
 use crate::notebook::cell::Cell;
 use crate::notebook::large_outputs::{
-    MAX_INLINE_BYTES, MIN_KEPT_BYTES, MIN_KEPT_BYTES_OF_MANY, large_parts, leave_out, refer, size,
+    MAX_INLINE_BYTES, MIN_KEPT_BYTES, MIN_KEPT_BYTES_OF_MANY, large_parts, leave_out, refer, size, take_libraries,
 };
 use crate::notebook::protocol::outline::NotebookOutline;
 use crate::notebook::state::NotebookState;
@@ -12,6 +12,9 @@ use crate::program::turn::Turn;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_store::error::StoreError;
+
+/// The maximum number of libraries for charts that a session keeps.
+const MAX_CHART_LIBRARIES: usize = 8;
 
 impl Turn<'_> {
     /// The state of the notebook, with the changes of this turn.
@@ -70,6 +73,15 @@ impl Turn<'_> {
         state: &mut NotebookState,
     ) -> Result<(), ActionError> {
         let limit = self.services.host.kernel.limits().session;
+        for library in take_libraries(&mut cell.outputs) {
+            let bytes = state.kept_bytes.saturating_add(library.text.len() as u64);
+            let is_known = state.chart_libraries.contains(&library.sha256);
+            if !is_known && bytes <= limit && state.chart_libraries.len() < MAX_CHART_LIBRARIES {
+                state.chart_libraries.push(library.sha256.clone());
+                state.kept_bytes = bytes;
+                self.work().texts.push(library);
+            }
+        }
         let mut parts = large_parts(&cell.outputs, MIN_KEPT_BYTES);
         // Many outputs that are not large are one together.
         let kept: usize = parts.iter().map(|part| part.row.text.len()).sum();

@@ -14,6 +14,7 @@ use crate::program::program::{Program, ProgramStep};
 use crate::run::error::RunError;
 use crate::run::frames::{FrameTarget, Frames, component, id_of, parent, public_path, redacted_key};
 use crate::run::head::{Head, SessionStatus};
+use crate::run::notebook::state_of;
 use crate::run::session::MASKED_VALUES;
 use crate::run::take_back::{restored_frames, restored_variables};
 use bcc_store::contract::Store;
@@ -111,6 +112,7 @@ pub async fn copy_of(
     });
     requests.extend(changes.requests_put.iter().cloned());
     let cells_put = cells(store, &row.id, changes).await?;
+    let libraries = state_of(&variables).map_err(unreadable)?.chart_libraries;
     Ok(Commit {
         status: target.status.name().to_owned(),
         updated_at: target.at.to_owned(),
@@ -123,7 +125,7 @@ pub async fn copy_of(
         user_variables_put: user_variables,
         counters_put: counters.into_iter().map(|(name, count)| CounterRow { name, count }).collect(),
         journal: journal(store, &row.id, earlier.last_seq, target.id).await?,
-        texts: large_outputs(store, &row.id, &cells_put).await?,
+        texts: large_outputs(store, &row.id, &cells_put, libraries).await?,
         cells_put,
         requests_put: requests,
         ..Commit::default()
@@ -189,9 +191,19 @@ async fn cells(store: &dyn Store, id: &str, changes: &Commit) -> Result<Vec<Cell
     Ok(cells.into_values().collect())
 }
 
-/// The texts that these cells of a session refer to.
-async fn large_outputs(store: &dyn Store, id: &str, cells: &[CellRow]) -> Result<Vec<TextRow>, RunError> {
+/// The texts that these cells of a session and its notebook refer to.
+async fn large_outputs(
+    store: &dyn Store,
+    id: &str,
+    cells: &[CellRow],
+    libraries: Vec<String>,
+) -> Result<Vec<TextRow>, RunError> {
     let mut texts: BTreeMap<String, TextRow> = BTreeMap::new();
+    for sha256 in libraries {
+        if let Some(text) = store.text(id, &sha256).await? {
+            texts.insert(sha256.clone(), TextRow { sha256, text });
+        }
+    }
     for row in cells {
         let cell: Cell = serde_json::from_str(&row.body)
             .map_err(|_| StoreError::CellUnreadable { id: id.to_owned(), number: row.number })?;

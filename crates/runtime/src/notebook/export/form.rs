@@ -45,11 +45,12 @@ enum Kind {
 }
 
 impl Writer {
-    pub fn new(form: ExportForm, brief: NotebookMetadata) -> Self {
+    /// `libraries` are those of the notebook for charts on a page; if that runs no scripts, their texts may be empty.
+    pub fn new(form: ExportForm, brief: NotebookMetadata, libraries: Vec<String>) -> Self {
         let kind = match form {
             ExportForm::Ipynb => Kind::Ipynb(Ipynb::default()),
             ExportForm::Markdown => Kind::Markdown(Markdown::default()),
-            ExportForm::Html => Kind::Html(HtmlPage::default()),
+            ExportForm::Html => Kind::Html(HtmlPage::new(brief.runs_scripts, libraries)),
         };
         Self { brief, kind }
     }

@@ -8,6 +8,7 @@ use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::export::harmless::{harmless_markdown, separate_cell};
 use crate::notebook::export::image::{Picture, PictureFile, picture, picture_file};
 use crate::notebook::export::output::{CellOutput, read};
+use crate::notebook::export::scripts::{Scripts, needs_scripts};
 use crate::notebook::export::text::{fence, incomplete_run_text, one_line, quoted, thinking_text, thinking_title};
 use bcc_lang::message::language::Language;
 use bcc_lang::source::render::markdown::escape_line;
@@ -24,6 +25,9 @@ const TEXTS: [(&str, &str); 5] = [
     ("application/json", "json"),
     ("text/html", "html"),
 ];
+
+/// The text for a chart.
+const CHART: &str = "a chart that is drawn by a script: `--format html --run-scripts` shows it";
 
 #[derive(Debug, Default)]
 pub struct Markdown {
@@ -92,6 +96,8 @@ fn output(output: &CellOutput, language: Language) -> String {
             Some(Picture::LeftOut(mime, bytes)) => {
                 format!("\n*{}*\n", omitted_image(mime, bytes, language))
             }
+            None if needs_scripts(data).is_some_and(Scripts::is_library) => String::new(),
+            None if needs_scripts(data).is_some() => format!("\n*{}*\n", language.translate(CHART)),
             None => {
                 let text = TEXTS.iter().find_map(|(mime, name)| Some((data.get(*mime)?, *name)));
                 match text {

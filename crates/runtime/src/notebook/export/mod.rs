@@ -9,4 +9,5 @@ pub mod image;
 pub mod ipynb;
 pub mod markdown;
 pub mod output;
+pub(crate) mod scripts;
 pub mod text;

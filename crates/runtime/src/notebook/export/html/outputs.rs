@@ -4,11 +4,13 @@ use serde_json::{Map, Value};
 
 use crate::notebook::export::ansi::{Style, spans};
 use crate::notebook::export::brief::NotebookMetadata;
-use crate::notebook::export::html::charts::{Charts, Scripts};
+use crate::notebook::export::html::charts::{Charts, ShownChart};
 use crate::notebook::export::html::rendered::markdown_html;
 use crate::notebook::export::image::{Picture, drawing, picture};
 use crate::notebook::export::markdown::{alt_text, mime_types, omitted_image};
 use crate::notebook::export::output::CellOutput;
+use crate::notebook::export::scripts::{Scripts, needs_scripts};
+use bcc_lang::message::language::Language;
 use bcc_lang::source::render::html::escape;
 
 /// The maximum size of an HTML output that is shown in a frame, in bytes; a larger one is shown as its plain text.
@@ -19,6 +21,12 @@ const FRAME: &str = "<!DOCTYPE html><meta charset=\"utf-8\"><meta http-equiv=\"C
 content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\"><style>:root{color-scheme:light dark}\
 body{margin:0;font:14px/1.5 system-ui,sans-serif}table{border-collapse:collapse}table,th,td{border:0}th,td{padding:.2em .6em;text-align:right;\
 border-bottom:1px solid #8884}</style>";
+
+/// The text for a chart that the page could run.
+const NOT_RUNNING: &str = "a chart that is drawn by a script: the export with `--run-scripts` shows it";
+
+/// The text for a chart that it could not.
+pub(crate) const NOT_HERE: &str = "a chart that is drawn by a script from elsewhere, which is not loaded";
 
 /// The height of such a frame, in lines: it cannot adapt to its content without a script.
 const LINES: std::ops::RangeInclusive<usize> = 3..=24;
@@ -32,37 +40,44 @@ pub(crate) fn output_html(output: &CellOutput, brief: &NotebookMetadata, charts:
             preformatted(&lines, "error")
         }
         CellOutput::Data { data, .. } => {
-            let html = data.get("text/html").and_then(Value::as_str).filter(|_| brief.runs_scripts);
-            html.and_then(|html| charts.html(html)).unwrap_or_else(|| data_html(data, brief))
+            let html = data.get("text/html").and_then(Value::as_str);
+            let chart = html.and_then(|html| Some(charts.show(html, Scripts::of(html)?)));
+            match chart {
+                Some(ShownChart::Frame(frame)) => frame,
+                chart => data_html(data, chart, brief.language),
+            }
         }
     }
 }
 
-fn data_html(data: &Map<String, Value>, brief: &NotebookMetadata) -> String {
-    let language = brief.language;
+/// Data that runs no scripts; `chart` is what they would draw.
+fn data_html(data: &Map<String, Value>, chart: Option<ShownChart>, language: Language) -> String {
     let text = |mime: &str| data.get(mime).and_then(Value::as_str);
     let image =
         |address: &str| format!("<img class=\"picture\" src=\"{address}\" alt=\"{}\">\n", escape(&alt_text(data)));
     match picture(data) {
         Some(Picture::Shown(address)) => return image(&address),
         Some(Picture::LeftOut(mime, bytes)) => {
-            return format!("<p class=\"note\">{}</p>\n", escape(&omitted_image(mime, bytes, language)));
+            return note(&omitted_image(mime, bytes, language));
         }
         None => {}
     }
     if let Some(address) = drawing(data) {
         return image(&address);
     }
-    if let Some(html) = text("text/html").filter(|html| html.len() <= MAX_HTML_BYTES) {
-        // What a script draws is shown as its plain text.
-        let scripts = html.to_ascii_lowercase().contains("<script").then(|| Scripts::of(html));
-        match scripts {
-            None => return frame(html),
-            Some(_) if text("text/plain").is_some() => {}
-            Some(scripts) if scripts.is_seen_without_running() => return frame(html),
-            Some(scripts) if scripts.is_library() => return String::new(),
-            Some(_) => return format!("<p class=\"note\">{}</p>\n", escape(&not_drawn(brief))),
+    // What a script draws is shown as its plain text.
+    let needs_scripts = needs_scripts(data).is_some();
+    match (text("text/html"), &chart) {
+        (Some(html), None) if html.len() <= MAX_HTML_BYTES => return frame(html),
+        (Some(_), Some(_)) if text("text/plain").is_some() => {}
+        (Some(html), Some(_)) if !needs_scripts && html.len() <= MAX_HTML_BYTES => return frame(html),
+        (Some(_), Some(ShownChart::Library)) => return String::new(),
+        (Some(_), Some(ShownChart::NotRunning)) => return note(&language.translate(NOT_RUNNING)),
+        (Some(_), Some(_)) if needs_scripts => return note(&language.translate(NOT_HERE)),
+        (Some(html), _) if text("text/plain").is_none() => {
+            return note(&omitted_image("text/html", html.len(), language));
         }
+        _ => {}
     }
     if let Some(markdown) = text("text/markdown") {
         return format!("<div class=\"words\">{}</div>\n", markdown_html(markdown));
@@ -73,13 +88,8 @@ fn data_html(data: &Map<String, Value>, brief: &NotebookMetadata) -> String {
     preformatted(&plain.unwrap_or_else(|| mime_types(data)), "result")
 }
 
-/// The text for a chart that is not drawn.
-fn not_drawn(brief: &NotebookMetadata) -> String {
-    let text = match brief.runs_scripts {
-        false => "a chart that is drawn by a script: the export with `--run-scripts` shows it",
-        true => "a chart that is drawn by a script from elsewhere, which this page does not load",
-    };
-    brief.language.translate(text).into_owned()
+fn note(text: &str) -> String {
+    format!("<p class=\"note\">{}</p>\n", escape(text))
 }
 
 /// Untrusted HTML in a sandboxed frame.

@@ -44,6 +44,11 @@ struct Heading {
 }
 
 impl HtmlPage {
+    /// A page with these libraries for charts: their texts, which may be empty if the page runs no scripts.
+    pub(crate) fn new(runs_scripts: bool, libraries: Vec<String>) -> Self {
+        Self { charts: Charts::new(runs_scripts, libraries), ..Self::default() }
+    }
+
     pub(crate) fn head(&self, brief: &NotebookMetadata) -> String {
         let lang = if brief.language == Language::Chinese { "zh" } else { "en" };
         let mut page = format!("<!DOCTYPE html>\n<html lang=\"{lang}\">\n<head>\n<meta charset=\"utf-8\">\n");
