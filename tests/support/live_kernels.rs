@@ -72,19 +72,31 @@ impl LiveKernel {
 
     /// Runs code as another client of the kernel, and waits until it has ended.
     pub fn run(&self, code: &str) {
+        let status = self.request(code, "sent").wait().unwrap();
+        assert!(status.success(), "{code}");
+    }
+
+    /// Runs code as another client of the kernel. When the request is sent, the file `sent` exists. The process succeeds if the code
+    /// does.
+    pub fn request(&self, code: &str, sent: &str) -> Child {
         let client = "
 import sys
 from jupyter_client import BlockingKernelClient
 client = BlockingKernelClient(connection_file=sys.argv[1])
 client.load_connection_file()
 client.start_channels()
-client.wait_for_ready(timeout=100)
-reply = client.execute(sys.argv[2], reply=True, timeout=100)
-sys.exit(reply['content']['status'] != 'ok')
+request = client.execute(sys.argv[2])
+# The kernel replies there while code runs: by then it has the request as well.
+client.session.send(client.control_channel.socket, 'kernel_info_request')
+client.get_control_msg(timeout=100)
+open(sys.argv[3], 'w').close()
+while True:
+    reply = client.get_shell_msg(timeout=100)
+    if reply['parent_header'].get('msg_id') == request:
+        sys.exit(reply['content']['status'] != 'ok')
 ";
         let mut command = python_command(&self.python, &self.home);
-        let status = command.args(["-c", client]).arg(&self.file).arg(code).status().unwrap();
-        assert!(status.success(), "{code}");
+        command.args(["-c", client]).arg(&self.file).args([code, sent]).spawn().unwrap()
     }
 
     pub fn is_running(&mut self) -> bool {

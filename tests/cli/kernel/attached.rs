@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::live_kernels::LiveKernel;
+use crate::live_kernels::{Killed, LiveKernel};
 use crate::process::{Finished, Home, Running, finished};
 use crate::pseudo_terminal::{CTRL_C, Terminal};
 use crate::test_kernel::{kernel_python, kernel_variables};
@@ -210,6 +210,30 @@ threading.Thread(target=chatter, args=[get_ipython().kernel], daemon=True).start
     let done = run(&home, &python);
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(printed(&home, 0), "mine\n");
+}
+
+#[test]
+fn code_of_another_client_is_not_interrupted_when_the_variables_cannot_be_listed_before_it_ends() {
+    let Some(python) = kernel_python() else { return };
+    let waits = |file: &str| format!("import os, time\nwhile not os.path.exists('{file}'):\n    time.sleep(0.01)");
+    let mine = format!("x = [object()]\nprint('it runs', flush=True)\n{}", waits("sent"));
+    let home = home(&json!({ "connection_file": "k.json", "start_timeout": "500ms" }), &[&mine, "print(x and 'mine')"]);
+    let kernel = LiveKernel::start(&python, home.path(), "k.json");
+    std::fs::remove_file(home.path().join("sent")).unwrap();
+    let arguments: Vec<&str> = RUN.into_iter().chain(["--json"]).collect();
+    let running = Running::start(command(&home, &arguments, &python));
+    running.event_of("cell_output");
+    let mut other = Killed(kernel.request(&waits("go"), "sent"));
+    // The second cell does not start, and does not wait in the kernel.
+    let busy = running.finish();
+    assert_eq!(busy.code, Some(3), "{}", busy.err);
+    assert!(busy.out.contains("kernel-busy"), "{}", busy.out);
+    assert!(other.0.try_wait().unwrap().is_none(), "the other code was interrupted");
+    home.file("go", "");
+    assert!(other.0.wait().unwrap().success());
+    let done = finished(command(&home, &RESUME, &python), "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(printed(&home, 1), "mine\n");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::notebook::kernel::attach::{attach_file, busy, check_file};
 use crate::notebook::kernel::contract::{
     AttachedKernel, ExecPolicy, Execution, Kernel, KernelError, KernelSettings, KernelSource,
 };
-use crate::notebook::kernel::execution::{CellInterrupts, CellWatch, KernelAnswer, run_cell};
+use crate::notebook::kernel::execution::{CellInterrupts, CellWatch, KernelAnswer, RequestLimits, run_cell};
 use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::Running;
@@ -149,6 +149,15 @@ fn stopped_error() -> KernelError {
         code: "kernel-did-not-start",
         message: Message::word("the kernel was stopped before the code could run"),
         help: Some(Message::word("run the code again: the kernel restarts")),
+    }
+}
+
+/// The error of a kernel that got another memory after the session had been told about the one before.
+fn restarted_error() -> KernelError {
+    KernelError {
+        code: "kernel-unreachable",
+        message: Message::word("the kernel was started again before the code could run"),
+        help: Some(Message::word("resume the session: the code runs in the kernel that is there now")),
     }
 }
 
@@ -314,6 +323,22 @@ impl KernelSlot {
         Ok(attached)
     }
 
+    /// Makes the kernel ready to run code at once. One that goes on without this process must be free, and must have the memory that
+    /// the session knows.
+    async fn make_free(&mut self, location: &KernelLocation, settings: &KernelSettings) -> Result<(), KernelError> {
+        if settings.source.is_foreign() {
+            let known = self.running.as_ref().map(|running| running.info.session.clone());
+            let attached = self.attach(location, settings).await?;
+            if known.is_some_and(|known| known != attached.memory) {
+                self.running = None;
+                return Err(restarted_error());
+            }
+        } else if self.running.is_none() {
+            self.running = Some(self.connected(location, settings).await?);
+        }
+        Ok(())
+    }
+
     async fn end(&mut self, ran: &AtomicU64) {
         ran.store(0, Ordering::Release);
         if let Some(running) = self.running.take() {
@@ -382,20 +407,18 @@ async fn run(
     if answer.is_closed() {
         return Err(stopped_error());
     }
-    let running = match kernel.running.take() {
-        Some(running) => running,
-        None => kernel.connected(location, settings).await?,
-    };
-    let running = kernel.running.insert(running);
-    if answer.is_closed() {
-        return Err(stopped_error());
+    tokio::select! {
+        made_free = kernel.make_free(location, settings) => made_free?,
+        () = answer.closed() => return Err(stopped_error()),
     }
+    let Some(running) = &mut kernel.running else { return Err(stopped_error()) };
     ran.fetch_add(1, Ordering::AcqRel);
     let cell = interrupts.cells.fetch_add(1, Ordering::AcqRel) + 1;
     kernel.is_busy = true;
     let interrupted = CellInterrupts { asked: interrupts.asked.subscribe(), cell };
     let mut watch = CellWatch::new(interrupted, &interrupts.running, pieces);
-    let (execution, is_usable) = run_cell(running, code, *timeout, answer, &mut watch).await;
+    let limits = RequestLimits { start: settings.start_timeout, run: *timeout };
+    let (execution, is_usable) = run_cell(running, code, limits, answer, &mut watch).await;
     watch.finish();
     kernel.is_busy = !is_usable;
     if !is_usable {

@@ -38,6 +38,11 @@ pub(crate) enum KernelHost {
 }
 
 impl KernelHost {
+    /// Whether other programs may use the kernel at the same time.
+    pub(crate) const fn is_shared(&self) -> bool {
+        !matches!(self, Self::Own { .. })
+    }
+
     /// Waits until the process is known to have ended. A foreign one closes its channels.
     pub(crate) async fn ended(&mut self) {
         match self {
