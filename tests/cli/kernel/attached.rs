@@ -132,6 +132,35 @@ fn another_kernel_with_the_same_file_is_reported_or_the_cells_run_again() {
 }
 
 #[test]
+fn a_kernel_that_does_not_say_when_it_was_started_again_counts_as_the_same_kernel() {
+    let Some(python) = kernel_python() else { return };
+    // Kernels of R and Julia repeat the session of the client in their replies, others name none.
+    for session in ["parent.get('header', parent).get('session')", "''"] {
+        let settings = json!({ "connection_file": "k.json", "on_resume": "rerun" });
+        let home = home(&settings, &["runs = globals().get('runs', 0) + 1", "?", "print(runs)"]);
+        let kernel = LiveKernel::start(&python, home.path(), "k.json");
+        kernel.run(&format!(
+            "
+session = get_ipython().kernel.session
+made = session.msg
+def msg(*arguments, parent=None, **named):
+    message = made(*arguments, parent=parent, **named)
+    if parent:
+        message['header']['session'] = {session}
+    return message
+session.msg = msg
+"
+        ));
+        let waiting = run(&home, &python);
+        assert_eq!(waiting.code, Some(3), "{}", waiting.err);
+        let done = finished(command(&home, &RESUME, &python), "yes\n");
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        assert!(!done.out.contains("kernel-memory-gone"), "{}", done.out);
+        assert_eq!(printed(&home, 1), "1\n", "the first cell does not run again");
+    }
+}
+
+#[test]
 fn a_kernel_that_ends_while_code_runs_is_reported_and_the_next_code_stops_the_session() {
     let Some(python) = kernel_python() else { return };
     let home = home(&json!({ "connection_file": "k.json" }), &["import os; os._exit(3)", "print('after')"]);

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::kernel::attached::script;
@@ -74,6 +75,43 @@ fn a_session_starts_a_kernel_on_a_server_and_ends_it_and_its_token_is_nowhere() 
         assert_eq!(server.kernels(), Vec::<Value>::new(), "the kernel ends with its session");
         assert!(!holds_token(&home, &done));
     }
+}
+
+/// A server whose kernels do not answer.
+fn server_of_silent_kernels(python: &Path, home: &Home) -> LiveServer {
+    home.put("ipython/profile_default/startup/silent.py", "import time\nwhile True:\n    time.sleep(60)");
+    server(python, home, &["--KernelManager.shutdown_wait_time=0.1"])
+}
+
+#[test]
+fn a_kernel_that_does_not_answer_in_time_is_ended_on_its_server() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server_of_silent_kernels(&python, &home);
+    write(&home, &server.url(), json!({ "start_timeout": "300ms" }), &["print(1)"]);
+    let stopped = run(&home);
+    assert_eq!(stopped.code, Some(3), "{}", stopped.err);
+    assert!(stopped.err.contains("did not answer within 300ms"), "{}", stopped.err);
+    for _ in 0..2 {
+        let stopped = finished(command(&home, &RESUME, TOKEN), "");
+        assert!(stopped.out.contains("kernel-unreachable"), "{}", stopped.out);
+    }
+    eventually("the end of the kernels", || server.kernels().is_empty().then_some(()));
+}
+
+#[test]
+fn a_kernel_that_is_not_ready_when_the_session_is_stopped_is_ended_on_its_server() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server_of_silent_kernels(&python, &home);
+    write(&home, &server.url(), json!({}), &["print(1)"]);
+    let arguments: Vec<&str> = RUN.into_iter().chain(["--json"]).collect();
+    let running = Running::start(command(&home, &arguments, TOKEN));
+    eventually("a kernel", || (!server.kernels().is_empty()).then_some(()));
+    kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::INT).unwrap();
+    let stopped = running.finish();
+    assert_eq!(stopped.code, Some(130), "{}", stopped.err);
+    eventually("the end of the kernel", || server.kernels().is_empty().then_some(()));
 }
 
 #[test]

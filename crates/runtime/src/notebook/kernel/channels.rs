@@ -98,12 +98,15 @@ pub(crate) struct KernelDescription {
     pub(crate) language: Map<String, Value>,
     /// Whether its language is Python.
     pub(crate) is_python: bool,
-    /// Its own session: another one if it was started again, and its memory is lost.
-    pub(crate) session: String,
+    /// Its own session: another one if it was started again, and its memory is lost. None if it has none: some kernels, such as those
+    /// of R and Julia, repeat the session of the client in their replies.
+    pub(crate) session: Option<String>,
 }
 
 impl KernelDescription {
-    fn of(reply: Received) -> Self {
+    /// What the reply to a client with this session says.
+    fn of(reply: Received, client: &str) -> Self {
+        let session = reply.own_session(client);
         let mut content = reply.content.unwrap_or_default();
         let language = match content.get_mut("language_info").map(Value::take) {
             Some(Value::Object(language)) => language,
@@ -112,7 +115,7 @@ impl KernelDescription {
         let is_python =
             language.get("name").and_then(Value::as_str).is_some_and(|name| name.eq_ignore_ascii_case("python"));
         let language = if size(&language) <= MAX_LANGUAGE_BYTES { language } else { Map::new() };
-        Self { language, is_python, session: reply.session.unwrap_or_default() }
+        Self { language, is_python, session }
     }
 }
 
@@ -185,7 +188,7 @@ impl KernelChannels {
                         message.ok_or_else(closed)?;
                         has_message = true;
                     }
-                    reply = self.shell.recv() => info = Some(KernelDescription::of(reply.ok_or_else(closed)?)),
+                    reply = self.shell.recv() => info = Some(KernelDescription::of(reply.ok_or_else(closed)?, &self.session)),
                     () = sleep_until(retry_at) => break,
                 }
             }
@@ -214,7 +217,7 @@ impl KernelChannels {
                 reply = self.shell.recv() => {
                     let reply = reply.ok_or_else(closed)?;
                     if reply.parent.as_ref() == Some(&id) {
-                        return Ok(KernelDescription::of(reply));
+                        return Ok(KernelDescription::of(reply, &self.session));
                     }
                 }
                 // Messages of earlier requests must not fill the queue.

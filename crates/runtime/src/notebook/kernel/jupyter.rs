@@ -22,6 +22,7 @@ use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::server_kernel::{attach_server, check_server, end_on_server};
+use crate::notebook::kernel::server_start::ServerStarts;
 use crate::notebook::kernel::specs::{check_installed, find};
 use crate::notebook::kernel::start::start;
 
@@ -264,13 +265,15 @@ fn run_thread(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return };
     runtime.block_on(async {
-        let mut kernel = KernelSlot { running: None, started: None, is_busy: false };
+        let mut kernel =
+            KernelSlot { running: None, started: None, told: None, starts: ServerStarts::default(), is_busy: false };
         tokio::select! {
             biased;
             _ = ended => {}
             () = serve(location, ran, interrupts, requests, &mut kernel) => {}
         }
         kernel.end(ran).await;
+        kernel.starts.finish().await;
     });
 }
 
@@ -279,6 +282,9 @@ struct KernelSlot {
     running: Option<Running>,
     /// The id of the kernel that the session started on a server.
     started: Option<String>,
+    /// The memory of which the session was told.
+    told: Option<String>,
+    starts: ServerStarts,
     is_busy: bool,
 }
 
@@ -292,7 +298,9 @@ impl KernelSlot {
                 start(location, settings, &spec).await
             }
             KernelSource::ConnectionFile(file) => attach_file(file, location, settings).await,
-            KernelSource::Server(server) => attach_server(server, self.started.as_deref(), location, settings).await,
+            KernelSource::Server(server) => {
+                attach_server(server, self.started.as_deref(), location, settings, &self.starts).await
+            }
         }
     }
 
@@ -317,8 +325,7 @@ impl KernelSlot {
             Some(running) => running,
             None => self.connected(location, settings).await?,
         };
-        let attached = AttachedKernel { memory: running.info.session.clone(), started: running.started() };
-        self.started.clone_from(&attached.started);
+        let attached = AttachedKernel { memory: running.memory(), started: running.started() };
         self.running = Some(running);
         Ok(attached)
     }
@@ -327,9 +334,8 @@ impl KernelSlot {
     /// the session knows.
     async fn make_free(&mut self, location: &KernelLocation, settings: &KernelSettings) -> Result<(), KernelError> {
         if settings.source.is_foreign() {
-            let known = self.running.as_ref().map(|running| running.info.session.clone());
             let attached = self.attach(location, settings).await?;
-            if known.is_some_and(|known| known != attached.memory) {
+            if self.told.as_ref().is_some_and(|told| *told != attached.memory) {
                 self.running = None;
                 return Err(restarted_error());
             }
@@ -390,7 +396,14 @@ async fn serve(
                     attached = kernel.attach(location, &settings) => attached,
                     () = answer.closed() => continue,
                 };
-                let _ = answer.send(attached);
+                let found = attached.as_ref().ok().cloned();
+                if answer.send(attached).is_err() {
+                    // Nobody knows a kernel that was just started.
+                    kernel.running = None;
+                } else if let (Some(found), Some(running)) = (found, &mut kernel.running) {
+                    running.claim();
+                    (kernel.started, kernel.told) = (found.started, Some(found.memory));
+                }
             }
         }
     }

@@ -40,6 +40,13 @@ pub(crate) struct Received {
     pub(crate) bytes: u64,
 }
 
+impl Received {
+    /// The session of the kernel that sent it, if it is neither missing nor that of the client.
+    pub(crate) fn own_session(&self, client: &str) -> Option<String> {
+        self.session.clone().filter(|session| !session.is_empty() && session != client)
+    }
+}
+
 /// This many random bytes, as hexadecimal digits.
 pub(crate) fn random(bytes: usize) -> Result<String> {
     let mut buffer = vec![0; bytes];
@@ -47,7 +54,7 @@ pub(crate) fn random(bytes: usize) -> Result<String> {
     Ok(hexadecimal(&buffer))
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

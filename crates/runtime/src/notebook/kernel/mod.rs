@@ -32,6 +32,8 @@ mod server_client;
 #[cfg(feature = "jupyter")]
 mod server_kernel;
 #[cfg(feature = "jupyter")]
+mod server_start;
+#[cfg(feature = "jupyter")]
 mod socket_form;
 #[cfg(feature = "jupyter")]
 mod start;
