@@ -157,6 +157,27 @@ impl LiveServer {
         self.try_request("POST", &format!("/api/kernels/{id}/restart"), "{}").expect("a restart");
     }
 
+    /// Connects another client to a kernel there.
+    pub fn watch_kernel(&self, python: &Path, home: &Path, id: &str) -> Killed {
+        let client = "
+import asyncio, sys
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
+async def main():
+    headers = {'Authorization': 'token ' + sys.argv[2]}
+    socket = await websocket_connect(HTTPRequest(sys.argv[1], headers=headers))
+    while await socket.read_message() is not None:
+        pass
+asyncio.run(main())
+";
+        let connections = || self.kernels().iter().find(|kernel| kernel["id"] == id)?["connections"].as_u64();
+        let before = connections();
+        let address = format!("ws://127.0.0.1:{}/api/kernels/{id}/channels?session_id=other", self.port);
+        let watching = Killed(python_command(python, home).args(["-c", client, &address, TOKEN]).spawn().unwrap());
+        eventually("the other client", || (connections() > before).then_some(()));
+        watching
+    }
+
     fn try_request(&self, method: &str, path: &str, body: &str) -> Option<Value> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         stream.set_read_timeout(Some(LIMIT)).unwrap();

@@ -123,7 +123,7 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
                 "it restarts when the next code is run; use `session.kernel: { on_resume: rerun }` to run the earlier cells again",
             ),
             true => (
-                "the connection to the kernel was lost while the code of a cell ran: the kernel ended or was started again, or cannot be reached",
+                "the connection to the kernel was lost while the code of a cell ran: the kernel ended, was started again or cannot be reached, or its reply was lost; outputs may be missing",
                 "the next code connects again, and reports whether the kernel still has its memory",
             ),
         };

@@ -7,7 +7,6 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::time::timeout;
 
 use crate::notebook::kernel::channels::{KernelChannels, KernelDescription, RequestChannel};
@@ -42,7 +41,7 @@ pub(crate) async fn attach_file(
 /// Waits until a kernel replies to code requests.
 pub(crate) async fn ready(channels: &mut KernelChannels) -> std::io::Result<KernelDescription> {
     // A kernel whose code runs replies there at once.
-    channels.send(RequestChannel::Control, "kernel_info_request", &json!({})).await?;
+    channels.ask_info(RequestChannel::Control).await?;
     channels.wait_until_ready().await
 }
 

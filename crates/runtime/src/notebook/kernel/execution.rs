@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::effects::output::{LiveLines, OutputObserver, OutputStream};
 use crate::notebook::cell::CellEnd;
+use crate::notebook::kernel::channels::{KernelSign, RequestChannel};
 use crate::notebook::kernel::contract::{Execution, KernelError};
 use crate::notebook::kernel::message::Received;
 use crate::notebook::kernel::outputs::KernelOutputs;
@@ -24,6 +25,12 @@ const INTERRUPT_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum silence of a kernel after its reply; then a missing idle status is considered lost. On a busy machine, the
 /// kernel thread that publishes outputs may run seconds after the one that replies.
 const IDLE_STATUS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the outputs of code that has ended are waited for if not all of them may come.
+const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A server does not always say when it starts a kernel again: after this long without a message, the kernel is asked.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// The maximum time to read the variables.
 const VARIABLES_TIMEOUT: Duration = Duration::from_secs(2);
@@ -213,6 +220,8 @@ async fn send_request(
     let mut wake = Instant::now() + if has_started { limits.run } else { limits.start };
     let (mut reason, mut give_up) = (None, None);
     let mut received_bytes = kernel.channels.received_bytes();
+    let (mut signs, mut next_question) = (kernel.channels.signs(), Instant::now() + SILENCE);
+    let (mut question_after_loss, mut is_last) = (None, false);
     while !(is_idle && reply.is_some()) {
         let mut interrupted = None;
         let had_started = has_started;
@@ -223,7 +232,7 @@ async fn send_request(
             () = asked_to_end(interrupts.as_mut()), if reason.is_none() && reply.is_none() => interrupted = Some(InterruptReason::Asked),
             () = sleep_until(wake) => match reason {
                 // The reply was received and nothing follows: only the idle status was lost.
-                _ if reply.is_some() && received_bytes == kernel.channels.received_bytes() => break,
+                _ if reply.is_some() && (is_last || received_bytes == kernel.channels.received_bytes()) => break,
                 _ if reply.is_some() => {
                     received_bytes = kernel.channels.received_bytes();
                     wake = Instant::now() + IDLE_STATUS_TIMEOUT;
@@ -244,6 +253,13 @@ async fn send_request(
                     received_bytes = kernel.channels.received_bytes();
                     wake = Instant::now() + IDLE_STATUS_TIMEOUT;
                 }
+                // Requests are answered in order: what did not come before this was lost with the connection.
+                Some(other) if other.parent.is_some() && other.parent == question_after_loss => {
+                    if reply.is_none() {
+                        return died(kernel, &id, outputs, reply, reason).await;
+                    }
+                    (is_last, wake) = (true, Instant::now() + LAST_MESSAGES_TIMEOUT);
+                }
                 Some(_) => {}
                 None => return died(kernel, &id, outputs, reply, reason).await,
             },
@@ -252,6 +268,7 @@ async fn send_request(
                 Some(message) if message.parent.as_ref() != Some(&id) => {}
                 Some(message) => {
                     has_started = true;
+                    next_question = Instant::now() + SILENCE;
                     is_idle |= message.kind == "status" && has_value(&message, "execution_state", "idle");
                     if let Some(watch) = &mut watch {
                         watch.show(&message);
@@ -264,6 +281,16 @@ async fn send_request(
                 None => return died(kernel, &id, outputs, reply, reason).await,
             },
             () = kernel.host.ended() => return died(kernel, &id, outputs, reply, reason).await,
+            sign = signs.next() => match sign {
+                KernelSign::Restarted => return died(kernel, &id, outputs, reply, reason).await,
+                KernelSign::Reopened => question_after_loss = kernel.channels.ask_info(RequestChannel::Shell).await.ok(),
+            },
+            () = sleep_until(next_question), if reply.is_none() && kernel.host.is_on_server() => {
+                next_question = Instant::now() + SILENCE;
+                if kernel.channels.ask_info(RequestChannel::Control).await.is_err() {
+                    return died(kernel, &id, outputs, reply, reason).await;
+                }
+            }
         }
         if has_started && !had_started && reply.is_none() {
             wake = Instant::now() + limits.run;
@@ -301,7 +328,7 @@ async fn died(
     reply: Option<Value>,
     reason: Option<InterruptReason>,
 ) -> RequestResult {
-    let until = Instant::now() + Duration::from_millis(500);
+    let until = Instant::now() + LAST_MESSAGES_TIMEOUT;
     kernel.host.abandon().await;
     while let Ok(Some(message)) =
         timeout(until.saturating_duration_since(Instant::now()), kernel.channels.iopub.recv()).await

@@ -313,10 +313,8 @@ impl KernelSlot {
         // If this is dropped while the kernel is busy, the next request connects again.
         if let Some(mut running) = self.running.take() {
             match timeout(settings.start_timeout, running.channels.info()).await {
-                Ok(Ok(info)) => {
-                    running.info = info;
-                    self.running = Some(running);
-                }
+                Ok(Ok(info)) if info.session == running.info.session => self.running = Some(running),
+                Ok(Ok(_)) => tracing::debug!("the kernel was started again"),
                 Ok(Err(error)) => tracing::debug!(%error, "the connection to the kernel was lost"),
                 Err(_) => return Err(busy(settings.start_timeout)),
             }

@@ -46,6 +46,10 @@ impl KernelHost {
         !matches!(self, Self::Own { .. })
     }
 
+    pub(crate) const fn is_on_server(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+
     /// Waits until the process is known to have ended. A foreign one closes its channels.
     pub(crate) async fn ended(&mut self) {
         match self {

@@ -68,6 +68,8 @@ enum Method {
 #[derive(Deserialize)]
 struct KernelModel {
     id: String,
+    #[serde(default)]
+    connections: u64,
 }
 
 impl ServerClient {
@@ -103,15 +105,22 @@ impl ServerClient {
 
     /// Whether the kernel with this id runs.
     pub(crate) async fn runs(&self, id: &str) -> Result<bool, ServerProblem> {
+        Ok(self.connections(id).await?.is_some())
+    }
+
+    /// How many clients are connected to the kernel with this id; `None` if it does not run.
+    pub(crate) async fn connections(&self, id: &str) -> Result<Option<u64>, ServerProblem> {
         if !is_id(id) {
-            return Ok(false);
+            return Ok(None);
         }
         match self.call(Method::Get, &format!("/api/kernels/{id}"), None).await {
-            Ok(model) if model.get("id").and_then(Value::as_str) == Some(id) => Ok(true),
-            Ok(_) => Err(ServerProblem::NotJupyter),
+            Ok(model) => match serde_json::from_value(model) {
+                Ok(KernelModel { id: found, connections }) if found == id => Ok(Some(connections)),
+                _ => Err(ServerProblem::NotJupyter),
+            },
             // Other servers answer 404 as well: this one lists its kernels.
             Err(ServerProblem::Status(404)) => match self.call(Method::Get, "/api/kernels", None).await? {
-                Value::Array(_) => Ok(false),
+                Value::Array(_) => Ok(None),
                 _ => Err(ServerProblem::NotJupyter),
             },
             Err(problem) => Err(problem),
