@@ -78,6 +78,28 @@ fn a_session_starts_a_kernel_on_a_server_and_ends_it_and_its_token_is_nowhere() 
     }
 }
 
+#[test]
+fn deleting_a_session_that_has_not_ended_names_the_kernel_that_it_leaves_on_the_server() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server(&python, &home, &[]);
+    write(&home, &server.url(), json!({}), &["x = 41", "?"]);
+    for arguments in [&["sessions", "delete", "s"][..], &["sessions", "prune", "--older-than", "0s"][..]] {
+        let waiting = run(&home);
+        assert_eq!(waiting.code, Some(3), "{}", waiting.err);
+        let kernels = server.kernels();
+        let deleted = finished(command(&home, arguments, TOKEN), "");
+        assert_eq!(deleted.code, Some(0), "{}", deleted.err);
+        assert!(
+            deleted.err.contains("is left on the Jupyter server") && deleted.err.contains(&server.url()),
+            "{}",
+            deleted.err
+        );
+        let is_named = |kernel: &Value| deleted.err.contains(kernel["id"].as_str().unwrap());
+        assert!(kernels.iter().any(is_named), "{}", deleted.err);
+    }
+}
+
 /// A server whose kernels do not answer.
 fn server_of_silent_kernels(python: &Path, home: &Home) -> LiveServer {
     home.put("ipython/profile_default/startup/silent.py", "import time\nwhile True:\n    time.sleep(60)");

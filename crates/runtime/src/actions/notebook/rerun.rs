@@ -40,7 +40,7 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Resto
         Some(AttachedKernel { memory, started }) => {
             let has_memory = earlier_memory.as_ref() == Some(&memory);
             let mut state = NotebookState { kernel_memory: Some(memory), ..state.clone() };
-            state.set_started_kernel(started, turn.session_id);
+            state.set_started_kernel(started, &settings.source, turn.session_id);
             turn.set_notebook_state(state);
             has_memory
         }

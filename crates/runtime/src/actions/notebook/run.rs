@@ -66,7 +66,7 @@ pub async fn start_on_server(turn: &Turn<'_>, step: &PerformStep) -> Result<(), 
     if state.started_kernel(turn.session_id).is_none()
         && let Some(attached) = turn.services.host.kernel.attach(settings, None).await.map_err(ActionError::Kernel)?
     {
-        state.set_started_kernel(attached.started, turn.session_id);
+        state.set_started_kernel(attached.started, &settings.source, turn.session_id);
         turn.set_notebook_state(state);
     }
     Ok(())

@@ -60,6 +60,14 @@ impl KernelSource {
     pub const fn is_foreign(&self) -> bool {
         !matches!(self, Self::Installed)
     }
+
+    /// The address of its Jupyter server.
+    pub fn server(&self) -> Option<&str> {
+        match self {
+            Self::Server(server) => Some(&server.url),
+            Self::Installed | Self::ConnectionFile(_) => None,
+        }
+    }
 }
 
 /// A kernel that goes on without the process that drives the session, as it was found.
