@@ -301,6 +301,11 @@ fn a_server_that_cannot_be_used_is_reported_before_the_session_exists() {
     refused(TOKEN, "has no kernel `nowhere`");
     write(&home, &server.url(), json!({ "kernel_id": "0-1-2" }), &["print(1)"]);
     refused(TOKEN, "has no kernel with the id `0-1-2`");
+    let named = answering(
+        "HTTP/1.1 200 OK\r\nContent-Length: 65\r\n\r\n{\"kernelspecs\": {\"geheim\\nsecond line\": {}, \"ir\": {}, \"a b\": {}}}",
+    );
+    write(&home, &format!("http://127.0.0.1:{named}"), json!({}), &["print(1)"]);
+    refused(TOKEN, "these are installed there: `ir`; choose one");
     let page = answering("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>");
     write(&home, &format!("http://127.0.0.1:{page}"), json!({}), &["print(1)"]);
     refused(TOKEN, "there is no Jupyter server");

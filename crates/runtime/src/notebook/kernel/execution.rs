@@ -35,6 +35,9 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// The maximum time to read the variables.
 const VARIABLES_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How often code is sent to a kernel that drops it.
+const MAX_ATTEMPTS: u32 = 3;
+
 /// Code is interrupted when more than this is omitted of its output.
 const MAX_EXCESS_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -138,8 +141,16 @@ pub(crate) async fn run_cell(
         "allow_stdin": false,
         "stop_on_error": true,
     });
-    let RequestResult { outputs, reply, ended, is_interrupted_by_person, is_queued, mut is_usable } =
-        send_request(kernel, &content, limits, result_sender, Some(watch)).await;
+    let mut result = send_request(kernel, &content, limits, result_sender, Some(watch)).await;
+    for _ in 1..MAX_ATTEMPTS {
+        // Code of another program raised an error, and the kernel dropped the requests that waited behind it.
+        let is_dropped = result.is_usable && result.reply.get("status").and_then(Value::as_str) == Some("aborted");
+        if !is_dropped || result.ended != CellEnd::Error || !kernel.host.is_shared() {
+            break;
+        }
+        result = send_request(kernel, &content, limits, result_sender, Some(watch)).await;
+    }
+    let RequestResult { outputs, reply, ended, is_interrupted_by_person, is_queued, mut is_usable } = result;
     watch.code_ended();
     let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut variables = variables_in(&reply);
@@ -363,3 +374,7 @@ fn finish(
 fn has_value(message: &Received, name: &str, value: &str) -> bool {
     message.content.as_ref().and_then(|content| content.get(name)).and_then(Value::as_str) == Some(value)
 }
+
+#[cfg(test)]
+#[path = "execution_tests.rs"]
+mod tests;

@@ -85,7 +85,10 @@ pub(crate) async fn check_server(
     let client = ServerClient::new(server, location)?;
     match &server.kernel_id {
         Some(id) => check_runs(&client, server, id, settings.start_timeout).await,
-        None => client.check_name(&settings.name).await,
+        None => {
+            let checked = timeout(settings.start_timeout, client.check_name(&settings.name)).await;
+            checked.unwrap_or_else(|_| Err(client.error(&ServerProblem::TimedOut)))
+        }
     }
 }
 

@@ -298,3 +298,30 @@ fn is_gone(received: &Received) -> bool {
     let state = received.content.as_ref().and_then(|content| content.get("execution_state")).and_then(Value::as_str);
     received.kind == "status" && matches!(state, Some("restarting" | "autorestarting" | "dead"))
 }
+
+/// A kernel whose messages a test writes.
+#[cfg(test)]
+pub(crate) struct ScriptedKernel {
+    requests: mpsc::Receiver<Outgoing>,
+    pub(crate) shell: mpsc::Sender<Received>,
+    pub(crate) iopub: mpsc::Sender<Received>,
+}
+
+#[cfg(test)]
+impl ScriptedKernel {
+    pub(crate) fn connected() -> (KernelChannels, Self) {
+        let (requests_sender, requests) = mpsc::channel(MAX_WAITING);
+        let ((shell_sender, shell), (iopub_sender, iopub)) = (mpsc::channel(16), mpsc::channel(16));
+        let sender = SocketSender { requests: requests_sender, session: "client".to_owned() };
+        let state = ChannelState::new(Arc::default());
+        let channels = KernelChannels::new((shell, iopub), state, MessageSender::Socket(sender), "client".to_owned());
+        (channels, Self { requests, shell: shell_sender, iopub: iopub_sender })
+    }
+
+    /// The type and the id of the next request; `None` if there are no more.
+    pub(crate) async fn request(&mut self) -> Option<(String, String)> {
+        let request = self.requests.recv().await?;
+        let text = |name: &str| request.header.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Some((text("msg_type"), text("msg_id")))
+    }
+}
