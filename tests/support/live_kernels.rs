@@ -143,8 +143,12 @@ impl LiveServer {
 
     /// The kernels that run there.
     pub fn kernels(&self) -> Vec<Value> {
-        let kernels = self.try_request("GET", "/api/kernels", "").expect("the list of kernels");
-        kernels.as_array().unwrap().clone()
+        self.try_kernels().expect("the list of kernels")
+    }
+
+    /// The kernels that run there; `None` if the server cannot list them now, because one of them just starts or ends.
+    pub fn try_kernels(&self) -> Option<Vec<Value>> {
+        self.try_request("GET", "/api/kernels", "")?.as_array().cloned()
     }
 
     /// Starts a kernel there, as somebody else. Returns its id.

@@ -119,7 +119,7 @@ fn a_kernel_that_does_not_answer_in_time_is_ended_on_its_server() {
         let stopped = finished(command(&home, &RESUME, TOKEN), "");
         assert!(stopped.out.contains("kernel-unreachable"), "{}", stopped.out);
     }
-    eventually("the end of the kernels", || server.kernels().is_empty().then_some(()));
+    eventually("the end of the kernels", || server.try_kernels()?.is_empty().then_some(()));
 }
 
 #[test]
@@ -130,11 +130,11 @@ fn a_kernel_that_is_not_ready_when_the_session_is_stopped_is_ended_on_its_server
     write(&home, &server.url(), json!({}), &["print(1)"]);
     let arguments: Vec<&str> = RUN.into_iter().chain(["--json"]).collect();
     let running = Running::start(command(&home, &arguments, TOKEN));
-    eventually("a kernel", || (!server.kernels().is_empty()).then_some(()));
+    eventually("a kernel", || (!server.try_kernels()?.is_empty()).then_some(()));
     kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     let stopped = running.finish();
     assert_eq!(stopped.code, Some(130), "{}", stopped.err);
-    eventually("the end of the kernel", || server.kernels().is_empty().then_some(()));
+    eventually("the end of the kernel", || server.try_kernels()?.is_empty().then_some(()));
 }
 
 #[test]
@@ -403,7 +403,7 @@ fn a_reply_that_is_lost_with_the_connection_ends_the_cell_which_says_so() {
     relay.is_closed.store(true, Ordering::Release);
     relay.cut();
     home.file("go", "");
-    eventually("the end of the code", || (server.kernels()[0]["execution_state"] == "idle").then_some(()));
+    eventually("the end of the code", || (server.try_kernels()?.first()?["execution_state"] == "idle").then_some(()));
     relay.is_closed.store(false, Ordering::Release);
     let done = running.finish();
     assert_eq!(done.code, Some(0), "{}", done.err);
