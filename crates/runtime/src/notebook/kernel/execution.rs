@@ -374,7 +374,3 @@ fn finish(
 fn has_value(message: &Received, name: &str, value: &str) -> bool {
     message.content.as_ref().and_then(|content| content.get(name)).and_then(Value::as_str) == Some(value)
 }
-
-#[cfg(test)]
-#[path = "execution_tests.rs"]
-mod tests;

@@ -1,13 +1,21 @@
 //! Requests in a kernel that others use at the same time, with a kernel whose messages are written here.
 
-use serde_json::json;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
-use super::*;
 use crate::effects::output::NoOutputObserver;
+use crate::notebook::cell::CellEnd;
 use crate::notebook::kernel::channels::KernelDescription;
+use crate::notebook::kernel::contract::Execution;
+use crate::notebook::kernel::execution::{CellInterrupts, CellWatch, RequestLimits, run_cell};
 use crate::notebook::kernel::limits::OutputLimits;
+use crate::notebook::kernel::message::Received;
 use crate::notebook::kernel::running::KernelHost;
+use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::websocket::ScriptedKernel;
 
 const LIMITS: RequestLimits = RequestLimits { start: Duration::from_secs(10), run: Duration::from_secs(2) };

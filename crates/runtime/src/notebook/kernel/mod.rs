@@ -18,6 +18,9 @@ mod directory;
 #[cfg(feature = "jupyter")]
 mod execution;
 #[cfg(feature = "jupyter")]
+#[cfg(test)]
+mod execution_tests;
+#[cfg(feature = "jupyter")]
 pub mod jupyter;
 #[cfg(feature = "jupyter")]
 mod message;
