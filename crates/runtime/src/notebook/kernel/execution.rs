@@ -278,7 +278,7 @@ async fn send_request(
                 // The idle status of another request, which may have been queued before this one was sent.
                 Some(message) if message.parent.as_ref() != Some(&id) => {}
                 Some(message) => {
-                    has_started = true;
+                    has_started |= !message.is_note();
                     next_question = Instant::now() + SILENCE;
                     is_idle |= message.kind == "status" && has_value(&message, "execution_state", "idle");
                     if let Some(watch) = &mut watch {

@@ -65,6 +65,20 @@ async fn code_that_waits_for_code_of_others_is_not_interrupted_and_counts_as_que
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_note_about_the_connection_is_no_sign_that_the_code_has_started() {
+    let (running, mut kernel) = shared();
+    let (execution, requests) = ran(running, async move {
+        let (_, id) = kernel.request().await.unwrap();
+        let note = message("stream", &id, json!({ "name": "stderr", "text": "a note" }));
+        kernel.iopub.send(note).await.unwrap();
+        kernel
+    })
+    .await;
+    assert!(execution.is_queued);
+    assert_eq!(requests, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_time_of_code_counts_from_its_start() {
     let (running, mut kernel) = shared();
     let (execution, requests) = ran(running, async move {

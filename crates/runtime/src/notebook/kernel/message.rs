@@ -41,6 +41,11 @@ pub(crate) struct Received {
 }
 
 impl Received {
+    /// Whether it was made on this side, and says nothing about the kernel.
+    pub(crate) fn is_note(&self) -> bool {
+        self.session.is_none() && matches!(self.kind.as_str(), "stream" | "display_data")
+    }
+
     /// The session of the kernel that sent it, if it is neither missing nor that of the client.
     pub(crate) fn own_session(&self, client: &str) -> Option<String> {
         self.session.clone().filter(|session| !session.is_empty() && session != client)
