@@ -22,7 +22,7 @@ const MAX_OUTPUT: usize = 12;
 const MAX_COLUMNS: usize = 200;
 
 /// The warnings that are shown, because the output would be unclear without them. `/why` and `--json` show all warnings.
-pub const SHOWN_WARNINGS: [&str; 16] = [
+pub const SHOWN_WARNINGS: [&str; 17] = [
     "auto-debug-failed",
     "bad-plan",
     "behavior-cut-short",
@@ -31,6 +31,7 @@ pub const SHOWN_WARNINGS: [&str; 16] = [
     "command-retried",
     "file-not-read",
     "file-not-written",
+    "kernel-busy",
     "kernel-died",
     "kernel-memory-gone",
     "not-allowed",

@@ -1,6 +1,7 @@
 //! `sessions`: shows, exports, deletes and prunes stored sessions; `resume.rs` resumes them.
 
 use bcc_lang::message::msg;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clap::Subcommand;
@@ -22,6 +23,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::document;
 use bcc_engine::find_session::find_session;
+use bcc_engine::left_kernel::{left_kernel, left_kernel_note};
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::notebook_file::outline::outline;
 use bcc_engine::retry::related_sessions;
@@ -109,10 +111,14 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
         SessionsCommand::Delete { id, store } => {
             let store = open_existing(&store, &environment, Access::Write)?;
             let id = find_session(store.as_ref(), &id).await?;
+            let kernel = left_kernel(store.as_ref(), &id).await;
             if !store.delete(&id).await? {
                 return Err(EngineError::usage(msg!("there is no session `{id}` in this store")));
             }
             report::note(&msg!("deleted {id}"));
+            if let Some(kernel) = kernel {
+                report::note(&left_kernel_note(&kernel));
+            }
             Ok(Exit::Done)
         }
         SessionsCommand::Prune { older_than, store } => prune(&older_than, &store, &environment).await,
@@ -157,9 +163,19 @@ pub fn existing_store(place: &StorePlace, access: Access) -> Result<Option<Arc<d
 async fn prune(older_than: &str, store: &ProjectStoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let before = before_now(older_than)?;
     let store = open_existing(store, environment, Access::Write)?;
-    let deleted = store.prune(&stamp(before)).await?;
+    let before = stamp(before);
+    let mut kernels = BTreeMap::new();
+    for row in store.sessions().await?.into_iter().filter(|row| row.updated_at < before) {
+        if let Some(kernel) = left_kernel(store.as_ref(), &row.id).await {
+            kernels.insert(row.id, kernel);
+        }
+    }
+    let deleted = store.prune(&before).await?;
     for id in &deleted {
         report::note(&msg!("deleted {id}"));
+        if let Some(kernel) = kernels.get(id) {
+            report::note(&left_kernel_note(kernel));
+        }
     }
     report::note(&msg!("{} sessions deleted", deleted.len()));
     Ok(Exit::Done)

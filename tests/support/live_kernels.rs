@@ -72,19 +72,31 @@ impl LiveKernel {
 
     /// Runs code as another client of the kernel, and waits until it has ended.
     pub fn run(&self, code: &str) {
+        let status = self.request(code, "sent").wait().unwrap();
+        assert!(status.success(), "{code}");
+    }
+
+    /// Runs code as another client of the kernel. When the request is sent, the file `sent` exists. The process succeeds if the code
+    /// does.
+    pub fn request(&self, code: &str, sent: &str) -> Child {
         let client = "
 import sys
 from jupyter_client import BlockingKernelClient
 client = BlockingKernelClient(connection_file=sys.argv[1])
 client.load_connection_file()
 client.start_channels()
-client.wait_for_ready(timeout=100)
-reply = client.execute(sys.argv[2], reply=True, timeout=100)
-sys.exit(reply['content']['status'] != 'ok')
+request = client.execute(sys.argv[2])
+# The kernel replies there while code runs: by then it has the request as well.
+client.session.send(client.control_channel.socket, 'kernel_info_request')
+client.get_control_msg(timeout=100)
+open(sys.argv[3], 'w').close()
+while True:
+    reply = client.get_shell_msg(timeout=100)
+    if reply['parent_header'].get('msg_id') == request:
+        sys.exit(reply['content']['status'] != 'ok')
 ";
         let mut command = python_command(&self.python, &self.home);
-        let status = command.args(["-c", client]).arg(&self.file).arg(code).status().unwrap();
-        assert!(status.success(), "{code}");
+        command.args(["-c", client]).arg(&self.file).args([code, sent]).spawn().unwrap()
     }
 
     pub fn is_running(&mut self) -> bool {
@@ -131,8 +143,12 @@ impl LiveServer {
 
     /// The kernels that run there.
     pub fn kernels(&self) -> Vec<Value> {
-        let kernels = self.try_request("GET", "/api/kernels", "").expect("the list of kernels");
-        kernels.as_array().unwrap().clone()
+        self.try_kernels().expect("the list of kernels")
+    }
+
+    /// The kernels that run there; `None` if the server cannot list them now, because one of them just starts or ends.
+    pub fn try_kernels(&self) -> Option<Vec<Value>> {
+        self.try_request("GET", "/api/kernels", "")?.as_array().cloned()
     }
 
     /// Starts a kernel there, as somebody else. Returns its id.
@@ -143,6 +159,27 @@ impl LiveServer {
 
     pub fn restart_kernel(&self, id: &str) {
         self.try_request("POST", &format!("/api/kernels/{id}/restart"), "{}").expect("a restart");
+    }
+
+    /// Connects another client to a kernel there.
+    pub fn watch_kernel(&self, python: &Path, home: &Path, id: &str) -> Killed {
+        let client = "
+import asyncio, sys
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
+async def main():
+    headers = {'Authorization': 'token ' + sys.argv[2]}
+    socket = await websocket_connect(HTTPRequest(sys.argv[1], headers=headers))
+    while await socket.read_message() is not None:
+        pass
+asyncio.run(main())
+";
+        let connections = || self.kernels().iter().find(|kernel| kernel["id"] == id)?["connections"].as_u64();
+        let before = connections();
+        let address = format!("ws://127.0.0.1:{}/api/kernels/{id}/channels?session_id=other", self.port);
+        let watching = Killed(python_command(python, home).args(["-c", client, &address, TOKEN]).spawn().unwrap());
+        eventually("the other client", || (connections() > before).then_some(()));
+        watching
     }
 
     fn try_request(&self, method: &str, path: &str, body: &str) -> Option<Value> {

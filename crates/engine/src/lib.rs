@@ -33,6 +33,7 @@ pub mod history;
 pub mod host_services;
 pub mod jupyter_servers;
 pub mod last_exchanges;
+pub mod left_kernel;
 pub mod loaded;
 pub mod markdown;
 pub mod mcp_servers;

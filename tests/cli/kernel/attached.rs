@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::live_kernels::LiveKernel;
+use crate::live_kernels::{Killed, LiveKernel};
 use crate::process::{Finished, Home, Running, finished};
 use crate::pseudo_terminal::{CTRL_C, Terminal};
 use crate::test_kernel::{kernel_python, kernel_variables};
@@ -132,6 +132,35 @@ fn another_kernel_with_the_same_file_is_reported_or_the_cells_run_again() {
 }
 
 #[test]
+fn a_kernel_that_does_not_say_when_it_was_started_again_counts_as_the_same_kernel() {
+    let Some(python) = kernel_python() else { return };
+    // Kernels of R and Julia repeat the session of the client in their replies, others name none.
+    for session in ["parent.get('header', parent).get('session')", "''"] {
+        let settings = json!({ "connection_file": "k.json", "on_resume": "rerun" });
+        let home = home(&settings, &["runs = globals().get('runs', 0) + 1", "?", "print(runs)"]);
+        let kernel = LiveKernel::start(&python, home.path(), "k.json");
+        kernel.run(&format!(
+            "
+session = get_ipython().kernel.session
+made = session.msg
+def msg(*arguments, parent=None, **named):
+    message = made(*arguments, parent=parent, **named)
+    if parent:
+        message['header']['session'] = {session}
+    return message
+session.msg = msg
+"
+        ));
+        let waiting = run(&home, &python);
+        assert_eq!(waiting.code, Some(3), "{}", waiting.err);
+        let done = finished(command(&home, &RESUME, &python), "yes\n");
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        assert!(!done.out.contains("kernel-memory-gone"), "{}", done.out);
+        assert_eq!(printed(&home, 1), "1\n", "the first cell does not run again");
+    }
+}
+
+#[test]
 fn a_kernel_that_ends_while_code_runs_is_reported_and_the_next_code_stops_the_session() {
     let Some(python) = kernel_python() else { return };
     let home = home(&json!({ "connection_file": "k.json" }), &["import os; os._exit(3)", "print('after')"]);
@@ -210,6 +239,30 @@ threading.Thread(target=chatter, args=[get_ipython().kernel], daemon=True).start
     let done = run(&home, &python);
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(printed(&home, 0), "mine\n");
+}
+
+#[test]
+fn code_of_another_client_is_not_interrupted_when_the_variables_cannot_be_listed_before_it_ends() {
+    let Some(python) = kernel_python() else { return };
+    let waits = |file: &str| format!("import os, time\nwhile not os.path.exists('{file}'):\n    time.sleep(0.01)");
+    let mine = format!("x = [object()]\nprint('it runs', flush=True)\n{}", waits("sent"));
+    let home = home(&json!({ "connection_file": "k.json", "start_timeout": "500ms" }), &[&mine, "print(x and 'mine')"]);
+    let kernel = LiveKernel::start(&python, home.path(), "k.json");
+    std::fs::remove_file(home.path().join("sent")).unwrap();
+    let arguments: Vec<&str> = RUN.into_iter().chain(["--json"]).collect();
+    let running = Running::start(command(&home, &arguments, &python));
+    running.event_of("cell_output");
+    let mut other = Killed(kernel.request(&waits("go"), "sent"));
+    // The second cell does not start, and does not wait in the kernel.
+    let busy = running.finish();
+    assert_eq!(busy.code, Some(3), "{}", busy.err);
+    assert!(busy.out.contains("kernel-busy"), "{}", busy.out);
+    assert!(other.0.try_wait().unwrap().is_none(), "the other code was interrupted");
+    home.file("go", "");
+    assert!(other.0.wait().unwrap().success());
+    let done = finished(command(&home, &RESUME, &python), "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(printed(&home, 1), "mine\n");
 }
 
 #[test]

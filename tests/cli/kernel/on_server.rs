@@ -4,8 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::kernel::attached::script;
@@ -77,6 +79,65 @@ fn a_session_starts_a_kernel_on_a_server_and_ends_it_and_its_token_is_nowhere() 
 }
 
 #[test]
+fn deleting_a_session_that_has_not_ended_names_the_kernel_that_it_leaves_on_the_server() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server(&python, &home, &[]);
+    write(&home, &server.url(), json!({}), &["x = 41", "?"]);
+    for arguments in [&["sessions", "delete", "s"][..], &["sessions", "prune", "--older-than", "0s"][..]] {
+        let waiting = run(&home);
+        assert_eq!(waiting.code, Some(3), "{}", waiting.err);
+        let kernels = server.kernels();
+        let deleted = finished(command(&home, arguments, TOKEN), "");
+        assert_eq!(deleted.code, Some(0), "{}", deleted.err);
+        assert!(
+            deleted.err.contains("is left on the Jupyter server") && deleted.err.contains(&server.url()),
+            "{}",
+            deleted.err
+        );
+        let is_named = |kernel: &Value| deleted.err.contains(kernel["id"].as_str().unwrap());
+        assert!(kernels.iter().any(is_named), "{}", deleted.err);
+    }
+}
+
+/// A server whose kernels do not answer.
+fn server_of_silent_kernels(python: &Path, home: &Home) -> LiveServer {
+    home.put("ipython/profile_default/startup/silent.py", "import time\nwhile True:\n    time.sleep(60)");
+    server(python, home, &["--KernelManager.shutdown_wait_time=0.1"])
+}
+
+#[test]
+fn a_kernel_that_does_not_answer_in_time_is_ended_on_its_server() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server_of_silent_kernels(&python, &home);
+    write(&home, &server.url(), json!({ "start_timeout": "300ms" }), &["print(1)"]);
+    let stopped = run(&home);
+    assert_eq!(stopped.code, Some(3), "{}", stopped.err);
+    assert!(stopped.err.contains("did not answer within 300ms"), "{}", stopped.err);
+    for _ in 0..2 {
+        let stopped = finished(command(&home, &RESUME, TOKEN), "");
+        assert!(stopped.out.contains("kernel-unreachable"), "{}", stopped.out);
+    }
+    eventually("the end of the kernels", || server.try_kernels()?.is_empty().then_some(()));
+}
+
+#[test]
+fn a_kernel_that_is_not_ready_when_the_session_is_stopped_is_ended_on_its_server() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let server = server_of_silent_kernels(&python, &home);
+    write(&home, &server.url(), json!({}), &["print(1)"]);
+    let arguments: Vec<&str> = RUN.into_iter().chain(["--json"]).collect();
+    let running = Running::start(command(&home, &arguments, TOKEN));
+    eventually("a kernel", || (!server.try_kernels()?.is_empty()).then_some(()));
+    kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::INT).unwrap();
+    let stopped = running.finish();
+    assert_eq!(stopped.code, Some(130), "{}", stopped.err);
+    eventually("the end of the kernel", || server.try_kernels()?.is_empty().then_some(()));
+}
+
+#[test]
 fn a_kernel_that_runs_on_a_server_is_used_and_left_there() {
     let Some(python) = kernel_python() else { return };
     let home = Home::new();
@@ -143,6 +204,10 @@ fn ctrl_c_interrupts_code_on_a_server() {
 struct Relay {
     port: u16,
     open: Arc<Mutex<Vec<TcpStream>>>,
+    /// Whether nobody can connect.
+    is_closed: Arc<AtomicBool>,
+    /// Whether connections stay open and nothing is passed on.
+    hangs: Arc<AtomicBool>,
 }
 
 impl Relay {
@@ -150,17 +215,22 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let own = listener.local_addr().unwrap().port();
         let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
-        let connections = Arc::clone(&open);
+        let (is_closed, hangs) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let (connections, refuses, stops) = (Arc::clone(&open), Arc::clone(&is_closed), Arc::clone(&hangs));
         std::thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
+                if refuses.load(Ordering::Acquire) {
+                    continue;
+                }
                 let Ok(far) = TcpStream::connect(("127.0.0.1", port)) else { continue };
                 let copies = [&near, &far].map(|stream| stream.try_clone().unwrap());
                 connections.lock().unwrap().extend(copies);
                 for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                    let stops = Arc::clone(&stops);
                     std::thread::spawn(move || {
                         let mut bytes = [0; 4096];
                         while let Ok(count @ 1..) = from.read(&mut bytes) {
-                            if to.write_all(&bytes[..count]).is_err() {
+                            if !stops.load(Ordering::Acquire) && to.write_all(&bytes[..count]).is_err() {
                                 break;
                             }
                         }
@@ -169,7 +239,7 @@ impl Relay {
                 }
             }
         });
-        Self { port: own, open }
+        Self { port: own, open, is_closed, hangs }
     }
 
     fn cut(&self) {
@@ -231,6 +301,11 @@ fn a_server_that_cannot_be_used_is_reported_before_the_session_exists() {
     refused(TOKEN, "has no kernel `nowhere`");
     write(&home, &server.url(), json!({ "kernel_id": "0-1-2" }), &["print(1)"]);
     refused(TOKEN, "has no kernel with the id `0-1-2`");
+    let named = answering(
+        "HTTP/1.1 200 OK\r\nContent-Length: 65\r\n\r\n{\"kernelspecs\": {\"geheim\\nsecond line\": {}, \"ir\": {}, \"a b\": {}}}",
+    );
+    write(&home, &format!("http://127.0.0.1:{named}"), json!({}), &["print(1)"]);
+    refused(TOKEN, "these are installed there: `ir`; choose one");
     let page = answering("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>");
     write(&home, &format!("http://127.0.0.1:{page}"), json!({}), &["print(1)"]);
     refused(TOKEN, "there is no Jupyter server");
@@ -286,4 +361,102 @@ fn a_server_that_is_gone_in_the_middle_stops_the_session_until_it_is_back() {
     let done = finished(command(&home, &RESUME, TOKEN), "");
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(printed(&home, 1), "42\n");
+}
+
+/// How the code of a cell ended.
+fn ended(home: &Home, cell: usize) -> String {
+    home.export("s")["notebook"]["cells"][cell]["ended"].as_str().unwrap_or_default().to_owned()
+}
+
+/// All that a cell printed.
+fn all_printed(home: &Home, cell: usize) -> String {
+    let export = home.export("s");
+    let outputs = export["notebook"]["cells"][cell]["outputs"].as_array().cloned().unwrap_or_default();
+    outputs.iter().filter_map(|output| output["text"].as_str()).collect()
+}
+
+/// A server, and a relay to it that a session uses to run this code in a kernel that is there already.
+fn relayed(python: &Path, home: &Home, more: Value, codes: &[&str]) -> (LiveServer, Relay, String, Running) {
+    let server = server(python, home, &["--ZMQChannelsWebsocketConnection.limit_rate=False"]);
+    let (relay, id) = (Relay::to(server.port), server.start_kernel());
+    let mut settings = json!({ "kernel_id": id });
+    settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    write(home, &format!("http://127.0.0.1:{}", relay.port), settings, codes);
+    let arguments: Vec<&str> = RUN.into_iter().chain(["--json"]).collect();
+    let running = Running::start(command(home, &arguments, TOKEN));
+    (server, relay, id, running)
+}
+
+#[test]
+fn a_reply_that_is_lost_with_the_connection_ends_the_cell_which_says_so() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let go = home.path().join("go");
+    let waits = format!(
+        "import os, time\nprint('before', flush=True)\nwhile not os.path.exists({:?}):\n    time.sleep(0.01)\nprint('after')",
+        go.display().to_string()
+    );
+    let (server, relay, id, running) = relayed(&python, &home, json!({}), &[&waits, "print('next')"]);
+    running.event_of("cell_output");
+    // The server keeps nothing for a client that is gone while there is another one.
+    let _other = server.watch_kernel(&python, home.path(), &id);
+    relay.is_closed.store(true, Ordering::Release);
+    relay.cut();
+    home.file("go", "");
+    eventually("the end of the code", || (server.try_kernels()?.first()?["execution_state"] == "idle").then_some(()));
+    relay.is_closed.store(false, Ordering::Release);
+    let done = running.finish();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(ended(&home, 0), "died");
+    assert!(done.out.contains("kernel-died") && done.out.contains("outputs may be missing"), "{}", done.out);
+    let printed = all_printed(&home, 0);
+    assert!(printed.starts_with("before\n") && printed.contains("outputs may be missing here"), "{printed}");
+    assert!(!done.out.contains("kernel-memory-gone"), "{}", done.out);
+    assert_eq!(all_printed(&home, 1), "next\n");
+}
+
+#[test]
+fn a_kernel_that_a_person_starts_again_on_the_server_ends_the_cell() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let endless = "import time\nprint('it runs', flush=True)\nwhile True:\n    time.sleep(0.01)";
+    let (server, _relay, id, running) =
+        relayed(&python, &home, json!({ "timeout": "1h" }), &[endless, "print('next')"]);
+    running.event_of("cell_output");
+    server.restart_kernel(&id);
+    let done = running.finish();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(ended(&home, 0), "died");
+    assert!(done.out.contains("kernel-memory-gone"), "{}", done.out);
+    assert_eq!(all_printed(&home, 1), "next\n");
+}
+
+#[test]
+fn a_server_that_hangs_does_not_delay_the_end_of_a_cell_and_of_its_session() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let endless = "import time\nprint('it runs', flush=True)\nwhile True:\n    time.sleep(0.01)";
+    let server = server(&python, &home, &[]);
+    let relay = Relay::to(server.port);
+    write(&home, &format!("http://127.0.0.1:{}", relay.port), json!({ "timeout": "1s" }), &[endless]);
+    let arguments: Vec<&str> = RUN.into_iter().chain(["--json"]).collect();
+    let running = Running::start(command(&home, &arguments, TOKEN));
+    running.event_of("cell_output");
+    relay.hangs.store(true, Ordering::Release);
+    let done = running.finish();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(ended(&home, 0), "timed_out");
+}
+
+#[test]
+fn outputs_after_one_that_is_too_large_to_be_received_are_not_missing_without_a_note() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    let large = "from IPython.display import display\nprint('before', flush=True)\ndisplay({'text/html': 'x' * 60_000_000}, raw=True)\nprint('after')";
+    let (_server, _relay, _, running) = relayed(&python, &home, json!({}), &[large, "print('next')"]);
+    let done = running.finish();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let printed = all_printed(&home, 0);
+    assert!(printed.contains("left out an output") && printed.contains("outputs may be missing here"), "{printed}");
+    assert_eq!(all_printed(&home, 1), "next\n");
 }

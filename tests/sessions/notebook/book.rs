@@ -21,6 +21,7 @@ pub(crate) fn execution(value: &Value) -> Execution {
         ms: 1,
         language: serde_json::Map::new(),
         is_interrupted_by_person: false,
+        is_queued: false,
         omitted_bytes: 0,
         variables: value["variables"].as_object().unwrap().clone(),
     }
@@ -71,6 +72,7 @@ impl Book {
                 ms: 0,
                 language: serde_json::Map::new(),
                 is_interrupted_by_person: false,
+                is_queued: false,
                 omitted_bytes: 0,
                 variables: Map::new(),
             });

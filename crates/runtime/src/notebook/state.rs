@@ -23,6 +23,7 @@ use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::effects::Effects;
 use crate::notebook::error::ActionRejection;
 use crate::notebook::given::GivenWork;
+use crate::notebook::kernel::contract::KernelSource;
 use crate::notebook::workflow::{Workflow, is_id};
 
 /// The maximum number of items of a todo list.
@@ -137,6 +138,9 @@ const fn is_zero(bytes: &u64) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedKernel {
     pub kernel_id: String,
+    /// The address of the server.
+    #[serde(default)]
+    pub server: String,
     /// The session that started it: copies of a session do not use or end the kernel of another one.
     pub session_id: String,
 }
@@ -228,8 +232,9 @@ impl NotebookState {
         started.map(|started| started.kernel_id.as_str())
     }
 
-    pub fn set_started_kernel(&mut self, kernel_id: Option<String>, session_id: &str) {
-        self.started_kernel = kernel_id.map(|kernel_id| StartedKernel { kernel_id, session_id: session_id.to_owned() });
+    pub fn set_started_kernel(&mut self, kernel_id: Option<String>, source: &KernelSource, session_id: &str) {
+        let (server, session_id) = (source.server().unwrap_or_default().to_owned(), session_id.to_owned());
+        self.started_kernel = kernel_id.map(|kernel_id| StartedKernel { kernel_id, server, session_id });
     }
 
     /// Stores an undeclared variable; null removes it.

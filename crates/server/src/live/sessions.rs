@@ -9,6 +9,7 @@ use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
 use bcc_engine::error::EngineError;
 use bcc_engine::fork::ForkRequest;
+use bcc_engine::left_kernel::left_kernel;
 use bcc_lang::message::msg;
 use bcc_runtime::program::event::Observer;
 use bcc_store::contract::{LockRequest, Store};
@@ -118,7 +119,14 @@ impl LiveSessions {
             }
             live.wait_for_end().await;
         }
-        let deleted = self.handed_over(id, LockRequest::Release, async || Ok(self.store().delete(id).await?)).await;
+        let deleted = self.handed_over(id, LockRequest::Release, async || {
+                let kernel = left_kernel(self.store().as_ref(), id).await;
+                let is_deleted = self.store().delete(id).await?;
+                if let (true, Some(kernel)) = (is_deleted, kernel) {
+                    tracing::warn!(session = %id, kernel = %kernel.kernel_id, server = %kernel.server, "a kernel of a deleted session is left on its Jupyter server");
+                }
+                Ok(is_deleted)
+            }).await;
         self.forget(id, &slot);
         deleted.map(|deleted| deleted.result).map_err(|error| self.hand_over_problem(error))
     }

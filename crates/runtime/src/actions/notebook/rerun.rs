@@ -24,7 +24,7 @@ const PAGE: usize = 100;
 pub(crate) enum RestoredMemory {
     /// The code can run; with the effect as text, if there is one.
     Done(Option<String>),
-    /// A person interrupted the cells that ran again.
+    /// A person interrupted the cells that ran again, or one of them waits in the kernel.
     Interrupted,
 }
 
@@ -40,7 +40,7 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Resto
         Some(AttachedKernel { memory, started }) => {
             let has_memory = earlier_memory.as_ref() == Some(&memory);
             let mut state = NotebookState { kernel_memory: Some(memory), ..state.clone() };
-            state.set_started_kernel(started, turn.session_id);
+            state.set_started_kernel(started, &settings.source, turn.session_id);
             turn.set_notebook_state(state);
             has_memory
         }
@@ -79,7 +79,8 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Resto
         let caller = Some((turn.session_id, turn.last_seq));
         let ran = execute_traced(kernel.as_ref(), &cell.content, settings.timeout, settings, caller, &NoOutputObserver);
         let ran = ran.await;
-        let is_interrupted = ran.as_ref().is_ok_and(|execution| execution.is_interrupted_by_person);
+        let is_undecided =
+            ran.as_ref().is_ok_and(|execution| execution.is_interrupted_by_person || execution.is_queued);
         let ended = ran.map(|execution| execution.ended);
         let id = &cell.id;
         let message = match ended {
@@ -100,7 +101,7 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Resto
             ),
         };
         turn.warn("kernel-memory-gone", message, None);
-        return Ok(match is_interrupted {
+        return Ok(match is_undecided {
             true => RestoredMemory::Interrupted,
             false => RestoredMemory::Done(Some(format!("Ran earlier cells again: {done}"))),
         });

@@ -66,7 +66,7 @@ pub async fn start_on_server(turn: &Turn<'_>, step: &PerformStep) -> Result<(), 
     if state.started_kernel(turn.session_id).is_none()
         && let Some(attached) = turn.services.host.kernel.attach(settings, None).await.map_err(ActionError::Kernel)?
     {
-        state.set_started_kernel(attached.started, turn.session_id);
+        state.set_started_kernel(attached.started, &settings.source, turn.session_id);
         turn.set_notebook_state(state);
     }
     Ok(())
@@ -89,7 +89,8 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
         Ok(execution) => execution,
         Err(error) => return Err(ActionError::Kernel(error)),
     };
-    let (ended, ms, is_interrupted) = (execution.ended, execution.ms, execution.is_interrupted_by_person);
+    let (ended, ms, is_queued) = (execution.ended, execution.ms, execution.is_queued);
+    let is_undecided = is_queued || execution.is_interrupted_by_person;
     let error = error_of(&execution, timeout);
     let mut state = turn.notebook_state();
     let cell = apply_execution(&mut state, cell, &running.exec(), execution);
@@ -103,8 +104,15 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let effects = state.effects.current.clone();
     turn.put_cell_with_outputs(cell, &mut state).await?;
     turn.set_notebook_state(state);
-    if is_interrupted {
-        // The effect stays open: the person who interrupted it decides, as about code whose process died.
+    if is_queued {
+        turn.warn(
+            "kernel-busy",
+            "the kernel runs code of another program: the code of the cell waits there, and runs when that code has ended",
+            Some(Message::word("answer `skip` to continue without its result, or wait until it has run before you decide")),
+        );
+    }
+    if is_undecided {
+        // The effect stays open: a person decides, as about code whose process died.
         return Ok(PerformStep::Continue(Flow::Wait(WaitReason::InterruptedEffect), Box::new(running)));
     }
     turn.close_effect(end_text(ended));
@@ -115,7 +123,7 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
                 "it restarts when the next code is run; use `session.kernel: { on_resume: rerun }` to run the earlier cells again",
             ),
             true => (
-                "the connection to the kernel was lost while the code of a cell ran: the kernel ended or was started again, or cannot be reached",
+                "the connection to the kernel was lost while the code of a cell ran: the kernel ended, was started again or cannot be reached, or its reply was lost; outputs may be missing",
                 "the next code connects again, and reports whether the kernel still has its memory",
             ),
         };

@@ -7,7 +7,6 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::time::timeout;
 
 use crate::notebook::kernel::channels::{KernelChannels, KernelDescription, RequestChannel};
@@ -29,10 +28,10 @@ pub(crate) async fn attach_file(
     settings: &KernelSettings,
 ) -> Result<Running, KernelError> {
     let path = path_of(written, location);
-    let mut channels = connect(&path, location).await?;
+    let (mut channels, place) = connect(&path, location).await?;
     let limit = settings.start_timeout;
     match timeout(limit, ready(&mut channels)).await {
-        Ok(Ok(info)) => Ok(Running { channels, info, host: KernelHost::Foreign, limits: location.limits }),
+        Ok(Ok(info)) => Ok(Running { channels, info, place, host: KernelHost::Foreign, limits: location.limits }),
         Ok(Err(error)) => Err(not_reached(&path, &error)),
         Err(_) if channels.has_replied_on_control() => Err(busy(limit)),
         Err(_) => Err(silent(&path, limit)),
@@ -42,7 +41,7 @@ pub(crate) async fn attach_file(
 /// Waits until a kernel replies to code requests.
 pub(crate) async fn ready(channels: &mut KernelChannels) -> std::io::Result<KernelDescription> {
     // A kernel whose code runs replies there at once.
-    channels.send(RequestChannel::Control, "kernel_info_request", &json!({})).await?;
+    channels.ask_info(RequestChannel::Control).await?;
     channels.wait_until_ready().await
 }
 
@@ -54,7 +53,7 @@ pub(crate) async fn check_file(
     settings: &KernelSettings,
 ) -> Result<(), KernelError> {
     let path = path_of(written, location);
-    let mut channels = connect(&path, location).await?;
+    let (mut channels, _) = connect(&path, location).await?;
     let limit = settings.start_timeout;
     match timeout(limit, channels.wait_until_it_replies()).await {
         Ok(replied) => replied.map_err(|error| not_reached(&path, &error)),
@@ -62,12 +61,14 @@ pub(crate) async fn check_file(
     }
 }
 
-async fn connect(path: &Path, location: &KernelLocation) -> Result<KernelChannels, KernelError> {
+/// The channels of the kernel of a connection file, and what stands for this kernel.
+async fn connect(path: &Path, location: &KernelLocation) -> Result<(KernelChannels, String), KernelError> {
     let connection = read(path, &location.variables)?;
     let identity = Identity::new(&connection.key, location.limits.max_message_bytes())
         .map_err(|error| not_reached(path, &error))?;
     match timeout(CONNECT_TIMEOUT, open(connection.addresses, &identity, PortState::Open)).await {
-        Ok(opened) => opened.map_err(|error| not_reached(path, &error)),
+        Ok(Ok(channels)) => Ok((channels, connection.place())),
+        Ok(Err(error)) => Err(not_reached(path, &error)),
         Err(_) => Err(not_reached(path, &ErrorKind::TimedOut.into())),
     }
 }

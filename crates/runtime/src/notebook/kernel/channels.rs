@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::notebook::kernel::message::Received;
@@ -42,15 +42,16 @@ pub(crate) struct ChannelState {
     filter: Arc<Mutex<MessageFilter>>,
     /// Bytes received on the iopub channel.
     pub(crate) received_bytes: Arc<AtomicU64>,
-    /// Replies received on the control channel, which are not delivered.
-    control_replies: Arc<AtomicU64>,
-    control_reply: Arc<Notify>,
+    /// The session in the last reply on the control channel, empty if it has none. These replies are not delivered.
+    control_reply: watch::Sender<Option<String>>,
+    /// How often the connection was lost and opened again.
+    reopened: watch::Sender<u64>,
 }
 
 impl ChannelState {
     pub(crate) fn new(received_bytes: Arc<AtomicU64>) -> Self {
         let filter = Arc::new(Mutex::new(MessageFilter::All));
-        Self { filter, received_bytes, control_replies: Arc::default(), control_reply: Arc::default() }
+        Self { filter, received_bytes, control_reply: watch::Sender::default(), reopened: watch::Sender::default() }
     }
 
     /// Whether a broadcast message is delivered.
@@ -63,16 +64,66 @@ impl ChannelState {
 
     /// An output of the current request that was too large to be received, of at least this many bytes.
     pub(crate) fn too_large(&self, bytes: u64) -> Received {
-        let parent = match &*self.filter.lock().unwrap_or_else(PoisonError::into_inner) {
-            MessageFilter::All => None,
-            MessageFilter::Answers(id) => Some(id.clone()),
-        };
-        Received { kind: "display_data".to_owned(), parent, session: None, content: None, bytes }
+        Received { kind: "display_data".to_owned(), parent: self.request(), session: None, content: None, bytes }
     }
 
-    pub(crate) fn control_replied(&self) {
-        self.control_replies.fetch_add(1, Ordering::Relaxed);
-        self.control_reply.notify_one();
+    /// A note in the outputs of the current request, at the place where others may be missing.
+    pub(crate) fn gap(&self) -> Received {
+        let note = "[bcc-script lost the connection to the kernel and opened it again: outputs may be missing here]\n";
+        let content = Some(json!({ "name": "stderr", "text": note }));
+        Received { kind: "stream".to_owned(), parent: self.request(), session: None, content, bytes: note.len() as u64 }
+    }
+
+    /// The id of the current request.
+    fn request(&self) -> Option<String> {
+        match &*self.filter.lock().unwrap_or_else(PoisonError::into_inner) {
+            MessageFilter::All => None,
+            MessageFilter::Answers(id) => Some(id.clone()),
+        }
+    }
+
+    pub(crate) fn control_replied(&self, reply: &Received) {
+        self.control_reply.send_replace(Some(reply.session.clone().unwrap_or_default()));
+    }
+
+    /// The connection was lost and is open again: what was sent in between may be lost.
+    pub(crate) fn reopened(&self) {
+        self.reopened.send_modify(|count| *count += 1);
+    }
+}
+
+/// What can be learned about the kernel while code runs.
+pub(crate) struct KernelSigns {
+    control_reply: watch::Receiver<Option<String>>,
+    /// The session of the kernel on the control channel, as far as it is known.
+    known: Option<String>,
+    reopened: watch::Receiver<u64>,
+}
+
+/// A sign that a request may never be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KernelSign {
+    /// Another kernel replied on the control channel: it was started again.
+    Restarted,
+    /// The connection was lost and is open again.
+    Reopened,
+}
+
+impl KernelSigns {
+    pub(crate) async fn next(&mut self) -> KernelSign {
+        loop {
+            tokio::select! {
+                Ok(()) = self.control_reply.changed() => {
+                    let session = self.control_reply.borrow_and_update().clone().filter(|session| !session.is_empty());
+                    if self.known.is_some() && session.is_some() && session != self.known {
+                        return KernelSign::Restarted;
+                    }
+                    self.known = self.known.take().or(session);
+                }
+                Ok(()) = self.reopened.changed() => return KernelSign::Reopened,
+                else => std::future::pending().await,
+            }
+        }
     }
 }
 
@@ -98,12 +149,15 @@ pub(crate) struct KernelDescription {
     pub(crate) language: Map<String, Value>,
     /// Whether its language is Python.
     pub(crate) is_python: bool,
-    /// Its own session: another one if it was started again, and its memory is lost.
-    pub(crate) session: String,
+    /// Its own session: another one if it was started again, and its memory is lost. None if it has none: some kernels, such as those
+    /// of R and Julia, repeat the session of the client in their replies.
+    pub(crate) session: Option<String>,
 }
 
 impl KernelDescription {
-    fn of(reply: Received) -> Self {
+    /// What the reply to a client with this session says.
+    fn of(reply: Received, client: &str) -> Self {
+        let session = reply.own_session(client);
         let mut content = reply.content.unwrap_or_default();
         let language = match content.get_mut("language_info").map(Value::take) {
             Some(Value::Object(language)) => language,
@@ -112,7 +166,7 @@ impl KernelDescription {
         let is_python =
             language.get("name").and_then(Value::as_str).is_some_and(|name| name.eq_ignore_ascii_case("python"));
         let language = if size(&language) <= MAX_LANGUAGE_BYTES { language } else { Map::new() };
-        Self { language, is_python, session: reply.session.unwrap_or_default() }
+        Self { language, is_python, session }
     }
 }
 
@@ -157,6 +211,11 @@ impl KernelChannels {
         Ok(id)
     }
 
+    /// Asks the kernel about itself, without waiting for the reply.
+    pub(crate) async fn ask_info(&mut self, channel: RequestChannel) -> Result<String> {
+        self.send(channel, "kernel_info_request", &json!({})).await
+    }
+
     /// The number of bytes received on the iopub channel; it grows while a long message is being received.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.state.received_bytes.load(Ordering::Relaxed)
@@ -164,7 +223,14 @@ impl KernelChannels {
 
     /// Whether the kernel has replied on the control channel, which it also does while code runs.
     pub(crate) fn has_replied_on_control(&self) -> bool {
-        self.state.control_replies.load(Ordering::Relaxed) > 0
+        self.state.control_reply.borrow().is_some()
+    }
+
+    /// The signs from now on.
+    pub(crate) fn signs(&self) -> KernelSigns {
+        let (control_reply, reopened) = (self.state.control_reply.subscribe(), self.state.reopened.subscribe());
+        let known = control_reply.borrow().clone().filter(|session| !session.is_empty());
+        KernelSigns { control_reply, known, reopened }
     }
 
     /// Requests the kernel info until the reply was received and at least one message arrived on the iopub channel, for example
@@ -174,7 +240,7 @@ impl KernelChannels {
     pub(crate) async fn wait_until_ready(&mut self) -> Result<KernelDescription> {
         let (mut has_message, mut info) = (false, None);
         loop {
-            self.send(RequestChannel::Shell, "kernel_info_request", &json!({})).await?;
+            self.ask_info(RequestChannel::Shell).await?;
             let retry_at = Instant::now() + Duration::from_millis(if info.is_some() { 100 } else { 2_000 });
             loop {
                 if let (true, Some(info)) = (has_message, &mut info) {
@@ -185,7 +251,7 @@ impl KernelChannels {
                         message.ok_or_else(closed)?;
                         has_message = true;
                     }
-                    reply = self.shell.recv() => info = Some(KernelDescription::of(reply.ok_or_else(closed)?)),
+                    reply = self.shell.recv() => info = Some(KernelDescription::of(reply.ok_or_else(closed)?, &self.session)),
                     () = sleep_until(retry_at) => break,
                 }
             }
@@ -195,12 +261,16 @@ impl KernelChannels {
     /// Waits for any reply of the kernel. While its code runs, it replies on the control channel.
     pub(crate) async fn wait_until_it_replies(&mut self) -> Result<()> {
         for channel in [RequestChannel::Shell, RequestChannel::Control] {
-            self.send(channel, "kernel_info_request", &json!({})).await?;
+            self.ask_info(channel).await?;
+        }
+        let mut replied = self.state.control_reply.subscribe();
+        if replied.borrow_and_update().is_some() {
+            return Ok(());
         }
         loop {
             tokio::select! {
                 reply = self.shell.recv() => return reply.map(drop).ok_or_else(closed),
-                () = self.state.control_reply.notified() => return Ok(()),
+                Ok(()) = replied.changed() => return Ok(()),
                 message = self.iopub.recv() => drop(message.ok_or_else(closed)?),
             }
         }
@@ -208,13 +278,18 @@ impl KernelChannels {
 
     /// What the kernel says about itself now. It replies when all code that runs has ended, also that of other clients.
     pub(crate) async fn info(&mut self) -> Result<KernelDescription> {
-        let id = self.send(RequestChannel::Shell, "kernel_info_request", &json!({})).await?;
+        let mut id = self.ask_info(RequestChannel::Shell).await?;
+        let mut reopened = self.state.reopened.subscribe();
         loop {
             tokio::select! {
+                // The reply may be lost.
+                Ok(()) = reopened.changed() => {
+                    id = self.ask_info(RequestChannel::Shell).await?;
+                }
                 reply = self.shell.recv() => {
                     let reply = reply.ok_or_else(closed)?;
                     if reply.parent.as_ref() == Some(&id) {
-                        return Ok(KernelDescription::of(reply));
+                        return Ok(KernelDescription::of(reply, &self.session));
                     }
                 }
                 // Messages of earlier requests must not fill the queue.

@@ -8,10 +8,12 @@ use std::io::{ErrorKind, Read as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
 use crate::notebook::kernel::contract::KernelError;
 use crate::notebook::kernel::location::KernelLocation;
+use crate::notebook::kernel::message::hexadecimal;
 use crate::notebook::kernel::specs::{open_regular, runtime_directory};
 use crate::notebook::kernel::zmq_channels::Addresses;
 
@@ -27,6 +29,15 @@ pub(crate) struct Connection {
     pub(crate) addresses: Addresses,
     /// The key for signatures; empty if messages are not signed.
     pub(crate) key: String,
+}
+
+impl Connection {
+    /// What stands for this kernel in a session: a digest, because it is stored and the key is a secret.
+    pub(crate) fn place(&self) -> String {
+        let Addresses { shell, iopub, control } = self.addresses;
+        let text = format!("{shell} {iopub} {control} {}", self.key);
+        format!("file-{}", hexadecimal(digest(&SHA256, text.as_bytes()).as_ref()))
+    }
 }
 
 #[derive(Deserialize)]

@@ -60,6 +60,14 @@ impl KernelSource {
     pub const fn is_foreign(&self) -> bool {
         !matches!(self, Self::Installed)
     }
+
+    /// The address of its Jupyter server.
+    pub fn server(&self) -> Option<&str> {
+        match self {
+            Self::Server(server) => Some(&server.url),
+            Self::Installed | Self::ConnectionFile(_) => None,
+        }
+    }
 }
 
 /// A kernel that goes on without the process that drives the session, as it was found.
@@ -111,6 +119,8 @@ pub struct Execution {
     pub language: Map<String, Value>,
     /// Whether a person interrupted it ([`Kernel::interrupt`]).
     pub is_interrupted_by_person: bool,
+    /// Whether it has not started, because the kernel ran code of another program all the time. The kernel still runs it later.
+    pub is_queued: bool,
     /// The number of bytes of output that were omitted because of the limits.
     pub omitted_bytes: u64,
     /// The variables of the kernel after the run, as they can be shown, up to a size limit.

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::effects::output::{LiveLines, OutputObserver, OutputStream};
 use crate::notebook::cell::CellEnd;
+use crate::notebook::kernel::channels::{KernelSign, RequestChannel};
 use crate::notebook::kernel::contract::{Execution, KernelError};
 use crate::notebook::kernel::message::Received;
 use crate::notebook::kernel::outputs::KernelOutputs;
@@ -25,8 +26,17 @@ const INTERRUPT_INTERVAL: Duration = Duration::from_secs(1);
 /// kernel thread that publishes outputs may run seconds after the one that replies.
 const IDLE_STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long the outputs of code that has ended are waited for if not all of them may come.
+const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A server does not always say when it starts a kernel again: after this long without a message, the kernel is asked.
+const SILENCE: Duration = Duration::from_secs(5);
+
 /// The maximum time to read the variables.
 const VARIABLES_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How often code is sent to a kernel that drops it.
+const MAX_ATTEMPTS: u32 = 3;
 
 /// Code is interrupted when more than this is omitted of its output.
 const MAX_EXCESS_BYTES: u64 = 64 * 1024 * 1024;
@@ -38,6 +48,8 @@ pub(crate) struct RequestResult {
     pub(crate) reply: Value,
     pub(crate) ended: CellEnd,
     pub(crate) is_interrupted_by_person: bool,
+    /// Whether it has not started: other code of a shared kernel ran all the time.
+    pub(crate) is_queued: bool,
     /// Whether the kernel can be used again.
     pub(crate) is_usable: bool,
 }
@@ -100,11 +112,20 @@ impl<'a> CellWatch<'a> {
 /// The receiver of the result; it is closed when the caller no longer waits.
 pub(crate) type KernelAnswer = oneshot::Sender<Result<Execution, KernelError>>;
 
+/// How long a request may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestLimits {
+    /// Until it starts, in a kernel that may run code of other programs first.
+    pub(crate) start: Duration,
+    /// From then on.
+    pub(crate) run: Duration,
+}
+
 /// Runs a cell and then reads the variables. Also returns whether the kernel can be used again.
 pub(crate) async fn run_cell(
     kernel: &mut Running,
     code: &str,
-    limit: Duration,
+    limits: RequestLimits,
     result_sender: &mut KernelAnswer,
     watch: &mut CellWatch<'_>,
 ) -> (Execution, bool) {
@@ -123,12 +144,20 @@ pub(crate) async fn run_cell(
         "allow_stdin": false,
         "stop_on_error": true,
     });
-    let RequestResult { outputs, reply, ended, is_interrupted_by_person, mut is_usable } =
-        send_request(kernel, &content, limit, result_sender, Some(watch)).await;
+    let mut result = send_request(kernel, &content, limits, result_sender, Some(watch)).await;
+    for _ in 1..MAX_ATTEMPTS {
+        // Code of another program raised an error, and the kernel dropped the requests that waited behind it.
+        let is_dropped = result.is_usable && result.reply.get("status").and_then(Value::as_str) == Some("aborted");
+        if !is_dropped || result.ended != CellEnd::Error || !kernel.host.is_shared() {
+            break;
+        }
+        result = send_request(kernel, &content, limits, result_sender, Some(watch)).await;
+    }
+    let RequestResult { outputs, reply, ended, is_interrupted_by_person, is_queued, mut is_usable } = result;
     watch.code_ended();
     let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut variables = variables_in(&reply);
-    if variables.is_none() && is_usable && kernel.info.is_python && !result_sender.is_closed() {
+    if variables.is_none() && is_usable && !is_queued && kernel.info.is_python && !result_sender.is_closed() {
         (variables, is_usable) = read_variables(kernel, result_sender).await;
     }
     let variables = variables.unwrap_or_default();
@@ -142,6 +171,7 @@ pub(crate) async fn run_cell(
         ended,
         ms,
         is_interrupted_by_person,
+        is_queued,
         omitted_bytes: left_out,
         variables,
     };
@@ -153,7 +183,8 @@ fn variables_in(reply: &Value) -> Option<Map<String, Value>> {
     reply.pointer("/user_expressions/variables").and_then(variables::from_reply)
 }
 
-/// Reads the variables of the kernel. Also returns whether the kernel can be used again.
+/// Reads the variables of the kernel. Also returns whether the kernel can be used again. If code of another program runs first, nobody
+/// waits for them, and that code is not interrupted.
 async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) -> (Option<Map<String, Value>>, bool) {
     let content = json!({
         "code": "",
@@ -163,7 +194,8 @@ async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) 
         "allow_stdin": false,
         "stop_on_error": false,
     });
-    let result = send_request(kernel, &content, VARIABLES_TIMEOUT, result_sender, None).await;
+    let limits = RequestLimits { start: VARIABLES_TIMEOUT, run: VARIABLES_TIMEOUT };
+    let result = send_request(kernel, &content, limits, result_sender, None).await;
     let variables = variables_in(&result.reply);
     if variables.is_none() {
         tracing::debug!(ended = ?result.ended, "the variables of the kernel cannot be had");
@@ -182,24 +214,31 @@ enum InterruptReason {
 }
 
 /// Sends a request and collects outputs until the reply was received and the kernel is idle, or the kernel is gone.
+///
+/// In a shared kernel, the request may wait for code of other programs. Until the kernel reports that it has started, its time does not
+/// count and nothing is interrupted: an interrupt would end that other code.
 async fn send_request(
     kernel: &mut Running,
     content: &Value,
-    limit: Duration,
+    limits: RequestLimits,
     result_sender: &mut KernelAnswer,
     mut watch: Option<&mut CellWatch<'_>>,
 ) -> RequestResult {
     let mut outputs = KernelOutputs::new(kernel.limits);
     let Ok(id) = kernel.ask("execute_request", content).await else {
-        let ended = CellEnd::Died;
-        return RequestResult { outputs, reply: Value::Null, ended, is_interrupted_by_person: false, is_usable: false };
+        return RequestResult { ended: CellEnd::Died, ..finish(outputs, None, None, false) };
     };
     let mut interrupts = watch.as_ref().map(|watch| watch.interrupts.clone());
     let (mut reply, mut is_idle) = (None, false);
-    let (mut reason, mut wake) = (None, Instant::now() + limit);
-    let (mut give_up, mut received_bytes) = (wake, kernel.channels.received_bytes());
+    let mut has_started = !kernel.host.is_shared();
+    let mut wake = Instant::now() + if has_started { limits.run } else { limits.start };
+    let (mut reason, mut give_up) = (None, None);
+    let mut received_bytes = kernel.channels.received_bytes();
+    let (mut signs, mut next_question) = (kernel.channels.signs(), Instant::now() + SILENCE);
+    let (mut question_after_loss, mut is_last) = (None, false);
     while !(is_idle && reply.is_some()) {
         let mut interrupted = None;
+        let had_started = has_started;
         // Conditions that end the request are checked before the messages of the kernel, which may never stop.
         tokio::select! {
             biased;
@@ -207,13 +246,14 @@ async fn send_request(
             () = asked_to_end(interrupts.as_mut()), if reason.is_none() && reply.is_none() => interrupted = Some(InterruptReason::Asked),
             () = sleep_until(wake) => match reason {
                 // The reply was received and nothing follows: only the idle status was lost.
-                _ if reply.is_some() && received_bytes == kernel.channels.received_bytes() => break,
+                _ if reply.is_some() && (is_last || received_bytes == kernel.channels.received_bytes()) => break,
                 _ if reply.is_some() => {
                     received_bytes = kernel.channels.received_bytes();
                     wake = Instant::now() + IDLE_STATUS_TIMEOUT;
                 }
+                _ if !has_started => return queued(outputs, reason),
                 None => interrupted = Some(InterruptReason::TooLong),
-                Some(reason) if Instant::now() >= give_up => {
+                Some(reason) if give_up.is_some_and(|give_up| Instant::now() >= give_up) => {
                     kernel.host.abandon().await;
                     return finish(outputs, reply, Some(reason), false);
                 }
@@ -222,9 +262,17 @@ async fn send_request(
             },
             reply_message = kernel.channels.shell.recv() => match reply_message {
                 Some(reply_message) if reply_message.parent.as_ref() == Some(&id) => {
+                    has_started = true;
                     reply = Some(reply_message.content.unwrap_or_default());
                     received_bytes = kernel.channels.received_bytes();
                     wake = Instant::now() + IDLE_STATUS_TIMEOUT;
+                }
+                // Requests are answered in order: what did not come before this was lost with the connection.
+                Some(other) if other.parent.is_some() && other.parent == question_after_loss => {
+                    if reply.is_none() {
+                        return died(kernel, &id, outputs, reply, reason).await;
+                    }
+                    (is_last, wake) = (true, Instant::now() + LAST_MESSAGES_TIMEOUT);
                 }
                 Some(_) => {}
                 None => return died(kernel, &id, outputs, reply, reason).await,
@@ -233,6 +281,8 @@ async fn send_request(
                 // The idle status of another request, which may have been queued before this one was sent.
                 Some(message) if message.parent.as_ref() != Some(&id) => {}
                 Some(message) => {
+                    has_started |= !message.is_note();
+                    next_question = Instant::now() + SILENCE;
                     is_idle |= message.kind == "status" && has_value(&message, "execution_state", "idle");
                     if let Some(watch) = &mut watch {
                         watch.show(&message);
@@ -245,20 +295,43 @@ async fn send_request(
                 None => return died(kernel, &id, outputs, reply, reason).await,
             },
             () = kernel.host.ended() => return died(kernel, &id, outputs, reply, reason).await,
+            sign = signs.next() => match sign {
+                KernelSign::Restarted => return died(kernel, &id, outputs, reply, reason).await,
+                KernelSign::Reopened => question_after_loss = kernel.channels.ask_info(RequestChannel::Shell).await.ok(),
+            },
+            () = sleep_until(next_question), if reply.is_none() && kernel.host.is_on_server() => {
+                next_question = Instant::now() + SILENCE;
+                if kernel.channels.ask_info(RequestChannel::Control).await.is_err() {
+                    return died(kernel, &id, outputs, reply, reason).await;
+                }
+            }
+        }
+        if has_started && !had_started && reply.is_none() {
+            wake = Instant::now() + limits.run;
+            // It was asked to end while it was queued.
+            interrupted = interrupted.or(reason);
         }
         if interrupted.is_some() {
-            if reason.is_none() {
-                give_up = Instant::now() + GRACE_PERIOD;
-            }
             reason = interrupted;
-            // Code with a reply has ended.
-            if reply.is_none() {
-                kernel.interrupt().await;
+            if !has_started && reason == Some(InterruptReason::Abandoned) {
+                return queued(outputs, reason);
+            }
+            // Code with a reply has ended, and so has code after which the kernel was idle: the next code may be that of others.
+            if has_started && reply.is_none() {
+                let give_up = *give_up.get_or_insert_with(|| Instant::now() + GRACE_PERIOD);
+                if !is_idle {
+                    kernel.interrupt().await;
+                }
                 wake = give_up.min(Instant::now() + INTERRUPT_INTERVAL);
             }
         }
     }
     finish(outputs, reply, reason, true)
+}
+
+/// Code that has not started. The kernel cannot be asked to forget it.
+fn queued(outputs: KernelOutputs, reason: Option<InterruptReason>) -> RequestResult {
+    RequestResult { ended: CellEnd::Interrupted, is_queued: true, ..finish(outputs, None, reason, true) }
 }
 
 /// The kernel is gone: messages that it sent before can still be read.
@@ -269,7 +342,7 @@ async fn died(
     reply: Option<Value>,
     reason: Option<InterruptReason>,
 ) -> RequestResult {
-    let until = Instant::now() + Duration::from_millis(500);
+    let until = Instant::now() + LAST_MESSAGES_TIMEOUT;
     kernel.host.abandon().await;
     while let Ok(Some(message)) =
         timeout(until.saturating_duration_since(Instant::now()), kernel.channels.iopub.recv()).await
@@ -298,7 +371,7 @@ fn finish(
         None => CellEnd::Error,
     };
     let is_interrupted_by_person = reason == Some(InterruptReason::Asked);
-    RequestResult { outputs, reply, ended, is_interrupted_by_person, is_usable }
+    RequestResult { outputs, reply, ended, is_interrupted_by_person, is_queued: false, is_usable }
 }
 
 fn has_value(message: &Received, name: &str, value: &str) -> bool {

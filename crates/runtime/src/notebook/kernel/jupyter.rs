@@ -17,11 +17,12 @@ use crate::notebook::kernel::attach::{attach_file, busy, check_file};
 use crate::notebook::kernel::contract::{
     AttachedKernel, ExecPolicy, Execution, Kernel, KernelError, KernelSettings, KernelSource,
 };
-use crate::notebook::kernel::execution::{CellInterrupts, CellWatch, KernelAnswer, run_cell};
+use crate::notebook::kernel::execution::{CellInterrupts, CellWatch, KernelAnswer, RequestLimits, run_cell};
 use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::server_kernel::{attach_server, check_server, end_on_server};
+use crate::notebook::kernel::server_start::ServerStarts;
 use crate::notebook::kernel::specs::{check_installed, find};
 use crate::notebook::kernel::start::start;
 
@@ -152,6 +153,15 @@ fn stopped_error() -> KernelError {
     }
 }
 
+/// The error of a kernel that got another memory after the session had been told about the one before.
+fn restarted_error() -> KernelError {
+    KernelError {
+        code: "kernel-unreachable",
+        message: Message::word("the kernel was started again before the code could run"),
+        help: Some(Message::word("resume the session: the code runs in the kernel that is there now")),
+    }
+}
+
 #[async_trait]
 impl Kernel for JupyterKernel {
     fn check_permission(&self) -> Result<(), KernelError> {
@@ -255,13 +265,15 @@ fn run_thread(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return };
     runtime.block_on(async {
-        let mut kernel = KernelSlot { running: None, started: None, is_busy: false };
+        let mut kernel =
+            KernelSlot { running: None, started: None, told: None, starts: ServerStarts::default(), is_busy: false };
         tokio::select! {
             biased;
             _ = ended => {}
             () = serve(location, ran, interrupts, requests, &mut kernel) => {}
         }
         kernel.end(ran).await;
+        kernel.starts.finish().await;
     });
 }
 
@@ -270,6 +282,9 @@ struct KernelSlot {
     running: Option<Running>,
     /// The id of the kernel that the session started on a server.
     started: Option<String>,
+    /// The memory of which the session was told.
+    told: Option<String>,
+    starts: ServerStarts,
     is_busy: bool,
 }
 
@@ -283,7 +298,9 @@ impl KernelSlot {
                 start(location, settings, &spec).await
             }
             KernelSource::ConnectionFile(file) => attach_file(file, location, settings).await,
-            KernelSource::Server(server) => attach_server(server, self.started.as_deref(), location, settings).await,
+            KernelSource::Server(server) => {
+                attach_server(server, self.started.as_deref(), location, settings, &self.starts).await
+            }
         }
     }
 
@@ -296,10 +313,8 @@ impl KernelSlot {
         // If this is dropped while the kernel is busy, the next request connects again.
         if let Some(mut running) = self.running.take() {
             match timeout(settings.start_timeout, running.channels.info()).await {
-                Ok(Ok(info)) => {
-                    running.info = info;
-                    self.running = Some(running);
-                }
+                Ok(Ok(info)) if info.session == running.info.session => self.running = Some(running),
+                Ok(Ok(_)) => tracing::debug!("the kernel was started again"),
                 Ok(Err(error)) => tracing::debug!(%error, "the connection to the kernel was lost"),
                 Err(_) => return Err(busy(settings.start_timeout)),
             }
@@ -308,10 +323,24 @@ impl KernelSlot {
             Some(running) => running,
             None => self.connected(location, settings).await?,
         };
-        let attached = AttachedKernel { memory: running.info.session.clone(), started: running.started() };
-        self.started.clone_from(&attached.started);
+        let attached = AttachedKernel { memory: running.memory(), started: running.started() };
         self.running = Some(running);
         Ok(attached)
+    }
+
+    /// Makes the kernel ready to run code at once. One that goes on without this process must be free, and must have the memory that
+    /// the session knows.
+    async fn make_free(&mut self, location: &KernelLocation, settings: &KernelSettings) -> Result<(), KernelError> {
+        if settings.source.is_foreign() {
+            let attached = self.attach(location, settings).await?;
+            if self.told.as_ref().is_some_and(|told| *told != attached.memory) {
+                self.running = None;
+                return Err(restarted_error());
+            }
+        } else if self.running.is_none() {
+            self.running = Some(self.connected(location, settings).await?);
+        }
+        Ok(())
     }
 
     async fn end(&mut self, ran: &AtomicU64) {
@@ -365,7 +394,14 @@ async fn serve(
                     attached = kernel.attach(location, &settings) => attached,
                     () = answer.closed() => continue,
                 };
-                let _ = answer.send(attached);
+                let found = attached.as_ref().ok().cloned();
+                if answer.send(attached).is_err() {
+                    // Nobody knows a kernel that was just started.
+                    kernel.running = None;
+                } else if let (Some(found), Some(running)) = (found, &mut kernel.running) {
+                    running.claim();
+                    (kernel.started, kernel.told) = (found.started, Some(found.memory));
+                }
             }
         }
     }
@@ -382,20 +418,18 @@ async fn run(
     if answer.is_closed() {
         return Err(stopped_error());
     }
-    let running = match kernel.running.take() {
-        Some(running) => running,
-        None => kernel.connected(location, settings).await?,
-    };
-    let running = kernel.running.insert(running);
-    if answer.is_closed() {
-        return Err(stopped_error());
+    tokio::select! {
+        made_free = kernel.make_free(location, settings) => made_free?,
+        () = answer.closed() => return Err(stopped_error()),
     }
+    let Some(running) = &mut kernel.running else { return Err(stopped_error()) };
     ran.fetch_add(1, Ordering::AcqRel);
     let cell = interrupts.cells.fetch_add(1, Ordering::AcqRel) + 1;
     kernel.is_busy = true;
     let interrupted = CellInterrupts { asked: interrupts.asked.subscribe(), cell };
     let mut watch = CellWatch::new(interrupted, &interrupts.running, pieces);
-    let (execution, is_usable) = run_cell(running, code, *timeout, answer, &mut watch).await;
+    let limits = RequestLimits { start: settings.start_timeout, run: *timeout };
+    let (execution, is_usable) = run_cell(running, code, limits, answer, &mut watch).await;
     watch.finish();
     kernel.is_busy = !is_usable;
     if !is_usable {

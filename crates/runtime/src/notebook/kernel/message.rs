@@ -40,6 +40,18 @@ pub(crate) struct Received {
     pub(crate) bytes: u64,
 }
 
+impl Received {
+    /// Whether it was made on this side, and says nothing about the kernel.
+    pub(crate) fn is_note(&self) -> bool {
+        self.session.is_none() && matches!(self.kind.as_str(), "stream" | "display_data")
+    }
+
+    /// The session of the kernel that sent it, if it is neither missing nor that of the client.
+    pub(crate) fn own_session(&self, client: &str) -> Option<String> {
+        self.session.clone().filter(|session| !session.is_empty() && session != client)
+    }
+}
+
 /// This many random bytes, as hexadecimal digits.
 pub(crate) fn random(bytes: usize) -> Result<String> {
     let mut buffer = vec![0; bytes];
@@ -47,7 +59,7 @@ pub(crate) fn random(bytes: usize) -> Result<String> {
     Ok(hexadecimal(&buffer))
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

@@ -18,6 +18,9 @@ mod directory;
 #[cfg(feature = "jupyter")]
 mod execution;
 #[cfg(feature = "jupyter")]
+#[cfg(test)]
+mod execution_tests;
+#[cfg(feature = "jupyter")]
 pub mod jupyter;
 #[cfg(feature = "jupyter")]
 mod message;
@@ -31,6 +34,8 @@ mod running;
 mod server_client;
 #[cfg(feature = "jupyter")]
 mod server_kernel;
+#[cfg(feature = "jupyter")]
+mod server_start;
 #[cfg(feature = "jupyter")]
 mod socket_form;
 #[cfg(feature = "jupyter")]

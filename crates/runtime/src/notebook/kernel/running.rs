@@ -2,6 +2,7 @@
 //! there.
 
 use std::io::Result;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -18,6 +19,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1_500);
 pub(crate) struct Running {
     pub(crate) channels: KernelChannels,
     pub(crate) info: KernelDescription,
+    /// What stands for its memory if it does not say itself when it was started again.
+    pub(crate) place: String,
     pub(crate) host: KernelHost,
     /// How much of the outputs is kept.
     pub(crate) limits: OutputLimits,
@@ -38,6 +41,15 @@ pub(crate) enum KernelHost {
 }
 
 impl KernelHost {
+    /// Whether other programs may use the kernel at the same time.
+    pub(crate) const fn is_shared(&self) -> bool {
+        !matches!(self, Self::Own { .. })
+    }
+
+    pub(crate) const fn is_on_server(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+
     /// Waits until the process is known to have ended. A foreign one closes its channels.
     pub(crate) async fn ended(&mut self) {
         match self {
@@ -68,7 +80,11 @@ impl Running {
     pub(crate) async fn interrupt(&mut self) {
         match &self.host {
             KernelHost::Own { process, interrupt_by_message: false } => process.interrupt(),
-            KernelHost::Server(KernelOnServer { client, id, .. }) => client.interrupt(id).await,
+            KernelHost::Server(KernelOnServer { client, id, .. }) => {
+                // Meanwhile, messages of the kernel are received.
+                let (client, id) = (Arc::clone(client), id.clone());
+                tokio::spawn(async move { client.interrupt(&id).await });
+            }
             KernelHost::Own { .. } | KernelHost::Foreign => {
                 let sent = self.channels.send(RequestChannel::Control, "interrupt_request", &json!({})).await;
                 if sent.is_err() {
@@ -78,11 +94,25 @@ impl Running {
         }
     }
 
+    /// Which memory it has: another one if it was started again, as far as the kernel says so.
+    pub(crate) fn memory(&self) -> String {
+        self.info.session.clone().unwrap_or_else(|| self.place.clone())
+    }
+
     /// Its id on its server, if the session started it there.
     pub(crate) fn started(&self) -> Option<String> {
         match &self.host {
             KernelHost::Server(KernelOnServer { id, is_own: true, .. }) => Some(id.clone()),
             _ => None,
+        }
+    }
+
+    /// The session knows its kernel: one that was just started on a server does not end by itself any more.
+    pub(crate) fn claim(&mut self) {
+        if let KernelHost::Server(KernelOnServer { unclaimed, .. }) = &mut self.host
+            && let Some(unclaimed) = unclaimed.take()
+        {
+            unclaimed.claim();
         }
     }
 

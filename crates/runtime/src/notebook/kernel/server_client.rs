@@ -23,11 +23,20 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum time until a connection is there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The maximum time to interrupt code.
+const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The maximum time to end a kernel.
+pub(crate) const END_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The maximum size of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
 /// The maximum number of names in a message.
 const MAX_NAMES: usize = 30;
+
+/// The maximum length of such a name.
+const MAX_NAME_BYTES: usize = 100;
 
 /// A client of one server.
 pub(crate) struct ServerClient {
@@ -59,6 +68,8 @@ enum Method {
 #[derive(Deserialize)]
 struct KernelModel {
     id: String,
+    #[serde(default)]
+    connections: u64,
 }
 
 impl ServerClient {
@@ -86,24 +97,30 @@ impl ServerClient {
     }
 
     /// Starts a kernel of this name. Returns its id.
-    pub(crate) async fn start(&self, name: &str) -> Result<String, KernelError> {
-        self.check_name(name).await?;
-        let answer = self.call(Method::Post, "/api/kernels", Some(&json!({ "name": name }))).await;
-        let model: Option<KernelModel> = serde_json::from_value(answer.map_err(|problem| self.error(&problem))?).ok();
-        match model.filter(|model| is_id(&model.id)) {
-            Some(model) => Ok(model.id),
-            None => Err(self.error(&ServerProblem::NotJupyter)),
-        }
+    pub(crate) async fn start(&self, name: &str) -> Result<String, ServerProblem> {
+        let answer = self.call(Method::Post, "/api/kernels", Some(&json!({ "name": name }))).await?;
+        let model: Option<KernelModel> = serde_json::from_value(answer).ok();
+        model.map(|model| model.id).filter(|id| is_id(id)).ok_or(ServerProblem::NotJupyter)
     }
 
     /// Whether the kernel with this id runs.
     pub(crate) async fn runs(&self, id: &str) -> Result<bool, ServerProblem> {
+        Ok(self.connections(id).await?.is_some())
+    }
+
+    /// How many clients are connected to the kernel with this id; `None` if it does not run.
+    pub(crate) async fn connections(&self, id: &str) -> Result<Option<u64>, ServerProblem> {
+        if !is_id(id) {
+            return Ok(None);
+        }
         match self.call(Method::Get, &format!("/api/kernels/{id}"), None).await {
-            Ok(model) if model.get("id").and_then(Value::as_str) == Some(id) => Ok(true),
-            Ok(_) => Err(ServerProblem::NotJupyter),
+            Ok(model) => match serde_json::from_value(model) {
+                Ok(KernelModel { id: found, connections }) if found == id => Ok(Some(connections)),
+                _ => Err(ServerProblem::NotJupyter),
+            },
             // Other servers answer 404 as well: this one lists its kernels.
             Err(ServerProblem::Status(404)) => match self.call(Method::Get, "/api/kernels", None).await? {
-                Value::Array(_) => Ok(false),
+                Value::Array(_) => Ok(None),
                 _ => Err(ServerProblem::NotJupyter),
             },
             Err(problem) => Err(problem),
@@ -112,15 +129,26 @@ impl ServerClient {
 
     /// Interrupts the code of a kernel.
     pub(crate) async fn interrupt(&self, id: &str) {
-        if let Err(problem) = self.call(Method::Post, &format!("/api/kernels/{id}/interrupt"), None).await {
+        let path = format!("/api/kernels/{id}/interrupt");
+        let answer = within(INTERRUPT_TIMEOUT, self.call(Method::Post, &path, None)).await;
+        if let Err(problem) = answer {
             tracing::debug!(?problem, "the kernel could not be interrupted");
         }
     }
 
-    /// Ends a kernel.
-    pub(crate) async fn delete(&self, id: &str) {
-        if let Err(problem) = self.call(Method::Delete, &format!("/api/kernels/{id}"), None).await {
-            tracing::debug!(?problem, "the kernel could not be ended");
+    /// Ends a kernel. Returns whether it is gone.
+    pub(crate) async fn delete(&self, id: &str) -> bool {
+        // An id from a store may be anything.
+        if !is_id(id) {
+            return false;
+        }
+        let answer = within(END_TIMEOUT, self.call(Method::Delete, &format!("/api/kernels/{id}"), None)).await;
+        match answer {
+            Ok(_) | Err(ServerProblem::Status(404)) => true,
+            Err(problem) => {
+                tracing::debug!(?problem, "the kernel could not be ended");
+                false
+            }
         }
     }
 
@@ -134,7 +162,8 @@ impl ServerClient {
             return Ok(());
         }
         let url = &self.url;
-        let names = specs.keys().take(MAX_NAMES).map(|name| Message::text(format!("`{name}`")));
+        let names = specs.keys().filter(|name| is_kernel_name(name)).take(MAX_NAMES);
+        let names = names.map(|name| Message::text(format!("`{name}`")));
         let names = Message::list(Joint::Item, names);
         Err(KernelError {
             code: "no-kernel",
@@ -229,6 +258,19 @@ impl ServerClient {
     fn address(&self, path: &str) -> Result<Url, ServerProblem> {
         Url::parse(&format!("{}{path}", self.url)).map_err(|_| ServerProblem::NotJupyter)
     }
+}
+
+/// The answer, if it comes in time.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, ServerProblem>>,
+) -> Result<T, ServerProblem> {
+    timeout(limit, answer).await.unwrap_or(Err(ServerProblem::TimedOut))
+}
+
+/// Whether this is a name that Jupyter permits for a kernel spec.
+fn is_kernel_name(name: &str) -> bool {
+    name.len() <= MAX_NAME_BYTES && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
 /// Whether an id from a server can be a part of an address.

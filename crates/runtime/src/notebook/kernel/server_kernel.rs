@@ -3,6 +3,7 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::timeout;
 
@@ -10,7 +11,8 @@ use crate::notebook::kernel::attach::{busy, ready};
 use crate::notebook::kernel::contract::{KernelError, KernelSettings, ServerKernel};
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::{KernelHost, Running};
-use crate::notebook::kernel::server_client::ServerClient;
+use crate::notebook::kernel::server_client::{ServerClient, ServerProblem, within};
+use crate::notebook::kernel::server_start::{ServerStarts, UnclaimedKernel};
 use crate::notebook::kernel::websocket::open;
 
 /// A kernel on a server.
@@ -19,6 +21,8 @@ pub(crate) struct KernelOnServer {
     pub(crate) id: String,
     /// Whether the session started it.
     pub(crate) is_own: bool,
+    /// Set until the session knows a kernel that was just started.
+    pub(crate) unclaimed: Option<UnclaimedKernel>,
 }
 
 /// Connects to the kernel of the settings, or to the one that the session `started` there, or starts one.
@@ -28,19 +32,25 @@ pub(crate) async fn attach_server(
     started: Option<&str>,
     location: &KernelLocation,
     settings: &KernelSettings,
+    starts: &ServerStarts,
 ) -> Result<Running, KernelError> {
     let client = Arc::new(ServerClient::new(server, location)?);
-    let id = match (&server.kernel_id, started) {
+    let limit = settings.start_timeout;
+    let unavailable = |problem: ServerProblem| client.error(&problem);
+    let (id, unclaimed) = match (&server.kernel_id, started) {
         (Some(id), _) => {
-            check_runs(&client, server, id).await?;
-            id.clone()
+            check_runs(&client, server, id, limit).await?;
+            (id.clone(), None)
         }
-        (None, Some(id)) if client.runs(id).await.map_err(|problem| client.error(&problem))? => id.to_owned(),
-        (None, _) => client.start(&settings.name).await?,
+        (None, Some(id)) if within(limit, client.runs(id)).await.map_err(unavailable)? => (id.to_owned(), None),
+        (None, _) => {
+            let started = timeout(limit, starts.start(&client, &settings.name)).await;
+            let (id, unclaimed) = started.unwrap_or_else(|_| Err(unavailable(ServerProblem::TimedOut)))?;
+            (id, Some(unclaimed))
+        }
     };
     let limits = location.limits;
     let max_bytes = limits.max_message_bytes();
-    let limit = settings.start_timeout;
     let opened = timeout(limit, open(&client, &id, max_bytes)).await;
     let did_not_answer = || KernelError {
         code: "kernel-unreachable",
@@ -60,8 +70,9 @@ pub(crate) async fn attach_server(
         Err(_) if channels.has_replied_on_control() => return Err(busy(limit)),
         Ok(Err(_)) | Err(_) => return Err(did_not_answer()),
     };
-    let host = KernelHost::Server(KernelOnServer { client, id, is_own: server.kernel_id.is_none() });
-    Ok(Running { channels, info, host, limits })
+    let place = format!("server-{id}");
+    let host = KernelHost::Server(KernelOnServer { client, id, is_own: server.kernel_id.is_none(), unclaimed });
+    Ok(Running { channels, info, place, host, limits })
 }
 
 /// Whether the server answers, and has what the session needs.
@@ -73,21 +84,29 @@ pub(crate) async fn check_server(
 ) -> Result<(), KernelError> {
     let client = ServerClient::new(server, location)?;
     match &server.kernel_id {
-        Some(id) => check_runs(&client, server, id).await,
-        None => client.check_name(&settings.name).await,
+        Some(id) => check_runs(&client, server, id, settings.start_timeout).await,
+        None => {
+            let checked = timeout(settings.start_timeout, client.check_name(&settings.name)).await;
+            checked.unwrap_or_else(|_| Err(client.error(&ServerProblem::TimedOut)))
+        }
     }
 }
 
 /// Ends a kernel that the session started there.
 pub(crate) async fn end_on_server(server: &ServerKernel, started: &str, location: &KernelLocation) {
     match ServerClient::new(server, location) {
-        Ok(client) => client.delete(started).await,
+        Ok(client) => drop(client.delete(started).await),
         Err(error) => tracing::debug!(%error, "the kernel could not be ended"),
     }
 }
 
-async fn check_runs(client: &ServerClient, server: &ServerKernel, id: &str) -> Result<(), KernelError> {
-    if client.runs(id).await.map_err(|problem| client.error(&problem))? {
+async fn check_runs(
+    client: &ServerClient,
+    server: &ServerKernel,
+    id: &str,
+    limit: Duration,
+) -> Result<(), KernelError> {
+    if within(limit, client.runs(id)).await.map_err(|problem| client.error(&problem))? {
         return Ok(());
     }
     Err(KernelError {

@@ -43,7 +43,7 @@ pub(crate) async fn start(
             Ok(Ok((channels, info))) => {
                 let host =
                     KernelHost::Own { process: Box::new(process), interrupt_by_message: spec.interrupt_by_message };
-                return Ok(Running { channels, info, host, limits: location.limits });
+                return Ok(Running { channels, info, place: String::new(), host, limits: location.limits });
             }
             Ok(Err(reason)) => {
                 let stderr = process.last_stderr_line().await;

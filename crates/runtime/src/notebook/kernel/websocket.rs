@@ -1,5 +1,5 @@
 //! The channels of a kernel over the websocket of a Jupyter server. A connection that is lost is opened again: the server keeps what the
-//! kernel sent in the meantime for the same client.
+//! kernel sent in the meantime for the same client, unless another client is connected to the kernel.
 
 use std::io::{ErrorKind, Result};
 use std::sync::Arc;
@@ -24,13 +24,16 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::notebook::kernel::channels::{ChannelState, KernelChannels, MessageSender, RequestChannel};
 use crate::notebook::kernel::message::{Received, header, random};
-use crate::notebook::kernel::server_client::{ServerClient, ServerProblem};
+use crate::notebook::kernel::server_client::{ServerClient, ServerProblem, within};
 use crate::notebook::kernel::socket_form::{SocketChannel, SocketForm, V1};
 
 /// How long a lost connection is opened again, until the kernel counts as lost.
 const RECONNECT_LIMIT: Duration = Duration::from_secs(30);
 
-/// The pause between two attempts.
+/// The maximum time for one step of an attempt.
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
+
+/// The pause before each attempt.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 
 /// A connection on which nothing came for this long is asked whether it still exists.
@@ -131,28 +134,27 @@ impl SocketEndpoint {
         Ok(Socket { stream, form })
     }
 
-    /// Connects again after a connection was lost; `None` if the kernel is gone, or the server does not come back.
-    async fn connect_again(&self) -> Option<Socket> {
-        let until = Instant::now() + RECONNECT_LIMIT;
-        loop {
-            let problem = match self.client.runs(&self.kernel_id).await {
-                Ok(false) => return None,
-                Ok(true) => match self.connect().await {
-                    Ok(socket) => return Some(socket),
-                    Err(problem) => problem,
-                },
-                Err(problem) => problem,
-            };
-            let may_pass = matches!(
-                problem,
-                ServerProblem::Unreachable(_) | ServerProblem::TimedOut | ServerProblem::Status(500..=599)
-            );
-            if !may_pass || Instant::now() >= until {
-                tracing::debug!(?problem, "the connection to the kernel could not be opened again");
-                return None;
+    /// Connects again after a connection was lost. Also returns whether messages were lost in any case: a server keeps them only while
+    /// no client is connected to the kernel.
+    /// Errors: The kernel is gone, or the server does not come back in time.
+    async fn connect_again(&self) -> std::result::Result<(Socket, bool), ServerProblem> {
+        within(RECONNECT_LIMIT, async {
+            loop {
+                // The server has to notice the loss as well.
+                sleep(RECONNECT_PAUSE).await;
+                let connected = match within(ATTEMPT_LIMIT, self.client.connections(&self.kernel_id)).await {
+                    Ok(None) => return Err(ServerProblem::Status(404)),
+                    Ok(Some(others)) => within(ATTEMPT_LIMIT, self.connect()).await.map(|socket| (socket, others > 0)),
+                    Err(problem) => Err(problem),
+                };
+                match connected {
+                    Err(ServerProblem::Unreachable(_) | ServerProblem::TimedOut | ServerProblem::Status(500..=599)) => {
+                    }
+                    connected => return connected,
+                }
             }
-            sleep(RECONNECT_PAUSE).await;
-        }
+        })
+        .await
     }
 }
 
@@ -167,10 +169,18 @@ struct Carrier {
 /// What happened on the connection.
 enum CarryStep {
     Continue,
-    /// The connection was lost, with a request that was not sent.
-    Lost(Option<Outgoing>),
+    /// The connection was lost.
+    Lost(LostSocket),
     /// Nobody needs the channels any more, or the kernel is gone.
     End,
+}
+
+#[derive(Default)]
+struct LostSocket {
+    /// A request that was not sent.
+    unsent: Option<Outgoing>,
+    /// Whether messages that the server has sent were not read.
+    has_gap: bool,
 }
 
 impl Carrier {
@@ -195,22 +205,36 @@ impl Carrier {
                         ping_at = Instant::now() + PING_INTERVAL;
                         let is_alive = !std::mem::replace(&mut was_pinged, true)
                             && socket.stream.send(SocketMessage::Ping(Vec::new().into())).await.is_ok();
-                        if is_alive { CarryStep::Continue } else { CarryStep::Lost(None) }
+                        if is_alive { CarryStep::Continue } else { CarryStep::Lost(LostSocket { has_gap: true, unsent: None }) }
                     }
                 }
             };
             match step {
                 CarryStep::Continue => {}
                 CarryStep::End => break,
-                CarryStep::Lost(request) => {
+                CarryStep::Lost(lost) => {
                     tracing::debug!("the connection to the Jupyter server was lost");
-                    unsent = request;
+                    // The server keeps messages from now on.
+                    drop(socket);
+                    unsent = lost.unsent;
                     let again = tokio::select! {
                         again = self.endpoint.connect_again() => again,
-                        () = self.shell.closed() => None,
+                        () = self.shell.closed() => return,
                     };
-                    let Some(again) = again else { return };
-                    socket = again;
+                    let has_gap = match again {
+                        Ok((again, has_gap)) => {
+                            socket = again;
+                            has_gap || lost.has_gap
+                        }
+                        Err(problem) => {
+                            tracing::debug!(?problem, "the connection to the kernel could not be opened again");
+                            return;
+                        }
+                    };
+                    if has_gap && self.iopub.send(self.state.gap()).await.is_err() {
+                        break;
+                    }
+                    self.state.reopened();
                     (ping_at, was_pinged) = (Instant::now() + PING_INTERVAL, false);
                 }
             }
@@ -222,7 +246,7 @@ impl Carrier {
         let message = socket.form.written(request.channel, &request.header, &request.content);
         match socket.stream.send(message).await {
             Ok(()) => CarryStep::Continue,
-            Err(_) => CarryStep::Lost(Some(request)),
+            Err(_) => CarryStep::Lost(LostSocket { unsent: Some(request), has_gap: false }),
         }
     }
 
@@ -238,11 +262,11 @@ impl Carrier {
                 tracing::debug!(%error, "a message of the kernel is too large");
                 let left_out = self.state.too_large(self.endpoint.max_bytes.saturating_mul(EXCESS) as u64);
                 return match self.iopub.send(left_out).await {
-                    Ok(()) => CarryStep::Lost(None),
+                    Ok(()) => CarryStep::Lost(LostSocket { has_gap: true, unsent: None }),
                     Err(_) => CarryStep::End,
                 };
             }
-            Some(Err(_)) | None => return CarryStep::Lost(None),
+            Some(Err(_)) | None => return CarryStep::Lost(LostSocket::default()),
         };
         let Some((channel, received)) = form.read(&message, self.endpoint.max_bytes) else {
             return CarryStep::Continue;
@@ -260,7 +284,7 @@ impl Carrier {
                 }
             }
             SocketChannel::Control => {
-                self.state.control_replied();
+                self.state.control_replied(&received);
                 Ok(())
             }
             SocketChannel::Other => Ok(()),
@@ -273,4 +297,31 @@ impl Carrier {
 fn is_gone(received: &Received) -> bool {
     let state = received.content.as_ref().and_then(|content| content.get("execution_state")).and_then(Value::as_str);
     received.kind == "status" && matches!(state, Some("restarting" | "autorestarting" | "dead"))
+}
+
+/// A kernel whose messages a test writes.
+#[cfg(test)]
+pub(crate) struct ScriptedKernel {
+    requests: mpsc::Receiver<Outgoing>,
+    pub(crate) shell: mpsc::Sender<Received>,
+    pub(crate) iopub: mpsc::Sender<Received>,
+}
+
+#[cfg(test)]
+impl ScriptedKernel {
+    pub(crate) fn connected() -> (KernelChannels, Self) {
+        let (requests_sender, requests) = mpsc::channel(MAX_WAITING);
+        let ((shell_sender, shell), (iopub_sender, iopub)) = (mpsc::channel(16), mpsc::channel(16));
+        let sender = SocketSender { requests: requests_sender, session: "client".to_owned() };
+        let state = ChannelState::new(Arc::default());
+        let channels = KernelChannels::new((shell, iopub), state, MessageSender::Socket(sender), "client".to_owned());
+        (channels, Self { requests, shell: shell_sender, iopub: iopub_sender })
+    }
+
+    /// The type and the id of the next request; `None` if there are no more.
+    pub(crate) async fn request(&mut self) -> Option<(String, String)> {
+        let request = self.requests.recv().await?;
+        let text = |name: &str| request.header.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Some((text("msg_type"), text("msg_id")))
+    }
 }

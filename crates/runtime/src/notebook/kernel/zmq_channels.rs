@@ -60,8 +60,8 @@ pub(crate) async fn open(addresses: Addresses, identity: &Identity, port: PortSt
     let mut control = spawn_reader(control, identity, None);
     let counter = state.clone();
     tokio::spawn(async move {
-        while control.recv().await.is_some() {
-            counter.control_replied();
+        while let Some(reply) = control.recv().await {
+            counter.control_replied(&reply);
         }
     });
     let session = identity.session.clone();
