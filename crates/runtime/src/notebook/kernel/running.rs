@@ -58,11 +58,6 @@ impl KernelHost {
         }
     }
 
-    /// Whether others may use it too.
-    pub(crate) const fn is_shared(&self) -> bool {
-        !matches!(self, Self::Own { .. })
-    }
-
     /// Gives up a kernel that cannot be used any more: an own one is killed.
     pub(crate) async fn abandon(&mut self) {
         if let Self::Own { process, .. } = self {
