@@ -187,6 +187,7 @@ impl Kernel for StoringKernel {
         self.executed.lock().unwrap().push(format!("{code} {}", rows.last().unwrap().kind));
         Ok(Execution {
             outputs: vec![],
+            is_queued: false,
             execution_count: Some(1),
             ended: CellEnd::Ok,
             ms: 1,
