@@ -28,7 +28,7 @@ async fn figures_of_plotly_are_drawn_in_the_page_that_may_run_their_scripts() {
     ]);
     let phases = json!([{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": actions }] }]);
     home.file("script.yaml", &json!({ "session": { "session_id": "c", "phases": phases } }).to_string());
-    let mut command = home.command(&["run", "script.yaml", "--session", "s", "--trust", "--json"]);
+    let mut command = home.command(["run", "script.yaml", "--session", "s", "--trust", "--json"]);
     command.envs(kernel_variables(&python));
     let done = finished(command, "");
     assert_eq!(done.code, Some(0), "{}", done.err);
