@@ -8,7 +8,7 @@ use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::export::harmless::{harmless_markdown, separate_cell};
 use crate::notebook::export::image::{Picture, PictureFile, picture, picture_file};
 use crate::notebook::export::output::{CellOutput, read};
-use crate::notebook::export::scripts::{Scripts, needs_scripts};
+use crate::notebook::export::scripts::{HtmlScripts, needs_scripts};
 use crate::notebook::export::text::{fence, incomplete_run_text, one_line, quoted, thinking_text, thinking_title};
 use bcc_lang::message::language::Language;
 use bcc_lang::source::render::markdown::escape_line;
@@ -96,7 +96,7 @@ fn output(output: &CellOutput, language: Language) -> String {
             Some(Picture::LeftOut(mime, bytes)) => {
                 format!("\n*{}*\n", omitted_image(mime, bytes, language))
             }
-            None if needs_scripts(data).is_some_and(Scripts::is_library) => String::new(),
+            None if needs_scripts(data).is_some_and(HtmlScripts::is_library) => String::new(),
             None if needs_scripts(data).is_some() => format!("\n*{}*\n", language.translate(CHART)),
             None => {
                 let text = TEXTS.iter().find_map(|(mime, name)| Some((data.get(*mime)?, *name)));

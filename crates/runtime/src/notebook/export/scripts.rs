@@ -11,7 +11,7 @@ const LOADERS: [&str; 6] =
 
 /// What the scripts of an output are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Scripts {
+pub(crate) struct HtmlScripts {
     /// Whether one does something itself, and does not only load another one.
     pub(crate) draws: bool,
     /// Whether one is long enough to be a library.
@@ -24,7 +24,7 @@ pub(crate) struct Scripts {
     pub(crate) is_seen: bool,
 }
 
-impl Scripts {
+impl HtmlScripts {
     /// The scripts of HTML; `None` if it has none.
     pub(crate) fn of(html: &str) -> Option<Self> {
         let html = html.to_ascii_lowercase();
@@ -71,13 +71,13 @@ impl Scripts {
 pub(crate) fn library(output: &Value) -> Option<&str> {
     let data = output.get("data")?.as_object().filter(|data| data.len() == 1)?;
     let html = data.get("text/html")?.as_str().filter(|html| html.len() > MAX_LOADER_BYTES)?;
-    Scripts::of(html)?.is_library().then_some(html)
+    HtmlScripts::of(html)?.is_library().then_some(html)
 }
 
 /// Whether an output that is HTML and has no text shows nothing without its scripts.
-pub(crate) fn needs_scripts(data: &Map<String, Value>) -> Option<Scripts> {
+pub(crate) fn needs_scripts(data: &Map<String, Value>) -> Option<HtmlScripts> {
     let html = data.get("text/html")?.as_str().filter(|_| !data.contains_key("text/plain"))?;
-    Scripts::of(html).filter(|scripts| !scripts.is_seen)
+    HtmlScripts::of(html).filter(|scripts| !scripts.is_seen)
 }
 
 #[cfg(test)]
@@ -95,9 +95,9 @@ mod tests {
             ("<script>draw()</script><table></table>", true),
             ("<script>1<2</script", false),
         ] {
-            assert_eq!(Scripts::of(html).unwrap().is_seen, is_seen, "{html}");
+            assert_eq!(HtmlScripts::of(html).unwrap().is_seen, is_seen, "{html}");
         }
-        assert_eq!(Scripts::of("<table></table>"), None);
+        assert_eq!(HtmlScripts::of("<table></table>"), None);
     }
 
     #[test]

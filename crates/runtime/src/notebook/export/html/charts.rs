@@ -2,7 +2,7 @@
 
 use bcc_lang::source::render::html::escape;
 
-use crate::notebook::export::scripts::Scripts;
+use crate::notebook::export::scripts::HtmlScripts;
 
 /// The prefix of HTML that may run its scripts.
 const FRAME: &str = "<!DOCTYPE html><meta charset=\"utf-8\"><script>for(const name of ['RTCPeerConnection','webkitRTCPeerConnection'])\
@@ -49,7 +49,7 @@ impl Charts {
     /// A frame has an origin of its own: scripts reach neither the page nor other frames, and the policy of the page lets them load
     /// nothing. No policy covers WebRTC, so its usual way is taken from them as well; a script that is meant to send what it has can
     /// still find one.
-    pub(crate) fn show(&mut self, html: &str, scripts: Scripts) -> ShownChart {
+    pub(crate) fn show(&mut self, html: &str, scripts: HtmlScripts) -> ShownChart {
         if html.len() > MAX_BYTES {
             return ShownChart::NotHere;
         }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn shown(charts: &mut Charts, html: &str) -> ShownChart {
-        charts.show(html, Scripts::of(html).unwrap())
+        charts.show(html, HtmlScripts::of(html).unwrap())
     }
 
     #[test]

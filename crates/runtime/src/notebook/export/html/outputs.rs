@@ -9,7 +9,7 @@ use crate::notebook::export::html::rendered::markdown_html;
 use crate::notebook::export::image::{Picture, drawing, picture};
 use crate::notebook::export::markdown::{alt_text, mime_types, omitted_image};
 use crate::notebook::export::output::CellOutput;
-use crate::notebook::export::scripts::{Scripts, needs_scripts};
+use crate::notebook::export::scripts::{HtmlScripts, needs_scripts};
 use bcc_lang::message::language::Language;
 use bcc_lang::source::render::html::escape;
 
@@ -41,7 +41,7 @@ pub(crate) fn output_html(output: &CellOutput, brief: &NotebookMetadata, charts:
         }
         CellOutput::Data { data, .. } => {
             let html = data.get("text/html").and_then(Value::as_str);
-            let chart = html.and_then(|html| Some(charts.show(html, Scripts::of(html)?)));
+            let chart = html.and_then(|html| Some(charts.show(html, HtmlScripts::of(html)?)));
             match chart {
                 Some(ShownChart::Frame(frame)) => frame,
                 chart => data_html(data, chart, brief.language),
