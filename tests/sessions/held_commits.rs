@@ -19,7 +19,9 @@ use bcc_store::rows::Commit;
 use serde_json::json;
 
 use crate::crashing_store::hooked_store::{Hook, HookedStore, SessionCreation, Write};
-use crate::test_session::{FixedModels, SESSION, checked, start_conversation, start_conversation_in};
+use crate::test_session::{
+    FixedModels, SESSION, checked, resume_conversation_in, start_conversation, start_conversation_in,
+};
 
 const SCRIPT: &str = "
 session:
@@ -170,6 +172,8 @@ session:
 struct StoringKernel {
     store: Arc<HookedStore<Writes>>,
     executed: Mutex<Vec<String>>,
+    /// The code after which the store takes nothing more.
+    last: Option<&'static str>,
 }
 
 #[async_trait]
@@ -185,6 +189,7 @@ impl Kernel for StoringKernel {
     async fn execute(&self, code: &str, _: Duration, _: &KernelSettings) -> Result<Execution, KernelError> {
         let rows = self.store.journal(SESSION, 0, 100).await.unwrap();
         self.executed.lock().unwrap().push(format!("{code} {}", rows.last().unwrap().kind));
+        self.store.hook.fails.store(self.last == Some(code), Ordering::Relaxed);
         Ok(Execution {
             outputs: vec![],
             is_queued: false,
@@ -201,14 +206,41 @@ impl Kernel for StoringKernel {
     async fn stop(&self) {}
 }
 
-#[tokio::test]
-async fn the_end_of_a_cell_is_written_with_the_announcement_of_the_next_before_that_runs() {
+async fn cells(last: Option<&'static str>) -> (Session, Arc<HookedStore<Writes>>, Arc<StoringKernel>) {
     let store = Arc::new(HookedStore::with(Writes::default()));
-    let kernel = Arc::new(StoringKernel { store: Arc::clone(&store), executed: Mutex::default() });
-    let host = HostServices { kernel: Arc::clone(&kernel) as Arc<dyn Kernel>, ..HostServices::default() };
+    let kernel = Arc::new(StoringKernel { store: Arc::clone(&store), executed: Mutex::default(), last });
     let program = checked(CELLS, tempfile::tempdir().unwrap().path());
     let models = FixedModels::without_monitors(None);
-    let mut session = start_conversation_in(&program, store.clone(), models, None, host).await;
+    let session = start_conversation_in(&program, store.clone(), models, None, host(&kernel)).await;
+    (session, store, kernel)
+}
+
+fn host(kernel: &Arc<StoringKernel>) -> HostServices {
+    HostServices { kernel: Arc::clone(kernel) as Arc<dyn Kernel>, ..HostServices::default() }
+}
+
+#[tokio::test]
+async fn a_cell_whose_end_cannot_be_written_is_asked_about_and_the_next_one_does_not_run() {
+    let (mut session, store, kernel) = cells(Some("two()")).await;
+    assert!(session.advance().await.is_err());
+    drop(session);
+    store.hook.fails.store(false, Ordering::Relaxed);
+    let program = checked(CELLS, tempfile::tempdir().unwrap().path());
+    let models = FixedModels::without_monitors(None);
+    let mut resumed = resume_conversation_in(&program, store.clone(), models, None, host(&kernel)).await;
+    assert_eq!(resumed.advance().await.unwrap(), SessionPause::Waiting);
+    let executed = kernel.executed.lock().unwrap().clone();
+    assert_eq!(executed, ["one() effect_started", "two() effect_started"]);
+    let asked = store.session(SESSION).await.unwrap().unwrap();
+    assert_eq!(asked.status, "waiting_input");
+    assert_eq!(resumed.answer("skip", None).await.unwrap(), TakenAnswer::Yes);
+    assert_eq!(resumed.advance().await.unwrap(), SessionPause::Completed);
+    assert_eq!(kernel.executed.lock().unwrap().len(), 3, "and only the third one runs");
+}
+
+#[tokio::test]
+async fn the_end_of_a_cell_is_written_with_the_announcement_of_the_next_before_that_runs() {
+    let (mut session, store, kernel) = cells(None).await;
     assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     let executed = kernel.executed.lock().unwrap().clone();
     assert_eq!(executed, ["one() effect_started", "two() effect_started", "three() effect_started"]);
