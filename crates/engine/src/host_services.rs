@@ -3,7 +3,7 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::behavior_servers::ConfiguredServers;
@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::jupyter_servers::ConfiguredJupyter;
 use crate::pin::Pinned;
-use crate::program_environment::{command_variables, kernel_variables};
+use crate::program_environment::{command_variables, kernel_variables, session_kernel_variables};
 use crate::project::Project;
 use crate::project_files::ScriptFiles;
 use crate::trust::state::TrustState;
@@ -112,10 +112,16 @@ fn same_commands(pinned: &Pinned, project: &Project) -> bool {
 
 /// A kernel for code that comes from no session: allowed where the project allows `exec`. It starts when code first runs.
 pub(crate) fn project_kernel(project: &Project, environment: &Environment) -> Arc<dyn Kernel> {
-    kernel_with(project, environment, &permissions(project, environment))
+    let variables = kernel_variables(&project.config, environment);
+    kernel_with(project, environment, &permissions(project, environment), variables)
 }
 
-fn kernel_with(project: &Project, environment: &Environment, permissions: &Permissions) -> Arc<dyn Kernel> {
+fn kernel_with(
+    project: &Project,
+    environment: &Environment,
+    permissions: &Permissions,
+    variables: BTreeMap<String, String>,
+) -> Arc<dyn Kernel> {
     let denied = permissions.check("exec").err().map(|denied| KernelError {
         code: "exec-not-allowed",
         message: denied.message,
@@ -123,7 +129,7 @@ fn kernel_with(project: &Project, environment: &Environment, permissions: &Permi
     });
     let location = KernelLocation {
         directory: project.directory.clone(),
-        variables: kernel_variables(&project.config, environment),
+        variables,
         permission_error: denied,
         limits: project.config.kernel.limits(),
         exec: project.config.kernel.exec_policy(),
@@ -133,7 +139,8 @@ fn kernel_with(project: &Project, environment: &Environment, permissions: &Permi
 }
 
 fn services(project: &Project, environment: &Environment, permissions: Permissions) -> HostServices {
-    let kernel = kernel_with(project, environment, &permissions);
+    let variables = session_kernel_variables(&project.config, environment);
+    let kernel = kernel_with(project, environment, &permissions, variables);
     let servers = Arc::new(ConfiguredServers::new(project, environment));
     HostServices {
         permissions: Arc::new(permissions),

@@ -84,17 +84,22 @@ fn is_usual(name: &str, value: &str) -> bool {
         || is_proxy && !value.contains('@')
 }
 
-/// How Plotly in a kernel shows figures, unless the person has chosen it.
+/// How Plotly in a kernel shows figures.
 const PLOTLY_RENDERER: &str = "PLOTLY_RENDERER";
+
+/// The variables for the kernel of a session.
+pub(crate) fn session_kernel_variables(config: &Config, environment: &Environment) -> BTreeMap<String, String> {
+    let mut variables = kernel_variables(config, environment);
+    // Plotly looks for variables of the programs that it knows, and assumes JupyterLab otherwise, which draws figures from their data.
+    // With this, their HTML is there too, so that exports can show them.
+    variables.entry(PLOTLY_RENDERER.to_owned()).or_insert_with(|| "plotly_mimetype+notebook".to_owned());
+    variables
+}
 
 /// The variables for kernels, which include those that `[kernel] env` names.
 pub fn kernel_variables(config: &Config, environment: &Environment) -> BTreeMap<String, String> {
     let named = |name: &str| name == PLOTLY_RENDERER || config.kernel.env.iter().any(|named| named == name);
-    let mut variables = environment.only(|name, value| is_usual(name, value) || named(name));
-    // It looks for variables of the programs that it knows, and assumes JupyterLab otherwise, which draws figures from their data. With
-    // this, their HTML is there too, so that exports can show them.
-    variables.entry(PLOTLY_RENDERER.to_owned()).or_insert_with(|| "plotly_mimetype+notebook".to_owned());
-    variables
+    environment.only(|name, value| is_usual(name, value) || named(name))
 }
 
 /// The variables for commands. Those that the `env` of an action type names go only to its commands.

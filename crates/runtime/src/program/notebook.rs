@@ -22,6 +22,12 @@ impl Turn<'_> {
         self.work().notebook.clone().unwrap_or_else(|| self.notebook.clone())
     }
 
+    /// What `read` takes from that state, without a copy of the whole.
+    pub(crate) fn of_notebook_state<T>(&self, read: impl FnOnce(&NotebookState) -> T) -> T {
+        let work = self.work();
+        read(work.notebook.as_ref().unwrap_or(self.notebook))
+    }
+
     pub fn set_notebook_state(&self, state: NotebookState) {
         self.work().notebook = Some(state);
     }

@@ -32,21 +32,23 @@ pub(crate) enum RestoredMemory {
 pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<RestoredMemory, ActionError> {
     let kernel = &turn.services.host.kernel;
     let settings = &turn.program.kernel;
-    let state = turn.notebook_state();
-    let attached = kernel.attach(settings, state.started_kernel(turn.session_id)).await.map_err(ActionError::Kernel)?;
-    let earlier_memory = state.kernel_memory.clone();
+    let (executed, earlier_memory, started) = turn.of_notebook_state(|state| {
+        let started = state.started_kernel(turn.session_id).map(str::to_owned);
+        (state.executed, state.kernel_memory.clone(), started)
+    });
+    let attached = kernel.attach(settings, started.as_deref()).await.map_err(ActionError::Kernel)?;
     let is_foreign = attached.is_some();
     let has_memory = match attached {
         Some(AttachedKernel { memory, started }) => {
             let has_memory = earlier_memory.as_ref() == Some(&memory);
-            let mut state = NotebookState { kernel_memory: Some(memory), ..state.clone() };
+            let mut state = NotebookState { kernel_memory: Some(memory), ..turn.notebook_state() };
             state.set_started_kernel(started, &settings.source, turn.session_id);
             turn.set_notebook_state(state);
             has_memory
         }
         None => kernel.executed_cells() > 0,
     };
-    if state.executed == 0 || has_memory {
+    if executed == 0 || has_memory {
         return Ok(RestoredMemory::Done(None));
     }
     if settings.on_resume == OnResume::Fresh {

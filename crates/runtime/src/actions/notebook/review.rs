@@ -41,7 +41,7 @@ pub(crate) fn announce(turn: &Turn<'_>, cell: &Cell, running: RunningAction) -> 
     if !is_wanted(turn) || is_approved || !is_of_others {
         return running.announce();
     }
-    let rejected = turn.notebook_state().rejected_code;
+    let rejected = turn.of_notebook_state(|state| state.rejected_code.clone());
     ask(turn, &cell.content, rejected.as_deref(), running)
 }
 

@@ -61,8 +61,8 @@ pub async fn start_on_server(turn: &Turn<'_>, step: &PerformStep) -> Result<(), 
         return Ok(());
     }
     let settings = &turn.program.kernel;
-    let mut state = turn.notebook_state();
     let KernelSource::Server(ServerKernel { kernel_id: None, .. }) = &settings.source else { return Ok(()) };
+    let mut state = turn.notebook_state();
     if state.started_kernel(turn.session_id).is_none()
         && let Some(attached) = turn.services.host.kernel.attach(settings, None).await.map_err(ActionError::Kernel)?
     {
