@@ -3,9 +3,10 @@
 use super::*;
 
 use process::{POLL_INTERVAL, TIMEOUT, wait};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, PipeWriter, Write};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Instant;
 
@@ -15,7 +16,18 @@ fn full_disk() -> Stdio {
 
 /// A pipe whose reader has left.
 fn closed_pipe() -> Stdio {
-    std::io::pipe().unwrap().1.into()
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    wait_until_unread(&writer);
+    writer.into()
+}
+
+/// Waits until nobody can read a pipe: a process that another test starts at this moment has the reader, too, until it runs its program.
+fn wait_until_unread(writer: &PipeWriter) {
+    let mut states = [PollFd::new(writer, PollFlags::empty())];
+    let limit = Timespec { tv_sec: i64::try_from(TIMEOUT.as_secs()).unwrap(), tv_nsec: 0 };
+    poll(&mut states, Some(&limit)).unwrap();
+    assert!(states[0].revents().contains(PollFlags::ERR), "someone still reads");
 }
 
 /// The exit code and standard error of a command with this input.
@@ -55,14 +67,17 @@ fn an_answer_is_not_taken_after_the_reader_has_left() {
     for (arguments, question) in [(&[][..], "怎么称呼你？"), (&["--json"], "\"waiting\"")] {
         let home = Home::new();
         let mut command = start(&home, arguments);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let (reader, writer) = std::io::pipe().unwrap();
+        let stdout = Stdio::from(writer.try_clone().unwrap());
+        let mut child = command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(reader);
         let mut line = String::new();
         while !line.contains(question) {
             line.clear();
             assert_ne!(output.read_line(&mut line).unwrap(), 0, "no question");
         }
         drop(output);
+        wait_until_unread(&writer);
         child.stdin.as_mut().unwrap().write_all("小林\n".as_bytes()).unwrap();
         let err = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
         assert_eq!(wait(&mut child).code(), Some(3), "{err}");

@@ -35,8 +35,10 @@ pub(crate) async fn start(
         let channels = timeout(settings.start_timeout, async {
             tokio::select! {
                 biased;
-                ended = process.child.wait() => Err(ended.map_or_else(|error| error.to_string(), |status| status.to_string())),
-                channels = connect(addresses, &identity) => channels.map_err(|error| error.to_string()),
+                ended = process.child.wait() => {
+                    Err((ended.map_or_else(|error| error.to_string(), |status| status.to_string()), false))
+                }
+                channels = connect(addresses, &identity) => channels.map_err(|error| (error.to_string(), true)),
             }
         });
         match channels.await {
@@ -45,13 +47,14 @@ pub(crate) async fn start(
                     KernelHost::Own { process: Box::new(process), interrupt_by_message: spec.interrupt_by_message };
                 return Ok(Running { channels, info, place: String::new(), host, limits: location.limits });
             }
-            Ok(Err(reason)) => {
+            Ok(Err((reason, is_running))) => {
                 let stderr = process.last_stderr_line().await;
                 process.kill().await;
                 if stderr.contains("No module named") && stderr.contains("ipykernel") {
                     return Err(missing(&spec.name, &installed(&location.variables)));
                 }
-                if starts < MAX_STARTS && stderr.contains("ddress already in use") {
+                // Or the program that took it closes the connection before the kernel finds out.
+                if starts < MAX_STARTS && (is_running || stderr.contains("ddress already in use")) {
                     continue;
                 }
                 let stderr = if stderr.is_empty() { reason } else { format!("{reason}; {stderr}") };
