@@ -32,12 +32,13 @@ async fn figures_of_plotly_are_drawn_in_the_page_that_may_run_their_scripts() {
     command.envs(kernel_variables(&python));
     let done = finished(command, "");
     assert_eq!(done.code, Some(0), "{}", done.err);
-    let export = |arguments: &[&str]| {
-        let arguments = [&["sessions", "export", "s", "--format"], arguments].concat();
+    let export_of = |id: &str, arguments: &[&str]| {
+        let arguments = [&["sessions", "export", id, "--format"], arguments].concat();
         let exported = home.finish(arguments, "");
         assert_eq!(exported.code, Some(0), "{}", exported.err);
         exported.out
     };
+    let export = |arguments: &[&str]| export_of("s", arguments);
     for form in ["html", "md", "ipynb", "protocol"] {
         let exported = export(&[form]);
         assert!(exported.len() < MAX_BYTES, "{form} has no library: {} bytes", exported.len());
@@ -46,6 +47,13 @@ async fn figures_of_plotly_are_drawn_in_the_page_that_may_run_their_scripts() {
     }
     let drawn = export(&["html", "--run-scripts"]);
     assert_eq!(drawn.matches("<pre class=\"library\" hidden>").count(), 1);
+    // A session that repeats the last action of this one has the library of what was before, without another figure.
+    let mut command = home.command(["sessions", "retry", "s", "--from", "n", "--trust", "--json"]);
+    command.envs(kernel_variables(&python));
+    let repeated = finished(command, "skip\n");
+    assert_eq!(repeated.code, Some(0), "{} {}", repeated.out, repeated.err);
+    let again = repeated.events()[0]["session_id"].as_str().unwrap().to_owned();
+    assert_eq!(export_of(&again, &["html", "--run-scripts"]).matches(" data-chart=").count(), 2);
     let file = home.file("page.html", &drawn);
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     browser.open(&format!("file://{}", file.display())).await;

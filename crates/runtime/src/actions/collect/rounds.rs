@@ -306,8 +306,9 @@ impl Collect {
                 if turn.is_sensitive(&output.get) {
                     turn.hide(value.clone());
                 }
+                // One that waits already is new only if it is confirmed below.
+                helped |= before.get(&output.get) != Some(&value);
                 state.unconfirmed.insert(output.get.clone(), value);
-                helped = true;
             } else {
                 direct.push(output.clone());
             }
