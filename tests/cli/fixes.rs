@@ -23,7 +23,7 @@ use bcc_lang::source::yaml::{NodeKind, YamlNode};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::process::{Finished, Home, Running};
+use crate::process::{Finished, Home, Running, install};
 
 /// Three legacy forms, one in each line of the config, and one mistake that has no safe fix.
 const OLD: &str = "\
@@ -427,7 +427,7 @@ fn a_read_only_folder_is_not_changed() {
         // Root can write everywhere, so the test does not apply.
         fs::remove_file(folder.join("probe")).unwrap();
         let program = home.path().join("bcc-script");
-        fs::copy(env!("CARGO_BIN_EXE_bcc-script"), &program).unwrap();
+        install(Path::new(env!("CARGO_BIN_EXE_bcc-script")), &program);
         fs::set_permissions(home.path(), Permissions::from_mode(0o755)).unwrap();
         command = Command::new(program);
         command.args(["migrate", "--write"]).env_clear().envs(home.variables()).current_dir(home.path());

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::process::{Finished, Home, finished};
+use crate::process::{Finished, Home, finished, install};
 
 /// What must neither be shown nor changed.
 const SECRET: &str = "classified-4711";
@@ -421,8 +421,7 @@ fn a_store_of_another_user_is_refused_and_root_is_told() {
     }
     // The program must be accessible to Alice, wherever it was built.
     let program = cloned.home.path().join("program");
-    fs::copy(env!("CARGO_BIN_EXE_bcc-script"), &program).unwrap();
-    set_mode(&program, 0o755);
+    install(Path::new(env!("CARGO_BIN_EXE_bcc-script")), &program);
     set_mode(cloned.home.path(), 0o755);
     for path in [cloned.at(""), cloned.at("scripts"), cloned.home.path().join("config")] {
         chown(path, Some(ALICE), Some(ALICE)).unwrap();

@@ -2,14 +2,13 @@
 //! person says so.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::process::{Finished, Home, Running};
+use crate::process::{Finished, Home, Running, install_text};
 
 /// A script that asks something and then runs `note.sh`.
 const SCRIPT: &str = "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            - action_type: ai_ask\n              action_id: ask\n              config: { content: well?, max_rounds: 1 }\n            - { action_type: note, action_id: n }\n";
@@ -23,8 +22,7 @@ fn configuration(program: &str) -> String {
 }
 
 fn program(path: &Path, text: &str) {
-    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    install_text(path, &format!("#!/bin/sh\n{text}\n"));
 }
 
 /// A project in the folder `name`, whose program adds `word` to the file `ran` next to the projects.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::process::{Finished, Home, Running, wait};
+use crate::process::{Finished, Home, Running, install, wait};
 
 const SOUND: &str = "\
 session:
@@ -216,7 +216,7 @@ fn a_file_without_read_permission_is_a_finding() {
     if fs::read(home.path().join("scripts/secret.yaml")).is_ok() {
         // Root can read every file, so the program runs as another user, from a directory without access.
         let program = home.path().join("bcc-script");
-        fs::copy(env!("CARGO_BIN_EXE_bcc-script"), &program).unwrap();
+        install(Path::new(env!("CARGO_BIN_EXE_bcc-script")), &program);
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
         command = Command::new(program);
         command.args(["validate", "--format", "json"]).env_clear().envs(home.variables()).current_dir(home.path());

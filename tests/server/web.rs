@@ -1,17 +1,15 @@
 //! `run --web`: a conversation in the browser, in one command.
 
-use std::process::Command;
 use std::time::Instant;
 
-use crate::process::{Home, Next, Running, TIMEOUT};
+use crate::process::{Home, Next, Running, TIMEOUT, install_text};
 use crate::served::{Serving, TALK};
 use crate::visitor::Visitor;
 
 /// The command with a browser that writes the address to a file and ends.
 fn started(home: &Home) -> Running {
-    home.put("browser.sh", "#!/bin/sh\nprintf '%s' \"$1\" > address.new && mv address.new address\n");
     let browser = home.path().join("browser.sh");
-    assert!(Command::new("chmod").arg("+x").arg(&browser).status().unwrap().success());
+    install_text(&browser, "#!/bin/sh\nprintf '%s' \"$1\" > address.new && mv address.new address\n");
     let mut command = home.command(["run", "scripts/talk.yaml", "--web", "--var", "greeting=Hi."]);
     command.env("BROWSER", browser);
     Running::start(command)

@@ -32,6 +32,22 @@ pub fn binary() -> PathBuf {
     std::env::var_os("BCC_CAMPAIGN_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_bcc-script").into(), PathBuf::from)
 }
 
+/// Copies a program to `to`, where every user may run it.
+///
+/// Another process does it: a file that this process has open for writing cannot be executed as long as a child that a
+/// different test is just starting has inherited it ("text file busy").
+pub fn install(program: &Path, to: &Path) {
+    assert!(Command::new("install").args(["-m", "755"]).arg(program).arg(to).status().unwrap().success());
+}
+
+/// Writes a program with this text, as [`install`] does.
+pub fn install_text(to: &Path, text: &str) {
+    let written = to.with_extension("written");
+    std::fs::write(&written, text).unwrap();
+    install(&written, to);
+    std::fs::remove_file(written).unwrap();
+}
+
 #[derive(Debug)]
 pub struct Finished {
     pub code: Option<i32>,

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::commands::{ALLOWED, RUN, command, count, outcome, project, text};
+use crate::process::install_text;
 
 #[test]
 fn a_value_with_nul_reaches_no_program() {
@@ -45,16 +46,17 @@ fn a_value_that_looks_like_an_option_is_one_argument_after_the_separator() {
 #[test]
 fn a_program_that_vanishes_or_cannot_run_fails_with_a_reason() {
     let table = [
-        ("#!/no/such/interpreter\n", 0o755, "was not found"),
-        ("#!/bin/sh\n", 0o644, "no permission to run"),
-        ("no format of a program", 0o755, "a first line such as `#!/bin/sh`"),
+        ("#!/no/such/interpreter\n", true, "was not found"),
+        ("#!/bin/sh\n", false, "no permission to run"),
+        ("no format of a program", true, "a first line such as `#!/bin/sh`"),
     ];
-    for (content, mode, expected) in table {
+    for (content, executable, expected) in table {
         let home = project(ALLOWED, &json!([command("c", json!({ "command": ["./tool"] }), json!({}))]));
-        home.file("tool", content);
-        let path = home.path().join("tool");
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-        std::fs::set_permissions(path, mode).unwrap();
+        if executable {
+            install_text(&home.path().join("tool"), content);
+        } else {
+            home.file("tool", content);
+        }
         let finished = home.finish(RUN, "");
         assert_eq!(finished.code, Some(1), "{content}: {finished:?}");
         assert!(finished.out.contains(expected), "{content}: {finished:?}");

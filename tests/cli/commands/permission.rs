@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{RUN, command, project, text};
-use crate::process::Home;
+use crate::process::{Home, install_text};
 
 const RUNS: &str = "echo ran >> log";
 
@@ -31,8 +31,7 @@ fn only_allowed_programs_run() {
     for (entries, line, help) in table {
         let home = allowing(entries, line.clone());
         std::fs::create_dir(home.path().join("tools")).unwrap();
-        let tool = home.file("tools/run", "#!/bin/sh\necho ran >> log\n");
-        std::fs::set_permissions(tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        install_text(&home.path().join("tools/run"), "#!/bin/sh\necho ran >> log\n");
         let finished = home.finish(RUN, "");
         let said = finished.out.replace("\\\"", "\"") + &finished.err;
         match help {
