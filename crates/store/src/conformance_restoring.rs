@@ -297,8 +297,11 @@ pub(crate) async fn a_deleted_session_has_no_earlier_states(store: &dyn Store) {
 
 /// A commit as turns without effects make it, most of the time.
 fn simple(mut commit: Commit, answers: bool) -> Commit {
+    // The cells that follow a removal have numbers of their own.
+    if commit.cells_kept.is_some() {
+        commit.cells_put.clear();
+    }
     (commit.messages_kept, commit.cells_kept) = (None, None);
-    commit.cells_put.clear();
     if !answers {
         commit.requests_answered.clear();
     }

@@ -31,8 +31,7 @@ struct MergedRows {
 /// Merges commits of a session that has `last_seq` events; none if one of them depends on what the store has after another one.
 pub(crate) fn merged(commits: &[Commit], last_seq: u64) -> Option<MergedCommits> {
     let (first, last) = (commits.first()?, commits.last()?);
-    let is_simple =
-        |commit: &Commit| commit.messages_kept.is_none() && commit.cells_kept.is_none() && commit.cells_put.is_empty();
+    let is_simple = |commit: &Commit| commit.messages_kept.is_none() && commit.cells_kept.is_none();
     let mut answering = commits.iter().filter(|commit| !commit.requests_answered.is_empty());
     let answered_at = answering.next().unwrap_or(last).updated_at.clone();
     if !commits.iter().all(is_simple) || answering.next().is_some() {
@@ -41,7 +40,13 @@ pub(crate) fn merged(commits: &[Commit], last_seq: u64) -> Option<MergedCommits>
     let mut merged = MergedRows::default();
     let (mut heads, mut replaced, mut first_written) = (vec![], vec![], BTreeMap::new());
     let mut seq = last_seq;
+    let mut cells = BTreeSet::new();
     for (number, commit) in commits.iter().enumerate() {
+        // A cell is replaced as it is stored: only the store knows that.
+        if commit.cells_put.iter().any(|row| cells.contains(&row.number)) {
+            return None;
+        }
+        cells.extend(commit.cells_put.iter().map(|row| row.number));
         for key in written_keys(commit) {
             if merged.unknown.contains(&key) {
                 return None;
@@ -78,6 +83,7 @@ pub(crate) fn merged(commits: &[Commit], last_seq: u64) -> Option<MergedCommits>
         user_variables.extend(part.user_variables_put.iter().map(|row| (row.key(), row)));
         commit.journal.extend_from_slice(&part.journal);
         commit.messages.extend_from_slice(&part.messages);
+        commit.cells_put.extend_from_slice(&part.cells_put);
         commit.answer_ids.extend_from_slice(&part.answer_ids);
         commit.texts.extend_from_slice(&part.texts);
     }
@@ -137,7 +143,7 @@ fn put(key: RowKey, row: Option<ReplacedRow>, commit: &mut Commit) {
         (RowKey::Variable(key), None) => commit.variables_removed.push(key),
         (RowKey::Counter(name), None) => commit.counters_removed.push(name),
         (RowKey::Request(id), None) => commit.requests_removed.push(id),
-        // Messages are added in their order, and commits with cells are not merged.
+        // Messages and cells are added in their order.
         _ => {}
     }
 }

@@ -97,7 +97,7 @@ impl Book {
                 "section_count": state.section_count,
             },
             "thinking_active": state.thinking.is_some(),
-            "variables": state.kernel_variables,
+            "variables": state.kernel_variables.to_map(),
             "effects": state.effects,
             "FSM": state.fsm,
             "workflow": state.workflow,

@@ -85,7 +85,7 @@ pub async fn write_to(
     let id = request.session.as_str();
     let row = stored_session(store, id).await?;
     let variables = store.variables(id).await?;
-    let state = state_of(&variables).map_err(|reason| unreadable(id, &reason))?;
+    let state = state_of(&variables).map_err(|reason| unreadable(id, &reason))?.unwrap_or_default();
     let masker = masker(&variables, &store.user_variables(&row.user).await?)?;
     let brief = NotebookMetadata {
         title: masked_text(state.title.as_deref(), &masker),

@@ -9,6 +9,7 @@ pub mod error;
 pub mod export;
 pub mod given;
 pub mod kernel;
+pub mod kernel_variables;
 pub mod large_outputs;
 pub mod navigation;
 pub mod protocol;

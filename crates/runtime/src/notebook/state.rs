@@ -24,6 +24,7 @@ use crate::notebook::effects::Effects;
 use crate::notebook::error::ActionRejection;
 use crate::notebook::given::GivenWork;
 use crate::notebook::kernel::contract::KernelSource;
+use crate::notebook::kernel_variables::KernelVariables;
 use crate::notebook::workflow::{Workflow, is_id};
 
 /// The maximum number of items of a todo list.
@@ -99,8 +100,9 @@ pub struct NotebookState {
     pub section_progress: SectionProgress,
     /// Undeclared variables, which servers store by `context_update`.
     pub variables: Map<String, Value>,
-    /// The variables of the kernel after the last code that ran, as they can be shown.
-    pub kernel_variables: Map<String, Value>,
+    /// They are stored as rows of their own.
+    #[serde(skip_serializing)]
+    pub kernel_variables: KernelVariables,
     /// What the kernel says about its language (`language_info` of nbformat); empty before code has run.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub kernel_language: Map<String, Value>,

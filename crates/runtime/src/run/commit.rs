@@ -237,6 +237,7 @@ impl Session {
         commit.frames_put.extend(frames_put);
         commit.frames_removed.extend(frames_removed);
         commit.variables_put.extend(draft.variables);
+        commit.variables_removed.extend(draft.variables_removed);
         commit.counters_put.extend(
             std::mem::take(&mut self.changed_counters)
                 .into_iter()

@@ -6,13 +6,14 @@ use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::work::VariableWrite;
 use bcc_lang::value::scopes::{Scope, Stored};
-use bcc_store::rows::{CellRow, Commit, RequestRow, TextRow, VariableRow};
+use bcc_store::rows::{CellRow, Commit, RequestRow, TextRow, VariableKey, VariableRow};
 
 /// Events and rows that are not committed yet.
 #[derive(Debug, Default)]
 pub(crate) struct CommitDraft {
     pub events: Vec<(Arc<EventLocation>, Event)>,
     pub variables: Vec<VariableRow>,
+    pub variables_removed: Vec<VariableKey>,
     pub user_variables: Vec<VariableRow>,
     pub counters: Vec<(String, u64)>,
     pub cells: Vec<CellRow>,

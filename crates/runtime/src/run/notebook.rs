@@ -1,4 +1,5 @@
-//! The stored notebook of a session: its cells are rows, its state is one row that is written when it changes.
+//! The stored notebook of a session: its cells are rows, its state is one row that is written when it changes, and so is each variable of
+//! its kernel.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -10,18 +11,23 @@ use async_trait::async_trait;
 
 use crate::notebook::cell::Cell;
 use crate::notebook::protocol::outline::NotebookOutline;
+use crate::notebook::kernel_variables::KernelVariables;
 use crate::notebook::state::NotebookState;
 use crate::program::cell_reader::CellReader;
 use crate::program::flow::ActionError;
 use crate::program::work::TurnWork;
+use crate::run::draft::CommitDraft;
 use crate::run::held_commits::HeldCommits;
 use crate::run::outline_cache::OutlineCache;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
-use bcc_store::rows::{CellRow, VariableRow};
+use bcc_store::rows::{CellRow, VariableKey, VariableRow};
 
 /// The scope of a notebook's state; it exists only in the store.
-pub const NOTEBOOK: &str = "notebook";
+const NOTEBOOK: &str = "notebook";
+
+/// The scope of the variables of its kernel; it exists only in the store.
+const KERNEL: &str = "kernel";
 
 /// The cells in the store, and those that are not written yet. Copies share what is remembered of them.
 #[derive(Clone)]
@@ -125,13 +131,44 @@ pub(crate) fn cell_row(cell: &Cell) -> Result<CellRow, serde_json::Error> {
     Ok(CellRow { number: cell.number, id: cell.id.clone(), body: serde_json::to_string(cell)? })
 }
 
-pub(crate) fn state_row(state: &NotebookState, at: String) -> Result<VariableRow, serde_json::Error> {
-    let value = serde_json::to_string(state)?;
-    Ok(VariableRow { scope: NOTEBOOK.to_owned(), name: "state".to_owned(), value, at, ..VariableRow::default() })
+/// Adds the rows of a state to a draft. `stored` is the state that the store has.
+pub(crate) fn write_state(
+    state: &mut NotebookState,
+    stored: &NotebookState,
+    at: &str,
+    draft: &mut CommitDraft,
+) -> Result<(), serde_json::Error> {
+    let row = |scope: &str, name: &str, value: String| VariableRow {
+        scope: scope.to_owned(),
+        name: name.to_owned(),
+        value,
+        at: at.to_owned(),
+        ..VariableRow::default()
+    };
+    let changes = state.kernel_variables.changes_from(&stored.kernel_variables);
+    for (name, value) in &changes.put {
+        draft.variables.push(row(KERNEL, name, serde_json::to_string(value)?));
+    }
+    let key = |name| VariableKey { scope: KERNEL.to_owned(), path: String::new(), name };
+    draft.variables_removed.extend(changes.removed.into_iter().map(key));
+    draft.variables.push(row(NOTEBOOK, "state", serde_json::to_string(state)?));
+    Ok(())
 }
 
-/// The state of the notebook among the variables of a session; a new one when there is none.
-pub fn state_of(rows: &[VariableRow]) -> Result<NotebookState, Message> {
-    let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(NotebookState::default()) };
-    serde_json::from_str(&row.value).map_err(|error| msg!("the state of its notebook: {error}"))
+/// The state of the notebook among the variables of a session, if there is one.
+///
+/// # Errors
+/// It cannot be read.
+pub fn state_of(rows: &[VariableRow]) -> Result<Option<NotebookState>, Message> {
+    let unreadable = |error| msg!("the state of its notebook: {error}");
+    let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(None) };
+    let mut state: NotebookState = serde_json::from_str(&row.value).map_err(unreadable)?;
+    let of_kernel = rows.iter().filter(|row| row.scope == KERNEL);
+    let read = |row: &VariableRow| Ok((row.name.clone(), serde_json::from_str(&row.value)?));
+    let of_kernel: Vec<_> = of_kernel.map(read).collect::<Result<_, _>>().map_err(unreadable)?;
+    // Stores of earlier versions have them in the state.
+    if state.kernel_variables.is_empty() {
+        state.kernel_variables = KernelVariables::from_rows(of_kernel.into_iter());
+    }
+    Ok(Some(state))
 }

@@ -264,7 +264,7 @@ pub(crate) fn read_state(
     let mut branches = BTreeMap::new();
     rows.branches(&leaf, &open.scopes, &mut branches)?;
     let BranchScopes { scopes, outer } = open;
-    let notebook = state_of(variables)?;
+    let notebook = state_of(variables)?.unwrap_or_default();
     let compensations = compensations_of(variables)?;
     Ok(StoredState { program, frames, scopes, outer, branches, notebook, compensations })
 }

@@ -112,7 +112,7 @@ pub async fn copy_of(
     });
     requests.extend(changes.requests_put.iter().cloned());
     let cells_put = cells(store, &row.id, changes).await?;
-    let libraries = state_of(&variables).map_err(unreadable)?.chart_libraries;
+    let libraries = state_of(&variables).map_err(unreadable)?.unwrap_or_default().chart_libraries;
     Ok(Commit {
         status: target.status.name().to_owned(),
         updated_at: target.at.to_owned(),

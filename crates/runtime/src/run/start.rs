@@ -21,7 +21,7 @@ use crate::run::frames::Frames;
 use crate::run::head::{Head, SessionStatus};
 use crate::run::held_commits::HeldCommits;
 use crate::run::mailbox::Mailbox;
-use crate::run::notebook::{StoredCells, cell_row, state_row};
+use crate::run::notebook::{StoredCells, cell_row, write_state};
 use crate::run::planner::Planner;
 use crate::run::resume::user_layer;
 use crate::run::session::Session;
@@ -162,9 +162,9 @@ impl Session {
         }
         self.notebook.kept_bytes = texts.values().map(|row| row.text.len() as u64).sum();
         draft.texts.extend(texts.into_values());
-        let row = state_row(&self.notebook, self.services.clock.at(self.last_seq + 1));
-        draft.variables.push(row.map_err(|error| unreadable(&self.id, error))?);
-        Ok(())
+        let at = self.services.clock.at(self.last_seq + 1);
+        write_state(&mut self.notebook, &NotebookState::default(), &at, draft)
+            .map_err(|error| unreadable(&self.id, error))
     }
 
     /// The global scope, with values of the user's earlier sessions, and the session scope.

@@ -16,7 +16,7 @@ use crate::program::work::TurnWork;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{ROOT, redacted_key};
-use crate::run::notebook::{cell_row, state_row};
+use crate::run::notebook::{cell_row, write_state};
 use crate::run::position::last_of;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
@@ -97,8 +97,8 @@ impl Session {
         for value in &work.hidden {
             self.hide(value, draft)?;
         }
-        if let Some(notebook) = work.notebook.filter(|changed| *changed != self.notebook) {
-            draft.variables.push(state_row(&notebook, self.services.clock.at(self.last_seq + 1))?);
+        if let Some(mut notebook) = work.notebook.filter(|changed| *changed != self.notebook) {
+            write_state(&mut notebook, &self.notebook, &self.services.clock.at(self.last_seq + 1), draft)?;
             self.notebook = notebook;
         }
         self.scopes = work.scopes;

@@ -90,6 +90,10 @@ pub(crate) async fn commit(
     let store = database.name.as_str();
     let first_seq = commits.iter().find_map(|commit| commit.journal.first()).map(|event| event.seq);
     let last_seq = before(first_seq);
+    // The function of the database writes no cells.
+    if commits.iter().any(|commit| !commit.cells_put.is_empty()) {
+        return Ok(false);
+    }
     let Some(merged) = merged(commits, last_seq.unwrap_or(0).unsigned_abs()) else { return Ok(false) };
     for (number, commit) in commits.iter().enumerate() {
         let expected = merged.commit.revision.saturating_add(number as u64);

@@ -31,7 +31,7 @@ pub(crate) fn ran(state: &mut NotebookState, mut cell: Cell, exec: &ExecAction, 
     if !execution.language.is_empty() {
         state.kernel_language = execution.language;
     }
-    state.kernel_variables = limit_variables(execution.variables);
+    state.kernel_variables.replace(limit_variables(execution.variables));
     if exec.keep_debug_button_visible {
         cell.metadata.extra.insert(DEBUG_BUTTON.to_owned(), Value::Bool(true));
     } else {

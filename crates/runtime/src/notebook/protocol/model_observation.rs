@@ -360,7 +360,7 @@ mod tests {
         state.effects.current = vec![wide.clone(); 50];
         state.section_progress.completed_sections = vec![wide.clone(); 200];
         state.fsm.state.clone_from(&wide);
-        state.kernel_variables = (0..100).map(|n| (format!("{n}{wide}"), json!(n))).collect();
+        state.kernel_variables = (0..100).map(|n| (format!("{n}{wide}"), json!(n))).collect::<Map<_, _>>().into();
         let mut cell = Cell { id: wide.clone(), content: format!("# {wide}"), ..Cell::default() };
         cell.outputs = vec![json!({ "output_type": "stream", "text": wide })];
         let sent = observed(&state, &vec![cell; 30], json!({ "list": vec![wide.clone(); 50], "text": wide }));

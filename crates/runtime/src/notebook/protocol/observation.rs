@@ -315,7 +315,7 @@ mod tests {
     fn for_the_same_name_the_variable_of_the_script_is_used() {
         let mut state = state();
         state.variables = json!({"csv_file_path": "of the server", "rows": 1}).as_object().cloned().unwrap();
-        state.kernel_variables = json!({"rows": 2, "frame": "DataFrame (3, 2)"}).as_object().cloned().unwrap();
+        state.kernel_variables = json!({"rows": 2, "frame": "DataFrame (3, 2)"}).as_object().cloned().unwrap().into();
         let sent = observation(&source(&state, &[], None));
         let expected = json!({"csv_file_path": "rivers.csv", "rows": 1, "frame": "DataFrame (3, 2)"});
         assert_eq!(sent.pointer("/observation/context/variables"), Some(&expected));

@@ -375,7 +375,7 @@ fn read_variables(context: &StateObject<'_>, name: &str, is_of_kernel: bool, sta
         }
     }
     if is_of_kernel {
-        state.kernel_variables = std::mem::take(&mut state.variables);
+        state.kernel_variables = std::mem::take(&mut state.variables).into();
     }
 }
 

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::notebook::kernel_variables::KernelVariables;
 use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::state::{BEHAVIOR_COMPLETED, NotebookState};
 
@@ -21,7 +22,7 @@ pub struct StateDocumentSource<'a> {
 
 pub fn state_document(source: StateDocumentSource<'_>) -> Value {
     let StateDocumentSource { state, cells, mut variables, feedback, is_judged_next } = source;
-    for (name, value) in state.variables.iter().chain(&state.kernel_variables) {
+    for (name, value) in state.variables.iter().chain(state.kernel_variables.iter()) {
         variables.entry(name.clone()).or_insert_with(|| value.clone());
     }
     let next = state.given.as_ref().and_then(|given| given.next.as_ref());
@@ -43,7 +44,10 @@ pub fn state_document(source: StateDocumentSource<'_>) -> Value {
     let optional = [
         ("workflow", json!(state.workflow)),
         ("workflow_pending", json!(state.workflow_pending)),
-        ("kernel_variables", Some(&state.kernel_variables).filter(|all| !all.is_empty()).map(|all| json!(all)).into()),
+        (
+            "kernel_variables",
+            Some(&state.kernel_variables).filter(|all| !all.is_empty()).map(KernelVariables::to_map).into(),
+        ),
     ];
     let location = &state.location;
     let mut document = json!({"observation": {
