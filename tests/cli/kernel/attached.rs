@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::live_kernels::{Killed, LiveKernel};
@@ -86,6 +87,49 @@ fn the_variables_of_a_kernel_are_there_after_the_program_was_killed() {
     assert!(!resumed.out.contains("kernel-memory-gone"), "{}", resumed.out);
     assert_eq!(printed(&home, 1), "42\n");
     drop(kernel);
+}
+
+/// The variables of the kernel in the exported state of the session, in their order.
+fn exported_variables(home: &Home) -> String {
+    let exported = home.finish(["sessions", "export", "s", "--format", "protocol"], "");
+    let state: Value = serde_json::from_str(&exported.out).unwrap();
+    state["observation"]["context"]["kernel_variables"].to_string()
+}
+
+#[test]
+fn each_variable_of_a_kernel_is_stored_on_its_own_and_those_of_older_stores_are_read() {
+    let Some(python) = kernel_python() else { return };
+    for is_older in [false, true] {
+        let codes = ["z, a, b = 1, [2], 3", "del a\nc = 'new'", "?", "b, d = 4, None", "?"];
+        let home = home(&json!({ "connection_file": "k.json" }), &codes);
+        let _kernel = LiveKernel::start(&python, home.path(), "k.json");
+        assert_eq!(run(&home, &python).code, Some(3));
+        assert_eq!(exported_variables(&home), r#"{"z":1,"b":3,"c":"new"}"#);
+        let store = Connection::open(home.store()).unwrap();
+        let sql = "SELECT group_concat(name || value, ' ') FROM (SELECT * FROM variable WHERE scope = 'kernel' ORDER BY name)";
+        let rows = || store.query_row(sql, [], |row| row.get::<_, Option<String>>(0)).unwrap().unwrap_or_default();
+        assert_eq!(rows(), r#"b[3,3] c[4,"new"] z[1,1]"#);
+        if is_older {
+            let moved = "UPDATE variable SET value = json_insert(value, '$.kernel_variables', json('{\"z\":1,\"b\":3,\"c\":\"new\"}'))
+                         WHERE scope = 'notebook'; DELETE FROM variable WHERE scope = 'kernel'";
+            store.execute_batch(moved).unwrap();
+            assert_eq!(exported_variables(&home), r#"{"z":1,"b":3,"c":"new"}"#);
+        }
+        let mut variables = vec![("TERM", "xterm".to_owned()), ("NO_COLOR", "1".to_owned())];
+        variables.extend(kernel_variables(&python));
+        let mut terminal = Terminal::start_with(&home, &["sessions", "resume", "s", "--trust"], &variables);
+        terminal.answers("yes");
+        terminal.prompt();
+        assert_eq!(exported_variables(&home), r#"{"z":1,"b":4,"c":"new","d":null}"#);
+        let (older, newer) = (r#"b[2,4] c[3,"new"] d[4,null] z[1,1]"#, r#"b[3,4] c[4,"new"] d[5,null] z[1,1]"#);
+        assert_eq!(rows(), if is_older { older } else { newer });
+        // They are what they were before an answer that is taken back.
+        terminal.types("/back\r");
+        terminal.until("taken back");
+        assert_eq!(exported_variables(&home), r#"{"z":1,"b":3,"c":"new"}"#);
+        terminal.answers("/quit");
+        assert_eq!(terminal.end(), Some(3));
+    }
 }
 
 #[test]

@@ -50,6 +50,41 @@ async fn simple_values_are_the_same_whether_they_are_read_with_the_code_or_in_a_
 }
 
 #[tokio::test]
+async fn every_change_of_a_simple_variable_is_seen_in_the_order_of_the_kernel() {
+    let Some(bench) = Bench::new() else { return };
+    let steps = [
+        ("b, a, c = 1, 2.5, 'x'", r#"{"b":1,"a":2.5,"c":"x"}"#),
+        ("pass", r#"{"b":1,"a":2.5,"c":"x"}"#),
+        ("b += 1; a = True", r#"{"b":2,"a":true,"c":"x"}"#),
+        ("del b", r#"{"a":true,"c":"x"}"#),
+        // The same value at another place, another value at another place, and one that comes back.
+        ("t = a; del a; a = t; del t", r#"{"c":"x","a":true}"#),
+        ("del c; c = 'y'; b = 2", r#"{"a":true,"c":"y","b":2}"#),
+        // A function is no variable; a list is one that needs a request of its own.
+        ("def c(): pass", r#"{"a":true,"b":2}"#),
+        ("l = [1]", r#"{"a":true,"b":2,"l":[1]}"#),
+        ("l = None; c = 3", r#"{"a":true,"c":3,"b":2,"l":null}"#),
+        ("raise ValueError", r#"{"a":true,"c":3,"b":2,"l":null}"#),
+        ("c = 4", r#"{"a":true,"c":4,"b":2,"l":null}"#),
+        // Code that changes what was remembered, or breaks it, changes no value that is shown.
+        (
+            "get_ipython()._bcc_script_variables.__globals__['listed'].clear(); z = 1",
+            r#"{"a":true,"c":4,"b":2,"l":null,"z":1}"#,
+        ),
+        (
+            "get_ipython()._bcc_script_variables.__globals__['sizes'].clear(); c = 5",
+            r#"{"a":true,"c":5,"b":2,"l":null,"z":1}"#,
+        ),
+        ("get_ipython()._bcc_script_variables = print; c = 6", r#"{"a":true,"c":6,"b":2,"l":null,"z":1}"#),
+        ("del get_ipython()._bcc_script_variables; c = 7", r#"{"a":true,"c":7,"b":2,"l":null,"z":1}"#),
+    ];
+    for (code, expected) in steps {
+        let found = bench.run(code).await.variables;
+        assert_eq!(Value::Object(found).to_string(), expected, "{code}");
+    }
+}
+
+#[tokio::test]
 async fn the_variables_are_limited_to_a_few_kilobytes() {
     let Some(bench) = Bench::new() else { return };
     let execution = bench.run("for n in range(1_000):\n    globals()[f'v{n}'] = 'w' * 300").await;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::notebook::cell::Cell;
 use crate::notebook::export::scripts::library;
+use crate::notebook::json_size::json_size;
 use crate::notebook::kernel::limits::OutputLimits;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
@@ -59,7 +60,7 @@ pub(crate) struct LargePart {
 
 /// The size of outputs as JSON, in bytes.
 pub(crate) fn size(outputs: &[Value]) -> usize {
-    outputs.iter().map(|output| output.to_string().len()).sum()
+    outputs.iter().map(json_size).sum()
 }
 
 /// Takes the outputs that are libraries for charts out of those of a cell.

@@ -8,6 +8,7 @@ pub mod effects;
 pub mod error;
 pub mod export;
 pub mod given;
+pub(crate) mod json_size;
 pub mod kernel;
 pub mod kernel_variables;
 pub mod large_outputs;

@@ -23,6 +23,7 @@ use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::effects::Effects;
 use crate::notebook::error::ActionRejection;
 use crate::notebook::given::GivenWork;
+use crate::notebook::json_size::json_size;
 use crate::notebook::kernel::contract::KernelSource;
 use crate::notebook::kernel_variables::KernelVariables;
 use crate::notebook::workflow::{Workflow, is_id};
@@ -246,7 +247,7 @@ impl NotebookState {
             self.variables.shift_remove(name);
             return Ok(());
         }
-        let size = |name: &str, value: &Value| name.len() + value.to_string().len();
+        let size = |name: &str, value: &Value| name.len() + json_size(value);
         let others = self.variables.iter().filter(|(other, _)| *other != name);
         let (count, bytes) = others
             .fold((1, size(name, &value)), |(count, bytes), (name, value)| (count + 1, bytes + size(name, value)));

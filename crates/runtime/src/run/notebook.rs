@@ -4,14 +4,14 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::notebook::cell::Cell;
-use crate::notebook::protocol::outline::NotebookOutline;
+use crate::notebook::json_size::json_size;
 use crate::notebook::kernel_variables::KernelVariables;
+use crate::notebook::protocol::outline::NotebookOutline;
 use crate::notebook::state::NotebookState;
 use crate::program::cell_reader::CellReader;
 use crate::program::flow::ActionError;
@@ -102,29 +102,14 @@ pub(crate) fn check_cell_limits(work: &TurnWork) -> Result<(), ActionError> {
     if work.cells.is_empty() {
         return Ok(());
     }
-    let mut bytes = ByteCounter(0);
-    let written = work.cells.values().try_for_each(|cell| serde_json::to_writer(&mut bytes, cell));
-    if work.cells.len() > MAX_CELLS || bytes.0 > MAX_CELL_BYTES || written.is_err() {
+    let bytes = work.cells.values().map(json_size).fold(0, usize::saturating_add);
+    if work.cells.len() > MAX_CELLS || bytes > MAX_CELL_BYTES {
         let message = msg!(
             "a turn can write at most {MAX_CELLS} cells and {MAX_CELL_BYTES} bytes to the notebook, and this one wrote more"
         );
         return Err(ActionError::failed("notebook-too-much", message));
     }
     Ok(())
-}
-
-/// Counts the bytes written to it.
-struct ByteCounter(usize);
-
-impl Write for ByteCounter {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.0 += buffer.len();
-        Ok(buffer.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 pub(crate) fn cell_row(cell: &Cell) -> Result<CellRow, serde_json::Error> {

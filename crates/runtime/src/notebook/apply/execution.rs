@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::notebook::action::ExecAction;
 use crate::notebook::cell::{Cell, CellEnd};
 use crate::notebook::effects::{MAX_QUOTED_BYTES, quoted};
+use crate::notebook::json_size::json_size;
 use crate::notebook::kernel::contract::Execution;
 use crate::notebook::state::{MAX_VARIABLES_BYTES, NotebookState};
 
@@ -99,7 +100,7 @@ const fn failure_text(ended: CellEnd) -> Option<&'static str> {
 fn limit_variables(variables: Map<String, Value>) -> Map<String, Value> {
     let mut available = MAX_VARIABLES_BYTES;
     let mut fits = |name: &String, value: &Value| {
-        let size = name.len() + value.to_string().len();
+        let size = name.len() + json_size(value);
         let fits = size <= available;
         available = available.saturating_sub(if fits { size } else { 0 });
         fits

@@ -15,6 +15,7 @@ use crate::notebook::kernel::contract::{KernelError, KernelSettings};
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::message::Identity;
 use crate::notebook::kernel::running::{KernelHost, Running};
+use crate::notebook::kernel::variables::KnownVariables;
 use crate::notebook::kernel::zmq_channels::{PortState, open};
 
 /// The maximum time until a kernel accepts a connection.
@@ -31,7 +32,14 @@ pub(crate) async fn attach_file(
     let (mut channels, place) = connect(&path, location).await?;
     let limit = settings.start_timeout;
     match timeout(limit, ready(&mut channels)).await {
-        Ok(Ok(info)) => Ok(Running { channels, info, place, host: KernelHost::Foreign, limits: location.limits }),
+        Ok(Ok(info)) => Ok(Running {
+            channels,
+            info,
+            place,
+            host: KernelHost::Foreign,
+            limits: location.limits,
+            variables: KnownVariables::default(),
+        }),
         Ok(Err(error)) => Err(not_reached(&path, &error)),
         Err(_) if channels.has_replied_on_control() => Err(busy(limit)),
         Err(_) => Err(silent(&path, limit)),

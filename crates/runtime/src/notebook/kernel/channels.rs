@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+use crate::notebook::json_size::json_size;
 use crate::notebook::kernel::message::Received;
 use crate::notebook::kernel::websocket::SocketSender;
 use crate::notebook::kernel::zmq_channels::ZmqSender;
@@ -171,7 +172,7 @@ impl KernelDescription {
 }
 
 fn size(object: &Map<String, Value>) -> usize {
-    object.iter().map(|(name, value)| name.len() + value.to_string().len()).sum()
+    object.iter().map(|(name, value)| name.len() + json_size(value)).sum()
 }
 
 pub(crate) struct KernelChannels {

@@ -132,7 +132,8 @@ pub(crate) async fn run_cell(
     let start = Instant::now();
     // A request of its own for the variables takes as long as a short cell.
     let expressions = if kernel.info.is_python {
-        json!({ "variables": variables::quick_expression(kernel.host.is_shared()) })
+        let known = Some(&kernel.variables).filter(|_| !kernel.host.is_shared());
+        json!({ "variables": variables::quick_expression(known) })
     } else {
         json!({})
     };
@@ -156,7 +157,7 @@ pub(crate) async fn run_cell(
     let RequestResult { outputs, reply, ended, is_interrupted_by_person, is_queued, mut is_usable } = result;
     watch.code_ended();
     let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut variables = variables_in(&reply);
+    let mut variables = kernel.variables.after(variables_in(&reply));
     if variables.is_none() && is_usable && !is_queued && kernel.info.is_python && !result_sender.is_closed() {
         (variables, is_usable) = read_variables(kernel, result_sender).await;
     }
@@ -178,9 +179,9 @@ pub(crate) async fn run_cell(
     (execution, is_usable)
 }
 
-/// The variables in a reply, if they were asked for and are there.
-fn variables_in(reply: &Value) -> Option<Map<String, Value>> {
-    reply.pointer("/user_expressions/variables").and_then(variables::from_reply)
+/// The result of the expression that lists the variables; null if the reply has none.
+fn variables_in(reply: &Value) -> &Value {
+    reply.pointer("/user_expressions/variables").unwrap_or(&Value::Null)
 }
 
 /// Reads the variables of the kernel. Also returns whether the kernel can be used again. If code of another program runs first, nobody
@@ -196,7 +197,7 @@ async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) 
     });
     let limits = RequestLimits { start: VARIABLES_TIMEOUT, run: VARIABLES_TIMEOUT };
     let result = send_request(kernel, &content, limits, result_sender, None).await;
-    let variables = variables_in(&result.reply);
+    let variables = variables::from_reply(variables_in(&result.reply));
     if variables.is_none() {
         tracing::debug!(ended = ?result.ended, "the variables of the kernel cannot be had");
     }

@@ -16,6 +16,7 @@ use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::message::Received;
 use crate::notebook::kernel::running::KernelHost;
 use crate::notebook::kernel::running::Running;
+use crate::notebook::kernel::variables::KnownVariables;
 use crate::notebook::kernel::websocket::ScriptedKernel;
 
 const LIMITS: RequestLimits = RequestLimits { start: Duration::from_secs(10), run: Duration::from_secs(2) };
@@ -23,7 +24,17 @@ const LIMITS: RequestLimits = RequestLimits { start: Duration::from_secs(10), ru
 fn shared() -> (Running, ScriptedKernel) {
     let (channels, kernel) = ScriptedKernel::connected();
     let (info, place) = (KernelDescription::default(), String::new());
-    (Running { channels, info, place, host: KernelHost::Foreign, limits: OutputLimits::default() }, kernel)
+    (
+        Running {
+            channels,
+            info,
+            place,
+            host: KernelHost::Foreign,
+            limits: OutputLimits::default(),
+            variables: KnownVariables::default(),
+        },
+        kernel,
+    )
 }
 
 fn message(kind: &str, parent: &str, content: Value) -> Received {

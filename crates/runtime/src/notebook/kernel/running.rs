@@ -12,6 +12,7 @@ use crate::notebook::kernel::channels::{KernelChannels, KernelDescription, Reque
 use crate::notebook::kernel::limits::OutputLimits;
 use crate::notebook::kernel::process::Process;
 use crate::notebook::kernel::server_kernel::KernelOnServer;
+use crate::notebook::kernel::variables::KnownVariables;
 
 /// The maximum time for a requested shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -24,6 +25,7 @@ pub(crate) struct Running {
     pub(crate) host: KernelHost,
     /// How much of the outputs is kept.
     pub(crate) limits: OutputLimits,
+    pub(crate) variables: KnownVariables,
 }
 
 /// Where a kernel runs.

@@ -13,6 +13,7 @@ use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::{KernelHost, Running};
 use crate::notebook::kernel::server_client::{ServerClient, ServerProblem, within};
 use crate::notebook::kernel::server_start::{ServerStarts, UnclaimedKernel};
+use crate::notebook::kernel::variables::KnownVariables;
 use crate::notebook::kernel::websocket::open;
 
 /// A kernel on a server.
@@ -72,7 +73,7 @@ pub(crate) async fn attach_server(
     };
     let place = format!("server-{id}");
     let host = KernelHost::Server(KernelOnServer { client, id, is_own: server.kernel_id.is_none(), unclaimed });
-    Ok(Running { channels, info, place, host, limits })
+    Ok(Running { channels, info, place, host, limits, variables: KnownVariables::default() })
 }
 
 /// Whether the server answers, and has what the session needs.

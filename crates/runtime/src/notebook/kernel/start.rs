@@ -13,6 +13,7 @@ use crate::notebook::kernel::message::Identity;
 use crate::notebook::kernel::process::Process;
 use crate::notebook::kernel::running::{KernelHost, Running};
 use crate::notebook::kernel::specs::{KernelSpec, installed, missing};
+use crate::notebook::kernel::variables::KnownVariables;
 use crate::notebook::kernel::zmq_channels::{Addresses, PortState, open};
 
 /// The maximum number of starts if another program took one of its ports.
@@ -45,7 +46,14 @@ pub(crate) async fn start(
             Ok(Ok((channels, info))) => {
                 let host =
                     KernelHost::Own { process: Box::new(process), interrupt_by_message: spec.interrupt_by_message };
-                return Ok(Running { channels, info, place: String::new(), host, limits: location.limits });
+                return Ok(Running {
+                    channels,
+                    info,
+                    place: String::new(),
+                    host,
+                    limits: location.limits,
+                    variables: KnownVariables::default(),
+                });
             }
             Ok(Err((reason, is_running))) => {
                 let stderr = process.last_stderr_line().await;

@@ -1,7 +1,11 @@
 //! Reads the variables of a Python kernel as small values that can be shown. They are evaluated after a cell ran, by an
 //! expression that leaves nothing behind among the variables.
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+use crate::notebook::json_size::json_size;
 
 /// The maximum size of a value as JSON, in bytes.
 const MAX_VALUE_BYTES: usize = 500;
@@ -98,28 +102,58 @@ for name in reversed(list(user)):
 seen = json.dumps(found[::-1]).encode().hex()
 "#;
 
-/// A program with a function that gives the same result for variables that are all short texts, numbers, truth values and None, in a
-/// fraction of the time. It runs no code of the kernel's user, so that it can be a part of the request that runs a cell. If there are
-/// others, or too many, the result is empty.
+/// A program with a function that lists the same variables in a fraction of the time if all are short texts, numbers, truth values and
+/// None. It runs no code of the kernel's user, so that it can be a part of the request that runs a cell. If there are others, or too
+/// many, the result is empty.
+///
+/// It remembers what it listed, and returns only what has changed since the list with the number `base`; everything for 0, for any other
+/// list than its last, and if the order is another one.
 const QUICK_PROGRAM: &str = r#"
 import json, types
 skipped = {types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, type}
-def quick(user, own):
-    found = []
-    for name in reversed(list(user)):
-        if type(name) is not str or name[:1] == '_' or len(name) > 100:
+listed, sizes, count = {}, {}, [0]
+def is_simple(value):
+    kind = type(value)
+    if kind is int:
+        return value.bit_length() <= 53
+    if kind is float:
+        return value == value and abs(value) < 1e300
+    return kind is str and len(value) <= 80 or value is None or kind is bool
+def quick(user, own, base):
+    is_next = base and base == count[0]
+    count[0] += 1
+    if not is_next:
+        base = 0
+        listed.clear()
+        sizes.clear()
+    changed, found = [], []
+    for name, value in list(user.items()):
+        if type(name) is not str or name[:1] == '_':
             continue
-        value = user[name]
-        kind = type(value)
-        if kind in skipped or (name in own and own[name] is value):
+        if name in listed and listed[name] is value:
+            found.append(name)
             continue
-        if kind is int and value.bit_length() <= 53 or kind is float and value == value and abs(value) < 1e300:
-            pass
-        elif not (kind is str and len(value) <= 80 or value is None or kind is bool):
+        if len(name) > 100 or type(value) in skipped or (name in own and own[name] is value):
+            continue
+        if not is_simple(value):
+            count[0] += 1
             return ''
-        found.append([name, value])
-    text = json.dumps(found[::-1], ensure_ascii=False).encode()
-    return text.hex() if len(text) <= 16000 else ''
+        listed[name] = value
+        sizes[name] = len(json.dumps([name, value], ensure_ascii=False).encode())
+        changed.append([name, value])
+        found.append(name)
+    removed = []
+    if len(found) < len(listed):
+        now = set(found)
+        removed = [name for name in listed if name not in now]
+        for name in removed:
+            del listed[name], sizes[name]
+    if base and list(listed) != found:
+        return quick(user, own, 0)
+    if sum(sizes.values()) > 16000:
+        count[0] += 1
+        return ''
+    return json.dumps([base, count[0], changed, removed], ensure_ascii=False).encode().hex()
 "#;
 
 /// Where a kernel that nobody else uses keeps that function, so that it is not compiled again for each cell.
@@ -130,18 +164,21 @@ pub(crate) fn expression() -> String {
     evaluation_of(PROGRAM)
 }
 
-/// The expression that returns the variables if all of them are simple; see [`QUICK_PROGRAM`]. In a kernel that is shared with others,
-/// it leaves nothing behind.
-pub(crate) fn quick_expression(is_shared: bool) -> String {
+/// The expression that returns the changes of the variables if all of them are simple; see [`QUICK_PROGRAM`]. `known` is what earlier
+/// ones gave. In a kernel that is shared with others, it leaves nothing behind.
+pub(crate) fn quick_expression(known: Option<&KnownVariables>) -> String {
     let program = Value::from(QUICK_PROGRAM).to_string();
     let function = format!("(lambda room: (exec({program}, room), room['quick'])[1])({{}})");
-    let function = match is_shared {
-        true => function,
-        false => format!(
-            "(lambda kept: kept.get('{QUICK_FUNCTION}') or kept.setdefault('{QUICK_FUNCTION}', {function}))(get_ipython().__dict__)"
-        ),
+    let (function, base) = match known {
+        None => (function, 0),
+        Some(known) => {
+            let function = format!(
+                "(lambda kept: kept.get('{QUICK_FUNCTION}') or kept.setdefault('{QUICK_FUNCTION}', {function}))(get_ipython().__dict__)"
+            );
+            (function, known.number)
+        }
     };
-    format!("{function}(globals(), get_ipython().user_ns_hidden)")
+    format!("{function}(globals(), get_ipython().user_ns_hidden, {base})")
 }
 
 fn evaluation_of(program: &str) -> String {
@@ -152,16 +189,56 @@ fn evaluation_of(program: &str) -> String {
     )
 }
 
-/// The variables in the reply to the expression: `{status, data: {text/plain}}`.
-pub(crate) fn from_reply(expression: &Value) -> Option<Map<String, Value>> {
+/// The simple variables of a kernel, as its last reply to [`quick_expression`] left them.
+#[derive(Debug, Default)]
+pub(crate) struct KnownVariables {
+    /// The number of that reply; 0 if there is none.
+    number: u64,
+    values: Map<String, Value>,
+}
+
+impl KnownVariables {
+    /// The variables after the changes in a reply to [`quick_expression`]. If they cannot be had, nothing is known any more.
+    pub(crate) fn after(&mut self, expression: &Value) -> Option<Map<String, Value>> {
+        let Self { number, mut values } = std::mem::take(self);
+        let QuickReply(base, next, changed, removed) = read(expression)?;
+        if base == 0 {
+            values.clear();
+        } else if base != number {
+            return None;
+        }
+        for name in &removed {
+            values.shift_remove(name);
+        }
+        values.extend(changed.into_iter().filter(|(name, _)| !name.starts_with('_')));
+        // The program limits the values itself, but code that ran in the kernel may have changed anything there.
+        let size: usize = values.iter().map(|(name, value)| name.len() + json_size(value)).sum();
+        if size > MAX_BYTES {
+            return None;
+        }
+        *self = Self { number: next, values: values.clone() };
+        Some(values)
+    }
+}
+
+/// The list that the changes belong to, or 0 if they are all variables; the number of the new list; the new values; what is gone.
+#[derive(Deserialize)]
+struct QuickReply(u64, u64, Vec<(String, Value)>, Vec<String>);
+
+/// The content of a reply to an expression: `{status, data: {text/plain}}`.
+fn read<T: DeserializeOwned>(expression: &Value) -> Option<T> {
     let text = expression.get("data")?.get("text/plain")?.as_str()?;
-    let bytes = decode_hex(text.trim_matches(['\'', '"']))?;
-    let pairs: Vec<(String, Value)> = serde_json::from_slice(&bytes).ok()?;
+    serde_json::from_slice(&decode_hex(text.trim_matches(['\'', '"']))?).ok()
+}
+
+/// The variables in the reply to [`expression`].
+pub(crate) fn from_reply(expression: &Value) -> Option<Map<String, Value>> {
+    let pairs: Vec<(String, Value)> = read(expression)?;
     let mut available = MAX_BYTES;
     let mut variables = Map::new();
-    // The program limits the values itself, but code that ran in the kernel may have changed anything there.
+    // As above.
     for (name, value) in pairs {
-        let size = value.to_string().len();
+        let size = json_size(&value);
         if size > MAX_VALUE_BYTES.saturating_mul(2) || name.starts_with('_') {
             continue;
         }
@@ -209,6 +286,22 @@ mod tests {
         assert_eq!(Value::Object(read), json!({ "small": 2 }));
         let read = from_reply(&reply(&Value::from(many))).unwrap();
         assert!(Value::Object(read).to_string().len() <= MAX_BYTES + 2_000);
+    }
+
+    #[test]
+    fn changes_are_applied_to_the_list_that_they_belong_to_and_everything_else_gives_none() {
+        let mut known = KnownVariables::default();
+        let mut after = |reply_value: Value| known.after(&reply(&reply_value)).map(Value::Object);
+        assert_eq!(after(json!([0, 1, [["b", 1], ["a", 2], ["_own", 3]], []])), Some(json!({ "b": 1, "a": 2 })));
+        assert_eq!(after(json!([1, 2, [["a", 3], ["c", null]], ["b"]])), Some(json!({ "a": 3, "c": null })));
+        // Of another list; after that, nothing is known.
+        assert_eq!(after(json!([1, 3, [["d", 1]], []])), None);
+        assert_eq!(after(json!([2, 3, [["d", 1]], []])), None);
+        assert_eq!(after(json!([0, 7, [["d", 1]], []])), Some(json!({ "d": 1 })));
+        // More than the program would send.
+        let many: Vec<Value> = (0..200).map(|n| json!([format!("n{n}"), "x".repeat(100)])).collect();
+        assert_eq!(after(json!([7, 8, many, []])), None);
+        assert_eq!(after(json!([7, 8, [], []])), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::notebook::cell::Cell;
+use crate::notebook::json_size::json_size;
 
 /// The maximum size of the content of one cell, in bytes.
 pub const MAX_CONTENT_BYTES: usize = 4_000;
@@ -24,7 +25,7 @@ const ELLIPSIS: &str = "…";
 
 /// The size of a value as JSON, in bytes.
 pub fn size(value: &Value) -> usize {
-    serde_json::to_string(value).map_or(usize::MAX, |text| text.len())
+    json_size(value)
 }
 
 /// `text`, cut to at most `max` bytes between characters.
