@@ -2,8 +2,8 @@
 //! 200 cells).
 //!
 //! The program is a child process with a store on disk and `--json`; the time is that between the events which report the end of the
-//! first and of the last cell. The bare client is `benches/support/bare_kernel.py`. Both alternate. `BCC_BENCH_CELLS` sets the number
-//! of cells (200), `BCC_BENCH_ROUNDS` how often both run (10).
+//! first and of the last cell. The bare clients are in `benches/support/bare_kernel.py`. All alternate. `BCC_BENCH_CELLS` sets the
+//! number of cells (200), `BCC_BENCH_ROUNDS` how often they run (10).
 
 #![allow(
     clippy::expect_used,
@@ -111,17 +111,32 @@ fn program(cells: usize, python: &Path) -> Cell {
     Cell { all: each(last.0.duration_since(first.0).as_secs_f64() * 1e3), processors: each(last.1 - first.1) }
 }
 
-/// The bare client, with these arguments of the kernel in addition to the usual ones.
-fn bare(cells: usize, python: &Path, arguments: &[&str]) -> Cell {
-    let directory = directory();
-    let mut command = Command::new(python);
-    command.env("HOME", directory.path()).current_dir(directory.path());
-    command.arg(Path::new(ROOT).join("benches/support/bare_kernel.py")).arg(cells.to_string()).args(arguments);
-    command.envs(kernel_variables(python)).stderr(Stdio::null());
-    let output = command.output().expect("the bare client runs");
-    let took: Value = serde_json::from_slice(&output.stdout).expect("its times");
-    let time = |name: &str| took.get(name).and_then(Value::as_f64).expect("a time");
-    Cell { all: time("ms"), processors: time("client_ms") + time("kernel_ms") }
+/// A client that only runs the cells, with its name in `benches/support/bare_kernel.py`, and the arguments that its kernel gets.
+struct BareClient {
+    title: &'static str,
+    name: &'static str,
+    arguments: &'static [&'static str],
+}
+
+const CLIENTS: [BareClient; 3] = [
+    BareClient { title: "bare sockets", name: "sockets", arguments: &[HISTORY_IN_MEMORY] },
+    BareClient { title: "jupyter_client", name: "jupyter_client", arguments: &[HISTORY_IN_MEMORY] },
+    BareClient { title: "jupyter_client, kernel as Jupyter starts it", name: "jupyter_client", arguments: &[] },
+];
+
+impl BareClient {
+    fn run(&self, cells: usize, python: &Path) -> Cell {
+        let directory = directory();
+        let mut command = Command::new(python);
+        command.env("HOME", directory.path()).current_dir(directory.path());
+        command.arg(Path::new(ROOT).join("benches/support/bare_kernel.py"));
+        command.arg(cells.to_string()).arg(self.name).args(self.arguments);
+        command.envs(kernel_variables(python)).stderr(Stdio::null());
+        let output = command.output().expect("the bare client runs");
+        let took: Value = serde_json::from_slice(&output.stdout).expect("its times");
+        let time = |name: &str| took.get(name).and_then(Value::as_f64).expect("a time");
+        Cell { all: time("ms"), processors: time("client_ms") + time("kernel_ms") }
+    }
 }
 
 fn main() {
@@ -130,25 +145,32 @@ fn main() {
     }
     let Some(python) = kernel_python() else { return };
     let (cells, rounds) = (setting("BCC_BENCH_CELLS", 200), setting("BCC_BENCH_ROUNDS", 10));
-    let (mut ours, mut theirs, mut usual) = (vec![], vec![], vec![]);
+    let (mut ours, mut theirs) = (vec![], CLIENTS.map(|_| vec![]));
     for round in 0..rounds {
         if round % 2 == 0 {
             ours.push(program(cells, &python));
         }
-        theirs.push(bare(cells, &python, &[HISTORY_IN_MEMORY]));
-        usual.push(bare(cells, &python, &[]));
+        for (client, took) in CLIENTS.iter().zip(&mut theirs) {
+            took.push(client.run(cells, &python));
+        }
         if round % 2 == 1 {
             ours.push(program(cells, &python));
         }
     }
+    let medians = |cells: &[Cell]| {
+        let of = |part: fn(&Cell) -> f64| median(&mut cells.iter().map(part).collect::<Vec<f64>>());
+        (of(|cell| cell.all), of(|cell| cell.processors))
+    };
     println!("cells: {cells} cells, milliseconds for each (medians of {rounds} rounds; ratio at most 1.2)");
-    for (name, part) in [("time", (|cell| cell.all) as fn(&Cell) -> f64), ("processors", |cell| cell.processors)] {
-        let [ours, theirs, usual] =
-            [&ours, &theirs, &usual].map(|cells| median(&mut cells.iter().map(part).collect::<Vec<f64>>()));
+    let (time, processors) = medians(&ours);
+    println!("  {:45} time {time:6.2}               processors {processors:6.2}", "program");
+    for (client, took) in CLIENTS.iter().zip(&theirs) {
+        let (its_time, its_processors) = medians(took);
         println!(
-            "  {name:10}  program {ours:6.2}   bare client {theirs:6.2}, ratio {:.3}   with the history of IPython in a file {usual:6.2}, ratio {:.3}",
-            ours / theirs,
-            ours / usual
+            "  {:45} time {its_time:6.2}, ratio {:.3}  processors {its_processors:6.2}, ratio {:.3}",
+            client.title,
+            time / its_time,
+            processors / its_processors
         );
     }
 }

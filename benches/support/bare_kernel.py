@@ -1,7 +1,9 @@
-"""Runs the same cells as the bench `cells` in a kernel, with as little around it as there can be: messages over plain sockets, of which
-only the types and the states are read, and nothing is stored. Prints what a cell takes as JSON.
+"""Runs the same cells as the bench `cells` in a kernel, and stores nothing. Prints what a cell takes as JSON.
 
-    python bare_kernel.py CELLS [ARGUMENT OF THE KERNEL]...
+    python bare_kernel.py CELLS sockets|jupyter_client [ARGUMENT OF THE KERNEL]...
+
+`jupyter_client` is the client that Jupyter has for programs. `sockets` does as little as there can be done: of the messages, it reads
+only the types and the states.
 """
 
 import hashlib
@@ -14,14 +16,13 @@ import time
 import zmq
 from jupyter_client import KernelManager
 
-CELLS = int(sys.argv[1])
+CELLS, CLIENT = int(sys.argv[1]), sys.argv[2]
 
 manager = KernelManager(kernel_name="python3")
-manager.start_kernel(extra_arguments=sys.argv[2:])
+manager.start_kernel(extra_arguments=sys.argv[3:])
 client = manager.client()
 client.start_channels()
 client.wait_for_ready(timeout=60)
-client.stop_channels()
 connection = manager.get_connection_info()
 context = zmq.Context()
 
@@ -37,7 +38,7 @@ iopub.subscribe(b"")
 KEY = connection["key"]
 
 
-def run(number, code):
+def run_over_sockets(number, code):
     message_id = f"bare_{number}"
     header = {"msg_id": message_id, "session": "bare", "username": "bench", "date": "2026-01-01T00:00:00Z"}
     header |= {"msg_type": "execute_request", "version": "5.3"}
@@ -56,12 +57,21 @@ def run(number, code):
     shell.recv_multipart()
 
 
+def run_with_jupyter_client(_number, code):
+    client.execute_interactive(code, allow_stdin=False, output_hook=lambda message: None)
+
+
+run = run_over_sockets if CLIENT == "sockets" else run_with_jupyter_client
+
+
 def kernel_seconds():
     with open(f"/proc/{manager.provisioner.process.pid}/stat") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+if CLIENT == "sockets":
+    client.stop_channels()
 # The subscription is there when the first idle state arrives; what was sent before is lost.
 time.sleep(0.5)
 run(0, "x_0 = 0\nprint(x_0 + 1)")
@@ -73,6 +83,8 @@ took = {
     "client_ms": (time.process_time() - client_began) * 1e3 / CELLS,
     "kernel_ms": (kernel_seconds() - kernel_began) * 1e3 / CELLS,
 }
+if CLIENT == "jupyter_client":
+    client.stop_channels()
 context.destroy(linger=0)
 manager.shutdown_kernel(now=True)
 print(json.dumps(took))
