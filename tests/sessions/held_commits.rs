@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bcc_lang::message::message::Message;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::ModelRequest;
 use bcc_runtime::notebook::cell::CellEnd;
 use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
+use bcc_runtime::program::event::{Committed, Delta, Observer};
 use bcc_runtime::program::host_services::HostServices;
+use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
@@ -20,7 +23,8 @@ use serde_json::json;
 
 use crate::crashing_store::hooked_store::{Hook, HookedStore, SessionCreation, Write};
 use crate::test_session::{
-    FixedModels, SESSION, checked, resume_conversation_in, start_conversation, start_conversation_in,
+    FixedModels, SESSION, checked, resume_conversation_in, start_conversation, start_conversation_for,
+    start_conversation_in,
 };
 
 const SCRIPT: &str = "
@@ -247,4 +251,45 @@ async fn the_end_of_a_cell_is_written_with_the_announcement_of_the_next_before_t
     assert_eq!(*store.hook.together.lock().unwrap(), [2, 2, 2, 2], "{CELLS}");
     let numbers: Vec<u64> = store.cells(SESSION, 0, 9).await.unwrap().iter().map(|row| row.number).collect();
     assert_eq!(numbers, [1, 2, 3]);
+}
+
+/// Lets the session go on until `two()` has run.
+#[derive(Default)]
+struct Halting(std::sync::atomic::AtomicBool);
+
+impl Observer for Halting {
+    fn committed(&self, committed: &Committed<'_>) {
+        let has_run = committed.line.contains("two()") && committed.line.contains("\"ended\"");
+        self.0.fetch_or(has_run && committed.event.kind() == "cell", Ordering::Relaxed);
+    }
+
+    fn commit_ended(&self) -> Result<(), Message> {
+        if self.0.load(Ordering::Relaxed) { Err(Message::word("full")) } else { Ok(()) }
+    }
+
+    fn can_halt(&self) -> bool {
+        true
+    }
+
+    fn delta(&self, _: &Delta<'_>) {}
+}
+
+#[tokio::test]
+async fn what_an_observer_does_not_let_run_is_not_announced() {
+    let store = Arc::new(HookedStore::with(Writes::default()));
+    let kernel = Arc::new(StoringKernel { store: Arc::clone(&store), executed: Mutex::default(), last: None });
+    let program = checked(CELLS, tempfile::tempdir().unwrap().path());
+    let mut session =
+        start_conversation_for(Arc::new(Halting::default()), &program, store.clone(), host(&kernel)).await;
+    assert!(matches!(session.advance().await, Err(RunError::Halted(_))));
+    drop(session);
+    assert_eq!(kernel.executed.lock().unwrap().len(), 2);
+    let announced = store.journal(SESSION, 0, 100).await.unwrap();
+    assert_eq!(announced.iter().filter(|row| row.kind == "effect_started").count(), 2);
+    // So it is not asked about, and runs once.
+    let models = FixedModels::without_monitors(None);
+    let mut resumed = resume_conversation_in(&program, store.clone(), models, None, host(&kernel)).await;
+    assert_eq!(resumed.advance().await.unwrap(), SessionPause::Completed);
+    let executed = kernel.executed.lock().unwrap().clone();
+    assert_eq!(executed, ["one() effect_started", "two() effect_started", "three() effect_started"]);
 }

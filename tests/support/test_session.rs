@@ -165,6 +165,22 @@ pub(crate) async fn start_conversation_in(
     recheck: Option<Arc<dyn Recheck>>,
     host_services: HostServices,
 ) -> Session {
+    start_observed(parts(program, store, models, recheck, host_services).await).await
+}
+
+/// Starts a session that tells this observer what it does.
+pub(crate) async fn start_conversation_for(
+    observer: Arc<dyn Observer>,
+    program: &Arc<Program>,
+    store: Arc<dyn Store>,
+    host_services: HostServices,
+) -> Session {
+    let mut parts = parts(program, store, FixedModels::without_monitors(None), None, host_services).await;
+    parts.services.observer = observer;
+    start_observed(parts).await
+}
+
+async fn start_observed(parts: SessionParts) -> Session {
     let new_session = NewSession {
         user: "default".to_owned(),
         script_sha256: String::new(),
@@ -174,7 +190,7 @@ pub(crate) async fn start_conversation_in(
         given: Vec::new(),
         notebook: None,
     };
-    Session::start(parts(program, store, models, recheck, host_services).await, new_session).await.unwrap()
+    Session::start(parts, new_session).await.unwrap()
 }
 
 /// Resumes the session, as in a new process.
@@ -182,7 +198,7 @@ pub(crate) async fn resume(program: &Arc<Program>, store: Arc<dyn Store>, models
     resume_conversation_in(program, store, models, None, HostServices::default()).await
 }
 
-/// The same with the parameters of [`begin_in`].
+/// The same with the parameters of [`start_conversation_in`].
 pub(crate) async fn resume_conversation_in(
     program: &Arc<Program>,
     store: Arc<dyn Store>,

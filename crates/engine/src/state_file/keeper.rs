@@ -224,6 +224,10 @@ impl Observer for StateFileKeeper {
         self.shared.inner.question(question);
     }
 
+    fn can_halt(&self) -> bool {
+        true
+    }
+
     fn commit_ended(&self) -> Result<(), Message> {
         let (events, is_changed, failure) = {
             let mut state = self.state();

@@ -448,6 +448,12 @@ pub trait Observer: Send + Sync {
         Ok(())
     }
 
+    /// Whether [`Observer::commit_ended`] may give an error. What an action announces is then not written together with the end of the
+    /// action before it, so that a session which does not go on has not announced what it never did.
+    fn can_halt(&self) -> bool {
+        false
+    }
+
     /// Whether it makes no difference when it receives the events of turns that take no time, so that these can be written together. Then
     /// pieces of messages may come before them.
     fn can_wait(&self) -> bool {

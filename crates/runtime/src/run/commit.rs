@@ -41,7 +41,8 @@ impl Session {
     pub(crate) async fn commit_with_next(&mut self, draft: CommitDraft) -> Result<(), RunError> {
         let can_wait =
             self.status == SessionStatus::Running && self.next_job.is_none() && self.held.waiting().len() < MAX_HELD;
-        let can_wait = can_wait && (self.services.observer.can_wait() || self.next_turn_announces());
+        let observer = &self.services.observer;
+        let can_wait = can_wait && (observer.can_wait() || (!observer.can_halt() && self.next_turn_announces()));
         self.commit_or_hold(draft, can_wait).await
     }
 

@@ -157,3 +157,45 @@ pub fn state_of(rows: &[VariableRow]) -> Result<Option<NotebookState>, Message> 
     }
     Ok(Some(state))
 }
+
+#[cfg(test)]
+mod tests {
+    use bcc_store::memory::MemoryStore;
+    use bcc_store::rows::{Commit, NewSessionRow};
+
+    use super::*;
+    use crate::run::held_commits::PreparedCommit;
+
+    fn rows(cells: &[(u64, &str)]) -> Commit {
+        let row = |(number, content): &(u64, &str)| {
+            let cell =
+                Cell { id: format!("c{number}"), number: *number, content: (*content).to_owned(), ..Cell::default() };
+            cell_row(&cell).unwrap()
+        };
+        Commit { cells_put: cells.iter().map(row).collect(), ..Commit::default() }
+    }
+
+    fn contents(cells: &[Cell]) -> Vec<&str> {
+        cells.iter().map(|cell| cell.content.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn cells_that_are_not_written_yet_are_read_with_the_others() {
+        let store = Arc::new(MemoryStore::default());
+        let session = NewSessionRow { id: "s".to_owned(), ..NewSessionRow::default() };
+        store.create(&session, &[], &rows(&[(1, "a"), (2, "b"), (3, "c")])).await.unwrap();
+        let held = Arc::new(HeldCommits::default());
+        for cells in [&[(2, "older")][..], &[(2, "B"), (4, "d")], &[(5, "e")]] {
+            held.waiting().push(PreparedCommit { commit: rows(cells), events: vec![] });
+        }
+        let stored = StoredCells::new(store, held, "s");
+        assert_eq!(contents(&stored.cells(0, 9).await.unwrap()), ["a", "B", "c", "d", "e"]);
+        assert_eq!(contents(&stored.cells(1, 2).await.unwrap()), ["B", "c"]);
+        assert_eq!(contents(&stored.cells(3, 9).await.unwrap()), ["d", "e"]);
+        assert_eq!(contents(&stored.tail(3).await.unwrap()), ["c", "d", "e"]);
+        assert_eq!(contents(&stored.tail(9).await.unwrap()), ["a", "B", "c", "d", "e"]);
+        for (id, content) in [("c1", Some("a")), ("c2", Some("B")), ("c5", Some("e")), ("c6", None)] {
+            assert_eq!(stored.cell(id).await.unwrap().map(|cell| cell.content), content.map(str::to_owned), "{id}");
+        }
+    }
+}
