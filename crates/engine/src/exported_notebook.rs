@@ -11,7 +11,7 @@ use bcc_lang::value::mask::Masker;
 use bcc_runtime::notebook::large_outputs::restore_value;
 use bcc_runtime::notebook::state::NotebookState;
 use bcc_runtime::program::event_masking::mask_cell;
-use bcc_runtime::run::notebook::state_of;
+use bcc_runtime::run::notebook::read_state;
 use bcc_store::contract::Store;
 use bcc_store::rows::VariableRow;
 
@@ -37,7 +37,7 @@ pub async fn notebook(store: &dyn Store, id: &str, rows: &[VariableRow]) -> Resu
 
 /// The state of the notebook in these rows, if there is one.
 pub(crate) fn stored_state(rows: &[VariableRow]) -> Result<Option<NotebookState>, EngineError> {
-    state_of(rows).map_err(|reason| EngineError::failed(msg!("a stored notebook cannot be read: {reason}")))
+    read_state(rows).map_err(|error| EngineError::failed(msg!("a stored notebook cannot be read: {error}")))
 }
 
 /// All cells, with their large outputs.

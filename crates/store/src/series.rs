@@ -42,7 +42,7 @@ pub(crate) fn merged(commits: &[Commit], last_seq: u64) -> Option<MergedCommits>
     let mut seq = last_seq;
     let mut cells = BTreeSet::new();
     for (number, commit) in commits.iter().enumerate() {
-        // A cell is replaced as it is stored: only the store knows that.
+        // A replaced cell is kept in the form in which it is stored, which is not known here.
         if commit.cells_put.iter().any(|row| cells.contains(&row.number)) {
             return None;
         }

@@ -108,7 +108,7 @@ fn each_variable_of_a_kernel_is_stored_on_its_own_and_those_of_older_stores_are_
         let store = Connection::open(home.store()).unwrap();
         let sql = "SELECT group_concat(name || value, ' ') FROM (SELECT * FROM variable WHERE scope = 'kernel' ORDER BY name)";
         let rows = || store.query_row(sql, [], |row| row.get::<_, Option<String>>(0)).unwrap().unwrap_or_default();
-        assert_eq!(rows(), r#"b[3,3] c[4,"new"] z[1,1]"#);
+        assert_eq!(rows(), r#"b[196608,3] c[262144,"new"] z[65536,1]"#);
         if is_older {
             let moved = "UPDATE variable SET value = json_insert(value, '$.kernel_variables', json('{\"z\":1,\"b\":3,\"c\":\"new\"}'))
                          WHERE scope = 'notebook'; DELETE FROM variable WHERE scope = 'kernel'";
@@ -121,7 +121,10 @@ fn each_variable_of_a_kernel_is_stored_on_its_own_and_those_of_older_stores_are_
         terminal.answers("yes");
         terminal.prompt();
         assert_eq!(exported_variables(&home), r#"{"z":1,"b":4,"c":"new","d":null}"#);
-        let (older, newer) = (r#"b[2,4] c[3,"new"] d[4,null] z[1,1]"#, r#"b[3,4] c[4,"new"] d[5,null] z[1,1]"#);
+        let (older, newer) = (
+            r#"b[131072,4] c[196608,"new"] d[262144,null] z[65536,1]"#,
+            r#"b[196608,4] c[262144,"new"] d[327680,null] z[65536,1]"#,
+        );
         assert_eq!(rows(), if is_older { older } else { newer });
         // They are what they were before an answer that is taken back.
         terminal.types("/back\r");

@@ -143,14 +143,21 @@ pub(crate) fn write_state(
 /// The state of the notebook among the variables of a session, if there is one.
 ///
 /// # Errors
-/// It cannot be read.
+/// It cannot be read. The message is a part of one that names the session.
 pub fn state_of(rows: &[VariableRow]) -> Result<Option<NotebookState>, Message> {
-    let unreadable = |error| msg!("the state of its notebook: {error}");
+    read_state(rows).map_err(|error| msg!("the state of its notebook: {error}"))
+}
+
+/// As [`state_of`], with the error of JSON.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_state(rows: &[VariableRow]) -> Result<Option<NotebookState>, serde_json::Error> {
     let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(None) };
-    let mut state: NotebookState = serde_json::from_str(&row.value).map_err(unreadable)?;
+    let mut state: NotebookState = serde_json::from_str(&row.value)?;
     let of_kernel = rows.iter().filter(|row| row.scope == KERNEL);
     let read = |row: &VariableRow| Ok((row.name.clone(), serde_json::from_str(&row.value)?));
-    let of_kernel: Vec<_> = of_kernel.map(read).collect::<Result<_, _>>().map_err(unreadable)?;
+    let of_kernel: Vec<_> = of_kernel.map(read).collect::<Result<_, serde_json::Error>>()?;
     // Stores of earlier versions have them in the state.
     if state.kernel_variables.is_empty() {
         state.kernel_variables = KernelVariables::from_rows(of_kernel.into_iter());

@@ -10,6 +10,9 @@ use crate::notebook::json_size::json_size;
 /// The maximum size of a value as JSON, in bytes.
 const MAX_VALUE_BYTES: usize = 500;
 
+/// The maximum size of a name, in bytes: a hundred characters.
+const MAX_NAME_BYTES: usize = 400;
+
 /// The maximum total size including names, in bytes.
 const MAX_BYTES: usize = 16 * 1024;
 
@@ -198,7 +201,7 @@ pub(crate) struct KnownVariables {
 }
 
 impl KnownVariables {
-    /// The variables after the changes in a reply to [`quick_expression`]. If they cannot be had, nothing is known any more.
+    /// The variables after the changes in a reply to [`quick_expression`]. Without a valid reply, all are forgotten.
     pub(crate) fn after(&mut self, expression: &Value) -> Option<Map<String, Value>> {
         let Self { number, mut values } = std::mem::take(self);
         let QuickReply(base, next, changed, removed) = read(expression)?;
@@ -210,7 +213,7 @@ impl KnownVariables {
         for name in &removed {
             values.shift_remove(name);
         }
-        values.extend(changed.into_iter().filter(|(name, _)| !name.starts_with('_')));
+        values.extend(changed.into_iter().filter(|(name, _)| is_listed(name)));
         // The program limits the values itself, but code that ran in the kernel may have changed anything there.
         let size: usize = values.iter().map(|(name, value)| name.len() + json_size(value)).sum();
         if size > MAX_BYTES {
@@ -221,9 +224,15 @@ impl KnownVariables {
     }
 }
 
-/// The list that the changes belong to, or 0 if they are all variables; the number of the new list; the new values; what is gone.
+/// The list that the changes belong to, or 0 if they are all variables; the number of the new list; the new values; the names of variables
+/// that are no longer there.
 #[derive(Deserialize)]
 struct QuickReply(u64, u64, Vec<(String, Value)>, Vec<String>);
+
+/// Whether the programs list variables with this name.
+fn is_listed(name: &str) -> bool {
+    !name.starts_with('_') && name.len() <= MAX_NAME_BYTES
+}
 
 /// The content of a reply to an expression: `{status, data: {text/plain}}`.
 fn read<T: DeserializeOwned>(expression: &Value) -> Option<T> {
@@ -239,7 +248,7 @@ pub(crate) fn from_reply(expression: &Value) -> Option<Map<String, Value>> {
     // As above.
     for (name, value) in pairs {
         let size = json_size(&value);
-        if size > MAX_VALUE_BYTES.saturating_mul(2) || name.starts_with('_') {
+        if size > MAX_VALUE_BYTES.saturating_mul(2) || !is_listed(&name) {
             continue;
         }
         let Some(rest) = available.checked_sub(size + name.len()) else { break };
@@ -282,7 +291,8 @@ mod tests {
     #[test]
     fn limits_hold_even_if_the_kernel_sends_more() {
         let many: Vec<Value> = (0..2_000).map(|n| json!([format!("n{n}"), "x".repeat(400)])).collect();
-        let read = from_reply(&reply(&json!([["big", "x".repeat(5_000)], ["_own", 1], ["small", 2]]))).unwrap();
+        let pairs = json!([["big", "x".repeat(5_000)], ["_own", 1], ["n".repeat(401), 1], ["small", 2]]);
+        let read = from_reply(&reply(&pairs)).unwrap();
         assert_eq!(Value::Object(read), json!({ "small": 2 }));
         let read = from_reply(&reply(&Value::from(many))).unwrap();
         assert!(Value::Object(read).to_string().len() <= MAX_BYTES + 2_000);
@@ -292,7 +302,11 @@ mod tests {
     fn changes_are_applied_to_the_list_that_they_belong_to_and_everything_else_gives_none() {
         let mut known = KnownVariables::default();
         let mut after = |reply_value: Value| known.after(&reply(&reply_value)).map(Value::Object);
-        assert_eq!(after(json!([0, 1, [["b", 1], ["a", 2], ["_own", 3]], []])), Some(json!({ "b": 1, "a": 2 })));
+        let long = "n".repeat(401);
+        assert_eq!(
+            after(json!([0, 1, [["b", 1], [long, 0], ["a", 2], ["_own", 3]], []])),
+            Some(json!({ "b": 1, "a": 2 }))
+        );
         assert_eq!(after(json!([1, 2, [["a", 3], ["c", null]], ["b"]])), Some(json!({ "a": 3, "c": null })));
         // Of another list; after that, nothing is known.
         assert_eq!(after(json!([1, 3, [["d", 1]], []])), None);
