@@ -168,9 +168,22 @@ pub async fn take(session: &mut Session, decision: ApprovalDecision) -> Result<b
     }
 }
 
-/// Says at a terminal which decision the next line makes, if it was asked for by a branch: others may have written since.
-pub fn report_next(session: &Session, front: FrontEnd) {
-    if front != FrontEnd::Terminal || session.awaited().is_some() {
+/// Says at a terminal how the next line decides, and about what if it was asked for by a branch: others may have written since.
+pub fn report_next(session: &Session, front: FrontEnd, hint: &ResumeHint) {
+    if front != FrontEnd::Terminal {
+        return;
+    }
+    if session.awaited().is_some() {
+        let request = session.request().filter(|_| session.status() == SessionStatus::WaitingApproval);
+        if let Some(request) = request.filter(|request| request.kind != RequestKind::Time.name()) {
+            front.note(&expected(request));
+            if is_code(request) {
+                let answer = hint.of_command("requests answer", &session.id);
+                front.note(&msg!(
+                    "for code of several lines: /quit, then `{answer} edit --set code=TEXT`, and resume the session"
+                ));
+            }
+        }
         return;
     }
     let decides = session.request().map(|request| request.id.clone());

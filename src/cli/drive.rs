@@ -142,7 +142,7 @@ pub async fn drive(
         }
         let is_given = !answers.is_empty() && session.awaits_answer();
         if !is_given {
-            decisions::report_next(&session, front);
+            decisions::report_next(&session, front, hint);
         }
         loop {
             // Results of monitors are stored while the session waits for the person. Immediate results, such as those of prepared

@@ -14,6 +14,7 @@ use crate::host_services::{SessionOrigin, check_permissions, host_services, stor
 use crate::loaded::{CheckedPrograms, LoadedProgram};
 use crate::model_selection::{ModelRequested, refuse_silent_change, select_models};
 use crate::models::shared::SharedModels;
+use crate::notebook_file::given_ids::renamed;
 use crate::pin::{Pinned, sha256};
 use crate::project::Project;
 use crate::recheck::PinnedScript;
@@ -245,8 +246,10 @@ impl Engine {
         let services = services(selected.models, clock, observer, &pinned, host);
         let recorded = request.record.as_deref().map(FileRecorder::create).transpose()?.map(Arc::new);
         let (manifest, documents) = pinned.documents()?;
-        let notebook =
-            given.map_or_else(|| GivenNotebook::of_cells(request.cells.clone()), |given| Some(given.notebook));
+        let notebook = given.map_or_else(
+            || GivenNotebook::of_cells(renamed(request.cells.clone(), &pinned)),
+            |given| Some(given.notebook),
+        );
         let mut attempts = 0;
         loop {
             attempts += 1;

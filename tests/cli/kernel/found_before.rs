@@ -89,6 +89,25 @@ fn a_behavior_server_that_does_not_answer_is_told_before_the_session_exists() {
 }
 
 #[test]
+fn a_store_with_other_sessions_makes_no_difference_to_what_is_told_before() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let home = home(&format!("http://{closed}"), "\"exec\"", true);
+    let say =
+        json!({ "action_type": "ai_say", "action_id": "a", "config": { "content": "Hello", "delivery": "verbatim" } });
+    let phases = json!([{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [say] }] }]);
+    home.file("plain.yaml", &json!({ "session": { "session_id": "plain", "phases": phases } }).to_string());
+    home.file("code.yaml", &script(&json!({ "name": "nokernel" }), &["x = 1"]));
+    let other = program(&home, &["run", "plain.yaml", "--session", "other", "--model", "offline"], "");
+    assert_eq!(other.code, Some(0), "{}", other.err);
+    for (file, expected) in [("script.yaml", "the behavior server `b` cannot be reached"), ("code.yaml", "nokernel")] {
+        let refused = program(&home, &["run", file, "--session", "s", "--trust", "--model", "offline"], "");
+        assert_eq!(refused.code, Some(2), "{file}: {} {}", refused.out, refused.err);
+        assert!(refused.err.contains(expected), "{}", refused.err);
+        assert_eq!(home.finish(["sessions", "show", "s"], "").code, Some(2), "there is no such session");
+    }
+}
+
+#[test]
 fn a_behavior_server_that_is_gone_in_the_middle_stops_the_session_until_it_is_back() {
     if kernel_python().is_none() {
         return;

@@ -125,7 +125,12 @@ fn what_is_no_notebook_is_refused_before_the_session_exists() {
         (
             "bad.ipynb".to_owned(),
             Some(cell(json!({ "cell_type": "code", "source": 7 }))),
-            "cell 1 is not a cell of a notebook",
+            "cell 1: `source` must be a text, or a list of texts",
+        ),
+        (
+            "unknown.ipynb".to_owned(),
+            Some(cell(json!({ "cell_type": "codex", "source": "1" }))),
+            "cell 1: `cell_type` must be `code`, `markdown` or `raw`",
         ),
         (
             "long.ipynb".to_owned(),
@@ -142,4 +147,34 @@ fn what_is_no_notebook_is_refused_before_the_session_exists() {
         assert!(done.err.contains(part) && done.err.contains(&name), "{name}: {}", done.err);
     }
     assert!(!home.store().exists(), "no session was begun");
+}
+
+#[test]
+fn a_script_runs_its_own_code_also_with_the_notebook_that_it_left_before() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    let run = |session: &str, rate: &str, from: &[&str]| {
+        let add = json!({ "action_type": "add", "action_id": "add", "config": { "shot_type": "action", "store_id": "c1",
+            "content": format!("open('ran', 'a').write('{rate} ')\nprint('rate {rate}')") } });
+        let exec = json!({ "action_type": "exec", "action_id": "exec", "config": { "codecell_id": "c1" } });
+        let phases = json!([{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [add, exec] }] }]);
+        home.file("script.yaml", &json!({ "session": { "session_id": "rates", "phases": phases } }).to_string());
+        let arguments = ["run", "script.yaml", "--session", session, "--trust", "--model", "offline"];
+        let mut command = home.command(arguments.iter().chain(from));
+        command.envs(kernel_variables(&python));
+        let done = finished(command, "");
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        let export = home.export(session);
+        let cells = export["notebook"]["cells"].as_array().unwrap().clone();
+        cells.iter().map(|cell| (cell["id"].clone(), cell["outputs"][0]["text"].clone())).collect::<Vec<_>>()
+    };
+    let first = run("day1", "0.1", &["--notebook", "day1.ipynb"]);
+    assert_eq!(first, [("c1".into(), "rate 0.1\n".into())]);
+    let second = run("day2", "0.2", &["--from", "day1.ipynb", "--notebook", "day2.ipynb"]);
+    assert_eq!(second, [("given-c1".into(), "rate 0.1\n".into()), ("c1".into(), "rate 0.2\n".into())]);
+    let third = run("day3", "0.3", &["--from", "day2.ipynb"]);
+    let ids: Vec<_> = third.iter().map(|(id, _)| id.as_str().unwrap()).collect();
+    assert_eq!(ids, ["given-c1", "given-given-c1", "c1"]);
+    assert_eq!(std::fs::read_to_string(home.path().join("ran")).unwrap(), "0.1 0.2 0.3 ");
 }

@@ -190,6 +190,14 @@ fn the_file_says_what_the_kernel_says_about_its_language() {
     assert_eq!((&language["name"], &language["file_extension"]), (&"python".into(), &".py".into()), "{language}");
     assert!(language["version"].as_str().unwrap().starts_with("3."), "{language}");
     assert_eq!(metadata["kernelspec"]["language"], "python");
+    // Also before code has run.
+    home.file("text.yaml", &json!({ "session": { "session_id": "text", "phases": [{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [
+        { "action_type": "add", "action_id": "a", "config": { "shot_type": "action", "content": "1" } }] }] }] } }).to_string());
+    assert_eq!(
+        home.finish(["run", "text.yaml", "--session", "text", "--trust", "--model", "offline"], "").code,
+        Some(0)
+    );
+    assert_eq!(notebook(&home, "text")["metadata"]["language_info"]["file_extension"], ".py");
 }
 
 #[test]

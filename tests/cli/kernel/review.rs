@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::process::{Finished, Home, finished};
+use crate::pseudo_terminal::Terminal;
 use crate::test_kernel::{kernel_python, kernel_variables};
 
 const ALLOWED: &str = "[project]\nallow = [\"exec\"]\n";
@@ -176,4 +177,27 @@ fn code_that_is_too_long_to_be_shown_is_not_approved() {
     assert_eq!(["unseen", "seen"].map(|name| home.path().join(name).exists()), [false, true]);
     assert!(requests(&done)[0].contains("open('seen', 'w')"), "all of it is shown");
     assert!(done.out.contains("too much for a person to approve"));
+}
+
+#[test]
+fn a_person_at_a_terminal_is_told_what_to_write() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", REVIEWED);
+    let (script, replies) = loop_of(&["one"]);
+    home.file("w.yaml", &script);
+    home.file("replies.yaml", &replies);
+    let mut variables = vec![("TERM", "xterm".to_owned()), ("NO_COLOR", "1".to_owned())];
+    variables.extend(kernel_variables(&python));
+    let arguments = ["run", "w.yaml", "--session", "s", "--trust", "--model", "replay:replies.yaml"];
+    let mut terminal = Terminal::start_with(&home, &arguments, &variables);
+    terminal.until("Run this code?");
+    terminal.prompt();
+    let shown = terminal.all_output().split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["write `approve`, `reject`", "or `edit` and the code", "edit --set code=TEXT`"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    terminal.types("yes\r");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(home.path().join("one").exists());
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
 use serde_json::Value;
@@ -55,7 +56,7 @@ pub fn read_cells(path: &Path) -> Result<Vec<Cell>, EngineError> {
     for (index, cell) in written.iter().enumerate() {
         let number = index + 1;
         let mut cell = read_cell(cell, number as u64)
-            .ok_or_else(|| EngineError::usage(msg!("{shown}: cell {number} is not a cell of a notebook")))?;
+            .map_err(|reason| EngineError::usage(msg!("{shown}: cell {number}: {reason}")))?;
         if cell.content.len() > MAX_CONTENT_BYTES {
             return Err(EngineError::usage(msg!("{shown}: cell {number} has more than {MAX_CONTENT_BYTES} bytes")));
         }
@@ -77,7 +78,8 @@ fn is_ahead(id: &str, cells: usize) -> bool {
     id.strip_prefix("cell-").and_then(|number| number.parse().ok()).is_some_and(|number: u64| number > cells as u64)
 }
 
-fn free_id(number: usize, ids: &HashSet<String>) -> String {
+/// The id of a new cell with this number.
+pub(crate) fn free_id(number: usize, ids: &HashSet<String>) -> String {
     let mut id = format!("cell-{number}");
     while ids.contains(&id) {
         id.insert(0, 'x');
@@ -85,12 +87,17 @@ fn free_id(number: usize, ids: &HashSet<String>) -> String {
     id
 }
 
-fn read_cell(cell: &Value, number: u64) -> Option<Cell> {
+/// Reads a cell of nbformat.
+/// Errors: what of it is none.
+fn read_cell(cell: &Value, number: u64) -> Result<Cell, Message> {
     let ours = cell.pointer("/metadata/bcc").cloned().unwrap_or_default();
-    let kind = match cell.get("cell_type")?.as_str()? {
-        "code" => CellKind::Code,
-        _ if ours.get("type").and_then(Value::as_str) == Some(CellKind::Thinking.name()) => CellKind::Thinking,
-        _ => CellKind::Markdown,
+    let kind = match cell.get("cell_type").and_then(Value::as_str) {
+        Some("code") => CellKind::Code,
+        Some("markdown" | "raw") => match ours.get("type").and_then(Value::as_str) {
+            Some(kind) if kind == CellKind::Thinking.name() => CellKind::Thinking,
+            _ => CellKind::Markdown,
+        },
+        _ => return Err(Message::word("`cell_type` must be `code`, `markdown` or `raw`")),
     };
     // What another program has written there, and is no metadata of ours, is left out.
     let metadata: Metadata = match is_deeper_than(&ours, MAX_LEVELS) {
@@ -99,7 +106,10 @@ fn read_cell(cell: &Value, number: u64) -> Option<Cell> {
     };
     let content = match (kind, &metadata.thinking_text) {
         (CellKind::Thinking, Some(thought)) => thought.clone(),
-        _ => text(cell.get("source")?)?,
+        _ => cell
+            .get("source")
+            .and_then(text)
+            .ok_or_else(|| Message::word("`source` must be a text, or a list of texts"))?,
     };
     let id = cell.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut read = Cell { number, id, kind, content, metadata, ..Cell::default() };
@@ -112,7 +122,7 @@ fn read_cell(cell: &Value, number: u64) -> Option<Cell> {
         let by_outputs = if has_error { CellEnd::Error } else { CellEnd::Ok };
         read.ended = ended.or_else(|| read.execution_count.map(|_| by_outputs));
     }
-    Some(read)
+    Ok(read)
 }
 
 /// A text of nbformat, which may be a list of lines.

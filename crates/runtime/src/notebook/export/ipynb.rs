@@ -44,6 +44,12 @@ impl Ipynb {
         // With the file extension and the lexer, other programs can write and highlight the code.
         let mut language = brief.kernel_language.clone();
         language.insert("name".to_owned(), spec.language.clone().into());
+        if spec.language == "python" {
+            // What the kernel will say when code first runs.
+            for (name, value) in [("file_extension", ".py"), ("mimetype", "text/x-python")] {
+                language.entry(name).or_insert_with(|| value.into());
+            }
+        }
         let mut metadata = json!({
             METADATA_KEY: { "script": brief.script, "session": brief.session, "version": 1 },
             "kernelspec": { "display_name": spec.display_name, "language": spec.language, "name": spec.name },
