@@ -22,7 +22,7 @@ const MAX_OUTPUT: usize = 12;
 const MAX_COLUMNS: usize = 200;
 
 /// The warnings that are shown, because the output would be unclear without them. `/why` and `--json` show all warnings.
-pub const SHOWN_WARNINGS: [&str; 17] = [
+pub const SHOWN_WARNINGS: [&str; 18] = [
     "auto-debug-failed",
     "bad-plan",
     "behavior-cut-short",
@@ -40,6 +40,7 @@ pub const SHOWN_WARNINGS: [&str; 17] = [
     "too-many-moves",
     "unknown-action",
     "unknown-step",
+    "variable-withheld",
 ];
 
 /// The beginning of a note about an output that was not kept.

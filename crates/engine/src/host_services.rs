@@ -127,9 +127,11 @@ fn kernel_with(
         message: denied.message,
         help: Some(denied.help),
     });
+    let withheld = environment.only(|name, _| !variables.contains_key(name)).into_keys().collect();
     let location = KernelLocation {
         directory: project.directory.clone(),
         variables,
+        withheld,
         permission_error: denied,
         limits: project.config.kernel.limits(),
         exec: project.config.kernel.exec_policy(),

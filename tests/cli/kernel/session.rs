@@ -88,6 +88,28 @@ fn code_of_a_trusted_project_gets_only_the_usual_variables_and_those_that_the_co
 }
 
 #[test]
+fn an_error_that_names_a_withheld_variable_is_explained_without_its_value() {
+    let Some(python) = kernel_python() else { return };
+    for (more, code, is_told) in [
+        ("", "os.environ['PLAIN']", true),
+        ("", "raise RuntimeError('no credentials: set OTHER_API_KEY, or log in')", true),
+        ("", "os.environ['SOMETHING_ELSE']", false),
+        ("[kernel]\nenv = [\"PLAIN\"]\n", "raise RuntimeError('PLAIN')", false),
+    ] {
+        let home = Home::new();
+        home.file("script.yaml", &SCRIPT.replace("open('seen', 'w').write(repr(sorted(os.environ)))", code));
+        home.file("bcc-script.toml", &format!("{ALLOWED}{more}"));
+        let (_, text) = run(&home, &["--trust", "--model", "offline"], Some(&python));
+        let name = if code.contains("OTHER") { "OTHER_API_KEY" } else { "PLAIN" };
+        let told =
+            format!("the error names the environment variable `{name}`, which is set here and not passed to code");
+        assert_eq!(text.contains(&told), is_told, "{code}: {text}");
+        assert_eq!(text.contains(&format!("`env = [\"{name}\"]` in `[kernel]`")), is_told, "{code}: {text}");
+        assert!(!text.contains("geheim"), "{text}");
+    }
+}
+
+#[test]
 fn code_is_not_added_to_the_history_of_ipython() {
     let Some(python) = kernel_python() else { return };
     let home = Home::new();

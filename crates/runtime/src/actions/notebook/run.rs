@@ -4,7 +4,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::actions::notebook::debug;
 use crate::actions::notebook::perform::{ActionOrigin, EXEC, PerformStep, PerformedAction, RunningAction, report};
@@ -12,7 +12,7 @@ use crate::actions::notebook::rerun;
 use crate::actions::notebook::rerun::RestoredMemory;
 use crate::notebook::apply::apply_execution;
 use crate::notebook::cell::{Cell, CellEnd};
-use crate::notebook::kernel::contract::{Execution, KernelSource, ServerKernel};
+use crate::notebook::kernel::contract::{Execution, Kernel, KernelSource, ServerKernel};
 use crate::notebook::kernel::traced::execute_traced;
 use crate::notebook::state::RanCell;
 use crate::program::flow::{ActionError, Flow, WaitReason};
@@ -22,6 +22,12 @@ use crate::program::turn_output::TurnOutput;
 
 /// The maximum length of the name of an error in a result, in characters.
 const MAX_NAME_CHARS: usize = 60;
+
+/// The part of an error in which names of environment variables are looked for, in bytes.
+const MAX_ERROR_BYTES: usize = 2_000;
+
+/// Shorter names may be anything, in bytes.
+const MIN_NAME_BYTES: usize = 3;
 
 /// One turn of a cell that runs: its effect is announced, due or interrupted.
 pub async fn run(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
@@ -92,6 +98,7 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let (ended, ms, is_queued) = (execution.ended, execution.ms, execution.is_queued);
     let is_undecided = is_queued || execution.is_interrupted_by_person;
     let error = error_of(&execution, timeout);
+    let withheld = withheld(&execution, kernel.as_ref()).filter(|_| !settings.source.is_foreign());
     let mut state = turn.notebook_state();
     let cell = apply_execution(&mut state, cell, &running.exec(), execution);
     if running.so_far.cells_added > 0 && ended == CellEnd::Ok {
@@ -129,6 +136,13 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
         };
         turn.warn("kernel-died", message, Some(Message::word(help)));
     }
+    if let Some(name) = withheld {
+        turn.warn(
+            "variable-withheld",
+            msg!("the error names the environment variable `{name}`, which is set here and not passed to code"),
+            Some(msg!("if the code needs it, name it in bcc-script.toml: `env = [\"{name}\"]` in `[kernel]`")),
+        );
+    }
     let mut done = std::mem::take(&mut running.so_far);
     done.executed += 1;
     done.ms += ms;
@@ -141,6 +155,15 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     report(turn, EXEC, running.options.by, &done, effects);
     running.so_far = done;
     Ok(debug::next_step(running))
+}
+
+/// The first environment variable that an error of the code names, and that the code did not get.
+fn withheld(execution: &Execution, kernel: &dyn Kernel) -> Option<String> {
+    let error = execution.outputs.iter().find(|output| output.get("output_type") == Some(&json!("error")))?;
+    let text = error.get("evalue")?.as_str()?;
+    let start = text.get(..text.floor_char_boundary(MAX_ERROR_BYTES))?;
+    let mut names = start.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    names.find(|name| name.len() >= MIN_NAME_BYTES && kernel.withholds(name)).map(str::to_owned)
 }
 
 fn reject(turn: &Turn<'_>, running: RunningAction, code: &'static str, message: Message) -> PerformedAction {

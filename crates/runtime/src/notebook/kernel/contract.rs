@@ -183,6 +183,12 @@ pub trait Kernel: Send + Sync {
         OutputLimits::default()
     }
 
+    /// Whether a variable of this process has this name, and code does not get it.
+    fn withholds(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
     /// The number of cells that ran since the kernel started; 0 before it starts and after it died or was stopped.
     fn executed_cells(&self) -> u64;
 

@@ -197,6 +197,10 @@ impl Kernel for JupyterKernel {
         }
     }
 
+    fn withholds(&self, name: &str) -> bool {
+        self.location.withheld.contains(name)
+    }
+
     fn exec_policy(&self) -> ExecPolicy {
         self.location.exec
     }

@@ -1,6 +1,6 @@
 //! The location of kernels: directory, environment, and whether code may run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ pub struct KernelLocation {
     pub directory: PathBuf,
     /// All of its environment variables, except those of the kernel spec.
     pub variables: BTreeMap<String, String>,
+    /// The names of variables of this process that code does not get.
+    pub withheld: BTreeSet<String>,
     /// Why code may not run, if it may not.
     pub permission_error: Option<KernelError>,
     /// How much of the outputs is kept.
