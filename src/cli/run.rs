@@ -173,24 +173,18 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
         ..hint_of(&project, &place, &environment)
     };
     let budget = parse_budget(&options.budget)?;
-    let loaded = LoadedProgram::of(&project, &request)?;
+    let mut loaded = LoadedProgram::of(&project, &request)?;
     if waits && !loaded.is_state_file {
         return Err(EngineError::usage("`--wait` is for workflow state files"));
     }
-    // What is missing is told before there is a store.
-    let is_certainly_new = request.session.is_none() || !place.exists();
-    if is_certainly_new {
-        check_before(&loaded, &project, &environment).await?;
+    // What is missing is told before there is a store. An existing session keeps the permissions that it was started with, and stops
+    // where something is missing.
+    if request.session.is_none() || !place.exists() {
+        loaded.check_before(&project, &environment).await?;
     }
     let engine = Engine::with_store(project, environment.clone(), store)?
         .with_budget(budget)
         .with_tools(Arc::new(ConfiguredTools));
-    // An existing session keeps the permissions that it was started with, and stops where something is missing.
-    if let (false, Some(id)) = (is_certainly_new, &request.session)
-        && engine.store().session(id).await?.is_none()
-    {
-        check_before(&loaded, engine.project(), &environment).await?;
-    }
     if let Some(notice) = notice(&place) {
         report::quiet(&msg!("note: {note}", note = notice));
     }
@@ -225,13 +219,6 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
         Some(_) => Ok(None),
         None => driven.map(Some),
     }
-}
-
-/// Rejects a script that needs what is not allowed, or what is not there, before its session exists.
-async fn check_before(loaded: &LoadedProgram, project: &Project, environment: &Environment) -> Result<(), EngineError> {
-    loaded.check_permissions(project, environment)?;
-    loaded.check_kernel(project, environment).await?;
-    loaded.check_servers(project, environment).await
 }
 
 /// The note that an earlier session of this script and user can be resumed. A program that uses `--json` manages its sessions

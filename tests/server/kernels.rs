@@ -302,3 +302,29 @@ async fn a_notebook_client_drives_a_notebook_with_code_to_its_end() {
     let printed: Vec<&str> = client.cells.iter().filter_map(|cell| cell["outputs"][0]["content"].as_str()).collect();
     assert_eq!(printed, ["", "3\n", "", "6\n"], "{:?}", client.cells);
 }
+
+#[tokio::test]
+async fn a_session_whose_kernel_or_behavior_server_is_missing_is_refused_before_it_exists() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let home = Home::new();
+    let config = format!("[project]\nallow = [\"exec\"]\n[behavior_servers.b]\nurl = \"http://{closed}\"\n");
+    home.put("bcc-script.toml", &config);
+    let session = |id: &str, kernel: Value, action: Value| {
+        let phases = json!([{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [action] }] }]);
+        json!({ "session": { "session_id": id, "kernel": kernel, "phases": phases } }).to_string()
+    };
+    let add = json!({ "action_type": "add", "action_id": "a", "config": { "shot_type": "action", "content": "1", "metadata": { "should_execute": true } } });
+    let work = json!({ "action_type": "behavior_loop", "action_id": "w", "config": { "server": "b" } });
+    home.put("scripts/code.yaml", &session("code", json!({ "name": "nokernel" }), add));
+    home.put("scripts/work.yaml", &session("work", json!({}), work));
+    let serving = Serving::with(&home, &["--trust"]);
+    for (script, part) in
+        [("code", "there is no kernel `nokernel`"), ("work", "the behavior server `b` cannot be reached")]
+    {
+        let reply = serving.post("/v1/sessions", json!({ "script": script })).await;
+        assert_eq!(reply.status, 400, "{reply:?}");
+        assert!(reply.json()["detail"].as_str().unwrap().contains(part), "{reply:?}");
+    }
+    let listed = serving.get("/v1/sessions").await.json();
+    assert_eq!(listed["sessions"], json!([]), "{listed}");
+}

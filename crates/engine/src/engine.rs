@@ -10,7 +10,7 @@ use crate::clock::{FixedClock, SystemClock, now};
 use crate::earlier_replies::with_earlier_replies;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::host_services::{SessionOrigin, check_permissions, host_services, stored_host_services};
+use crate::host_services::{SessionOrigin, check_before, check_permissions, host_services, stored_host_services};
 use crate::loaded::{CheckedPrograms, LoadedProgram};
 use crate::model_selection::{ModelRequested, refuse_silent_change, select_models};
 use crate::models::shared::SharedModels;
@@ -197,7 +197,7 @@ impl Engine {
         observer: Arc<dyn Observer>,
     ) -> Result<OpenedSession, EngineError> {
         let is_state_file = loaded.is_state_file;
-        let LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme, given, .. } = loaded;
+        let LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme, given, is_checked, .. } = loaded;
         if let Some(id) = &request.session {
             valid_session_id(id)?;
             if let Some(row) = self.store.session(id).await? {
@@ -206,7 +206,9 @@ impl Engine {
         }
         self.project.refuse_changes()?;
         let host = self.tools.added_to(host_services(&self.project, &self.environment, &pinned), self);
-        check_permissions(&program, &host)?;
+        if !is_checked {
+            check_before(&program, &host).await?;
+        }
         let allowed: Vec<String> = host.permissions.allowed.iter().cloned().collect();
         let settings = RunSettings {
             commands: host.permissions.check(COMMAND).is_ok(),

@@ -164,6 +164,16 @@ fn kernel(location: KernelLocation) -> Arc<dyn Kernel> {
     Arc::new(bcc_runtime::notebook::kernel::without_jupyter::no_kernel(location))
 }
 
+/// Rejects a program that needs what is not granted or not there, before its session exists.
+///
+/// # Errors
+/// `Usage`, which names the action and what to do.
+pub async fn check_before(program: &Program, host: &HostServices) -> Result<(), EngineError> {
+    check_permissions(program, host)?;
+    check_kernel(program, host).await?;
+    check_servers(program, host).await
+}
+
 /// Rejects a program that needs a permission that is not granted, before any part of it runs.
 ///
 /// # Errors
@@ -202,7 +212,7 @@ pub fn check_permissions(program: &Program, host: &HostServices) -> Result<(), E
 ///
 /// # Errors
 /// `Usage`, which says how to install or reach the kernel.
-pub async fn check_kernel(program: &Program, host: &HostServices) -> Result<(), EngineError> {
+async fn check_kernel(program: &Program, host: &HostServices) -> Result<(), EngineError> {
     let Some(needing) = program.needs.get("exec").filter(|_| !routes_errors(program)) else { return Ok(()) };
     let Err(error) = host.kernel.check_available(&program.kernel).await else { return Ok(()) };
     let (file, line, action) = (needing.file.name(), needing.file.line(needing.span.start), &needing.action);
@@ -219,7 +229,7 @@ pub async fn check_kernel(program: &Program, host: &HostServices) -> Result<(), 
 ///
 /// # Errors
 /// `Usage`, which says what to do.
-pub async fn check_servers(program: &Program, host: &HostServices) -> Result<(), EngineError> {
+async fn check_servers(program: &Program, host: &HostServices) -> Result<(), EngineError> {
     if routes_errors(program) {
         return Ok(());
     }

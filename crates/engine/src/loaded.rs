@@ -11,7 +11,7 @@ use crate::engine::RunRequest;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::{TemplateFolders, reply_schemas, script};
-use crate::host_services::{check_kernel, check_permissions, check_servers, host_services};
+use crate::host_services::{check_before, check_permissions, host_services};
 use crate::pin::{Pinned, sha256};
 use crate::project::{Project, absolute};
 use crate::recently_used::RecentlyUsed;
@@ -39,6 +39,8 @@ pub struct LoadedProgram {
     pub is_state_file: bool,
     /// The state of the behavior protocol that a session of it begins from.
     pub given: Option<GivenState>,
+    /// Whether what it needs is known to be there.
+    pub(crate) is_checked: bool,
 }
 
 impl LoadedProgram {
@@ -50,29 +52,27 @@ impl LoadedProgram {
         Self::with_marks(project, request, None)
     }
 
-    /// Rejects a script that needs a permission that its project does not grant, before a store is created.
+    /// Rejects a script that needs what its project does not permit, or what is not there, before a store is created: a permission, a
+    /// kernel that is installed or can be reached, a behavior server that answers. Otherwise [`Engine::run_loaded`] does it.
+    ///
+    /// [`Engine::run_loaded`]: crate::engine::Engine::run_loaded
+    ///
+    /// # Errors
+    /// `Usage`, which names the action and what to do.
+    pub async fn check_before(&mut self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
+        project.refuse_changes()?;
+        check_before(&self.program, &host_services(project, environment, &self.pinned)).await?;
+        self.is_checked = true;
+        Ok(())
+    }
+
+    /// Rejects a script that needs a permission that its project does not grant.
     ///
     /// # Errors
     /// `Usage`, which names the action that needs the permission and how to grant it.
     pub fn check_permissions(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
         project.refuse_changes()?;
         check_permissions(&self.program, &host_services(project, environment, &self.pinned))
-    }
-
-    /// Rejects a script with code whose kernel is not installed or cannot be reached, before a session exists.
-    ///
-    /// # Errors
-    /// `Usage`, which says what to do.
-    pub async fn check_kernel(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
-        check_kernel(&self.program, &host_services(project, environment, &self.pinned)).await
-    }
-
-    /// Rejects a script that asks a behavior server that does not answer, before a session exists.
-    ///
-    /// # Errors
-    /// `Usage`, which says what to do.
-    pub async fn check_servers(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
-        check_servers(&self.program, &host_services(project, environment, &self.pinned)).await
     }
 
     /// [`LoadedProgram::of`] for inspection: undefined and empty names in prompts and texts are recorded in `marks`, not errors.
@@ -218,7 +218,7 @@ impl FoundScript {
         let unnamed_scheme =
             (!is_named && program.asks_models()).then(|| unnamed_scheme(&pinned.templates, scheme.as_deref()));
         diagnostics.extend(given.iter().flat_map(|given| given.findings.iter().cloned()));
-        LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme, is_state_file, given }
+        LoadedProgram { pinned, program, diagnostics, scheme, unnamed_scheme, is_state_file, given, is_checked: false }
     }
 }
 

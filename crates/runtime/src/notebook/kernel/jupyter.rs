@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use crate::effects::output::{NoOutputObserver, OutputObserver, OutputStream};
@@ -170,7 +171,12 @@ impl Kernel for JupyterKernel {
 
     async fn check_available(&self, settings: &KernelSettings) -> Result<(), KernelError> {
         match &settings.source {
-            KernelSource::Installed => check_installed(&settings.name, &self.location),
+            KernelSource::Installed => {
+                // It may start Python.
+                let (name, location) = (settings.name.clone(), Arc::clone(&self.location));
+                let check = spawn_blocking(move || check_installed(&name, &location));
+                check.await.unwrap_or_else(|_| Err(stopped_error()))
+            }
             KernelSource::ConnectionFile(file) => check_file(file, &self.location, settings).await,
             KernelSource::Server(server) => check_server(server, &self.location, settings).await,
         }
