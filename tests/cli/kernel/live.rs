@@ -25,6 +25,23 @@ print()
 print('last line')
 ";
 
+/// Prints parts of a line, the next when the test has created the next file. One part ends with the beginning of a sensitive value.
+const PARTS: &str = "
+import os, time
+for number, part in enumerate(['partial', ' line and hun', 'ter', '2 now\\n', '\\rstep 1', '\\rstep 2']):
+    print(part, end='', flush=True)
+    while not os.path.exists(f'go{number}'):
+        time.sleep(0.01)
+";
+
+fn home_of_parts() -> Home {
+    let home = home(&[PARTS]);
+    let mut script: Value = serde_json::from_str(&script(&[PARTS])).unwrap();
+    script["session"]["declare"] = serde_json::json!([{ "var": "pin", "value": "hunter2", "sensitive": true }]);
+    home.file("script.yaml", &script.to_string());
+    home
+}
+
 /// Runs until it is interrupted.
 const ENDLESS: &str = "
 import time
@@ -88,6 +105,48 @@ fn what_code_prints_comes_as_events_while_it_runs_and_is_kept_as_before() {
     let cell = seen.iter().rfind(|event| event["type"] == "cell").unwrap();
     assert_eq!(cell["outputs"][0]["text"], "first line\nno end", "{cell}");
     assert_eq!(running.finish().code, Some(0));
+}
+
+#[test]
+fn an_unfinished_line_comes_as_events_that_are_its_parts_without_a_sensitive_value() {
+    let Some(python) = kernel_python() else { return };
+    let home = home_of_parts();
+    let mut command = home.command(RUN.iter().chain(&["--json"]));
+    command.envs(kernel_variables(&python));
+    let running = Running::start(command);
+    let mut text = String::new();
+    let parts =
+        [(0, "partial"), (1, "partial line and "), (3, "partial line and *** now\n"), (4, "\rstep 1"), (5, "\rstep 2")];
+    for (number, end) in parts {
+        while !text.ends_with(end) {
+            text.push_str(running.event_of("cell_output")["text"].as_str().unwrap());
+        }
+        if number == 1 {
+            // What may be a sensitive value is not shown before it is known.
+            home.file("go2", "");
+        }
+        home.file(&format!("go{number}"), "");
+    }
+    while let Some(event) = running.event() {
+        assert_ne!(event["type"], "cell_output", "everything was shown: {event}");
+    }
+    assert_eq!(text, "partial line and *** now\n\rstep 1\rstep 2");
+    assert_eq!(running.finish().code, Some(0));
+}
+
+#[test]
+fn a_terminal_shows_an_unfinished_line_and_continues_it() {
+    let Some(python) = kernel_python() else { return };
+    let home = home_of_parts();
+    let mut terminal = terminal(&home, &python);
+    home.file("go2", "");
+    for (number, part) in [(0, "  partial"), (1, " line and "), (3, "*** now\r\n"), (4, "  step 1"), (5, "  step 2")] {
+        terminal.until(part);
+        home.file(&format!("go{number}"), "");
+    }
+    assert_eq!(terminal.end(), Some(0));
+    let shown = terminal.all_output();
+    assert!(shown.contains("  partial line and *** now\r\n  step 1\r\u{1b}[2K  step 2\r\n"), "{shown:?}");
 }
 
 #[test]

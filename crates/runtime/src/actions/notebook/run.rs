@@ -85,6 +85,7 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     };
     let (caller, live) = (Some((turn.session_id, turn.last_seq)), TurnOutput::of_cell(turn, &running.cell_id));
     let ran = execute_traced(kernel.as_ref(), &cell.content, timeout, settings, caller, &live).await;
+    live.finish();
     let execution = match ran {
         Ok(execution) => execution,
         Err(error) => return Err(ActionError::Kernel(error)),

@@ -72,6 +72,13 @@ async fn asked_to_end(interrupts: Option<&mut CellInterrupts>) {
     std::future::pending().await
 }
 
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// What happens outside while the code of a cell runs: people see what it prints, and may interrupt it.
 pub(crate) struct CellWatch<'a> {
     interrupts: CellInterrupts,
@@ -95,6 +102,18 @@ impl<'a> CellWatch<'a> {
         let Some(text) = content.and_then(|content| content.get("text")).and_then(Value::as_str) else { return };
         let lines = if has_value(message, "name", "stderr") { &mut self.stderr } else { &mut self.stdout };
         lines.push(text.as_bytes(), Instant::now());
+    }
+
+    /// When an unfinished line is to be passed on, if there is one.
+    fn due(&self) -> Option<Instant> {
+        self.stdout.due().into_iter().chain(self.stderr.due()).min()
+    }
+
+    /// Passes on the unfinished lines that are due.
+    fn pass_on(&mut self) {
+        let now = Instant::now();
+        self.stdout.pass_on(now);
+        self.stderr.pass_on(now);
     }
 
     /// The code has ended: what comes now cannot be interrupted.
@@ -261,6 +280,11 @@ async fn send_request(
                 // An interrupt that arrives before the code has started has no effect.
                 previous => interrupted = previous,
             },
+            () = reached(watch.as_ref().and_then(|watch| watch.due())) => {
+                if let Some(watch) = &mut watch {
+                    watch.pass_on();
+                }
+            }
             reply_message = kernel.channels.shell.recv() => match reply_message {
                 Some(reply_message) if reply_message.parent.as_ref() == Some(&id) => {
                     has_started = true;
