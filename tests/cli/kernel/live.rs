@@ -51,6 +51,18 @@ while True:
     time.sleep(0.01)
 ";
 
+/// Does not let itself be interrupted.
+const STUBBORN: &str = "
+import time
+y = 1
+print('it has begun')
+while True:
+    try:
+        time.sleep(0.01)
+    except KeyboardInterrupt:
+        print('no')
+";
+
 /// A script that runs each of these codes.
 fn script(codes: &[&str]) -> String {
     let add = |(number, code): (usize, &&str)| {
@@ -201,11 +213,27 @@ fn code_that_was_interrupted_runs_again_when_the_person_says_so() {
 }
 
 #[test]
+fn the_loss_of_the_variables_is_said_when_code_ignores_ctrl_c() {
+    let Some(python) = kernel_python() else { return };
+    let home = home(&[STUBBORN, "print('y' in globals())"]);
+    let mut terminal = terminal(&home, &python);
+    terminal.until("  it has begun");
+    terminal.types(CTRL_C);
+    terminal.until("! the code of the cell ignored the interrupt, so its kernel was ended: all variables are lost");
+    terminal.until("This operation was interrupted");
+    terminal.answers("skip");
+    terminal.until("  False");
+    assert_eq!(terminal.end(), Some(0));
+    let cell = &home.export("s")["notebook"]["cells"][0];
+    assert_eq!(cell["ended"], "interrupted");
+    let note = cell["outputs"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap();
+    assert!(note.contains("the code ignored the interrupt, so its kernel was ended"), "{note}");
+}
+
+#[test]
 fn a_second_ctrl_c_stops_the_session_which_asks_about_the_code_when_it_is_resumed() {
     let Some(python) = kernel_python() else { return };
-    // It does not let itself be interrupted.
-    let stubborn = "import time\nprint('it has begun')\nwhile True:\n    try:\n        time.sleep(0.01)\n    except KeyboardInterrupt:\n        print('no')";
-    let home = home(&[stubborn]);
+    let home = home(&[STUBBORN]);
     let mut terminal = terminal(&home, &python);
     terminal.until("  it has begun");
     terminal.types(CTRL_C);

@@ -23,6 +23,10 @@ use crate::program::turn_output::TurnOutput;
 /// The maximum length of the name of an error in a result, in characters.
 const MAX_NAME_CHARS: usize = 60;
 
+/// What can be done about lost memory.
+const RESTART_HELP: &str =
+    "it restarts when the next code is run; use `session.kernel: { on_resume: rerun }` to run the earlier cells again";
+
 /// One turn of a cell that runs: its effect is announced, due or interrupted.
 pub async fn run(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
     match decide(turn, || running.announcement()) {
@@ -92,6 +96,7 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     };
     let (ended, ms, is_queued) = (execution.ended, execution.ms, execution.is_queued);
     let is_undecided = is_queued || execution.is_interrupted_by_person;
+    let ignored_interrupt = execution.ignored_interrupt;
     let error = error_of(&execution, timeout);
     let mut state = turn.notebook_state();
     let cell = apply_execution(&mut state, cell, &running.exec(), execution);
@@ -112,24 +117,14 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
             Some(Message::word("answer `skip` to continue without its result, or wait until it has run before you decide")),
         );
     }
+    if ignored_interrupt || ended == CellEnd::Died {
+        warn_of_kernel(turn, ignored_interrupt, settings.source.is_foreign());
+    }
     if is_undecided {
         // The effect stays open: a person decides, as about code whose process died.
         return Ok(PerformStep::Continue(Flow::Wait(WaitReason::InterruptedEffect), Box::new(running)));
     }
     turn.close_effect(end_text(ended));
-    if ended == CellEnd::Died {
-        let (message, help) = match settings.source.is_foreign() {
-            false => (
-                "the kernel died while running the code of a cell; its memory is lost",
-                "it restarts when the next code is run; use `session.kernel: { on_resume: rerun }` to run the earlier cells again",
-            ),
-            true => (
-                "the connection to the kernel was lost while the code of a cell ran: the kernel ended, was started again or cannot be reached, or its reply was lost; outputs may be missing",
-                "the next code connects again, and reports whether the kernel still has its memory",
-            ),
-        };
-        turn.warn("kernel-died", message, Some(Message::word(help)));
-    }
     let mut done = std::mem::take(&mut running.so_far);
     done.executed += 1;
     done.ms += ms;
@@ -142,6 +137,31 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     report(turn, EXEC, running.options.by, &done, effects);
     running.so_far = done;
     Ok(debug::next_step(running))
+}
+
+/// Reports that the kernel is gone, or that code goes on in it, before a person decides anything.
+fn warn_of_kernel(turn: &Turn<'_>, ignored_interrupt: bool, is_foreign: bool) {
+    let (code, message, help) = match (ignored_interrupt, is_foreign) {
+        (true, false) => (
+            "kernel-died",
+            "the code of the cell ignored the interrupt, so its kernel was ended: all variables are lost",
+            RESTART_HELP,
+        ),
+        (true, true) => (
+            "kernel-busy",
+            "the code of the cell ignored the interrupt and may still run in the kernel",
+            "the next code waits until it has ended; only who started the kernel can end it",
+        ),
+        (false, false) => {
+            ("kernel-died", "the kernel died while running the code of a cell; its memory is lost", RESTART_HELP)
+        }
+        (false, true) => (
+            "kernel-died",
+            "the connection to the kernel was lost while the code of a cell ran: the kernel ended, was started again or cannot be reached, or its reply was lost; outputs may be missing",
+            "the next code connects again, and reports whether the kernel still has its memory",
+        ),
+    };
+    turn.warn(code, message, Some(Message::word(help)));
 }
 
 fn reject(turn: &Turn<'_>, running: RunningAction, code: &'static str, message: Message) -> PerformedAction {

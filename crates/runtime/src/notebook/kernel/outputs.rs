@@ -155,9 +155,13 @@ impl KernelOutputs {
     /// Says in place of an output that it was left out.
     fn push_note(&mut self, note: String) {
         if self.stored.len() < MAX_OUTPUTS {
-            let text = format!("{note}\n");
-            self.push(json!({ "output_type": "stream", "name": "stderr", "text": text }), Output::default());
+            self.add_note(&note);
         }
+    }
+
+    /// Adds a line that says something about the code, whatever the limits are.
+    pub(crate) fn add_note(&mut self, note: &str) {
+        self.push(json!({ "output_type": "stream", "name": "stderr", "text": format!("{note}\n") }), Output::default());
     }
 
     fn omit(&mut self, bytes: u64) {
