@@ -129,6 +129,9 @@ fn add_output(running: &mut Option<RunningOutput>, cell_id: &str, piece: &Output
     let last = outputs.last_mut().filter(|output| is_same(output)).and_then(|output| output.get_mut("text"));
     match last {
         Some(Value::String(text)) => {
+            if piece.left_out > 0 && !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
             text.push_str(&added);
             if text.len() > MAX_RUNNING_BYTES {
                 let cut = text.ceil_char_boundary(text.len() - MAX_RUNNING_BYTES / 2);

@@ -79,7 +79,11 @@ impl Observer for Terminal {
         self.show(committed);
         // The lines of running steps would disturb a line that is being written or typed.
         let is_asked = matches!(committed.event, Event::Waiting { r#for, .. } if *r#for != "time");
-        progress::set_shown(self.shown().message.is_none() && !is_asked);
+        let is_line_open = {
+            let shown = self.shown();
+            shown.message.is_some() || shown.live.is_open()
+        };
+        progress::set_shown(!is_line_open && !is_asked);
     }
 
     fn delta(&self, delta: &Delta<'_>) {
@@ -99,7 +103,11 @@ impl Observer for Terminal {
                 print(&shown.live.end());
                 quiet(&format!("  {note}"));
             }
-            let written = shown.live.write(cell_id, output.text, |line| styled(LineStyle::Quiet, &visible(line)));
+            let style = |line: &str| styled(LineStyle::Quiet, &visible(line));
+            let written = shown.live.write(cell_id, output.stream, output.text, style);
+            if shown.live.is_open() {
+                progress::set_shown(false);
+            }
             return print(&written);
         }
         shown.end_line();
@@ -173,7 +181,11 @@ impl Terminal {
             }
             Event::Cell(_) | Event::NotebookAction { .. } | Event::Warning { .. } => {
                 let streamed = shown.live.id.clone();
-                let Some(lines) = shown.cells.lines(event, &streamed, chosen()) else { return };
+                let lines = shown.cells.lines(event, &streamed, chosen());
+                if matches!(event, Event::Cell(_)) {
+                    print(&shown.live.end());
+                }
+                let Some(lines) = lines else { return };
                 shown.end_line();
                 shown.header();
                 lines.iter().for_each(|(style, line)| print(&format!("{}\n", styled(*style, &visible(line)))));
@@ -220,6 +232,7 @@ impl Shown {
         let is_current = self.message.as_ref().is_some_and(|message| message.id == message_id);
         if !is_current {
             self.mark_discarded();
+            print(&self.live.end());
             self.header();
             self.message = Some(ShownMessage { id: message_id.to_owned(), ..ShownMessage::default() });
         }
@@ -241,6 +254,7 @@ impl Shown {
             Some(rest) => print(&format!("{rest}\n")),
             None => {
                 self.mark_discarded();
+                print(&self.live.end());
                 self.header();
                 print(&format!("{}\n", visible(text)));
             }

@@ -202,6 +202,7 @@ impl Kernel for StoringKernel {
             ms: 1,
             language: serde_json::Map::new(),
             is_interrupted_by_person: false,
+            ignored_interrupt: false,
             omitted_bytes: 0,
             variables: serde_json::Map::new(),
         })

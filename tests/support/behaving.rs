@@ -138,6 +138,7 @@ impl Kernel for RecordingKernel {
             ms: 7,
             language,
             is_interrupted_by_person: false,
+            ignored_interrupt: false,
             is_queued: false,
             omitted_bytes: 0,
             variables,

@@ -25,6 +25,23 @@ print()
 print('last line')
 ";
 
+/// Prints parts of a line, the next when the test has created the next file. One part ends with the beginning of a sensitive value.
+const PARTS: &str = "
+import os, time
+for number, part in enumerate(['partial', ' line and hun', 'ter', '2 now\\n', '\\rstep 1', '\\rstep 2']):
+    print(part, end='', flush=True)
+    while not os.path.exists(f'go{number}'):
+        time.sleep(0.01)
+";
+
+fn home_of_parts() -> Home {
+    let home = home(&[PARTS]);
+    let mut script: Value = serde_json::from_str(&script(&[PARTS])).unwrap();
+    script["session"]["declare"] = serde_json::json!([{ "var": "pin", "value": "hunter2", "sensitive": true }]);
+    home.file("script.yaml", &script.to_string());
+    home
+}
+
 /// Runs until it is interrupted.
 const ENDLESS: &str = "
 import time
@@ -32,6 +49,18 @@ x = 41
 print('it has begun')
 while True:
     time.sleep(0.01)
+";
+
+/// Does not let itself be interrupted.
+const STUBBORN: &str = "
+import time
+y = 1
+print('it has begun')
+while True:
+    try:
+        time.sleep(0.01)
+    except KeyboardInterrupt:
+        print('no')
 ";
 
 /// A script that runs each of these codes.
@@ -91,6 +120,48 @@ fn what_code_prints_comes_as_events_while_it_runs_and_is_kept_as_before() {
 }
 
 #[test]
+fn an_unfinished_line_comes_as_events_that_are_its_parts_without_a_sensitive_value() {
+    let Some(python) = kernel_python() else { return };
+    let home = home_of_parts();
+    let mut command = home.command(RUN.iter().chain(&["--json"]));
+    command.envs(kernel_variables(&python));
+    let running = Running::start(command);
+    let mut text = String::new();
+    let parts =
+        [(0, "partial"), (1, "partial line and "), (3, "partial line and *** now\n"), (4, "\rstep 1"), (5, "\rstep 2")];
+    for (number, end) in parts {
+        while !text.ends_with(end) {
+            text.push_str(running.event_of("cell_output")["text"].as_str().unwrap());
+        }
+        if number == 1 {
+            // What may be a sensitive value is not shown before it is known.
+            home.file("go2", "");
+        }
+        home.file(&format!("go{number}"), "");
+    }
+    while let Some(event) = running.event() {
+        assert_ne!(event["type"], "cell_output", "everything was shown: {event}");
+    }
+    assert_eq!(text, "partial line and *** now\n\rstep 1\rstep 2");
+    assert_eq!(running.finish().code, Some(0));
+}
+
+#[test]
+fn a_terminal_shows_an_unfinished_line_and_continues_it() {
+    let Some(python) = kernel_python() else { return };
+    let home = home_of_parts();
+    let mut terminal = terminal(&home, &python);
+    home.file("go2", "");
+    for (number, part) in [(0, "  partial"), (1, " line and "), (3, "*** now\r\n"), (4, "  step 1"), (5, "  step 2")] {
+        terminal.until(part);
+        home.file(&format!("go{number}"), "");
+    }
+    assert_eq!(terminal.end(), Some(0));
+    let shown = terminal.all_output();
+    assert!(shown.contains("  partial line and *** now\r\n  step 1\r\u{1b}[2K  step 2\r\n"), "{shown:?}");
+}
+
+#[test]
 fn a_terminal_shows_output_once_while_the_code_runs_and_a_progress_bar_on_one_line() {
     let Some(python) = kernel_python() else { return };
     let home = home(&[WAITS]);
@@ -142,11 +213,27 @@ fn code_that_was_interrupted_runs_again_when_the_person_says_so() {
 }
 
 #[test]
+fn the_loss_of_the_variables_is_said_when_code_ignores_ctrl_c() {
+    let Some(python) = kernel_python() else { return };
+    let home = home(&[STUBBORN, "print('y' in globals())"]);
+    let mut terminal = terminal(&home, &python);
+    terminal.until("  it has begun");
+    terminal.types(CTRL_C);
+    terminal.until("! the code of the cell ignored the interrupt, so its kernel was ended: all variables are lost");
+    terminal.until("This operation was interrupted");
+    terminal.answers("skip");
+    terminal.until("  False");
+    assert_eq!(terminal.end(), Some(0));
+    let cell = &home.export("s")["notebook"]["cells"][0];
+    assert_eq!(cell["ended"], "interrupted");
+    let note = cell["outputs"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap();
+    assert!(note.contains("the code ignored the interrupt, so its kernel was ended"), "{note}");
+}
+
+#[test]
 fn a_second_ctrl_c_stops_the_session_which_asks_about_the_code_when_it_is_resumed() {
     let Some(python) = kernel_python() else { return };
-    // It does not let itself be interrupted.
-    let stubborn = "import time\nprint('it has begun')\nwhile True:\n    try:\n        time.sleep(0.01)\n    except KeyboardInterrupt:\n        print('no')";
-    let home = home(&[stubborn]);
+    let home = home(&[STUBBORN]);
     let mut terminal = terminal(&home, &python);
     terminal.until("  it has begun");
     terminal.types(CTRL_C);

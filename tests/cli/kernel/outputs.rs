@@ -124,7 +124,15 @@ async fn too_many_outputs_and_too_large_displays_are_dropped() {
     let execution = bench.run("for n in range(1_500):\n    display(n)").await;
     assert_eq!(execution.outputs.len(), 1_001);
     let note = execution.outputs[1_000]["text"].as_str().unwrap();
-    assert!(note.starts_with("[bcc-script left out "), "{note}");
+    assert_eq!(
+        note,
+        "[bcc-script left out outputs, 500 with 2000 bytes: a cell can have at most 1000 outputs, whatever the settings are]\n"
+    );
+    // What is printed one after the other is one output.
+    let prints = "for n in range(1_000):\n    display(n)\nfor n in range(9):\n    print(n, flush=True)\ndisplay(9)";
+    let execution = bench.run(prints).await;
+    let note = execution.outputs[1_000]["text"].as_str().unwrap();
+    assert!(note.starts_with("[bcc-script left out outputs, 2 with 19 bytes: "), "{note}");
     let large = "from IPython.display import HTML\nHTML('h' * 17_000_000)";
     let execution = bench.run(large).await;
     let plain = "<IPython.core.display.HTML object>\n[bcc-script left out text/html, 17000000 bytes: `max_display` of \

@@ -136,12 +136,7 @@ fn what_is_larger_than_a_limit_is_said_in_its_place_with_what_to_set() {
         "<Figure>\n[bcc-script left out image/png, 300000 bytes: `max_display` of `[kernel]` in bcc-script.toml sets the limit]"
     );
     let printed = text(&notebook["cells"][1]["outputs"][0]["text"]);
-    assert!(
-        printed.starts_with("aaaa")
-            && printed.contains("[bcc-script left out text, ")
-            && printed.contains("`max_text`"),
-        "{printed}"
-    );
+    assert!(printed.starts_with("aaaa") && printed.contains(" of 500") && printed.contains("`max_text`"), "{printed}");
 }
 
 #[test]
@@ -163,6 +158,22 @@ fn a_session_keeps_no_more_than_it_may_and_says_so() {
     assert_eq!(kept, [true, true, false, false, true], "what is stored already counts once");
     let last = notebook["cells"][3]["outputs"][0]["data"]["text/plain"].to_string();
     assert!(last.contains("<Figure>") && last.contains("`max_session` of `[kernel]`"), "{last}");
+}
+
+#[test]
+fn a_text_that_two_limits_cut_says_both_and_how_large_it_was() {
+    let config = format!("{ALLOWED}[kernel]\nmax_session = \"300 KiB\"\n");
+    let Some((home, _)) = run(&config, &[("print('x' * 3_000_000)", 1), ("print('x' * 400_000)", 1)]) else { return };
+    let notebook = notebook(&home, "s");
+    let last_line = |cell: usize| notebook["cells"][cell]["outputs"][0]["text"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        last_line(0),
+        "[bcc-script left out text, 3000001 bytes: `max_text` and `max_session` of `[kernel]` in bcc-script.toml set the limits]\n"
+    );
+    assert_eq!(
+        last_line(1),
+        "[bcc-script left out text, 400001 bytes: `max_session` of `[kernel]` in bcc-script.toml sets the limit]\n"
+    );
 }
 
 #[test]

@@ -34,6 +34,7 @@ impl Kernel for TestKernel {
             ms: 0,
             language: serde_json::Map::new(),
             is_interrupted_by_person: false,
+            ignored_interrupt: false,
             is_queued: false,
             omitted_bytes: 0,
             variables: Map::new(),

@@ -1,6 +1,7 @@
 //! Masks `sensitive` values in all output: displayed, exported, recorded or logged (docs/language.md "Variables").
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
@@ -106,6 +107,22 @@ impl Masker {
 
     pub fn is_empty(&self) -> bool {
         self.needles.is_empty()
+    }
+
+    /// How much of `text` can be masked on its own, in bytes: what follows it may be the beginning of a sensitive value.
+    pub fn decided(&self, text: &str) -> usize {
+        let Some(search) = &self.search else { return if self.is_empty() { text.len() } else { 0 } };
+        let longest = self.needles.iter().map(String::len).max().unwrap_or_default();
+        let first = text.ceil_char_boundary(text.len().saturating_sub(longest));
+        let found: Vec<_> = search.find_iter(text).map(|found| found.range()).collect();
+        let may_start_value = |at: &usize| {
+            let rest = text.get(*at..).unwrap_or_default();
+            let next = self.needles.range::<str, _>((Bound::Excluded(rest), Bound::Unbounded)).next();
+            next.is_some_and(|needle| needle.starts_with(rest))
+                && !found.iter().any(|found| found.start < *at && *at < found.end)
+        };
+        let starts = text.char_indices().map(|(at, _)| at).skip_while(|at| *at < first);
+        starts.into_iter().find(may_start_value).unwrap_or(text.len())
     }
 
     /// `text` with every sensitive value in it replaced by [`MASK`].
@@ -214,6 +231,24 @@ mod tests {
         }
         assert_eq!(masker.text("来访者:\n> 他说\"滚\"😀\n> 我走了"), "来访者:\n> ***\n> ***");
         assert_eq!(Masker::new(&[json!("他走了\u{2028}我也走").into()]).text("> 他走了\n> 我也走"), "> ***\n> ***");
+    }
+
+    #[test]
+    fn the_beginning_of_a_value_is_not_decided() {
+        let masker = Masker::new(&["hunter2", "他的名字", "hunter2 and more", "er2x"].map(|text| json!(text).into()));
+        for (text, decided) in [
+            ("", 0),
+            ("nothing", 7),
+            ("it is hun", 6),
+            ("hunted", 6),
+            ("是他的", 3),
+            ("it is hunter2", 6),
+            ("it is hunter2!", 14),
+            ("a\nhunter2 and less", 19),
+        ] {
+            assert_eq!(masker.decided(text), decided.min(text.len()), "{text}");
+        }
+        assert_eq!(Masker::default().decided("hun"), 3);
     }
 
     #[test]

@@ -22,6 +22,10 @@ const MAX_LINE_BYTES: usize = 8 * 1024;
 const MAX_WINDOW_BYTES: usize = 64 * 1024;
 const WINDOW: Duration = Duration::from_millis(500);
 
+/// How long an unfinished line waits for its end before it is shown.
+#[cfg(feature = "jupyter")]
+const UNFINISHED_DELAY: Duration = Duration::from_millis(300);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputStream {
     Stdout,
@@ -39,8 +43,9 @@ impl OutputStream {
 
 /// A receiver of output while a program runs.
 pub trait OutputObserver: Send + Sync {
-    /// One or more complete lines, or the end of the output; bytes that are not UTF-8 are replaced. `left_out` is the number of
-    /// bytes before it that are not shown. The text is empty if there is only such a number.
+    /// One or more complete lines, an unfinished line that the next text of the same stream continues, or the end of the output; bytes
+    /// that are not UTF-8 are replaced. Only [`LiveLines::with_updates`] passes on unfinished lines. `left_out` is the number of bytes
+    /// before it that are not shown. The text is empty if there is only such a number.
     fn output(&self, stream: OutputStream, text: &str, left_out: u64);
 }
 
@@ -134,8 +139,10 @@ impl<'a> OutputReader<'a> {
 pub(crate) struct LiveLines<'a> {
     stream: OutputStream,
     observer: &'a dyn OutputObserver,
-    /// The beginning of a line.
+    /// The beginning of a line, or what follows the part of it that was passed on.
     line: Vec<u8>,
+    /// When the first byte of `line` came.
+    waits_since: Option<Instant>,
     /// Whether the rest of the current line is left out.
     skips_line: bool,
     left_out: u64,
@@ -155,6 +162,7 @@ impl<'a> LiveLines<'a> {
             stream,
             observer,
             line,
+            waits_since: None,
             skips_line: false,
             left_out: 0,
             window: None,
@@ -164,10 +172,27 @@ impl<'a> LiveLines<'a> {
         }
     }
 
-    /// Passes on each state of a line that is written over and over, as progress bars are.
+    /// Passes on each state of a line that is written over and over, as progress bars are, and lines that are not finished soon
+    /// ([`LiveLines::due`]).
     #[cfg(feature = "jupyter")]
     pub(crate) fn with_updates(stream: OutputStream, observer: &'a dyn OutputObserver) -> Self {
         Self { shows_updates: true, ..Self::new(stream, observer) }
+    }
+
+    /// When the unfinished line is to be passed on, if there is one.
+    #[cfg(feature = "jupyter")]
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.waits_since.map(|since| since + UNFINISHED_DELAY)
+    }
+
+    /// Passes on the unfinished line if it is due; what follows it comes as its continuation. Only whole characters were pushed.
+    #[cfg(feature = "jupyter")]
+    pub(crate) fn pass_on(&mut self, now: Instant) {
+        if self.due().is_some_and(|due| due <= now) {
+            self.waits_since = None;
+            let text = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
+            self.show(&text);
+        }
     }
 
     fn is_end(&self, byte: u8) -> bool {
@@ -184,6 +209,7 @@ impl<'a> LiveLines<'a> {
             // Without a look at the lines, so that the program is not slowed down.
             self.left_out += (self.line.len() + chunk.len()) as u64;
             self.line.clear();
+            self.waits_since = None;
             self.skips_line = !chunk.last().is_some_and(|byte| self.is_end(*byte));
             return;
         }
@@ -193,6 +219,9 @@ impl<'a> LiveLines<'a> {
             let end = rest.iter().position(|byte| self.is_end(*byte)).map_or(rest.len(), |end| end + 1);
             let (part, after) = rest.split_at(end);
             rest = after;
+            if self.line.is_empty() {
+                self.waits_since = Some(now);
+            }
             let is_complete = part.last().is_some_and(|byte| self.is_end(*byte));
             let size = self.line.len() + part.len();
             self.is_full |= self.shown + text.len() + size > MAX_WINDOW_BYTES;
@@ -208,6 +237,9 @@ impl<'a> LiveLines<'a> {
             if is_complete {
                 text.push_str(&String::from_utf8_lossy(&std::mem::take(&mut self.line)));
             }
+        }
+        if self.line.is_empty() {
+            self.waits_since = None;
         }
         self.show(&text);
     }
@@ -278,6 +310,29 @@ mod tests {
         assert_eq!(all.len(), 2);
         assert_eq!((all[0].0.len(), all[0].1), (MAX_WINDOW_BYTES, 0));
         assert_eq!(all[1], ("end\n".into(), (2 * much.len() - MAX_WINDOW_BYTES) as u64));
+    }
+
+    #[cfg(feature = "jupyter")]
+    #[test]
+    fn an_unfinished_line_is_passed_on_when_it_has_waited_and_continued_later() {
+        let observer = Shown::default();
+        let mut lines = LiveLines::with_updates(OutputStream::Stdout, &observer);
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        assert_eq!(lines.due(), None);
+        lines.push(b"a\npart", at(0));
+        lines.push(b"ial", at(200));
+        assert_eq!(lines.due(), Some(at(300)), "more of the line does not delay it");
+        lines.pass_on(at(299));
+        lines.pass_on(at(300));
+        assert_eq!(lines.due(), None);
+        lines.push(b" and more\n\rstep 1", at(400));
+        assert_eq!(lines.due(), Some(at(700)));
+        lines.pass_on(at(700));
+        lines.push(b"\rstep 2", at(800));
+        lines.finish();
+        let texts: Vec<String> = observer.0.into_inner().unwrap().into_iter().map(|(text, _)| text).collect();
+        assert_eq!(texts, ["a\n", "partial", " and more\n\r", "step 1", "\r", "step 2"]);
     }
 
     #[test]

@@ -119,7 +119,13 @@ pub(crate) fn refer(outputs: &mut [Value], part: &LargePart) {
 pub(crate) fn leave_out(outputs: &mut [Value], part: &LargePart) {
     let is_text = matches!(part.name.as_str(), TEXT | PLAIN);
     let what = if is_text { "text" } else { part.name.as_str() };
-    let note = OutputLimits::note(what, part.row.text.len() as u64, "max_session");
+    let before = OutputLimits::bytes_before_text_note(&part.row.text).filter(|_| is_text && !part.json);
+    let note = match before {
+        Some(bytes) => format!(
+            "[bcc-script left out {what}, {bytes} bytes: `max_text` and `max_session` of `[kernel]` in bcc-script.toml set the limits]"
+        ),
+        None => OutputLimits::note(what, part.row.text.len() as u64, "max_session"),
+    };
     match is_text {
         true => replace(outputs, part, Some(format!("{}\n{note}\n", start_of(&part.row.text)))),
         false => {

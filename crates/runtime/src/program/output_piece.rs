@@ -18,8 +18,8 @@ pub struct OutputPiece<'a> {
     pub effect_id: &'a str,
     /// `stdout` or `stderr`.
     pub stream: &'static str,
-    /// Complete lines, or the end of the output; of a cell, also a line that the next one replaces, which ends with a carriage return.
-    /// Sensitive values are masked.
+    /// Complete lines, or the end of the output. Of a cell, also a line that the next one replaces, which ends with a carriage return, and
+    /// a line that is not finished, which the next text of the same stream continues. Sensitive values are masked.
     pub text: &'a str,
     /// The number of bytes before `text` that are not shown.
     #[serde(skip_serializing_if = "is_zero")]

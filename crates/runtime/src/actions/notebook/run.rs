@@ -29,6 +29,10 @@ const MAX_ERROR_BYTES: usize = 2_000;
 /// Shorter names may be anything, in bytes.
 const MIN_NAME_BYTES: usize = 3;
 
+/// What can be done about lost memory.
+const RESTART_HELP: &str =
+    "it restarts when the next code is run; use `session.kernel: { on_resume: rerun }` to run the earlier cells again";
+
 /// One turn of a cell that runs: its effect is announced, due or interrupted.
 pub async fn run(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
     match decide(turn, || running.announcement()) {
@@ -91,12 +95,14 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     };
     let (caller, live) = (Some((turn.session_id, turn.last_seq)), TurnOutput::of_cell(turn, &running.cell_id));
     let ran = execute_traced(kernel.as_ref(), &cell.content, timeout, settings, caller, &live).await;
+    live.finish();
     let execution = match ran {
         Ok(execution) => execution,
         Err(error) => return Err(ActionError::Kernel(error)),
     };
     let (ended, ms, is_queued) = (execution.ended, execution.ms, execution.is_queued);
     let is_undecided = is_queued || execution.is_interrupted_by_person;
+    let ignored_interrupt = execution.ignored_interrupt;
     let error = error_of(&execution, timeout);
     let withheld = withheld(&execution, kernel.as_ref()).filter(|_| !settings.source.is_foreign());
     let mut state = turn.notebook_state();
@@ -118,24 +124,14 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
             Some(Message::word("answer `skip` to continue without its result, or wait until it has run before you decide")),
         );
     }
+    if ignored_interrupt || ended == CellEnd::Died {
+        warn_of_kernel(turn, ignored_interrupt, settings.source.is_foreign());
+    }
     if is_undecided {
         // The effect stays open: a person decides, as about code whose process died.
         return Ok(PerformStep::Continue(Flow::Wait(WaitReason::InterruptedEffect), Box::new(running)));
     }
     turn.close_effect(end_text(ended));
-    if ended == CellEnd::Died {
-        let (message, help) = match settings.source.is_foreign() {
-            false => (
-                "the kernel died while running the code of a cell; its memory is lost",
-                "it restarts when the next code is run; use `session.kernel: { on_resume: rerun }` to run the earlier cells again",
-            ),
-            true => (
-                "the connection to the kernel was lost while the code of a cell ran: the kernel ended, was started again or cannot be reached, or its reply was lost; outputs may be missing",
-                "the next code connects again, and reports whether the kernel still has its memory",
-            ),
-        };
-        turn.warn("kernel-died", message, Some(Message::word(help)));
-    }
     if let Some(name) = withheld {
         turn.warn(
             "variable-withheld",
@@ -164,6 +160,31 @@ fn withheld(execution: &Execution, kernel: &dyn Kernel) -> Option<String> {
     let start = text.get(..text.floor_char_boundary(MAX_ERROR_BYTES))?;
     let mut names = start.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     names.find(|name| name.len() >= MIN_NAME_BYTES && kernel.withholds(name)).map(str::to_owned)
+}
+
+/// Reports that the kernel is gone, or that code goes on in it, before a person decides anything.
+fn warn_of_kernel(turn: &Turn<'_>, ignored_interrupt: bool, is_foreign: bool) {
+    let (code, message, help) = match (ignored_interrupt, is_foreign) {
+        (true, false) => (
+            "kernel-died",
+            "the code of the cell ignored the interrupt, so its kernel was ended: all variables are lost",
+            RESTART_HELP,
+        ),
+        (true, true) => (
+            "kernel-busy",
+            "the code of the cell ignored the interrupt and may still run in the kernel",
+            "the next code waits until it has ended; only who started the kernel can end it",
+        ),
+        (false, false) => {
+            ("kernel-died", "the kernel died while running the code of a cell; its memory is lost", RESTART_HELP)
+        }
+        (false, true) => (
+            "kernel-died",
+            "the connection to the kernel was lost while the code of a cell ran: the kernel ended, was started again or cannot be reached, or its reply was lost; outputs may be missing",
+            "the next code connects again, and reports whether the kernel still has its memory",
+        ),
+    };
+    turn.warn(code, message, Some(Message::word(help)));
 }
 
 fn reject(turn: &Turn<'_>, running: RunningAction, code: &'static str, message: Message) -> PerformedAction {

@@ -119,6 +119,9 @@ pub struct Execution {
     pub language: Map<String, Value>,
     /// Whether a person interrupted it ([`Kernel::interrupt`]).
     pub is_interrupted_by_person: bool,
+    /// Whether it went on when it was interrupted. The session's own kernel was killed with it; in a kernel that others started, it may
+    /// still run.
+    pub ignored_interrupt: bool,
     /// Whether it has not started, because the kernel ran code of another program all the time. The kernel still runs it later.
     pub is_queued: bool,
     /// The number of bytes of output that were omitted because of the limits.

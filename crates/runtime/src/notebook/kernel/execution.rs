@@ -48,6 +48,8 @@ pub(crate) struct RequestResult {
     pub(crate) reply: Value,
     pub(crate) ended: CellEnd,
     pub(crate) is_interrupted_by_person: bool,
+    /// Whether it went on when it was interrupted.
+    pub(crate) ignored_interrupt: bool,
     /// Whether it has not started: other code of a shared kernel ran all the time.
     pub(crate) is_queued: bool,
     /// Whether the kernel can be used again.
@@ -70,6 +72,13 @@ async fn asked_to_end(interrupts: Option<&mut CellInterrupts>) {
         return;
     }
     std::future::pending().await
+}
+
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What happens outside while the code of a cell runs: people see what it prints, and may interrupt it.
@@ -95,6 +104,18 @@ impl<'a> CellWatch<'a> {
         let Some(text) = content.and_then(|content| content.get("text")).and_then(Value::as_str) else { return };
         let lines = if has_value(message, "name", "stderr") { &mut self.stderr } else { &mut self.stdout };
         lines.push(text.as_bytes(), Instant::now());
+    }
+
+    /// When an unfinished line is to be passed on, if there is one.
+    fn due(&self) -> Option<Instant> {
+        self.stdout.due().into_iter().chain(self.stderr.due()).min()
+    }
+
+    /// Passes on the unfinished lines that are due.
+    fn pass_on(&mut self) {
+        let now = Instant::now();
+        self.stdout.pass_on(now);
+        self.stderr.pass_on(now);
     }
 
     /// The code has ended: what comes now cannot be interrupted.
@@ -154,7 +175,8 @@ pub(crate) async fn run_cell(
         }
         result = send_request(kernel, &content, limits, result_sender, Some(watch)).await;
     }
-    let RequestResult { outputs, reply, ended, is_interrupted_by_person, is_queued, mut is_usable } = result;
+    let RequestResult { outputs, reply, ended, is_interrupted_by_person, ignored_interrupt, is_queued, mut is_usable } =
+        result;
     watch.code_ended();
     let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut variables = kernel.variables.after(variables_in(&reply));
@@ -172,6 +194,7 @@ pub(crate) async fn run_cell(
         ended,
         ms,
         is_interrupted_by_person,
+        ignored_interrupt,
         is_queued,
         omitted_bytes: left_out,
         variables,
@@ -256,11 +279,17 @@ async fn send_request(
                 None => interrupted = Some(InterruptReason::TooLong),
                 Some(reason) if give_up.is_some_and(|give_up| Instant::now() >= give_up) => {
                     kernel.host.abandon().await;
-                    return finish(outputs, reply, Some(reason), false);
+                    outputs.add_note(ignored_interrupt_note(kernel.host.is_shared()));
+                    return RequestResult { ignored_interrupt: true, ..finish(outputs, reply, Some(reason), false) };
                 }
                 // An interrupt that arrives before the code has started has no effect.
                 previous => interrupted = previous,
             },
+            () = reached(watch.as_ref().and_then(|watch| watch.due())) => {
+                if let Some(watch) = &mut watch {
+                    watch.pass_on();
+                }
+            }
             reply_message = kernel.channels.shell.recv() => match reply_message {
                 Some(reply_message) if reply_message.parent.as_ref() == Some(&id) => {
                     has_started = true;
@@ -335,6 +364,14 @@ fn queued(outputs: KernelOutputs, reason: Option<InterruptReason>) -> RequestRes
     RequestResult { ended: CellEnd::Interrupted, is_queued: true, ..finish(outputs, None, reason, true) }
 }
 
+/// What the cell says of code that did not end when it was interrupted.
+const fn ignored_interrupt_note(is_shared: bool) -> &'static str {
+    match is_shared {
+        false => "[bcc-script: the code ignored the interrupt, so its kernel was ended: all variables are lost]",
+        true => "[bcc-script: the code ignored the interrupt and may still run in its kernel]",
+    }
+}
+
 /// The kernel is gone: messages that it sent before can still be read.
 async fn died(
     kernel: &mut Running,
@@ -372,7 +409,15 @@ fn finish(
         None => CellEnd::Error,
     };
     let is_interrupted_by_person = reason == Some(InterruptReason::Asked);
-    RequestResult { outputs, reply, ended, is_interrupted_by_person, is_queued: false, is_usable }
+    RequestResult {
+        outputs,
+        reply,
+        ended,
+        is_interrupted_by_person,
+        ignored_interrupt: false,
+        is_queued: false,
+        is_usable,
+    }
 }
 
 fn has_value(message: &Received, name: &str, value: &str) -> bool {

@@ -123,6 +123,20 @@ async fn code_that_has_started_is_interrupted_after_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn code_of_a_foreign_kernel_that_ignores_the_interrupt_may_go_on_and_its_cell_says_so() {
+    let (running, mut kernel) = shared();
+    let (execution, _) = ran(running, async move {
+        let (_, id) = kernel.request().await.unwrap();
+        kernel.iopub.send(status(&id, "busy")).await.unwrap();
+        kernel
+    })
+    .await;
+    assert_eq!((execution.ended, execution.ignored_interrupt), (CellEnd::TimedOut, true));
+    let note = execution.outputs[0]["text"].as_str().unwrap();
+    assert!(note.contains("may still run"), "{note}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn code_that_has_ended_is_not_interrupted_even_if_its_reply_is_missing() {
     let (running, mut kernel) = shared();
     let (execution, requests) = ran(running, async move {

@@ -11,6 +11,9 @@ pub struct OutputLimits {
     pub session: u64,
 }
 
+const TEXT_NOTE_START: &str = "[bcc-script left out text, ";
+const TEXT_NOTE_END: &str = ": `max_text` of `[kernel]` in bcc-script.toml sets the limit]";
+
 impl Default for OutputLimits {
     fn default() -> Self {
         Self { text: 1 << 20, display: 16 << 20, session: 1 << 30 }
@@ -27,6 +30,19 @@ impl OutputLimits {
     /// [`OutputLimits::message_bytes`] as a size in memory.
     pub fn max_message_bytes(&self) -> usize {
         usize::try_from(self.message_bytes()).unwrap_or(usize::MAX)
+    }
+
+    /// The note after a text that is larger than `max_text`: how much of it was left out.
+    pub fn text_note(left_out: u64, all: u64) -> String {
+        format!("{TEXT_NOTE_START}{left_out} of {all} bytes{TEXT_NOTE_END}")
+    }
+
+    /// How large a text was before [`OutputLimits::text_note`] took the place of its end; `None` if it has no such note.
+    pub fn bytes_before_text_note(text: &str) -> Option<u64> {
+        let note = text.trim_end().lines().next_back()?.strip_prefix(TEXT_NOTE_START)?.strip_suffix(TEXT_NOTE_END)?;
+        let (left_out, all) = note.strip_suffix(" bytes")?.split_once(" of ")?;
+        left_out.parse::<u64>().ok()?;
+        all.parse().ok()
     }
 
     /// The note in place of an output that is larger than the limit of the project with this name.

@@ -39,6 +39,16 @@ pub(crate) struct KernelOutputs {
     clear_first: bool,
     /// The number of errors; usually at most one.
     errors: usize,
+    beyond: LeftOutOutputs,
+}
+
+/// The outputs beyond [`MAX_OUTPUTS`].
+#[derive(Debug, Default)]
+struct LeftOutOutputs {
+    count: u64,
+    bytes: u64,
+    /// The name of the last one if it is a stream: what follows in the same stream is one output with it.
+    stream: Option<&'static str>,
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +73,15 @@ struct FittingBundle {
 
 impl KernelOutputs {
     pub(crate) fn new(limits: OutputLimits) -> Self {
-        Self { limits, stored: vec![], omitted_bytes: 0, flood_bytes: 0, clear_first: false, errors: 0 }
+        Self {
+            limits,
+            stored: vec![],
+            omitted_bytes: 0,
+            flood_bytes: 0,
+            clear_first: false,
+            errors: 0,
+            beyond: LeftOutOutputs::default(),
+        }
     }
 
     /// The bytes that were omitted of everything that the code wrote.
@@ -77,6 +95,9 @@ impl KernelOutputs {
         let Some(Value::Object(mut content)) = content else {
             if matches!(kind.as_str(), "stream" | "display_data" | "execute_result" | "error") {
                 self.clear_if_asked();
+                if self.stored.len() >= MAX_OUTPUTS && kind != "error" {
+                    return self.leave_out(None, bytes);
+                }
                 self.omit(bytes);
                 let (what, setting) =
                     if kind == "stream" { ("text", "max_text") } else { ("an output", "max_display") };
@@ -108,19 +129,20 @@ impl KernelOutputs {
 
     /// All outputs, with a note wherever some output was omitted, and the number of omitted bytes.
     pub(crate) fn finish(mut self) -> (Vec<Value>, u64) {
-        let mut told_bytes = 0;
         for output in &mut self.stored {
-            if output.omitted_bytes > 0 {
-                told_bytes += output.omitted_bytes;
-                if let Some(Value::String(text)) = output.value.get_mut("text") {
-                    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-                    *text = format!("{text}{gap}{}\n", OutputLimits::note("text", output.omitted_bytes, "max_text"));
-                }
+            if output.omitted_bytes > 0
+                && let Some(Value::String(text)) = output.value.get_mut("text")
+            {
+                let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+                let all = text.len() as u64 + output.omitted_bytes;
+                *text = format!("{text}{gap}{}\n", OutputLimits::text_note(output.omitted_bytes, all));
             }
         }
-        if self.omitted_bytes > 0 && told_bytes < self.omitted_bytes && self.stored.len() >= MAX_OUTPUTS {
-            let text = format!("[bcc-script left out {} bytes of output]\n", self.omitted_bytes - told_bytes);
-            self.push(json!({ "output_type": "stream", "name": "stderr", "text": text }), Output::default());
+        let LeftOutOutputs { count, bytes, .. } = self.beyond;
+        if count > 0 {
+            self.add_note(&format!(
+                "[bcc-script left out outputs, {count} with {bytes} bytes: a cell can have at most {MAX_OUTPUTS} outputs, whatever the settings are]"
+            ));
         }
         (self.stored.into_iter().map(|output| Value::Object(output.value)).collect(), self.omitted_bytes)
     }
@@ -155,14 +177,27 @@ impl KernelOutputs {
     /// Says in place of an output that it was left out.
     fn push_note(&mut self, note: String) {
         if self.stored.len() < MAX_OUTPUTS {
-            let text = format!("{note}\n");
-            self.push(json!({ "output_type": "stream", "name": "stderr", "text": text }), Output::default());
+            self.add_note(&note);
         }
+    }
+
+    /// Adds a line that says something about the code, whatever the limits are.
+    pub(crate) fn add_note(&mut self, note: &str) {
+        self.push(json!({ "output_type": "stream", "name": "stderr", "text": format!("{note}\n") }), Output::default());
     }
 
     fn omit(&mut self, bytes: u64) {
         self.omitted_bytes = self.omitted_bytes.saturating_add(bytes);
         self.flood_bytes = self.flood_bytes.saturating_add(bytes);
+    }
+
+    /// Leaves out an output beyond [`MAX_OUTPUTS`], or more of a stream.
+    fn leave_out(&mut self, stream: Option<&'static str>, bytes: u64) {
+        self.omit(bytes);
+        let LeftOutOutputs { count, bytes: all, stream: last } = &mut self.beyond;
+        *count += u64::from(stream.is_none() || *last != stream);
+        *all = all.saturating_add(bytes);
+        *last = stream;
     }
 
     fn stream(&mut self, content: &Map<String, Value>) {
@@ -190,8 +225,8 @@ impl KernelOutputs {
                     self.omit(text.len() as u64);
                 }
             }
-            None if is_full => self.omit(text.len() as u64),
             None if text.is_empty() => {}
+            None if is_full => self.leave_out(Some(name), text.len() as u64),
             None => {
                 let output = Output { text_bytes: part.len(), omitted_bytes, ..Output::default() };
                 self.push(json!({ "output_type": "stream", "name": name, "text": part }), output);
@@ -205,10 +240,10 @@ impl KernelOutputs {
         let display = display_id(content);
         let (data, metadata) = bundle(content);
         let fitting = self.fit_bundle(data, self.available_text(), self.available_display());
-        self.omit(fitting.omitted_bytes as u64);
         if self.stored.len() >= MAX_OUTPUTS {
-            return self.omit((fitting.text_bytes + fitting.display_bytes) as u64);
+            return self.leave_out(None, (fitting.omitted_bytes + fitting.text_bytes + fitting.display_bytes) as u64);
         }
+        self.omit(fitting.omitted_bytes as u64);
         let FittingBundle { data, text_bytes, display_bytes, .. } = fitting;
         let value = match count {
             Some(count) => {
@@ -273,7 +308,7 @@ impl KernelOutputs {
             fitting.text_bytes = shown.len();
             if shown.len() < text.len() {
                 fitting.omitted_bytes += text.len() - shown.len();
-                notes.push(OutputLimits::note("text", (text.len() - shown.len()) as u64, "max_text"));
+                notes.push(OutputLimits::text_note((text.len() - shown.len()) as u64, text.len() as u64));
             }
         }
         for note in notes {
