@@ -315,8 +315,8 @@ async fn a_session_whose_kernel_or_behavior_server_is_missing_is_refused_before_
     };
     let add = json!({ "action_type": "add", "action_id": "a", "config": { "shot_type": "action", "content": "1", "metadata": { "should_execute": true } } });
     let work = json!({ "action_type": "behavior_loop", "action_id": "w", "config": { "server": "b" } });
-    home.put("scripts/code.yaml", &session("code", json!({ "name": "nokernel" }), add));
-    home.put("scripts/work.yaml", &session("work", json!({}), work));
+    home.put("scripts/code.yaml", session("code", json!({ "name": "nokernel" }), add));
+    home.put("scripts/work.yaml", session("work", json!({}), work));
     let serving = Serving::with(&home, &["--trust"]);
     for (script, part) in
         [("code", "there is no kernel `nokernel`"), ("work", "the behavior server `b` cannot be reached")]

@@ -53,14 +53,12 @@ while True:
 
 /// Does not let itself be interrupted.
 const STUBBORN: &str = "
-import time
+import signal, time
 y = 1
+signal.signal(signal.SIGINT, lambda *_: print('no'))
 print('it has begun')
 while True:
-    try:
-        time.sleep(0.01)
-    except KeyboardInterrupt:
-        print('no')
+    time.sleep(0.01)
 ";
 
 /// A script that runs each of these codes.

@@ -174,6 +174,8 @@ pub(crate) fn quick_expression(known: Option<&KnownVariables>) -> String {
     let function = format!("(lambda room: (exec({program}, room), room['quick'])[1])({{}})");
     let (function, base) = match known {
         None => (function, 0),
+        // It is there. If code has removed it, the next request brings it again.
+        Some(known) if known.number > 0 => (format!("get_ipython().{QUICK_FUNCTION}"), known.number),
         Some(known) => {
             let function = format!(
                 "(lambda kept: kept.get('{QUICK_FUNCTION}') or kept.setdefault('{QUICK_FUNCTION}', {function}))(get_ipython().__dict__)"
