@@ -174,6 +174,7 @@ mod tests {
         assert!(bar.ends_with("  2%\n"), "{bar:?}");
         assert_eq!(cell.end(), "");
     }
+
     #[test]
     fn an_unfinished_line_is_continued_and_what_another_stream_prints_gets_lines_of_its_own() {
         let mut cell = LiveCell::default();

@@ -44,7 +44,7 @@ impl OutputStream {
 /// A receiver of output while a program runs.
 pub trait OutputObserver: Send + Sync {
     /// One or more complete lines, an unfinished line that the next text of the same stream continues, or the end of the output; bytes
-    /// that are not UTF-8 are replaced. Only [`LiveLines::with_updates`] passes on unfinished lines. `left_out` is the number of bytes
+    /// that are not UTF-8 are replaced. Only the code of cells has unfinished lines passed on. `left_out` is the number of bytes
     /// before it that are not shown. The text is empty if there is only such a number.
     fn output(&self, stream: OutputStream, text: &str, left_out: u64);
 }
