@@ -25,8 +25,10 @@ const SOURCE_FOLDERS: [&str; 4] =
     ["crates/lang/src/source", "crates/lang/src/script", "crates/check/src", "crates/runtime/src/actions"];
 
 /// Codes of errors and warnings of running scripts, which `validate` cannot raise and no page can show.
-const RUNTIME_CODES: [&str; 21] = [
+const RUNTIME_CODES: [&str; 23] = [
+    "kernel-busy",
     "kernel-died",
+    "variable-withheld",
     "unreadable-action",
     "action-failed",
     "code-failed",
