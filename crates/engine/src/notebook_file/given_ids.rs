@@ -14,6 +14,10 @@ use crate::pin::Pinned;
 /// Gives other ids to cells that have one which the script or a skill of it gives to a new cell (`store_id`): `given-c1` instead of `c1`.
 /// An `exec` of that id would otherwise run the code of the notebook, and not that of the script.
 pub(crate) fn renamed(mut cells: Vec<Cell>, pinned: &Pinned) -> Vec<Cell> {
+    // Most sessions begin without cells, and need not read their script again.
+    if cells.is_empty() {
+        return cells;
+    }
     let mut new = BTreeSet::new();
     for file in std::iter::once(&pinned.script).chain(&pinned.skills) {
         parse(file).root.iter().for_each(|root| collect(root, &mut new));
