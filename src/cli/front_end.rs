@@ -66,7 +66,7 @@ impl FrontEnd {
                 Arc::new(Terminal::default())
             }
             Self::Piped => Arc::new(Piped::default()),
-            Self::Json { .. } => Arc::new(JsonLines),
+            Self::Json { .. } => Arc::new(JsonLines::default()),
         }
     }
 

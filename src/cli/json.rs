@@ -11,11 +11,28 @@ use bcc_runtime::program::event::{Committed, Delta, Observer};
 use bcc_runtime::program::output_piece::OutputPiece;
 use bcc_runtime::program::tool_progress::ToolProgressPiece;
 
-/// Writes events for programs.
+/// What waits at most for the end of its commit, in bytes.
+const MAX_BUFFERED_BYTES: usize = 64 * 1024;
+
+/// Writes events for programs: those of one commit with a single write, before the session goes on.
 #[derive(Debug, Default)]
-pub struct JsonLines;
+pub struct JsonLines {
+    /// The lines of the commit whose events arrive.
+    lines: Mutex<String>,
+}
 
 impl JsonLines {
+    fn lines(&self) -> MutexGuard<'_, String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what has arrived of a commit, and the line that follows it.
+    fn write_now(&self, line: &str) {
+        let mut lines = self.lines();
+        push_line(&mut lines, line);
+        write_out(&mut lines);
+    }
+
     /// Writes an error of the store, which cannot be committed and has no `seq`.
     pub fn uncommitted_error(code: &str, message: &Message, help: Option<&Message>) {
         let help = help.map(ToString::to_string);
@@ -25,19 +42,28 @@ impl JsonLines {
 
 impl Observer for JsonLines {
     fn committed(&self, committed: &Committed<'_>) {
-        write(committed.line);
+        let mut lines = self.lines();
+        push_line(&mut lines, committed.line);
+        if lines.len() > MAX_BUFFERED_BYTES {
+            write_out(&mut lines);
+        }
+    }
+
+    fn commit_ended(&self) -> Result<(), Message> {
+        write_out(&mut self.lines());
+        Ok(())
     }
 
     fn delta(&self, delta: &Delta<'_>) {
-        write(&line_of(delta));
+        self.write_now(&line_of(delta));
     }
 
     fn output(&self, output: &OutputPiece<'_>) {
-        write(&json!(output).to_string());
+        self.write_now(&json!(output).to_string());
     }
 
     fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
-        write(&json!(progress).to_string());
+        self.write_now(&json!(progress).to_string());
     }
 }
 
@@ -104,5 +130,20 @@ fn line_of(delta: &Delta<'_>) -> String {
 
 /// Writes one line with a single write, so that a reader does not see a partial line.
 pub fn write(line: &str) {
-    output::write(&format!("{}\n", visible_json(line)));
+    let mut lines = String::new();
+    push_line(&mut lines, line);
+    write_out(&mut lines);
+}
+
+fn push_line(lines: &mut String, line: &str) {
+    lines.push_str(&visible_json(line));
+    lines.push('\n');
+}
+
+/// Writes whole lines, and empties the buffer.
+fn write_out(lines: &mut String) {
+    if !lines.is_empty() {
+        output::write(lines);
+        lines.clear();
+    }
 }
