@@ -46,9 +46,9 @@ async fn a_store_without_notebooks_is_migrated_with_its_sessions() {
     assert_eq!(layout(&store.connection()).unwrap(), 1);
     drop(store);
     let error = open_read_only(&path).err().unwrap();
-    assert!(matches!(error, StoreError::Outdated { found: 1, known: 7, .. }), "{error}");
+    assert!(matches!(error, StoreError::Outdated { found: 1, known: 8, .. }), "{error}");
     let store = open(&path).unwrap();
-    assert_eq!(layout(&store.connection()).unwrap(), 7);
+    assert_eq!(layout(&store.connection()).unwrap(), 8);
     assert_eq!(store.session("s").await.unwrap(), before);
     assert_eq!(store.messages("s", 0, 9).await.unwrap(), [message(1, "好")]);
     assert!(store.cells("s", 0, 9).await.unwrap().is_empty());

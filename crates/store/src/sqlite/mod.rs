@@ -18,6 +18,7 @@ pub(crate) mod in_use;
 pub(crate) mod links;
 pub(crate) mod locks;
 pub(crate) mod packed;
+pub(crate) mod packed_state;
 pub(crate) mod pages;
 pub(crate) mod plans;
 pub(crate) mod presence;
@@ -58,6 +59,8 @@ mod plans_tests;
 mod presence_tests;
 #[cfg(test)]
 mod readers_tests;
+#[cfg(test)]
+mod replaced_tests;
 #[cfg(test)]
 mod requests_tests;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,8 @@ use crate::rows::{Commit, CounterRow, EarlierState, FrameRow};
 use crate::series::MergedCommits;
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::Failure;
-use crate::sqlite::read::{all, cell_row, message_row, sql_limit, variable_row};
+use crate::sqlite::packed_state::{has_packed_rows, pack, unpack};
+use crate::sqlite::read::{all, cell_row, message_row, variable_row};
 use crate::sqlite::requests::REQUEST;
 use crate::sqlite::requests::request_row;
 use crate::sqlite::write::{Count, count, key};
@@ -26,8 +27,11 @@ fn head_key(status: &str, answers: u64) -> String {
     format!("{HEAD}{answers} {status}")
 }
 
-/// The maximum length, in bytes, of the rows that are stored with their head. A longer entry of the table would take a page of its own.
-const MAX_WITH_HEAD: usize = 880;
+/// The maximum length of an entry of the table, in bytes. A longer one would take a page of its own.
+const MAX_ENTRY_BYTES: usize = 880;
+
+/// The maximum length, in bytes, of a head with rows that are packed together, if the result is no longer than [`MAX_ENTRY_BYTES`].
+const MAX_WITH_HEAD: usize = 2_400;
 
 /// What a commit replaced, as it is stored under the key of the head: the head, and as many rows as have room. The others, and all of them in
 /// stores of older layouts, have entries of their own.
@@ -81,27 +85,63 @@ fn insert(
     head: &ReplacedHead,
     rows: &[(RowKey, Option<ReplacedRow>)],
 ) -> rusqlite::Result<()> {
-    let mut insert =
-        connection.prepare_cached("INSERT INTO replaced (session, revision, key, row) VALUES (?, ?, ?, ?)")?;
+    let head_json = json(head)?;
+    let rows: Vec<_> = rows.iter().map(|row| Ok((row, json(row)?))).collect::<rusqlite::Result<_>>()?;
+    let mut state = with_head(&head_json, &rows, MAX_WITH_HEAD);
+    let mut packed = pack(&state.text);
+    if packed.as_ref().map_or(state.text.len(), Vec::len) > MAX_ENTRY_BYTES && state.text.len() > MAX_ENTRY_BYTES {
+        state = with_head(&head_json, &rows, MAX_ENTRY_BYTES);
+        packed = pack(&state.text);
+    }
+    let mut insert = connection
+        .prepare_cached("INSERT INTO replaced (session, revision, key, row, packed) VALUES (?, ?, ?, ?, ?)")?;
     let revision = Count(revision);
-    let mut state = json(head)?;
+    for (key, row) in state.others {
+        let row = row.as_ref().map(json).transpose()?;
+        let packed = row.as_deref().and_then(pack);
+        insert.execute(params![session, revision, json(key)?, row.filter(|_| packed.is_none()), packed])?;
+    }
+    let text = Some(state.text).filter(|_| packed.is_none());
+    insert.execute(params![session, revision, head_key(&head.status, head.answers), text, packed])?;
+    Ok(())
+}
+
+/// A head with rows, and the rows that have no room with it.
+struct StateText<'a> {
+    text: String,
+    others: Vec<&'a (RowKey, Option<ReplacedRow>)>,
+}
+
+/// A head with the rows that have room with it, as JSON of about `limit` bytes.
+fn with_head<'a>(head: &str, rows: &[(&'a (RowKey, Option<ReplacedRow>), String)], limit: usize) -> StateText<'a> {
     // The brace of the end follows the rows.
-    state.pop();
+    let mut state = StateText { text: head.strip_suffix('}').unwrap_or(head).to_owned(), others: vec![] };
     let mut separator = ",\"rows\":[";
-    for row in rows {
-        let entry = json(row)?;
-        if state.len() + separator.len() + entry.len() <= MAX_WITH_HEAD {
-            state.push_str(separator);
-            state.push_str(&entry);
+    for (row, entry) in rows {
+        if state.text.len() + separator.len() + entry.len() <= limit {
+            state.text.push_str(separator);
+            state.text.push_str(entry);
             separator = ",";
         } else {
-            let (key, row) = row;
-            insert.execute(params![session, revision, json(key)?, row.as_ref().map(json).transpose()?])?;
+            state.others.push(row);
         }
     }
-    state.push_str(if separator == "," { "]}" } else { "}" });
-    insert.execute(params![session, revision, head_key(&head.status, head.answers), state])?;
-    Ok(())
+    state.text.push_str(if separator == "," { "]}" } else { "}" });
+    state
+}
+
+/// The columns with the row of an entry; `other_columns` precede them.
+fn select_rows(connection: &Connection, other_columns: &str) -> rusqlite::Result<String> {
+    let packed = if has_packed_rows(connection)? { "packed" } else { "NULL" };
+    Ok(format!("SELECT {other_columns}, row, {packed} FROM replaced"))
+}
+
+/// The row of an entry as JSON; none if there was no such row. Its columns are `row` and `packed`, from this number.
+fn stored_json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    match row.get_ref(column + 1)?.as_blob_or_null()? {
+        Some(packed) => unpack(packed).map(Some),
+        None => row.get(column),
+    }
 }
 
 /// The rows that a commit writes or removes, as they are stored.
@@ -196,13 +236,26 @@ pub(crate) fn revisions(
     limit: usize,
     last_seq: u64,
 ) -> rusqlite::Result<Vec<u64>> {
-    let sql = "SELECT revision FROM replaced
-               WHERE session = ?1 AND key >= ?2 AND key < ?2 || char(1114111) AND json_valid(row)
-               AND json_extract(row, '$.last_seq') <= ?3 ORDER BY revision DESC LIMIT ?4";
-    connection
-        .prepare_cached(sql)?
-        .query_map(params![session, HEAD, Count(last_seq), sql_limit(limit)], |row| count(row, 0))?
-        .collect()
+    let sql = format!(
+        "{} WHERE session = ?1 AND key >= ?2 AND key < ?2 || char(1114111) ORDER BY revision DESC",
+        select_rows(connection, "revision")?
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut found = statement.query(params![session, HEAD])?;
+    let mut revisions = Vec::new();
+    while let Some(row) = found.next()? {
+        // The entry may be damaged.
+        let Ok(Some(Ok(head))) = stored_json(row, 1).map(|json| json.as_deref().map(parsed::<ReplacedHead>)) else {
+            continue;
+        };
+        if head.last_seq <= last_seq {
+            revisions.push(count(row, 0)?);
+            if revisions.len() >= limit {
+                break;
+            }
+        }
+    }
+    Ok(revisions)
 }
 
 pub(crate) fn earlier_state(
@@ -210,13 +263,13 @@ pub(crate) fn earlier_state(
     session: i64,
     revision: u64,
 ) -> rusqlite::Result<Option<EarlierState>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT revision, key, row FROM replaced WHERE session = ? AND revision >= ? ORDER BY revision, key",
-    )?;
+    let select = select_rows(connection, "revision, key")?;
+    let sql = format!("{select} WHERE session = ? AND revision >= ? ORDER BY revision, key");
+    let mut statement = connection.prepare_cached(&sql)?;
     let mut found = statement.query(params![session, Count(revision)])?;
     let (mut head, mut rows) = (None, Vec::new());
     while let Some(row) = found.next()? {
-        let (key, json): (String, Option<String>) = (row.get(1)?, row.get(2)?);
+        let (key, json): (String, _) = (row.get(1)?, stored_json(row, 2)?);
         if key.starts_with(HEAD) {
             let state = json.as_deref().map(parsed::<FoundState>).transpose()?;
             let Some(FoundState { head: found, rows: replaced }) = state else { continue };
@@ -239,14 +292,14 @@ pub(crate) fn earlier_state(
 
 /// What all commits of a session replaced, with the texts of cells completed.
 pub(crate) fn history(connection: &Connection, session: i64) -> rusqlite::Result<Vec<ReplacedState>> {
-    let mut statement = connection
-        .prepare_cached("SELECT revision, key, row FROM replaced WHERE session = ? ORDER BY revision, key")?;
+    let select = select_rows(connection, "revision, key")?;
+    let mut statement = connection.prepare_cached(&format!("{select} WHERE session = ? ORDER BY revision, key"))?;
     let mut found = statement.query([session])?;
     let blobs = Blobs { connection };
     let mut heads: BTreeMap<u64, ReplacedHead> = BTreeMap::new();
     let mut rows: BTreeMap<u64, Vec<(RowKey, Option<ReplacedRow>)>> = BTreeMap::new();
     while let Some(row) = found.next()? {
-        let (revision, key, json) = (count(row, 0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?);
+        let (revision, key, json) = (count(row, 0)?, row.get::<_, String>(1)?, stored_json(row, 2)?);
         let mut found = match json {
             Some(json) if key.starts_with(HEAD) => {
                 let FoundState { head, rows } = parsed(&json)?;

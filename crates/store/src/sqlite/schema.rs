@@ -9,7 +9,8 @@ use crate::sqlite::error::Failure;
 pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
 
 /// Each migration changes the layout (`PRAGMA user_version`) with its index to the next one.
-pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2, LAYOUT_3, LAYOUT_4, LAYOUT_5, LAYOUT_6, LAYOUT_7];
+pub(crate) const MIGRATIONS: &[&str] =
+    &[LAYOUT_1, LAYOUT_2, LAYOUT_3, LAYOUT_4, LAYOUT_5, LAYOUT_6, LAYOUT_7, LAYOUT_8];
 
 /// The number of low bits of a `journal` or `message` key that number the rows of a session; the other bits are the session.
 pub(crate) const SEQ_BITS: u32 = 36;
@@ -282,6 +283,9 @@ CREATE TABLE talk (
     PRIMARY KEY (link, secret_sha256)
 ) STRICT, WITHOUT ROWID;
 ";
+
+/// Packed rows of `replaced` ([`crate::sqlite::packed_state`]).
+const LAYOUT_8: &str = "ALTER TABLE replaced ADD COLUMN packed BLOB;";
 
 /// The layout of the store; 0 for an empty file.
 pub(crate) fn layout(connection: &Connection) -> rusqlite::Result<u32> {

@@ -206,7 +206,7 @@ async fn a_store_of_a_newer_version_is_rejected_and_left_unchanged() {
     let before = files(path.parent().unwrap());
     for error in open_errors(&path) {
         let StoreError::Newer { found, known, .. } = error else { panic!("{error}") };
-        assert_eq!((found, known), (8, 7));
+        assert_eq!((found, known), (9, 8));
     }
     assert_eq!(files(path.parent().unwrap()), before);
 }
@@ -225,7 +225,7 @@ async fn a_migration_keeps_the_rows_and_is_atomic() {
     let store = open_with(&path, &valid).unwrap();
     assert_eq!(store.session("s").await.unwrap().unwrap().revision, 2);
     let layout: i64 = store.connection().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    assert_eq!(layout, 9);
+    assert_eq!(layout, 10);
 }
 
 #[test]
