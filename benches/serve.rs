@@ -1,6 +1,6 @@
 //! Measures turns over HTTP with many live sessions, beside the same HTTP server that makes one bare durable commit of the same bytes for
 //! each request (target: at least 1.5 times as many turns a second; the slowest hundredth of the turns takes at most five times the
-//! median).
+//! median). A third row is that server without the commit: what the processors carry if neither a turn nor the disk takes any time.
 //!
 //! `BCC_BENCH_SESSIONS` sets the number of sessions (1,000), `BCC_BENCH_TURNS` the number of turns of each (10), `BCC_BENCH_CLIENTS` how
 //! many requests are under way at a time (128).
@@ -60,6 +60,9 @@ async fn turns(directory: &Path, sessions: usize, turns: usize, clients: usize) 
     (measured, bytes)
 }
 
+/// The path to which messages are posted.
+const MESSAGES: &str = "/v1/sessions/{id}/messages";
+
 /// The bare commit of each request.
 type BareStore = Arc<(Mutex<Connection>, usize)>;
 
@@ -72,6 +75,11 @@ async fn commit(State(store): State<BareStore>, body: Bytes) -> String {
     format!("{{\"bytes\": {}}}", body.len())
 }
 
+/// What a request without a commit is answered.
+async fn answer(body: Bytes) -> String {
+    format!("{{\"bytes\": {}}}", body.len())
+}
+
 /// The same server, with one durable commit for each request.
 async fn bare(directory: &Path, count: usize, clients: usize, bytes: usize) -> Measured {
     let connection = Connection::open(directory.join("bare.db")).expect("the folder exists");
@@ -79,7 +87,11 @@ async fn bare(directory: &Path, count: usize, clients: usize, bytes: usize) -> M
         .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE turn (text TEXT);")
         .expect("the file is new");
     let store: BareStore = Arc::new((Mutex::new(connection), bytes));
-    let app = Router::new().route("/v1/sessions/{id}/messages", post(commit)).with_state(store);
+    requests(Router::new().route(MESSAGES, post(commit)).with_state(store), count, clients).await
+}
+
+/// The requests of the turns, to another server.
+async fn requests(app: Router, count: usize, clients: usize) -> Measured {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let address = listener.local_addr().expect("it listens").to_string();
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
@@ -100,8 +112,9 @@ fn main() {
         let directory = tempfile::tempdir().expect("a temporary folder");
         let (ours, bytes) = turns(directory.path(), sessions, each, clients).await;
         let bare = bare(directory.path(), sessions * each, clients, bytes).await;
+        let nothing = requests(Router::new().route(MESSAGES, post(answer)), sessions * each, clients).await;
         println!("{sessions} live sessions, {each} turns of each, {clients} requests at a time; {bytes} bytes a turn in the store");
-        for (name, measured) in [("turns", &ours), ("bare commits", &bare)] {
+        for (name, measured) in [("turns", &ours), ("bare commits", &bare), ("no commits", &nothing)] {
             let (p50, p99) = (measured.at(0.5), measured.at(0.99));
             let per_second = measured.per_second;
             println!("  {name:14} {per_second:8.0} a second   p50 {p50:7.2} ms   p99 {p99:7.2} ms   {:4.1} ×", p99 / p50);
