@@ -10,6 +10,7 @@ mod call_warnings;
 pub mod cell_reader;
 pub(crate) mod changed;
 pub mod clock;
+pub mod code_excerpt;
 pub mod custom;
 pub mod decision;
 pub(crate) mod evaluation;

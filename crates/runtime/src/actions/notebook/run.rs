@@ -36,7 +36,12 @@ const RESTART_HELP: &str =
 /// One turn of a cell that runs: its effect is announced, due or interrupted.
 pub async fn run(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
     match decide(turn, || running.announcement()) {
-        Decision::First(flow) => Ok(PerformStep::Continue(flow, Box::new(running))),
+        Decision::First(flow) => {
+            if let (Flow::Wait(_), Some(cell)) = (&flow, turn.cell(&running.cell_id).await?) {
+                turn.name_effect_code(&cell.content);
+            }
+            Ok(PerformStep::Continue(flow, Box::new(running)))
+        }
         Decision::Run => {
             let Some(cell) = turn.cell(&running.cell_id).await? else {
                 turn.close_effect("the cell does not exist");
@@ -90,6 +95,7 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
         RestoredMemory::Done(effect) => effect,
         // The code itself has not begun: the person who interrupted the earlier cells decides.
         RestoredMemory::Interrupted => {
+            turn.name_effect_code(&cell.content);
             return Ok(PerformStep::Continue(Flow::Wait(WaitReason::InterruptedEffect), Box::new(running)));
         }
     };
@@ -106,6 +112,9 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let error = error_of(&execution, timeout);
     let withheld = withheld(&execution, kernel.as_ref()).filter(|_| !settings.source.is_foreign());
     let mut state = turn.notebook_state();
+    if is_undecided {
+        turn.name_effect_code(&cell.content);
+    }
     let cell = apply_execution(&mut state, cell, &running.exec(), execution);
     if running.so_far.cells_added > 0 && ended == CellEnd::Ok {
         let added_by = (running.options.by == ActionOrigin::Script).then(|| turn.place.action_id.clone()).flatten();
