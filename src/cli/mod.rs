@@ -6,6 +6,7 @@ pub mod browser;
 pub mod cancel;
 pub mod cells;
 pub mod cli;
+pub mod code_interrupt;
 pub mod columns;
 pub mod command_output;
 pub mod commands;

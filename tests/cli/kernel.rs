@@ -8,6 +8,7 @@ mod charts;
 mod death;
 mod found_before;
 mod given_notebooks;
+mod interrupted;
 mod late;
 mod live;
 mod on_server;
