@@ -5,6 +5,7 @@ pub mod async_runtime;
 pub mod browser;
 pub mod cancel;
 pub mod cells;
+pub mod cells_again;
 pub mod cli;
 pub mod code_interrupt;
 pub mod columns;

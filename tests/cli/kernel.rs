@@ -11,6 +11,7 @@ mod given_notebooks;
 mod interrupted;
 mod late;
 mod live;
+mod lost_memory;
 mod on_server;
 mod other_languages;
 mod outputs;

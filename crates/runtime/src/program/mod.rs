@@ -8,6 +8,7 @@ pub mod assignments;
 pub mod background;
 mod call_warnings;
 pub mod cell_reader;
+pub mod cell_rerun;
 pub(crate) mod changed;
 pub mod clock;
 pub mod code_excerpt;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::effects::output::{LiveLines, OutputObserver, OutputStream};
 use crate::notebook::cell::CellEnd;
 use crate::notebook::kernel::channels::{KernelSign, RequestChannel};
-use crate::notebook::kernel::contract::{Execution, KernelError};
+use crate::notebook::kernel::contract::{Execution, KernelError, KernelLoss};
 use crate::notebook::kernel::message::Received;
 use crate::notebook::kernel::outputs::KernelOutputs;
 use crate::notebook::kernel::running::Running;
@@ -180,8 +180,10 @@ pub(crate) async fn run_cell(
     watch.code_ended();
     let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut variables = kernel.variables.after(variables_in(&reply));
+    let mut lost_with_variables = None;
     if variables.is_none() && is_usable && !is_queued && kernel.info.is_python && !result_sender.is_closed() {
-        (variables, is_usable) = read_variables(kernel, result_sender).await;
+        (variables, lost_with_variables) = read_variables(kernel, result_sender).await;
+        is_usable = lost_with_variables.is_none();
     }
     let variables = variables.unwrap_or_default();
     let (outputs, left_out) = outputs.finish();
@@ -195,6 +197,7 @@ pub(crate) async fn run_cell(
         ms,
         is_interrupted_by_person,
         ignored_interrupt,
+        lost_with_variables,
         is_queued,
         omitted_bytes: left_out,
         variables,
@@ -207,9 +210,12 @@ fn variables_in(reply: &Value) -> &Value {
     reply.pointer("/user_expressions/variables").unwrap_or(&Value::Null)
 }
 
-/// Reads the variables of the kernel. Also returns whether the kernel can be used again. If code of another program runs first, nobody
+/// Reads the variables of the kernel. Also returns how the kernel was lost by that, if it was: what is read can be code of a class. If code of another program runs first, nobody
 /// waits for them, and that code is not interrupted.
-async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) -> (Option<Map<String, Value>>, bool) {
+async fn read_variables(
+    kernel: &mut Running,
+    result_sender: &mut KernelAnswer,
+) -> (Option<Map<String, Value>>, Option<KernelLoss>) {
     let content = json!({
         "code": "",
         "silent": true,
@@ -224,7 +230,11 @@ async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) 
     if variables.is_none() {
         tracing::debug!(ended = ?result.ended, "the variables of the kernel cannot be had");
     }
-    (variables, result.is_usable)
+    let loss = match result.ignored_interrupt {
+        true => KernelLoss::IgnoredInterrupt,
+        false => KernelLoss::Died,
+    };
+    (variables, (!result.is_usable).then_some(loss))
 }
 
 /// Why code was interrupted.
