@@ -12,6 +12,7 @@ mod interrupted;
 mod late;
 mod live;
 mod lost_memory;
+mod of_others;
 mod on_server;
 mod other_languages;
 mod outputs;
