@@ -11,7 +11,7 @@ mod given_notebooks;
 mod interrupted;
 mod late;
 mod live;
-mod lost_memory;
+mod missing_memory;
 mod of_others;
 mod on_server;
 mod other_languages;

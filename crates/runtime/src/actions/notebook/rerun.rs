@@ -30,14 +30,14 @@ pub(crate) enum RestoredMemory {
 }
 
 /// A memory that does not have what earlier cells defined.
-struct LostMemory {
+struct MissingMemory {
     /// Whether the kernel is one that goes on without this process.
     is_foreign: bool,
     /// Whether it is known in which memory of such a kernel the earlier cells ran.
     is_earlier_known: bool,
 }
 
-impl LostMemory {
+impl MissingMemory {
     const fn message(&self) -> &'static str {
         match (self.is_foreign, self.is_earlier_known) {
             (false, _) => "the kernel starts with empty memory: what earlier cells defined is lost",
@@ -51,7 +51,7 @@ impl LostMemory {
 
 /// Called when the code of `next` is announced, so that a lost memory that is not restored is told before the code runs. Returns whether it
 /// was told.
-pub(crate) async fn report_lost_memory(turn: &Turn<'_>, next: &str) -> Result<bool, ActionError> {
+pub(crate) async fn report_missing_memory(turn: &Turn<'_>, next: &str) -> Result<bool, ActionError> {
     let is_new = turn.services.host.kernel.executed_cells() == 0;
     if !is_new || turn.of_notebook_state(|state| state.executed) == 0 {
         return Ok(false);
@@ -62,7 +62,7 @@ pub(crate) async fn report_lost_memory(turn: &Turn<'_>, next: &str) -> Result<bo
     if reruns && earlier_cells(turn, &next).await?.is_some() {
         return Ok(false);
     }
-    let Some(lost) = lost_memory(turn).await? else { return Ok(false) };
+    let Some(lost) = missing_memory(turn).await? else { return Ok(false) };
     match reruns {
         true => warn_of_too_many(turn),
         false => turn.warn(
@@ -81,7 +81,7 @@ fn warn_of_too_many(turn: &Turn<'_>) {
 }
 
 /// Connects to a kernel that goes on without this process. Returns whether the memory of earlier cells is gone.
-async fn lost_memory(turn: &Turn<'_>) -> Result<Option<LostMemory>, ActionError> {
+async fn missing_memory(turn: &Turn<'_>) -> Result<Option<MissingMemory>, ActionError> {
     let kernel = &turn.services.host.kernel;
     let settings = &turn.program.kernel;
     let (executed, earlier_memory, started) = turn.of_notebook_state(|state| {
@@ -101,14 +101,14 @@ async fn lost_memory(turn: &Turn<'_>) -> Result<Option<LostMemory>, ActionError>
         None => kernel.executed_cells() > 0,
     };
     let is_lost = executed > 0 && !has_memory;
-    Ok(is_lost.then_some(LostMemory { is_foreign, is_earlier_known: earlier_memory.is_some() }))
+    Ok(is_lost.then_some(MissingMemory { is_foreign, is_earlier_known: earlier_memory.is_some() }))
 }
 
 /// Called before `next` runs: restores a lost memory, or reports it unless that is done (`is_told`). Returns the effect of it as text.
 pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell, is_told: bool) -> Result<RestoredMemory, ActionError> {
     let kernel = &turn.services.host.kernel;
     let settings = &turn.program.kernel;
-    let Some(lost) = lost_memory(turn).await? else { return Ok(RestoredMemory::Done(None)) };
+    let Some(lost) = missing_memory(turn).await? else { return Ok(RestoredMemory::Done(None)) };
     // Another kernel may have taken the place of one that goes on without this process.
     if is_told && !lost.is_foreign {
         return Ok(RestoredMemory::Done(None));

@@ -73,7 +73,7 @@ async fn interrupted(turn: &Turn<'_>, running: RunningAction) -> Result<Performe
 pub async fn prepare_kernel(turn: &Turn<'_>, step: &mut PerformStep) -> Result<(), ActionError> {
     let PerformStep::Continue(Flow::Effect(_), running) = step else { return Ok(()) };
     start_on_server(turn).await?;
-    running.is_memory_told = rerun::report_lost_memory(turn, &running.cell_id).await?;
+    running.is_memory_told = rerun::report_missing_memory(turn, &running.cell_id).await?;
     Ok(())
 }
 
