@@ -275,3 +275,32 @@ fn the_output_is_stored_when_ctrl_c_ends_the_rest_of_a_pipeline() {
         check_is_asked(&home);
     }
 }
+
+#[test]
+fn the_result_of_code_that_has_ended_stays_when_listing_its_variables_is_interrupted() {
+    let Some(python) = kernel_python() else { return };
+    let home = home(
+        "
+import signal, time
+class Table:
+    def __repr__(self):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        open('begun', 'w').close()
+        while True:
+            time.sleep(0.01)
+table = Table()
+x = 41
+print('it has ended')
+",
+    );
+    let running = Running::start(json_command(&home, &python));
+    wait_for_code(&home);
+    interrupt(running.id());
+    let waits = running.finish();
+    assert_eq!(waits.code, Some(3), "{}", waits.err);
+    let cells = &home.export("s")["notebook"]["cells"];
+    assert_eq!((&cells[0]["ended"], &cells[0]["outputs"][0]["text"]), (&"ok".into(), &"it has ended\n".into()));
+    // Its kernel was ended, and nothing is asked about the code.
+    assert_eq!(cells[1]["outputs"][0]["ename"], "NameError");
+    assert_eq!(open_request(&home)["kind"], "input");
+}
