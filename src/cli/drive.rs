@@ -4,9 +4,8 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use crate::cli::async_runtime::start_thread;
+use crate::cli::code_interrupt::{CodeInterrupt, can_be_asked};
 use crate::cli::commands::commands::command;
 use crate::cli::decisions;
 use crate::cli::exit::Exit;
@@ -17,7 +16,7 @@ use crate::cli::output;
 use crate::cli::progress::{self, ProgressEnd};
 use crate::cli::report;
 use crate::cli::script_report::write_report_of;
-use crate::cli::signals::{Signals, interrupt_first};
+use crate::cli::signals::Signals;
 use crate::cli::state_file::{self, WatchedFile};
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
@@ -64,9 +63,7 @@ pub async fn drive(
     let mut is_input_over = false;
     let resume = hint.command(&session.id);
     signals.set_notice(interrupted_notice(&resume));
-    if front == FrontEnd::Terminal {
-        interrupt_code_first(&session);
-    }
+    let mut code = CodeInterrupt::listen(&session);
     let mut source = front.source()?;
     notebook.start(&session.id);
     loop {
@@ -76,7 +73,12 @@ pub async fn drive(
                 tokio::select! {
                     biased;
                     () = signals.any() => break None,
-                    () = output::failed() => break None,
+                    () = output::failed(), if !code.is_unseen() => {
+                        if !code.unseen() {
+                            break None;
+                        }
+                    }
+                    () = code.unseen_too_long() => break None,
                     pause = &mut advance => break Some(pause),
                     () = notebook.due() => notebook.write(store, front).await,
                 }
@@ -90,6 +92,10 @@ pub async fn drive(
             }
             None => return interrupted(store, front, &signals, &resume).await,
         };
+        let is_about_code = pause == SessionPause::Waiting && code.take_question(&session);
+        if is_about_code && (output::failure_now().is_some() || !can_be_asked(front)) {
+            return code_interrupted(store, front, &signals, &resume).await;
+        }
         if output::failure().is_some() {
             return not_shown(store, pause, hint, &session.id).await;
         }
@@ -215,22 +221,6 @@ pub async fn drive(
     }
 }
 
-/// Makes the first Ctrl-C interrupt only the code of a cell that runs: the session then asks what to do.
-fn interrupt_code_first(session: &Session) {
-    // The kernel ends with its session.
-    let kernel = Arc::downgrade(&session.host().kernel);
-    interrupt_first(move || {
-        let is_interrupted = kernel.upgrade().is_some_and(|kernel| kernel.interrupt());
-        if is_interrupted {
-            // On a thread of its own: a terminal that takes no output must not keep the next signal from being handled.
-            let _ = start_thread("notice", || {
-                report::note(&Message::word("\nthe code is being interrupted; press Ctrl-C again to stop the session"));
-            });
-        }
-        is_interrupted
-    });
-}
-
 /// What is written if a signal ends the program before [`drive`].
 pub fn interrupted_early_notice() -> Message {
     Message::word("\ninterrupted; nothing is lost")
@@ -252,6 +242,22 @@ async fn interrupted(store: &dyn Store, front: FrontEnd, signals: &Signals, resu
     signals.announce();
     store.check_files().await?;
     front.note(&interrupted_notice(resume));
+    Ok(Exit::Interrupted)
+}
+
+/// Ends the program because nobody can be asked about code that Ctrl-C interrupted.
+/// Errors: the store went away after the last commit, so that not everything is in it.
+async fn code_interrupted(
+    store: &dyn Store,
+    front: FrontEnd,
+    signals: &Signals,
+    resume: &str,
+) -> Result<Exit, EngineError> {
+    signals.announce();
+    store.check_files().await?;
+    front.note(&msg!(
+        "the code was interrupted, and what it printed is stored; the session asks what to do when it is resumed: {resume}"
+    ));
     Ok(Exit::Interrupted)
 }
 

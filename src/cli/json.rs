@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::cli::output;
 use bcc_lang::message::message::Message;
 use bcc_lang::source::render::visible::visible_json;
+use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Observer};
 use bcc_runtime::program::output_piece::OutputPiece;
 use bcc_runtime::program::tool_progress::ToolProgressPiece;
@@ -60,6 +61,10 @@ impl Observer for JsonLines {
 
     fn output(&self, output: &OutputPiece<'_>) {
         self.write_now(&json!(output).to_string());
+    }
+
+    fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
+        write(&json!(piece).to_string());
     }
 
     fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
@@ -117,6 +122,10 @@ impl Observer for CatchUp {
 
     fn output(&self, output: &OutputPiece<'_>) {
         self.line(&json!(output).to_string());
+    }
+
+    fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
+        self.line(&json!(piece).to_string());
     }
 
     fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {

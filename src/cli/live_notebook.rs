@@ -17,6 +17,7 @@ use crate::cli::language::{chosen, filled};
 use bcc_engine::error::EngineError;
 use bcc_engine::notebook_file::ownership::{check_target, form_of};
 use bcc_engine::notebook_file::write::{NotebookFileRequest, RunningOutput, write_file};
+use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::output_piece::OutputPiece;
 use bcc_runtime::program::question::QuestionPiece;
@@ -99,6 +100,10 @@ impl Observer for ChangeCounter {
             self.changes.add();
         }
         self.inner.output(output);
+    }
+
+    fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
+        self.inner.cell_rerun(piece);
     }
 
     fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {

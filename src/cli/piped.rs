@@ -5,10 +5,12 @@ use bcc_lang::message::msg;
 use std::sync::{Mutex, PoisonError};
 
 use crate::cli::cells::{CellView, SHOWN_WARNINGS};
+use crate::cli::cells_again::rerun_lines;
 use crate::cli::language::chosen;
 use crate::cli::output;
 use crate::cli::report;
-use bcc_lang::source::render::visible::visible;
+use bcc_lang::source::render::visible::{visible, visible_line};
+use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 
 /// Writes the messages of the AI, and the cells of a notebook.
@@ -45,6 +47,10 @@ impl Observer for Piped {
     }
 
     fn delta(&self, _delta: &Delta<'_>) {}
+
+    fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
+        rerun_lines(piece).iter().for_each(|line| report::note(&visible_line(line)));
+    }
 }
 
 fn write(text: &str) {

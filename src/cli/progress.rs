@@ -12,6 +12,7 @@ use crate::cli::columns::max_columns;
 use crate::cli::language::{filled, translated};
 use crate::cli::progress_texts::{local_time, shortened, shown_time};
 use bcc_lang::source::render::visible::visible_line;
+use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::Event;
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::outcome::ExitReason;
@@ -30,8 +31,8 @@ const DRAWS_PER_SECOND: u8 = 20;
 /// The maximum number of calls of tools with progress in one action.
 const MAX_CALLS: usize = 16;
 
-/// How long a question may take without a line.
-const QUESTION_DELAY: Duration = Duration::from_millis(500);
+/// How long a question or a cell that runs again may take without a line.
+const SHORT_DELAY: Duration = Duration::from_millis(500);
 
 /// The progress of the session of this process. There is one terminal.
 static PROGRESS: OnceLock<Progress> = OnceLock::new();
@@ -148,6 +149,14 @@ pub fn asked(question: &QuestionPiece<'_>) {
     let Some(progress) = PROGRESS.get() else { return };
     let mut state = lock(&progress.state);
     state.asked(question, Instant::now());
+    show(progress, &mut state);
+}
+
+/// Shows or removes the line of a cell that runs again.
+pub fn cell_reruns(piece: &CellRerunPiece<'_>, line: Option<String>) {
+    let Some(progress) = PROGRESS.get() else { return };
+    let mut state = lock(&progress.state);
+    state.set_line(piece.location, "=rerun", line, Instant::now());
     show(progress, &mut state);
 }
 
@@ -287,10 +296,15 @@ impl State {
             Asked::Model => ("=model", translated("the model is asked").into_owned()),
             Asked::Server(name) => ("=server", filled("the behavior server {name} is asked", &[("name", name)])),
         };
-        let path = path_of_call(question.location, line);
+        self.set_line(question.location, line, Some(name).filter(|_| question.is_open), now);
+    }
+
+    /// Gives what may be short a line in the step of its action, or removes it.
+    fn set_line(&mut self, place: &EventLocation, line: &str, name: Option<String>, now: Instant) {
+        let path = path_of_call(place, line);
         self.running.retain(|step| step.path != path);
-        if question.is_open {
-            let shown_after = now + QUESTION_DELAY;
+        if let Some(name) = name {
+            let shown_after = now + SHORT_DELAY;
             self.running.push(RunningStep { path, name, started: now, until: None, reported: None, shown_after });
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::cli::cells::{CellView, LineStyle};
+use crate::cli::cells_again::{rerun_line, rerun_notice};
 use crate::cli::language::{chosen, filled, listed, translated};
 use crate::cli::live_cell::LiveCell;
 use crate::cli::output;
@@ -16,6 +17,7 @@ use crate::cli::progress::StepStyle;
 use bcc_engine::last_exchanges::LastExchanges;
 use bcc_engine::script_names::with_element;
 use bcc_lang::source::render::visible::{VisibleStream, visible, visible_line};
+use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::output_piece::OutputPiece;
@@ -113,6 +115,19 @@ impl Observer for Terminal {
         shown.end_line();
         shown.header();
         shown.commands.lines(output, chosen()).iter().for_each(|line| quiet(line));
+    }
+
+    fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
+        if piece.starts() {
+            let mut shown = self.shown();
+            shown.end_line();
+            shown.header();
+            quiet(&format!("! {}", rerun_notice(piece)));
+        }
+        match progress::can_move_cursor() {
+            true => progress::cell_reruns(piece, rerun_line(piece)),
+            false => rerun_line(piece).iter().for_each(|line| quiet(&format!("  {line}"))),
+        }
     }
 
     fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {

@@ -11,6 +11,7 @@ mod behavior;
 mod behavior_client;
 mod behavior_streams;
 mod chat;
+mod code_cells;
 mod conversations;
 mod data_sets;
 mod databases;

@@ -203,6 +203,7 @@ impl Kernel for StoringKernel {
             language: serde_json::Map::new(),
             is_interrupted_by_person: false,
             ignored_interrupt: false,
+            lost_with_variables: None,
             omitted_bytes: 0,
             variables: serde_json::Map::new(),
         })

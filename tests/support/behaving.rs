@@ -139,6 +139,7 @@ impl Kernel for RecordingKernel {
             language,
             is_interrupted_by_person: false,
             ignored_interrupt: false,
+            lost_with_variables: None,
             is_queued: false,
             omitted_bytes: 0,
             variables,

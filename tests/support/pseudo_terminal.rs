@@ -50,16 +50,17 @@ impl Terminal {
 
     /// Starts the program with these environment variables in addition to the usual ones.
     pub fn start_with(home: &Home, arguments: &[&str], more: &[(&'static str, String)]) -> Self {
+        Self::start_program(home, env!("CARGO_BIN_EXE_bcc-script"), arguments, more)
+    }
+
+    /// Starts another program, such as a shell, as [`Terminal::start_with`] starts this one.
+    pub fn start_program(home: &Home, program: &str, arguments: &[&str], more: &[(&'static str, String)]) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(40, 100)).unwrap();
         let before = tcgetattr(&pts).unwrap();
         let mut variables = home.variables();
         variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"))
-            .args(arguments)
-            .env_clear()
-            .envs(variables)
-            .current_dir(home.path());
+        let mut command = Command::new(program).args(arguments).env_clear().envs(variables).current_dir(home.path());
         let child = command.spawn_borrowed(&pts).unwrap();
         let pty = Arc::new(pty);
         let shown = Arc::new(Mutex::new(Vec::new()));

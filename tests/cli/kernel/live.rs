@@ -203,6 +203,8 @@ fn code_that_was_interrupted_runs_again_when_the_person_says_so() {
     let mut terminal = terminal(&home, &python);
     terminal.until("  try");
     terminal.types(CTRL_C);
+    terminal.until("It is not known how far it got.\r\n\r\n    import os, time\r\n    print('try')\r\n");
+    terminal.until("Answer `again` to run it again");
     terminal.prompt();
     home.file("go", "");
     terminal.types("again\r");

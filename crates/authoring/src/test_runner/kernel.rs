@@ -35,6 +35,7 @@ impl Kernel for TestKernel {
             language: serde_json::Map::new(),
             is_interrupted_by_person: false,
             ignored_interrupt: false,
+            lost_with_variables: None,
             is_queued: false,
             omitted_bytes: 0,
             variables: Map::new(),

@@ -13,6 +13,7 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare};
 use bcc_lang::workflow::progress::{apply_event, note_waiting};
 use bcc_lang::workflow::state_text::StateText;
+use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::output_piece::OutputPiece;
@@ -213,6 +214,11 @@ impl Observer for StateFileKeeper {
     fn output(&self, output: &OutputPiece<'_>) {
         self.finish_writing();
         self.shared.inner.output(output);
+    }
+
+    fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
+        self.finish_writing();
+        self.shared.inner.cell_rerun(piece);
     }
 
     fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::program::cell_rerun::CellRerunPiece;
 use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
 use crate::program::output_piece::OutputPiece;
@@ -468,6 +469,11 @@ pub trait Observer: Send + Sync {
     /// A running command printed something.
     fn output(&self, output: &OutputPiece<'_>) {
         let _ = output;
+    }
+
+    /// An earlier cell begins to run again, or has ended.
+    fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
+        let _ = piece;
     }
 
     /// A tool that is being called reported its progress.

@@ -97,6 +97,9 @@ pub struct OpenEffect {
     /// Whether the session that this one repeats has had it already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_earlier: bool,
+    /// The code that it runs, if the turn that asks about it has named it. Sensitive values are masked.
+    #[serde(skip)]
+    pub code: Option<String>,
 }
 
 /// A list of steps inside an action, by the action's name for it. Frames store the name, so that a resumed session finds the

@@ -116,6 +116,11 @@ impl Turn<'_> {
         self.emit(event);
     }
 
+    /// Names the code that the open external effect runs, for a question about it.
+    pub(crate) fn name_effect_code(&self, code: &str) {
+        self.work().effect_code = Some(self.masker.text(code));
+    }
+
     /// Closes the announced external effect: it ended, or its handling was decided. `summary` contains no text of a person or a
     /// model.
     pub fn close_effect(&self, summary: impl Into<Message>) {

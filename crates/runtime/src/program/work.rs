@@ -53,4 +53,6 @@ pub struct TurnWork {
     pub texts: Vec<TextRow>,
     /// Whether the open external effect was closed.
     pub effect_closed: bool,
+    /// The code that the open external effect runs.
+    pub effect_code: Option<String>,
 }

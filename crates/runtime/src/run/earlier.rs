@@ -64,6 +64,7 @@ impl Session {
             summary: summary.clone(),
             answer: None,
             is_earlier: false,
+            code: None,
         });
         draft.event(&place, Event::EffectStarted { effect_id, kind, summary });
     }

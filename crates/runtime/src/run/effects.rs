@@ -35,8 +35,9 @@ impl Session {
         let EffectAnnouncement { kind, summary } = announced;
         let id = format!("e{}", self.last_seq + 1);
         let is_earlier = self.take_earlier_effect(kind, place);
+        let (answer, code) = (None, None);
         let effect =
-            OpenEffect { id: id.clone(), kind: kind.to_owned(), summary: summary.clone(), answer: None, is_earlier };
+            OpenEffect { id: id.clone(), kind: kind.to_owned(), summary: summary.clone(), answer, is_earlier, code };
         if let Some(frame) = self.frames.change(key) {
             frame.effect = Some(effect);
         }

@@ -56,7 +56,7 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<Option<Outcome>, RunError> {
         let (state, calls, round, advised) = (work.state.take(), work.calls, work.round, work.advice_used);
-        let closed = work.effect_closed;
+        let (closed, code) = (work.effect_closed, work.effect_code.take());
         let reported = work.events.iter().rev().find_map(|(_, event)| match event {
             Event::Outcome { outcome, .. } => Some(outcome.deciding()),
             _ => None,
@@ -71,6 +71,9 @@ impl Session {
             frame.calls += calls;
             if closed {
                 frame.effect = None;
+            }
+            if let Some(effect) = &mut frame.effect {
+                effect.code = code;
             }
             frame.round = round.or(frame.round);
             if let Some(state) = state {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Observer};
 use bcc_runtime::program::output_piece::OutputPiece;
 use serde_json::json;
@@ -145,6 +146,18 @@ impl Observer for EventFeed {
             let event = json!({ "session_id": self.session, "type": "message_delta",
                 "message_id": delta.message_id, "text": delta.text });
             FeedItem::Live { kind: "message_delta", line: event.to_string().into(), starts }
+        });
+    }
+
+    fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
+        self.send(|| {
+            let CellRerunPiece { r#type: kind, cell_id, effect_id, number, total, ended, .. } = piece;
+            let mut event = json!({ "session_id": self.session, "type": kind, "cell_id": cell_id, "effect_id": effect_id,
+                "number": number, "total": total });
+            if let (Some(fields), Some(ended)) = (event.as_object_mut(), ended) {
+                fields.insert("ended".to_owned(), json!(ended));
+            }
+            FeedItem::Live { kind, line: event.to_string().into(), starts: false }
         });
     }
 

@@ -135,6 +135,9 @@ pub struct RunningAction {
     /// Whether the model must be asked next.
     #[serde(default, rename = "mend")]
     pub needs_fix: bool,
+    /// Whether it was reported that the kernel starts without the memory of earlier cells.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_memory_told: bool,
     /// The result so far.
     pub so_far: PerformedAction,
 }
@@ -204,7 +207,7 @@ pub async fn start(
         return Ok(PerformStep::Done(Box::new(done)));
     }
     let before = (state.cell_count, state.section_count);
-    let step = match change(turn, &mut state, action, options.by, &at).await? {
+    let mut step = match change(turn, &mut state, action, options.by, &at).await? {
         Ok((changed, run)) => {
             let done = PerformedAction {
                 success: true,
@@ -232,7 +235,7 @@ pub async fn start(
         }
     };
     turn.set_notebook_state(state);
-    run::start_on_server(turn, &step).await?;
+    run::prepare_kernel(turn, &mut step).await?;
     Ok(step)
 }
 
@@ -267,12 +270,12 @@ fn step_before<'s>(steps: &'s ProgramSteps, id: &str) -> Option<&'s str> {
 /// Errors: The store cannot be read, or the model that should fix the code gives no reply. The session then stops, and
 /// continues here when it is resumed.
 pub async fn advance(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
-    let step = match &running {
+    let mut step = match &running {
         RunningAction { is_under_review: true, .. } => review::decided(turn, running).await,
         RunningAction { needs_fix: true, .. } => debug::fix(turn, running).await,
         _ => run::run(turn, running).await,
     }?;
-    run::start_on_server(turn, &step).await?;
+    run::prepare_kernel(turn, &mut step).await?;
     Ok(step)
 }
 
@@ -353,6 +356,7 @@ fn announce_run(
         is_under_review: false,
         proposal: None,
         needs_fix: false,
+        is_memory_told: false,
         so_far: done,
     };
     Ok(review::announce(turn, cell, running))

@@ -6,6 +6,7 @@ use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::kernel::contract::{AttachedKernel, OnResume};
 use crate::notebook::kernel::traced::execute_traced;
 use crate::notebook::state::NotebookState;
+use crate::program::cell_rerun::CellRerunPiece;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
 use bcc_lang::message::message::Message;
@@ -28,8 +29,59 @@ pub(crate) enum RestoredMemory {
     Interrupted,
 }
 
-/// Called before `next` runs: handles a lost memory. Returns the effect of it as text.
-pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<RestoredMemory, ActionError> {
+/// A memory that does not have what earlier cells defined.
+struct MissingMemory {
+    /// Whether the kernel is one that goes on without this process.
+    is_foreign: bool,
+    /// Whether it is known in which memory of such a kernel the earlier cells ran.
+    is_earlier_known: bool,
+}
+
+impl MissingMemory {
+    const fn message(&self) -> &'static str {
+        match (self.is_foreign, self.is_earlier_known) {
+            (false, _) => "the kernel starts with empty memory: what earlier cells defined is lost",
+            (true, true) => {
+                "this is not the kernel in which the earlier cells ran, or it was started again: what they defined is not in its memory"
+            }
+            (true, false) => "the earlier cells did not run in this kernel: what they defined may not be in its memory",
+        }
+    }
+}
+
+/// Called when the code of `next` is announced, so that a lost memory that is not restored is told before the code runs. Returns whether it
+/// was told.
+pub(crate) async fn report_missing_memory(turn: &Turn<'_>, next: &str) -> Result<bool, ActionError> {
+    let is_new = turn.services.host.kernel.executed_cells() == 0;
+    if !is_new || turn.of_notebook_state(|state| state.executed) == 0 {
+        return Ok(false);
+    }
+    let Some(next) = turn.cell(next).await? else { return Ok(false) };
+    let reruns = turn.program.kernel.on_resume == OnResume::Rerun;
+    // What is run again has an effect of its own, which is not announced yet.
+    if reruns && earlier_cells(turn, &next).await?.is_some() {
+        return Ok(false);
+    }
+    let Some(lost) = missing_memory(turn).await? else { return Ok(false) };
+    match reruns {
+        true => warn_of_too_many(turn),
+        false => turn.warn(
+            "kernel-memory-gone",
+            lost.message(),
+            Some(Message::word("use `session.kernel: { on_resume: rerun }` to run the earlier cells again first")),
+        ),
+    }
+    Ok(true)
+}
+
+fn warn_of_too_many(turn: &Turn<'_>) {
+    let message =
+        msg!("the kernel starts with empty memory: more than {MAX_CELLS} cells ran before, too many to run again");
+    turn.warn("kernel-memory-gone", message, None);
+}
+
+/// Connects to a kernel that goes on without this process. Returns whether the memory of earlier cells is gone.
+async fn missing_memory(turn: &Turn<'_>) -> Result<Option<MissingMemory>, ActionError> {
     let kernel = &turn.services.host.kernel;
     let settings = &turn.program.kernel;
     let (executed, earlier_memory, started) = turn.of_notebook_state(|state| {
@@ -48,42 +100,44 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Resto
         }
         None => kernel.executed_cells() > 0,
     };
-    if executed == 0 || has_memory {
+    let is_lost = executed > 0 && !has_memory;
+    Ok(is_lost.then_some(MissingMemory { is_foreign, is_earlier_known: earlier_memory.is_some() }))
+}
+
+/// Called before `next` runs: restores a lost memory, or reports it unless that is done (`is_told`). Returns the effect of it as text.
+pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell, is_told: bool) -> Result<RestoredMemory, ActionError> {
+    let kernel = &turn.services.host.kernel;
+    let settings = &turn.program.kernel;
+    let Some(lost) = missing_memory(turn).await? else { return Ok(RestoredMemory::Done(None)) };
+    // Another kernel may have taken the place of one that goes on without this process.
+    if is_told && !lost.is_foreign {
         return Ok(RestoredMemory::Done(None));
     }
     if settings.on_resume == OnResume::Fresh {
-        let message = match (is_foreign, earlier_memory) {
-            (false, _) => "the kernel starts with empty memory: what earlier cells defined is lost",
-            (true, Some(_)) => {
-                "this is not the kernel in which the earlier cells ran, or it was started again: what they defined is not in its memory"
-            }
-            (true, None) => "the earlier cells did not run in this kernel: what they defined may not be in its memory",
-        };
         turn.warn(
             "kernel-memory-gone",
-            message,
+            lost.message(),
             Some(Message::word("use `session.kernel: { on_resume: rerun }` to run the earlier cells again first")),
         );
         return Ok(RestoredMemory::Done(None));
     }
     let Some(earlier) = earlier_cells(turn, next).await? else {
-        turn.warn(
-            "kernel-memory-gone",
-            msg!("the kernel starts with empty memory: more than {MAX_CELLS} cells ran before, too many to run again"),
-            None,
-        );
+        warn_of_too_many(turn);
         return Ok(RestoredMemory::Done(None));
     };
     let total = earlier.len();
     let mut now_failing = Vec::new();
     for (done, cell) in earlier.iter().enumerate() {
+        show_rerun(turn, cell, (done + 1, total), None);
         // The stored outputs of these cells are not changed.
         let caller = Some((turn.session_id, turn.last_seq));
         let ran = execute_traced(kernel.as_ref(), &cell.content, settings.timeout, settings, caller, &NoOutputObserver);
         let ran = ran.await;
         let is_undecided =
             ran.as_ref().is_ok_and(|execution| execution.is_interrupted_by_person || execution.is_queued);
-        let ended = ran.map(|execution| execution.ended);
+        // Without its kernel, what the cell defined is gone as well.
+        let ended = ran.map(|execution| execution.lost_with_variables.map_or(execution.ended, |_| CellEnd::Died));
+        show_rerun(turn, cell, (done + 1, total), Some(ended.as_ref().map_or(CellEnd::Died, |ended| *ended)));
         let id = &cell.id;
         let message = match ended {
             Ok(CellEnd::Ok) => continue,
@@ -122,6 +176,22 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Resto
     };
     turn.warn("kernel-memory-gone", message, None);
     Ok(RestoredMemory::Done(Some(effect)))
+}
+
+/// Tells whoever watches that a cell begins to run again, or how it ended.
+fn show_rerun(turn: &Turn<'_>, cell: &Cell, (number, total): (usize, usize), ended: Option<CellEnd>) {
+    let Some(effect) = turn.effect else { return };
+    turn.services.observer.cell_rerun(&CellRerunPiece {
+        at: &turn.services.clock.at(turn.last_seq + 1),
+        session_id: turn.session_id,
+        r#type: "cell_rerun",
+        cell_id: &cell.id,
+        effect_id: &effect.id,
+        number,
+        total,
+        ended,
+        location: turn.place,
+    });
 }
 
 /// The cells whose code ran before and was not interrupted, in order; `None` if there are too many.

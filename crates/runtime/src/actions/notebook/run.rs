@@ -12,7 +12,7 @@ use crate::actions::notebook::rerun;
 use crate::actions::notebook::rerun::RestoredMemory;
 use crate::notebook::apply::apply_execution;
 use crate::notebook::cell::{Cell, CellEnd};
-use crate::notebook::kernel::contract::{Execution, Kernel, KernelSource, ServerKernel};
+use crate::notebook::kernel::contract::{Execution, Kernel, KernelLoss, KernelSource, ServerKernel};
 use crate::notebook::kernel::traced::execute_traced;
 use crate::notebook::state::RanCell;
 use crate::program::flow::{ActionError, Flow, WaitReason};
@@ -36,7 +36,12 @@ const RESTART_HELP: &str =
 /// One turn of a cell that runs: its effect is announced, due or interrupted.
 pub async fn run(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
     match decide(turn, || running.announcement()) {
-        Decision::First(flow) => Ok(PerformStep::Continue(flow, Box::new(running))),
+        Decision::First(flow) => {
+            if let (Flow::Wait(_), Some(cell)) = (&flow, turn.cell(&running.cell_id).await?) {
+                turn.name_effect_code(&cell.content);
+            }
+            Ok(PerformStep::Continue(flow, Box::new(running)))
+        }
         Decision::Run => {
             let Some(cell) = turn.cell(&running.cell_id).await? else {
                 turn.close_effect("the cell does not exist");
@@ -64,12 +69,17 @@ async fn interrupted(turn: &Turn<'_>, running: RunningAction) -> Result<Performe
     Ok(done)
 }
 
-/// When code is announced, starts the kernel of the session on its server, if it has one. Its id is stored before code runs there, so
-/// that the session finds it again whatever happens to this process.
-pub async fn start_on_server(turn: &Turn<'_>, step: &PerformStep) -> Result<(), ActionError> {
-    if !matches!(step, PerformStep::Continue(Flow::Effect(_), _)) {
-        return Ok(());
-    }
+/// When code is announced, prepares its kernel: starts it on its server, if it has one, and reports a memory that is lost.
+pub async fn prepare_kernel(turn: &Turn<'_>, step: &mut PerformStep) -> Result<(), ActionError> {
+    let PerformStep::Continue(Flow::Effect(_), running) = step else { return Ok(()) };
+    start_on_server(turn).await?;
+    running.is_memory_told = rerun::report_missing_memory(turn, &running.cell_id).await?;
+    Ok(())
+}
+
+/// Starts the kernel of the session on its server. Its id is stored before code runs there, so that the session finds it again whatever
+/// happens to this process.
+async fn start_on_server(turn: &Turn<'_>) -> Result<(), ActionError> {
     let settings = &turn.program.kernel;
     let KernelSource::Server(ServerKernel { kernel_id: None, .. }) = &settings.source else { return Ok(()) };
     let mut state = turn.notebook_state();
@@ -86,10 +96,11 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let settings = &turn.program.kernel;
     let timeout = running.options.timeout.unwrap_or(settings.timeout);
     let kernel = &turn.services.host.kernel;
-    let rerun_effect = match rerun::restore_memory(turn, &cell).await? {
+    let rerun_effect = match rerun::restore_memory(turn, &cell, running.is_memory_told).await? {
         RestoredMemory::Done(effect) => effect,
         // The code itself has not begun: the person who interrupted the earlier cells decides.
         RestoredMemory::Interrupted => {
+            turn.name_effect_code(&cell.content);
             return Ok(PerformStep::Continue(Flow::Wait(WaitReason::InterruptedEffect), Box::new(running)));
         }
     };
@@ -102,10 +113,13 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     };
     let (ended, ms, is_queued) = (execution.ended, execution.ms, execution.is_queued);
     let is_undecided = is_queued || execution.is_interrupted_by_person;
-    let ignored_interrupt = execution.ignored_interrupt;
+    let (ignored_interrupt, lost_with_variables) = (execution.ignored_interrupt, execution.lost_with_variables);
     let error = error_of(&execution, timeout);
     let withheld = withheld(&execution, kernel.as_ref()).filter(|_| !settings.source.is_foreign());
     let mut state = turn.notebook_state();
+    if is_undecided {
+        turn.name_effect_code(&cell.content);
+    }
     let cell = apply_execution(&mut state, cell, &running.exec(), execution);
     if running.so_far.cells_added > 0 && ended == CellEnd::Ok {
         let added_by = (running.options.by == ActionOrigin::Script).then(|| turn.place.action_id.clone()).flatten();
@@ -126,6 +140,9 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     }
     if ignored_interrupt || ended == CellEnd::Died {
         warn_of_kernel(turn, ignored_interrupt, settings.source.is_foreign());
+    }
+    if let Some(loss) = lost_with_variables {
+        warn_of_variables(turn, loss, settings.source.is_foreign());
     }
     if is_undecided {
         // The effect stays open: a person decides, as about code whose process died.
@@ -184,6 +201,30 @@ fn warn_of_kernel(turn: &Turn<'_>, ignored_interrupt: bool, is_foreign: bool) {
             "the next code connects again, and reports whether the kernel still has its memory",
         ),
     };
+    turn.warn(code, message, Some(Message::word(help)));
+}
+
+/// Reports that the kernel is gone because its variables were read, which runs code of their classes. The code of the cell has ended before.
+fn warn_of_variables(turn: &Turn<'_>, loss: KernelLoss, is_foreign: bool) {
+    let (code, message) = match (loss, is_foreign) {
+        (KernelLoss::IgnoredInterrupt, false) => (
+            "kernel-died",
+            "the code of the cell has ended, but listing its variables did not, so its kernel was ended: all variables are lost",
+        ),
+        (KernelLoss::IgnoredInterrupt, true) => (
+            "kernel-busy",
+            "the code of the cell has ended, but listing its variables did not, and may still run in the kernel",
+        ),
+        (KernelLoss::Died, false) => (
+            "kernel-died",
+            "the kernel died while the variables were listed, after the code of the cell had ended: all variables are lost",
+        ),
+        (KernelLoss::Died, true) => (
+            "kernel-died",
+            "the connection to the kernel was lost while the variables were listed, after the code of the cell had ended",
+        ),
+    };
+    let help = "the `__repr__` of a variable may not end, or may end the kernel; delete the variable at the end of the cell, or start its name with `_`";
     turn.warn(code, message, Some(Message::word(help)));
 }
 

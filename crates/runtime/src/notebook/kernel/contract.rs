@@ -107,6 +107,15 @@ impl Default for KernelSettings {
     }
 }
 
+/// How a kernel was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelLoss {
+    /// What it ran went on when it was interrupted. The session's own kernel was killed; one that others started may still run it.
+    IgnoredInterrupt,
+    /// It died, or the connection was lost.
+    Died,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
     /// The outputs in the format of nbformat 4.5; consecutive streams with the same name are merged.
@@ -122,6 +131,8 @@ pub struct Execution {
     /// Whether it went on when it was interrupted. The session's own kernel was killed with it; in a kernel that others started, it may
     /// still run.
     pub ignored_interrupt: bool,
+    /// How the kernel was lost while its variables were read, after the code had ended.
+    pub lost_with_variables: Option<KernelLoss>,
     /// Whether it has not started, because the kernel ran code of another program all the time. The kernel still runs it later.
     pub is_queued: bool,
     /// The number of bytes of output that were omitted because of the limits.

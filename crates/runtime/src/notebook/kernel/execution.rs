@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::effects::output::{LiveLines, OutputObserver, OutputStream};
 use crate::notebook::cell::CellEnd;
 use crate::notebook::kernel::channels::{KernelSign, RequestChannel};
-use crate::notebook::kernel::contract::{Execution, KernelError};
+use crate::notebook::kernel::contract::{Execution, KernelError, KernelLoss};
 use crate::notebook::kernel::message::Received;
 use crate::notebook::kernel::outputs::KernelOutputs;
 use crate::notebook::kernel::running::Running;
@@ -118,8 +118,8 @@ impl<'a> CellWatch<'a> {
         self.stderr.pass_on(now);
     }
 
-    /// The code has ended: what comes now cannot be interrupted.
-    fn code_ended(&self) {
+    /// What comes now cannot be interrupted.
+    fn cell_ended(&self) {
         self.running.store(0, Ordering::Release);
     }
 
@@ -127,6 +127,18 @@ impl<'a> CellWatch<'a> {
     pub(crate) fn finish(self) {
         self.stdout.finish();
         self.stderr.finish();
+    }
+}
+
+/// Who can interrupt a request, and sees what it prints.
+struct RequestWatch<'w, 'o> {
+    interrupts: Option<CellInterrupts>,
+    watch: Option<&'w mut CellWatch<'o>>,
+}
+
+impl<'w, 'o> RequestWatch<'w, 'o> {
+    fn of_cell(watch: &'w mut CellWatch<'o>) -> Self {
+        Self { interrupts: Some(watch.interrupts.clone()), watch: Some(watch) }
     }
 }
 
@@ -166,23 +178,28 @@ pub(crate) async fn run_cell(
         "allow_stdin": false,
         "stop_on_error": true,
     });
-    let mut result = send_request(kernel, &content, limits, result_sender, Some(watch)).await;
+    let mut result = send_request(kernel, &content, limits, result_sender, RequestWatch::of_cell(watch)).await;
     for _ in 1..MAX_ATTEMPTS {
         // Code of another program raised an error, and the kernel dropped the requests that waited behind it.
         let is_dropped = result.is_usable && result.reply.get("status").and_then(Value::as_str) == Some("aborted");
         if !is_dropped || result.ended != CellEnd::Error || !kernel.host.is_shared() {
             break;
         }
-        result = send_request(kernel, &content, limits, result_sender, Some(watch)).await;
+        result = send_request(kernel, &content, limits, result_sender, RequestWatch::of_cell(watch)).await;
     }
     let RequestResult { outputs, reply, ended, is_interrupted_by_person, ignored_interrupt, is_queued, mut is_usable } =
         result;
-    watch.code_ended();
     let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut variables = kernel.variables.after(variables_in(&reply));
+    let mut lost_with_variables = None;
     if variables.is_none() && is_usable && !is_queued && kernel.info.is_python && !result_sender.is_closed() {
-        (variables, is_usable) = read_variables(kernel, result_sender).await;
+        // A person who interrupts this has the result of the code.
+        let interrupts = (!is_interrupted_by_person).then(|| watch.interrupts.clone());
+        let request_watch = RequestWatch { interrupts, watch: None };
+        (variables, lost_with_variables) = read_variables(kernel, result_sender, request_watch).await;
+        is_usable = lost_with_variables.is_none();
     }
+    watch.cell_ended();
     let variables = variables.unwrap_or_default();
     let (outputs, left_out) = outputs.finish();
     let execution_count = reply.get("execution_count").and_then(Value::as_u64);
@@ -195,6 +212,7 @@ pub(crate) async fn run_cell(
         ms,
         is_interrupted_by_person,
         ignored_interrupt,
+        lost_with_variables,
         is_queued,
         omitted_bytes: left_out,
         variables,
@@ -207,9 +225,13 @@ fn variables_in(reply: &Value) -> &Value {
     reply.pointer("/user_expressions/variables").unwrap_or(&Value::Null)
 }
 
-/// Reads the variables of the kernel. Also returns whether the kernel can be used again. If code of another program runs first, nobody
+/// Reads the variables of the kernel. Also returns how the kernel was lost by that, if it was: what is read can be code of a class. If code of another program runs first, nobody
 /// waits for them, and that code is not interrupted.
-async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) -> (Option<Map<String, Value>>, bool) {
+async fn read_variables(
+    kernel: &mut Running,
+    result_sender: &mut KernelAnswer,
+    request_watch: RequestWatch<'_, '_>,
+) -> (Option<Map<String, Value>>, Option<KernelLoss>) {
     let content = json!({
         "code": "",
         "silent": true,
@@ -219,12 +241,16 @@ async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) 
         "stop_on_error": false,
     });
     let limits = RequestLimits { start: VARIABLES_TIMEOUT, run: VARIABLES_TIMEOUT };
-    let result = send_request(kernel, &content, limits, result_sender, None).await;
+    let result = send_request(kernel, &content, limits, result_sender, request_watch).await;
     let variables = variables::from_reply(variables_in(&result.reply));
     if variables.is_none() {
         tracing::debug!(ended = ?result.ended, "the variables of the kernel cannot be had");
     }
-    (variables, result.is_usable)
+    let loss = match result.ignored_interrupt {
+        true => KernelLoss::IgnoredInterrupt,
+        false => KernelLoss::Died,
+    };
+    (variables, (!result.is_usable).then_some(loss))
 }
 
 /// Why code was interrupted.
@@ -246,13 +272,12 @@ async fn send_request(
     content: &Value,
     limits: RequestLimits,
     result_sender: &mut KernelAnswer,
-    mut watch: Option<&mut CellWatch<'_>>,
+    RequestWatch { mut interrupts, mut watch }: RequestWatch<'_, '_>,
 ) -> RequestResult {
     let mut outputs = KernelOutputs::new(kernel.limits);
     let Ok(id) = kernel.ask("execute_request", content).await else {
         return RequestResult { ended: CellEnd::Died, ..finish(outputs, None, None, false) };
     };
-    let mut interrupts = watch.as_ref().map(|watch| watch.interrupts.clone());
     let (mut reply, mut is_idle) = (None, false);
     let mut has_started = !kernel.host.is_shared();
     let mut wake = Instant::now() + if has_started { limits.run } else { limits.start };
