@@ -64,7 +64,7 @@ impl Observer for JsonLines {
     }
 
     fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
-        write(&json!(piece).to_string());
+        self.write_now(&json!(piece).to_string());
     }
 
     fn tool_progress(&self, progress: &ToolProgressPiece<'_>) {
