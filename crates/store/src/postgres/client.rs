@@ -5,13 +5,14 @@ use std::future::Future;
 use std::str::FromStr;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bcc_lang::message::message::Message;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Config, NoTls, Row};
+use tokio_postgres::{Client, Config, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::StoreError;
@@ -58,8 +59,21 @@ impl fmt::Debug for Database {
     }
 }
 
+/// Statements that are sent in one transaction.
+#[async_trait]
+pub(crate) trait TransactionWrites: Sync {
+    /// Sends them. They must have the same effect when they are sent twice.
+    async fn send(&self, client: &Client) -> Result<(), Failure>;
+}
+
+/// Waits for the answer to a statement, but not forever.
+pub(crate) async fn in_time<T>(answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Failure> {
+    let answer = tokio::time::timeout(STATEMENT_TIME, answer).await.map_err(|_| Failure::TimeUp)?;
+    answer.map_err(Failure::Statement)
+}
+
 /// Why a statement failed.
-enum Failure {
+pub(crate) enum Failure {
     Pool(PoolError),
     Statement(tokio_postgres::Error),
     TimeUp,
@@ -163,6 +177,31 @@ impl Database {
         concern: Concern<'_>,
     ) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, parameters, concern).await?.into_iter().next())
+    }
+
+    /// Writes in one transaction: all of it has an effect, or nothing.
+    ///
+    /// Errors: those of [`store_error`], and those of `write`.
+    pub(crate) async fn in_transaction(
+        &self,
+        concern: Concern<'_>,
+        write: &dyn TransactionWrites,
+    ) -> Result<(), StoreError> {
+        self.again(concern, async || {
+            let client = self.client().await?;
+            let written = async {
+                in_time(client.batch_execute("BEGIN")).await?;
+                write.send(&client).await?;
+                in_time(client.batch_execute("COMMIT")).await
+            };
+            let written = written.await;
+            if written.is_err() {
+                // The connection may be dead or in a transaction: nobody else gets it, and the database forgets what was written.
+                drop(Object::take(client));
+            }
+            written
+        })
+        .await
     }
 
     /// A connection to a database that has the newest layout.

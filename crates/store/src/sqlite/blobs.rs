@@ -7,7 +7,10 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::content_hash::hash;
-use crate::rows::TextRow;
+use crate::error::StoreError;
+use crate::rows::{SharedTexts, TextRow};
+use crate::sqlite::error::Failure;
+use crate::sqlite::read::key_of;
 
 /// The minimum length, in bytes, of a JSON string that is stored on its own. A shorter one takes at most four pages of its
 /// row; an output of a cell is often larger, and is written again with every change of the cell.
@@ -60,6 +63,21 @@ impl Blobs<'_> {
     /// Stores a text of its own for `session`.
     pub(crate) fn put_text(&self, session: i64, row: &TextRow) -> rusqlite::Result<()> {
         self.put_hashed(session, &row.sha256, &row.text)
+    }
+
+    /// Gives `session` texts of another session.
+    pub(crate) fn share(&self, store: &str, session: i64, texts: &SharedTexts) -> Result<(), Failure> {
+        let Some(from) = key_of(self.connection, &texts.session)? else {
+            return Err(StoreError::NotFound { store: store.to_owned(), id: texts.session.clone() }.into());
+        };
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO session_blob (session, blob) SELECT ?1, key FROM blob JOIN session_blob ON blob = key
+             WHERE sha256 = ?2 AND session = ?3 ON CONFLICT DO NOTHING",
+        )?;
+        for sha256 in &texts.hashes {
+            statement.execute(params![session, sha256, from])?;
+        }
+        Ok(())
     }
 
     fn put_hashed(&self, session: i64, sha256: &str, text: &str) -> rusqlite::Result<()> {

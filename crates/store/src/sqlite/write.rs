@@ -78,6 +78,9 @@ pub(crate) fn create(
         insert.execute(params![document.sha256, document.text])?;
         link.execute(params![key, document.sha256])?;
     }
+    if let Some(texts) = &session.texts {
+        Blobs { connection: transaction }.share(store, key, texts)?;
+    }
     let next = Tail::default().after(store, &session.id, first)?;
     let sql =
         "INSERT INTO head (revision, last_seq, last_message, answers, status, updated_at, location, head, session)
