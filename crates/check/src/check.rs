@@ -174,7 +174,8 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
             findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));
             let checked = skill(file, &written, context, &mut AuthorTexts::new(), &findings, RuleSelection::All);
             names = checked.names;
-            needs = ScriptNeeds { permissions: checked.permissions, servers: checked.servers, ..ScriptNeeds::default() };
+            needs =
+                ScriptNeeds { permissions: checked.permissions, servers: checked.servers, ..ScriptNeeds::default() };
         }
         Some(ScriptDocument::Workflow(Some(script))) => {
             let found = Findings::new();

@@ -66,6 +66,7 @@ macro_rules! page {
 pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "branch-conflict"),
     page!(Error "broken-configuration"),
+    page!(Error "broken-json"),
     page!(Warning "broken-placeholder"),
     page!(Warning "budget-too-small"),
     page!(Warning "chinese-quotes"),
