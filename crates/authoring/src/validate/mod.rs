@@ -3,8 +3,8 @@
 pub mod cache;
 pub mod checked_project;
 pub mod checked_projects;
-mod needs;
 pub mod configuration;
+mod needs;
 pub mod read_file;
 pub mod request;
 pub mod roots;

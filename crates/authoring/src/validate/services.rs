@@ -58,7 +58,12 @@ impl NeededServices {
     }
 
     /// The finding as the project and the comments of the file want it; none if they silence it.
-    fn finding(&self, rule: &'static str, at: &ActionNeedingPermission, problem: &ServiceProblem) -> Option<Diagnostic> {
+    fn finding(
+        &self,
+        rule: &'static str,
+        at: &ActionNeedingPermission,
+        problem: &ServiceProblem,
+    ) -> Option<Diagnostic> {
         let (action, reason) = (&at.action, &problem.message);
         let message = match rule {
             MISSING_SERVER => msg!("the action `{action}` asks a behavior server: {reason}"),
