@@ -148,7 +148,7 @@ async fn no_problem_tells_where_the_project_is_on_the_machine() {
     script("attached", "  kernel: { connection_file: gone.json }\n", code);
     script("server", "", "{ action_type: behavior_loop, action_id: work, config: { server: b } }");
     script("broken", "", "{ action_type: ai_say, action_id: a, config: { contnet: Hello } }");
-    script("skilled", "", "{ action_type: call_skill, action_id: a, config: { skill: comfort } }");
+    script("skilled", "", "{ action_type: use_skill, action_id: a, config: { skill: comfort } }");
     script(
         "scheme",
         "  template_scheme: nothing\n",
@@ -192,5 +192,32 @@ async fn no_problem_tells_where_the_project_is_on_the_machine() {
     for name in ["file", "kernel", "server"] {
         let reply = serving.post("/v1/sessions", json!({ "script": name })).await;
         assert!(reply.status >= 400 && !reply.text.contains(&place), "{name}: {reply:?}");
+    }
+}
+
+/// The same of templates and schemas, which every script of the project uses.
+#[tokio::test]
+async fn no_problem_of_a_template_or_schema_tells_where_the_project_is() {
+    for (file, text, part) in [
+        ("_system/config/default/ai_ask_v1.md", "{% include \"nowhere.md\" %}", "_system/config/default/ai_ask_v1.md"),
+        ("_system/config/default/ai_ask_v1.md", "{{ unclosed", "_system/config/default/ai_ask_v1.md"),
+        ("schemas/replies/ai_ask.json", "{", "schemas/replies/"),
+    ] {
+        let home = Home::new();
+        let place = home.path().canonicalize().unwrap().display().to_string();
+        home.put("scripts/talk.yaml", TALK);
+        home.put(file, text);
+        let serving = Serving::with(&home, &["--model", "offline"]);
+        let replies = [
+            serving.post("/v1/sessions", json!({ "script": "talk" })).await,
+            serving.get("/v1/scripts/talk").await,
+            serving.get("/v1/scripts/talk/graph").await,
+            serving.get("/v1/templates").await,
+            serving.post("/v1/templates/render", json!({ "script": "scripts/talk.yaml", "action": "ask_name" })).await,
+        ];
+        assert!(replies.iter().any(|reply| reply.status >= 400 && reply.text.contains(part)), "{file}: {replies:?}");
+        for reply in replies {
+            assert!(!reply.text.contains(&place), "{file}: {reply:?}");
+        }
     }
 }

@@ -59,7 +59,16 @@ fn older_state() -> Value {
     let mut context = state["observation"].as_object_mut().unwrap().shift_remove("context").unwrap();
     let todo = context.as_object_mut().unwrap().shift_remove("todo_list").unwrap();
     context["toDoList"] = todo;
-    let location = state["observation"]["location"].clone();
+    let stage = json!({"stage_id": "read", "title": "Read", "goal": "Read the gauges"});
+    let location = json!({
+        "current": {"stage_id": "read", "step_id": "load", "behavior_id": null, "behavior_iteration": 0},
+        "progress": {
+            "stages": {"completed": [], "current": stage, "remaining": [], "focus": ""},
+            "steps": {"completed": [], "current": {"step_id": "load", "title": "Load"}, "remaining": [], "focus": ""},
+            "behaviors": {"completed": [], "current": null, "iteration": 0, "focus": ""},
+        },
+        "goals": "",
+    });
     json!({ "observation": { "location": location }, "state": context })
 }
 

@@ -2,10 +2,9 @@
 //! the project names. The machine that checks a script may not be the one that runs it, so these are for information.
 
 use bcc_lang::message::msg;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::validate::services::{MISSING_KERNEL, MISSING_SERVER};
 use bcc_check::check::ScriptNeeds;
 use bcc_engine::behavior_servers::unknown_server;
 use bcc_engine::config::config::Config;
@@ -15,13 +14,12 @@ use bcc_engine::program_environment::kernel_variables;
 use bcc_engine::project::CONFIG_FILE;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
-use bcc_runtime::effects::permissions::Permissions;
+use bcc_runtime::effects::permissions::{PROGRAM, PermissionError, Permissions};
 use bcc_runtime::notebook::kernel::contract::{KernelSettings, KernelSource};
 use bcc_runtime::notebook::kernel::specs::find;
 use bcc_runtime::program::program::ActionNeedingPermission;
 
 const EXEC: &str = "exec";
-const CODE_NOT_ALLOWED: &str = "code-not-allowed";
 
 /// The findings about the needs of a document, each with the first action that has it. Nothing is contacted, and trust does not matter.
 pub(crate) fn unmet_needs(
@@ -33,22 +31,27 @@ pub(crate) fn unmet_needs(
     let mut found = Vec::new();
     let allowed: BTreeSet<String> = config.project.allow.iter().cloned().collect();
     let permissions = Permissions { allowed, ..Permissions::default() };
+    // Of several programs, the first one stands for all.
+    let mut missing: BTreeMap<&str, (&str, &ActionNeedingPermission, PermissionError)> = BTreeMap::new();
     for (permission, action) in &needs.permissions {
         let Err(denied) = permissions.check(permission) else { continue };
+        let kind = if permission.starts_with(PROGRAM) { PROGRAM } else { permission };
+        let is_first = missing.get(kind).is_none_or(|(_, known, _)| action.span.start < known.span.start);
+        if is_first {
+            missing.insert(kind, (permission, action, denied));
+        }
+    }
+    for (permission, action, denied) in missing.into_values() {
         let id = &action.action;
-        found.push(match permission.as_str() {
-            EXEC => {
-                let message = msg!("the action `{id}` runs code, which the project does not allow");
-                let help = msg!(
-                    "add `allow = [\"exec\"]` to `[project]` of {CONFIG_FILE}: without it, `run` refuses the script"
-                );
-                Diagnostic::info(CODE_NOT_ALLOWED, message, file, action.span).with_help(help)
-            }
-            _ => {
-                let reason = denied.message;
-                let message = msg!("the action `{id}` needs `{permission}`: {reason}");
-                Diagnostic::info("missing-permission", message, file, action.span).with_help(denied.help)
-            }
+        found.push(if permission == EXEC {
+            let message = msg!("the action `{id}` runs code, which the project does not allow");
+            let help =
+                msg!("add `allow = [\"exec\"]` to `[project]` of {CONFIG_FILE}: without it, `run` refuses the script");
+            Diagnostic::info("code-not-allowed", message, file, action.span).with_help(help)
+        } else {
+            let reason = denied.message;
+            let message = msg!("the action `{id}` needs `{permission}`: {reason}");
+            Diagnostic::info("missing-permission", message, file, action.span).with_help(denied.help)
         });
     }
     if let (Some(span), Err(denied)) = (needs.report, permissions.check(WRITE_FILE)) {
@@ -65,7 +68,7 @@ pub(crate) fn unmet_needs(
         let (action, error) = (&asking.action, unknown_server(config, name));
         let reason = error.message;
         let message = msg!("the action `{action}` asks a behavior server: {reason}");
-        let unknown = Diagnostic::info(MISSING_SERVER, message, file, asking.span);
+        let unknown = Diagnostic::info("missing-server", message, file, asking.span);
         found.push(unknown.with_help(error.help.unwrap_or_default()));
     }
     found
@@ -86,7 +89,7 @@ fn kernel_finding(
             let missing = find(&kernel.name, &kernel_variables(config, environment)).err()?;
             let reason = missing.message;
             let message = msg!("the action `{id}` runs code, but on this machine {reason}");
-            let found = Diagnostic::info(MISSING_KERNEL, message, file, span);
+            let found = Diagnostic::info("missing-kernel", message, file, span);
             Some(match missing.help {
                 Some(help) => found.with_help(help),
                 None => found,
@@ -97,7 +100,7 @@ fn kernel_finding(
             let message =
                 msg!("the action `{id}` runs code on the Jupyter server {url}, which {CONFIG_FILE} does not name");
             let help = msg!("add `[[kernel.jupyter]]` with `url = \"{url}\"`: without it, `run` refuses the script");
-            Some(Diagnostic::info(CODE_NOT_ALLOWED, message, file, span).with_help(help))
+            Some(Diagnostic::info("code-not-allowed", message, file, span).with_help(help))
         }
         KernelSource::Server(_) | KernelSource::ConnectionFile(_) => None,
     }

@@ -83,8 +83,8 @@ impl NeededServices {
     }
 }
 
-pub(crate) const MISSING_SERVER: &str = "missing-server";
-pub(crate) const MISSING_KERNEL: &str = "missing-kernel";
+const MISSING_SERVER: &str = "missing-server";
+const MISSING_KERNEL: &str = "missing-kernel";
 
 /// Why a service cannot be used.
 #[derive(Clone, Debug, Default)]

@@ -125,12 +125,12 @@ pub fn routes_errors(routes: &RouteTable, phases: &[Phase]) -> bool {
     let topics = || phases.iter().flat_map(|phase| &phase.topics);
     routes_error(routes)
         || phases.iter().any(|phase| routes_error(&phase.routes))
-        || topics().any(|topic| routes_error(&topic.routes) || routed_in(&topic.steps, &routes_error))
+        || topics().any(|topic| routes_error(&topic.routes) || steps_route_errors(&topic.steps, &routes_error))
 }
 
-fn routed_in(steps: &ProgramSteps, routes_error: &impl Fn(&RouteTable) -> bool) -> bool {
+fn steps_route_errors(steps: &ProgramSteps, routes_error: &impl Fn(&RouteTable) -> bool) -> bool {
     let routed = |step: &ProgramStep| {
-        routes_error(&step.routes) || step.lists().into_iter().any(|steps| routed_in(steps, routes_error))
+        routes_error(&step.routes) || step.lists().into_iter().any(|steps| steps_route_errors(steps, routes_error))
     };
     steps.iter().any(routed)
 }

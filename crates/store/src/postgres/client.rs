@@ -63,17 +63,19 @@ impl fmt::Debug for Database {
 #[async_trait]
 pub(crate) trait TransactionWrites: Sync {
     /// Sends them. They must have the same effect when they are sent twice.
-    async fn send(&self, client: &Client) -> Result<(), Failure>;
+    async fn send(&self, client: &Client) -> Result<(), StatementFailure>;
 }
 
 /// Waits for the answer to a statement, but not forever.
-pub(crate) async fn in_time<T>(answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Failure> {
-    let answer = tokio::time::timeout(STATEMENT_TIME, answer).await.map_err(|_| Failure::TimeUp)?;
-    answer.map_err(Failure::Statement)
+pub(crate) async fn in_time<T>(
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, StatementFailure> {
+    let answer = tokio::time::timeout(STATEMENT_TIME, answer).await.map_err(|_| StatementFailure::TimeUp)?;
+    answer.map_err(StatementFailure::Statement)
 }
 
 /// Why a statement failed.
-pub(crate) enum Failure {
+pub(crate) enum StatementFailure {
     Pool(PoolError),
     Statement(tokio_postgres::Error),
     TimeUp,
@@ -158,11 +160,11 @@ impl Database {
         self.again(concern, async || {
             let client = self.client().await?;
             match tokio::time::timeout(STATEMENT_TIME, client.query_typed(sql, parameters)).await {
-                Ok(rows) => rows.map_err(Failure::Statement),
+                Ok(rows) => rows.map_err(StatementFailure::Statement),
                 // The connection may be dead: nobody else gets it.
                 Err(_) => {
                     drop(Object::take(client));
-                    Err(Failure::TimeUp)
+                    Err(StatementFailure::TimeUp)
                 }
             }
         })
@@ -205,17 +207,17 @@ impl Database {
     }
 
     /// A connection to a database that has the newest layout.
-    async fn client(&self) -> Result<Object, Failure> {
-        let mut client = self.pool.get().await.map_err(Failure::Pool)?;
+    async fn client(&self) -> Result<Object, StatementFailure> {
+        let mut client = self.pool.get().await.map_err(StatementFailure::Pool)?;
         let migrated = self.migrated.get_or_try_init(async || {
-            let migrated = schema::migrate(&mut client, &self.name).await.map_err(Failure::Statement)?;
-            migrated.map_err(Failure::Store)
+            let migrated = schema::migrate(&mut client, &self.name).await.map_err(StatementFailure::Statement)?;
+            migrated.map_err(StatementFailure::Store)
         });
         migrated.await?;
         Ok(client)
     }
 
-    async fn again<T, F: Future<Output = Result<T, Failure>>>(
+    async fn again<T, F: Future<Output = Result<T, StatementFailure>>>(
         &self,
         concern: Concern<'_>,
         attempt: impl Fn() -> F,
@@ -229,9 +231,11 @@ impl Database {
                 Err(failure) => failure,
             };
             let is_passing = match &failure {
-                Failure::Statement(error) | Failure::Pool(PoolError::Backend(error)) => is_passing(error),
-                Failure::Pool(_) | Failure::TimeUp => true,
-                Failure::Store(_) => false,
+                StatementFailure::Statement(error) | StatementFailure::Pool(PoolError::Backend(error)) => {
+                    is_passing(error)
+                }
+                StatementFailure::Pool(_) | StatementFailure::TimeUp => true,
+                StatementFailure::Store(_) => false,
             };
             if !is_passing || Instant::now() + pause > end {
                 return Err(self.error(failure, concern));
@@ -242,15 +246,15 @@ impl Database {
         }
     }
 
-    fn error(&self, failure: Failure, concern: Concern<'_>) -> StoreError {
+    fn error(&self, failure: StatementFailure, concern: Concern<'_>) -> StoreError {
         match failure {
-            Failure::Statement(error) | Failure::Pool(PoolError::Backend(error)) => {
+            StatementFailure::Statement(error) | StatementFailure::Pool(PoolError::Backend(error)) => {
                 store_error(&self.name, &error, concern)
             }
-            Failure::Pool(PoolError::Timeout(_)) => no_answer(&self.name),
-            Failure::Pool(_) => unreachable(&self.name, Message::word("no connection can be made")),
-            Failure::TimeUp => no_answer(&self.name),
-            Failure::Store(error) => error,
+            StatementFailure::Pool(PoolError::Timeout(_)) => no_answer(&self.name),
+            StatementFailure::Pool(_) => unreachable(&self.name, Message::word("no connection can be made")),
+            StatementFailure::TimeUp => no_answer(&self.name),
+            StatementFailure::Store(error) => error,
         }
     }
 }

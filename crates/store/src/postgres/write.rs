@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::contract::Store;
 use crate::error::StoreError;
-use crate::postgres::client::{Database, Failure, Parameter, TransactionWrites, in_time};
+use crate::postgres::client::{Database, Parameter, StatementFailure, TransactionWrites, in_time};
 use crate::postgres::error::{Concern, no_json};
 use crate::postgres::store::session_key;
 use crate::postgres::text::{TextParameter, escaped_json};
@@ -208,7 +208,7 @@ struct SessionWithTexts<'w> {
 
 #[async_trait]
 impl TransactionWrites for SessionWithTexts<'_> {
-    async fn send(&self, client: &Client) -> Result<(), Failure> {
+    async fn send(&self, client: &Client) -> Result<(), StatementFailure> {
         in_time(client.query_typed(self.sql, self.parameters)).await?;
         match &self.texts {
             CopiedTexts::Shared(shared) => {
@@ -216,7 +216,7 @@ impl TransactionWrites for SessionWithTexts<'_> {
                 let sql = "SELECT key FROM bcc_script.session WHERE id_sha256 = $1";
                 if in_time(client.query_typed(sql, &[(&from, Type::BYTEA)])).await?.is_empty() {
                     let (store, id) = (self.name.to_owned(), shared.session.clone());
-                    return Err(Failure::Store(StoreError::NotFound { store, id }));
+                    return Err(StatementFailure::Store(StoreError::NotFound { store, id }));
                 }
                 let sql = "INSERT INTO bcc_script.stored_text
                     SELECT new.key, t.sha256, t.text FROM bcc_script.session AS new, bcc_script.session AS source
@@ -232,7 +232,9 @@ impl TransactionWrites for SessionWithTexts<'_> {
                 let sql = "INSERT INTO bcc_script.stored_text
                     SELECT key, $2, $3 FROM bcc_script.session WHERE id_sha256 = $1 ON CONFLICT DO NOTHING";
                 for hash in *hashes {
-                    let Some(text) = store.text(self.id, hash).await.map_err(Failure::Store)? else { continue };
+                    let Some(text) = store.text(self.id, hash).await.map_err(StatementFailure::Store)? else {
+                        continue;
+                    };
                     let (hash, text) = (TextParameter(hash), TextParameter(&text));
                     let parameters: &[Parameter<'_>] =
                         &[(&self.key, Type::BYTEA), (&hash, Type::TEXT), (&text, Type::TEXT)];

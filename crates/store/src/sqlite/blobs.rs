@@ -7,10 +7,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::content_hash::hash;
-use crate::error::StoreError;
-use crate::rows::{SharedTexts, TextRow};
-use crate::sqlite::error::Failure;
-use crate::sqlite::read::key_of;
+use crate::rows::TextRow;
 
 /// The minimum length, in bytes, of a JSON string that is stored on its own. A shorter one takes at most four pages of its
 /// row; an output of a cell is often larger, and is written again with every change of the cell.
@@ -65,16 +62,13 @@ impl Blobs<'_> {
         self.put_hashed(session, &row.sha256, &row.text)
     }
 
-    /// Gives `session` texts of another session.
-    pub(crate) fn share(&self, store: &str, session: i64, texts: &SharedTexts) -> Result<(), Failure> {
-        let Some(from) = key_of(self.connection, &texts.session)? else {
-            return Err(StoreError::NotFound { store: store.to_owned(), id: texts.session.clone() }.into());
-        };
+    /// Gives `session` the texts with these hashes that the session `from` has.
+    pub(crate) fn share(&self, session: i64, from: i64, hashes: &[String]) -> rusqlite::Result<()> {
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO session_blob (session, blob) SELECT ?1, key FROM blob JOIN session_blob ON blob = key
              WHERE sha256 = ?2 AND session = ?3 ON CONFLICT DO NOTHING",
         )?;
-        for sha256 in &texts.hashes {
+        for sha256 in hashes {
             statement.execute(params![session, sha256, from])?;
         }
         Ok(())

@@ -79,7 +79,12 @@ pub(crate) fn create(
         link.execute(params![key, document.sha256])?;
     }
     if let Some(texts) = &session.texts {
-        Blobs { connection: transaction }.share(store, key, texts)?;
+        let mut source = transaction.prepare_cached("SELECT key FROM session WHERE id = ?")?;
+        let from: Option<i64> = source.query_row([&texts.session], |row| row.get(0)).optional()?;
+        let Some(from) = from else {
+            return Err(StoreError::NotFound { store: store.to_owned(), id: texts.session.clone() }.into());
+        };
+        Blobs { connection: transaction }.share(key, from, &texts.hashes)?;
     }
     let next = Tail::default().after(store, &session.id, first)?;
     let sql =
