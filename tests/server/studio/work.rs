@@ -109,7 +109,8 @@ async fn a_large_picture_is_loaded_from_its_address() {
     let home = Home::new();
     let serving = Serving::with(&home, &["--model", "offline"]);
     let id = session_of(&serving, state()).await;
-    open_session(&browser, &serving, &id).await;
+    // Nothing was said in it.
+    browser.open(&format!("{}/studio#/sessions/{id}", serving.url)).await;
     open_tab(&browser, "notebook").await;
     browser.element("notebook-tab img.picture").await;
     assert_eq!(browser.run_async(DRAWN).await, json!([1, 1]));

@@ -43,12 +43,16 @@ pub(crate) fn is_meant_as_json(name: &str, text: &str) -> bool {
     is_state || is_json_name(name) && (text.is_empty() || text.starts_with(['{', '[']))
 }
 
+/// Whether a text starts as that of a state.
+fn is_state(text: &str) -> bool {
+    const SEARCHED_BYTES: usize = 4096;
+    let start = text.get(..text.floor_char_boundary(SEARCHED_BYTES)).unwrap_or_default();
+    STATE_KEYS.iter().any(|key| memchr::memmem::find(start.as_bytes(), key.as_bytes()).is_some())
+}
+
 /// What the file is called in messages.
 fn described(file: &SourceFile) -> Message {
-    const SEARCHED_BYTES: usize = 4096;
-    let start = file.text().get(..file.text().floor_char_boundary(SEARCHED_BYTES)).unwrap_or_default();
-    let is_state = STATE_KEYS.iter().any(|key| memchr::memmem::find(start.as_bytes(), key.as_bytes()).is_some());
-    Message::word(if is_state { "the state file" } else { "the file" })
+    Message::word(if is_state(file.text()) { "the state file" } else { "the file" })
 }
 
 /// The diagnostic of a file that is meant as JSON and is not; none for others.
@@ -75,19 +79,14 @@ pub(crate) fn broken_json(file: &Arc<SourceFile>) -> Option<Diagnostic> {
     Some(Diagnostic::error("broken-json", message, file, span).with_help(Message::word(help)))
 }
 
-/// The diagnostic of a file that is meant as JSON and has a byte at `byte` that is no text; none for others.
+/// The diagnostic of a state that has a byte at `byte` that is no text; none for other files.
 pub(crate) fn damaged_json(file: &Arc<SourceFile>, byte: usize) -> Option<Diagnostic> {
-    if !is_meant_as_json(file.name(), file.text()) {
+    if !is_meant_as_json(file.name(), file.text()) || !is_state(file.text()) {
         return None;
     }
     let what = described(file);
-    let message = match byte <= file.text().len() && !file.text().is_empty() {
-        true => {
-            let (line, column) = file.line_column(byte);
-            msg!("{what} is not whole JSON: at line {line}, column {column} is a byte that is no text")
-        }
-        false => msg!("{what} is not whole JSON: the byte at offset {byte} is no text"),
-    };
+    let (line, column) = file.line_column(byte);
+    let message = msg!("{what} is not whole JSON: at line {line}, column {column} is a byte that is no text");
     // Text around such a byte is seldom fit for a terminal.
     Some(Diagnostic::error("broken-json", message, file, Span::default()).with_help(Message::word(DAMAGED)))
 }
