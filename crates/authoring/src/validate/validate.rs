@@ -74,7 +74,7 @@ pub fn validate_again(
             }
             Checked::Document { file, project, findings, names, services } => {
                 files += 1;
-                needed.extend(services);
+                needed.extend(services.map(|services| *services));
                 assigned_names.add(&project, names.as_deref());
                 first_files.entry(project).or_insert(file);
                 diagnostics.extend(findings);
@@ -128,7 +128,7 @@ enum Checked {
         project: PathBuf,
         findings: Vec<Diagnostic>,
         names: Option<Arc<BTreeSet<String>>>,
-        services: Option<NeededServices>,
+        services: Option<Box<NeededServices>>,
     },
     Other,
 }
@@ -208,6 +208,7 @@ impl Check<'_> {
             FileRead::Text(file) => {
                 let project = self.prepared.projects.of_file(&found.resolved);
                 let CachedCheck { findings, names, services, .. } = self.remembered(found, &file, &project);
+                let services = services.map(Box::new);
                 Checked::Document { file, project: project.directory.clone(), findings, names, services }
             }
         }
