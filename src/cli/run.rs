@@ -154,6 +154,7 @@ pub fn request_of(options: &RunArgs, environment: &Environment) -> Result<RunReq
         any_project,
         cells,
         behavior_server: options.behavior_server.clone(),
+        ..RunRequest::default()
     })
 }
 

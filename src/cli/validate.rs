@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli::async_runtime::wait_for;
 use crate::cli::exit::{Exit, FINDINGS_CODES};
 use crate::cli::findings::Reporting;
 use crate::cli::fixed_files::{rejected_line, result_line, untried_line};
@@ -12,6 +13,7 @@ use crate::cli::watch::watch;
 use bcc_authoring::fix::fix::{FixRequest, fix};
 use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
+use bcc_authoring::validate::services::with_missing_services;
 use bcc_authoring::validate::validate::validate as check;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -50,7 +52,8 @@ pub fn validate(options: &ValidateArgs, environment: &Environment) -> Result<Exi
         return watch(&options.reporting, &request, environment);
     }
     let has_unfixed = options.fix && fix_files(&request, environment)?;
-    let report = check(&request, environment)?;
+    let checked = check(&request, environment)?;
+    let report = wait_for(async { Ok(with_missing_services(checked, environment).await) })?;
     options.reporting.write(&report)?;
     Ok(if has_unfixed { Exit::Failed } else { options.reporting.exit(&report) })
 }

@@ -23,11 +23,13 @@ mod failures;
 mod files;
 mod first_ten_minutes;
 mod fixes;
+mod given_files;
 mod graph;
 mod help;
 #[cfg(feature = "jupyter")]
 mod kernel;
 mod many_processes;
+mod missing_services;
 mod model_commands;
 mod models;
 mod notebook_export;

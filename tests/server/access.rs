@@ -57,6 +57,9 @@ async fn a_role_permits_what_it_says() {
         (Method::GET, format!("/v1/sessions/{id}/metrics"), 2),
         (Method::GET, format!("/v1/sessions/{id}/calls"), 2),
         (Method::GET, format!("/v1/sessions/{id}/report"), 2),
+        (Method::GET, format!("/v1/sessions/{id}/notebook"), 2),
+        (Method::GET, format!("/v1/sessions/{id}/notebook?outputs=linked"), 2),
+        (Method::GET, format!("/v1/sessions/{id}/outputs/{}", "0".repeat(64)), 2),
         (Method::POST, format!("/v1/sessions/{id}/fork"), 2),
         (Method::POST, format!("/v1/sessions/{id}/again"), 2),
         (Method::GET, format!("/v1/sessions/{id}/again"), 2),
@@ -97,6 +100,7 @@ async fn a_role_permits_what_it_says() {
                 "/tests",
                 "/plans/7",
                 ".yaml",
+                "/outputs/0000000000000000000000000000000000000000000000000000000000000000",
             ];
             let is_about_content =
                 matches!(reply.status, 400 | 404 | 409) && parts.iter().any(|part| path.ends_with(part));

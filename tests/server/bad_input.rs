@@ -120,3 +120,104 @@ async fn half_a_request_and_a_client_that_leaves_do_no_harm() {
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
     drop(open);
 }
+
+/// Wherever a message comes from, it names files as `/v1/scripts` lists them.
+#[tokio::test]
+async fn no_problem_tells_where_the_project_is_on_the_machine() {
+    let home = Home::new();
+    let place = home.path().canonicalize().unwrap().display().to_string();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    home.put(
+        "bcc-script.toml",
+        format!("[project]\nallow = [\"exec\"]\n[behavior_servers.b]\nurl = \"http://{closed}\"\n"),
+    );
+    let script = |id: &str, session: &str, action: &str| {
+        let phases = format!(
+            "  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            - {action}\n"
+        );
+        home.put(&format!("scripts/{id}.yaml"), format!("session:\n  session_id: {id}\n{session}{phases}"));
+    };
+    let code = "{ action_type: add, action_id: code, config: { shot_type: action, content: '1', metadata: { should_execute: true } } }";
+    script("file", "", "{ action_type: write_file, action_id: save, config: { path: a.txt, content: a } }");
+    script(
+        "report",
+        "  report: { out: report.md }\n",
+        "{ action_type: ai_say, action_id: a, config: { content: Hello } }",
+    );
+    script("kernel", "  kernel: nowhere\n", code);
+    script("attached", "  kernel: { connection_file: gone.json }\n", code);
+    script("server", "", "{ action_type: behavior_loop, action_id: work, config: { server: b } }");
+    script("broken", "", "{ action_type: ai_say, action_id: a, config: { contnet: Hello } }");
+    script("skilled", "", "{ action_type: use_skill, action_id: a, config: { skill: comfort } }");
+    script(
+        "scheme",
+        "  template_scheme: nothing\n",
+        "{ action_type: ai_say, action_id: a, config: { content: Hello } }",
+    );
+    home.put("skills/comfort.yaml", "skill:\n  skill_id: comfort\n  actions:\n    - { action_type: ai_sya, action_id: b, config: { content: There } }\n");
+    let serving = Serving::with(&home, &["--trust", "--model", "offline"]);
+    let list = serving.get("/v1/scripts").await.json();
+    let listed: Vec<&str> =
+        list["scripts"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+    assert!(listed.contains(&"scripts/file.yaml"), "{listed:?}");
+    for (name, part) in [
+        ("file", "scripts/file.yaml:8: the action `save` needs `write_file`"),
+        ("report", "scripts/report.yaml:3: `report` needs `write_file`"),
+        ("kernel", "scripts/kernel.yaml:9: the action `code` runs code"),
+        ("attached", "scripts/attached.yaml:9: the action `code` runs code: the kernel of the connection file"),
+        ("server", "scripts/server.yaml:8: the action `work` asks a behavior server"),
+        ("broken", "\"file\":\"scripts/broken.yaml\""),
+        ("skilled", "\"file\":\"skills/comfort.yaml\""),
+        ("scheme", "\"file\":\"scripts/scheme.yaml\""),
+    ] {
+        let mut replies = vec![serving.post("/v1/sessions", json!({ "script": name })).await];
+        assert!(replies[0].status >= 400, "{name}: {replies:?}");
+        assert!(replies[0].text.contains(part), "{name}: {replies:?}");
+        replies.push(serving.get(&format!("/v1/scripts/{name}")).await);
+        replies.push(serving.get(&format!("/v1/scripts/{name}/graph")).await);
+        replies.push(serving.post("/v1/links", json!({ "script": name })).await);
+        let render = json!({ "script": format!("scripts/{name}.yaml"), "action": "a" });
+        replies.push(serving.post("/v1/templates/render", render).await);
+        let chat = json!({ "model": name, "messages": [{ "role": "user", "content": "Hello" }] });
+        replies.push(serving.post("/v1/chat/completions", chat.clone()).await);
+        let streamed = json!({ "model": name, "messages": chat["messages"], "stream": true });
+        replies.push(serving.post("/v1/chat/completions", streamed).await);
+        for reply in replies {
+            assert!(!reply.text.contains(&place), "{name}: {reply:?}");
+        }
+    }
+    // Of a project that is not trusted, the place is a part of the sentence.
+    drop(serving);
+    let serving = Serving::with(&home, &["--model", "offline"]);
+    for name in ["file", "kernel", "server"] {
+        let reply = serving.post("/v1/sessions", json!({ "script": name })).await;
+        assert!(reply.status >= 400 && !reply.text.contains(&place), "{name}: {reply:?}");
+    }
+}
+
+/// The same of templates and schemas, which every script of the project uses.
+#[tokio::test]
+async fn no_problem_of_a_template_or_schema_tells_where_the_project_is() {
+    for (file, text, part) in [
+        ("_system/config/default/ai_ask_v1.md", "{% include \"nowhere.md\" %}", "_system/config/default/ai_ask_v1.md"),
+        ("_system/config/default/ai_ask_v1.md", "{{ unclosed", "_system/config/default/ai_ask_v1.md"),
+        ("schemas/replies/ai_ask.json", "{", "schemas/replies/"),
+    ] {
+        let home = Home::new();
+        let place = home.path().canonicalize().unwrap().display().to_string();
+        home.put("scripts/talk.yaml", TALK);
+        home.put(file, text);
+        let serving = Serving::with(&home, &["--model", "offline"]);
+        let replies = [
+            serving.post("/v1/sessions", json!({ "script": "talk" })).await,
+            serving.get("/v1/scripts/talk").await,
+            serving.get("/v1/scripts/talk/graph").await,
+            serving.get("/v1/templates").await,
+            serving.post("/v1/templates/render", json!({ "script": "scripts/talk.yaml", "action": "ask_name" })).await,
+        ];
+        assert!(replies.iter().any(|reply| reply.status >= 400 && reply.text.contains(part)), "{file}: {replies:?}");
+        for reply in replies {
+            assert!(!reply.text.contains(&place), "{file}: {reply:?}");
+        }
+    }
+}

@@ -16,6 +16,7 @@ mod conversations;
 mod data_sets;
 mod databases;
 mod databases_tls;
+mod given_states;
 mod hand_over;
 mod kernels;
 mod kills;

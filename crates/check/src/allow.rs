@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::allow_comments::{Allow, YAML, meant, of_template, read_all};
 use crate::diagnostics::{near, page};
 use bcc_lang::source::comments::{LongText, comments};
-use bcc_lang::source::diagnostic::{Diagnostic, Edit, sort};
+use bcc_lang::source::diagnostic::{Diagnostic, Edit, Severity, sort};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 
@@ -95,7 +95,8 @@ fn check_names(file: &Arc<SourceFile>, allow: &Allow, unused: impl Fn(usize) -> 
                 msg!("`{slug}` cannot be silenced: a script with this problem cannot run"),
                 "fix the problem, and remove this",
             ),
-            Some(_) if unused(number) => match allow.target {
+            // What depends on the machine may be found elsewhere.
+            Some(page) if page.severity != Severity::Info && unused(number) => match allow.target {
                 Some(line) => warn(
                     msg!("there is no `{slug}` on line {line}, so nothing is silenced"),
                     "remove this, or move it to the end of the line that it applies to, or to a separate line above that line",

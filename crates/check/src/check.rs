@@ -1,17 +1,19 @@
 //! Checks a parsed file: compiles it to a [`Program`], or reports its problems.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::context::CheckContext;
-use crate::documents::{RuleSelection, session, skill};
+use crate::documents::{CheckedDocument, RuleSelection, session, skill};
 use crate::full_width_values::full_width_values;
 use crate::reachable_skills::reached;
 use crate::secrets::secrets;
+use crate::walk::Tree;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::kernel::WrittenKernel;
 use bcc_lang::script::legacy::engine::legacy_engine_fields;
 use bcc_lang::script::read::{ScriptDocument, document, is_protocol_state, read};
+use bcc_lang::script::script::Script;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::shared::mark_shared_fixes_unsure;
 use bcc_lang::source::span::Span;
@@ -21,7 +23,7 @@ use bcc_lang::template::text::AuthorTexts;
 use bcc_runtime::notebook::kernel::contract::{ExecPolicy, KernelSettings, KernelSource, OnResume, ServerKernel};
 use bcc_runtime::notebook::protocol::state_document::read::read_state;
 use bcc_runtime::program::limits::Budget;
-use bcc_runtime::program::program::{ActionNeedingPermission, Phase, Program};
+use bcc_runtime::program::program::{ActionNeedingPermission, Phase, Program, routes_errors};
 use bcc_runtime::program::route_table::ChangeTable;
 
 /// Checks the script in a parsed file and the skills that it reaches, as `run` does: whatever cannot run is an error. Returns
@@ -113,15 +115,42 @@ pub struct Examined {
     pub diagnostics: Vec<Diagnostic>,
     /// The names to which the document assigns values, for templates that use them; `None` if a part could not be read.
     pub names: Option<BTreeSet<String>>,
-    /// The first action of a script that runs code, with the kernel.
-    pub code: Option<(ActionNeedingPermission, KernelSettings)>,
+    /// What a script or skill needs of its project and of the machine.
+    pub needs: ScriptNeeds,
+}
+
+/// What a document needs of its project and of the machine to run. Empty for what is not a script or a skill.
+#[derive(Debug, Default)]
+pub struct ScriptNeeds {
+    /// The permissions, each with the first action that needs it.
+    pub permissions: BTreeMap<String, ActionNeedingPermission>,
+    /// The behavior servers that are asked, each with the first action that does.
+    pub servers: BTreeMap<String, ActionNeedingPermission>,
+    /// The kernel of a script. That of a skill depends on the script that calls it.
+    pub kernel: Option<KernelSettings>,
+    /// Where a script says that a report is written when it ends.
+    pub report: Option<Span>,
+    /// Whether it may do without a kernel and servers: it has a route for `error`.
+    pub routes_errors: bool,
+}
+
+impl ScriptNeeds {
+    fn of(script: &Script, checked: CheckedDocument<Tree>) -> Self {
+        Self {
+            permissions: checked.permissions,
+            servers: checked.servers,
+            kernel: Some(kernel(script.kernel.as_ref())),
+            report: script.report.as_ref().map(|report| report.out.span),
+            routes_errors: checked.tree.is_some_and(|tree| routes_errors(&tree.routes, &tree.phases)),
+        }
+    }
 }
 
 /// Checks the document in a parsed file with all rules, as `validate` does.
 pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContext<'_>) -> Examined {
     let findings = Findings::new();
     let broken = parsed.root.is_none();
-    let mut code = None;
+    let mut needs = ScriptNeeds::default();
     findings.extend(parsed.diagnostics);
     let mut names = (!broken).then(BTreeSet::new);
     findings.extend(secrets(file));
@@ -132,22 +161,27 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
     if let Some(root) = root.as_deref().filter(|root| is_protocol_state(root)) {
         findings.extend(read_state(file, root).1);
         let diagnostics = in_order(findings, file, Some(root), &regions);
-        return Examined { diagnostics, names: Some(BTreeSet::new()), code: None };
+        return Examined { diagnostics, names: Some(BTreeSet::new()), needs };
     }
     match root.as_ref().and_then(|root| document(file, root, &findings)) {
         Some(ScriptDocument::Session(script)) => {
             findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));
             let mut checked = session(&script, context, &mut AuthorTexts::new(), &findings, RuleSelection::All);
-            code = checked.permissions.remove("exec").map(|action| (action, kernel(script.kernel.as_ref())));
-            names = checked.names;
+            names = checked.names.take();
+            needs = ScriptNeeds::of(&script, checked);
         }
         Some(ScriptDocument::Skill(written)) => {
             findings.extend(root.iter().flat_map(|root| full_width_values(file, root)));
-            names = skill(file, &written, context, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
+            let checked = skill(file, &written, context, &mut AuthorTexts::new(), &findings, RuleSelection::All);
+            names = checked.names;
+            needs =
+                ScriptNeeds { permissions: checked.permissions, servers: checked.servers, ..ScriptNeeds::default() };
         }
         Some(ScriptDocument::Workflow(Some(script))) => {
             let found = Findings::new();
-            names = session(&script, context, &mut AuthorTexts::new(), &found, RuleSelection::All).names;
+            let mut checked = session(&script, context, &mut AuthorTexts::new(), &found, RuleSelection::All);
+            names = checked.names.take();
+            needs = ScriptNeeds::of(&script, checked);
             // Other programs may use the variables of a state file.
             findings.extend(found.into_vec().into_iter().filter(|found| found.rule != "unused-variable"));
         }
@@ -156,7 +190,7 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContex
         Some(ScriptDocument::Test(_)) => {}
         None => names = None,
     }
-    Examined { diagnostics: in_order(findings, file, root.as_deref(), &regions), names, code }
+    Examined { diagnostics: in_order(findings, file, root.as_deref(), &regions), names, needs }
 }
 
 /// The findings in the order of the file, without duplicates: an alias repeats its anchor with all problems in it. `older` are

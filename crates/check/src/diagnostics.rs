@@ -66,6 +66,7 @@ macro_rules! page {
 pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "branch-conflict"),
     page!(Error "broken-configuration"),
+    page!(Error "broken-json"),
     page!(Warning "broken-placeholder"),
     page!(Warning "budget-too-small"),
     page!(Warning "chinese-quotes"),
@@ -112,7 +113,9 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "missing-input"),
     page!(Info "missing-kernel"),
     page!(Error "missing-key"),
+    page!(Info "missing-permission"),
     page!(Error "missing-script"),
+    page!(Info "missing-server"),
     page!(Warning "never-equal"),
     page!(Warning "never-set"),
     page!(Error "not-a-choice"),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use secrecy::SecretString;
 
+use crate::config::config::Config;
 use crate::config::places::table_header;
 use crate::config::server_table::ServerTable;
 use crate::environment::Environment;
@@ -31,19 +32,19 @@ fn server_error(code: &'static str, message: Message, help: Message) -> ServerEr
     ServerError { code, message, help: Some(help) }
 }
 
+/// The error of a server that a configuration does not name.
+pub fn unknown_server(config: &Config, name: &str) -> ServerError {
+    let help = match near_miss(name, config.behavior_servers.keys().map(String::as_str)) {
+        Some(near) => msg!("did you mean `{near}`?"),
+        None => msg!("add {} with its `url` to {CONFIG_FILE}", table_header("behavior_servers", name)),
+    };
+    server_error("server-unknown", msg!("there is no behavior server `{name}`"), help)
+}
+
 impl ConfiguredServers {
     /// The servers in the configuration of `project`. Tokens are read from `environment` and from files.
     pub(crate) fn new(project: &Project, environment: &Environment) -> Self {
         Self { project: project.clone(), environment: environment.clone(), clients: Mutex::default() }
-    }
-
-    fn unknown(&self, name: &str) -> ServerError {
-        let known: Vec<&str> = self.project.config.behavior_servers.keys().map(String::as_str).collect();
-        let help = match near_miss(name, known.iter().copied()) {
-            Some(near) => msg!("did you mean `{near}`?"),
-            None => msg!("add {} with its `url` to {CONFIG_FILE}", table_header("behavior_servers", name)),
-        };
-        server_error("server-unknown", msg!("there is no behavior server `{name}`"), help)
     }
 
     fn untrusted(&self, name: &str) -> ServerError {
@@ -86,7 +87,8 @@ impl ConfiguredServers {
 
 impl BehaviorServers for ConfiguredServers {
     fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError> {
-        let Some(table) = self.project.config.behavior_servers.get(name) else { return Err(self.unknown(name)) };
+        let config = &self.project.config;
+        let table = config.behavior_servers.get(name).ok_or_else(|| unknown_server(config, name))?;
         if !self.project.trusted {
             return Err(self.untrusted(name));
         }

@@ -58,6 +58,11 @@ pub const DEFAULT_USER: &str = "default";
 #[derive(Clone, Debug, Default)]
 pub struct RunRequest {
     pub file: PathBuf,
+    /// The text in place of that of the file, which is then only a name: a state that a client has sent.
+    pub text: Option<Arc<SourceFile>>,
+    /// The directory to which messages name the files. By default, the script is named as it was given, and others are relative to the
+    /// current directory.
+    pub named_from: Option<PathBuf>,
     /// `--session`: the id of a new session, or of one to resume.
     pub session: Option<String>,
     /// The default is `default`.
@@ -235,7 +240,7 @@ impl Engine {
         let selected = select_models(&self.project, &self.environment, &self.shared, requested, &program)?;
         let settings = RunSettings { model: selected.requested, ..settings };
         if let Some(given) = &given {
-            given.check_source(&request.file, host.servers.as_ref(), selected.is_unconfigured)?;
+            given.check_source(host.servers.as_ref(), selected.is_unconfigured)?;
         }
         let mut notices = selected.notices;
         notices.extend(unnamed_scheme);

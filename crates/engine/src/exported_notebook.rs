@@ -6,14 +6,14 @@ use bcc_runtime::program::stored_event::{stored_message, with_messages};
 use serde_json::{Value, json};
 
 use crate::error::EngineError;
-use crate::export::parse;
+use crate::export::{masker, parse};
 use bcc_lang::value::mask::Masker;
-use bcc_runtime::notebook::large_outputs::restore_value;
+use bcc_runtime::notebook::large_outputs::{link, restore_value, take_data};
 use bcc_runtime::notebook::state::NotebookState;
 use bcc_runtime::program::event_masking::mask_cell;
 use bcc_runtime::run::notebook::read_state;
 use bcc_store::contract::Store;
-use bcc_store::rows::VariableRow;
+use bcc_store::rows::{SessionRow, VariableRow};
 
 /// The number of cells that are read at a time: one may contain megabytes of output.
 const PAGE: usize = 64;
@@ -21,8 +21,48 @@ const PAGE: usize = 64;
 /// The notebook of the session with these variables; none if it has no notebook.
 pub async fn notebook(store: &dyn Store, id: &str, rows: &[VariableRow]) -> Result<Option<Value>, EngineError> {
     let Some(state) = stored_state(rows)? else { return Ok(None) };
-    let cells = stored_cells(store, id).await?;
-    Ok(Some(json!({
+    Ok(Some(document(&state, stored_cells(store, id).await?)))
+}
+
+/// The notebook of a session, masked, in which large data, such as pictures, are links to the addresses that `address` makes of their
+/// hashes; none if the session has no notebook.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn linked_notebook(
+    store: &dyn Store,
+    row: &SessionRow,
+    address: impl Fn(&str) -> String,
+) -> Result<Option<Value>, EngineError> {
+    let id = row.id.as_str();
+    let variables = store.variables(id).await?;
+    let Some(state) = stored_state(&variables)? else { return Ok(None) };
+    let masker = masker(&variables, &store.user_variables(&row.user).await?)?;
+    let mut notebook = document(&state, vec![]);
+    mask_notebook(&mut notebook, &masker);
+    let (mut cells, mut after) = (Vec::new(), 0);
+    loop {
+        let page = store.cells(id, after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.number;
+        for row in &page {
+            let mut cell = parse(&row.body, "cell")?;
+            let data = take_data(&mut cell);
+            restore_value(store, id, &mut cell).await?;
+            mask_cell(&mut cell, &masker);
+            // Hashes are not masked.
+            link(&mut cell, &data, &address);
+            cells.push(cell);
+        }
+    }
+    if let Some(fields) = notebook.as_object_mut() {
+        fields.insert("cells".to_owned(), Value::Array(cells));
+    }
+    Ok(Some(notebook))
+}
+
+fn document(state: &NotebookState, cells: Vec<Value>) -> Value {
+    json!({
         "title": state.title,
         "cells": cells,
         "todo_list": state.todo_list,
@@ -32,7 +72,7 @@ pub async fn notebook(store: &dyn Store, id: &str, rows: &[VariableRow]) -> Resu
         "effects": state.effects,
         "variables": state.variables,
         "state": state.fsm,
-    })))
+    })
 }
 
 /// The state of the notebook in these rows, if there is one.

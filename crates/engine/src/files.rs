@@ -81,7 +81,14 @@ pub(crate) fn read_configured(project: &Path, written: &Path, max_bytes: u64) ->
 /// # Errors
 /// `Usage` when it cannot be read; `Invalid` when it is not a text or too large.
 pub fn script(path: &Path) -> Result<Arc<SourceFile>, EngineError> {
-    let shown = path.display().to_string();
+    script_named(path, path.display().to_string())
+}
+
+/// Reads a script, with `shown` as its name.
+///
+/// # Errors
+/// As [`script`].
+pub(crate) fn script_named(path: &Path, shown: String) -> Result<Arc<SourceFile>, EngineError> {
     let bytes = read_bounded(path, MAX_STATE_FILE_BYTES as u64).map_err(|error| {
         let message = match error.kind() {
             io::ErrorKind::NotFound => msg!("there is no file {shown}"),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
 use bcc_runtime::run::head::SessionStatus;
-use bcc_runtime::run::retry::{CopyTarget, copy_of, state_at};
-use bcc_store::rows::{Commit, EarlierState, NewSessionRow, SessionRow};
+use bcc_runtime::run::retry::{CopiedRows, CopyTarget, copy_of, state_at};
+use bcc_store::rows::{Commit, EarlierState, NewSessionRow, SessionRow, SharedTexts};
 use serde_json::Value;
 
 use crate::clock::{now, stamp};
@@ -50,6 +50,7 @@ struct ForkedState {
     row: SessionRow,
     earlier: EarlierState,
     first: Commit,
+    texts: SharedTexts,
 }
 
 impl Engine {
@@ -63,7 +64,7 @@ impl Engine {
         let ForkRequest { id, at, new, user } = request;
         valid_session_id(new)?;
         let time = stamp(now());
-        let ForkedState { row, earlier, mut first } = self.forked_state(id, at, new, &time).await?;
+        let ForkedState { row, earlier, mut first, texts } = self.forked_state(id, at, new, &time).await?;
         let settings: RunSettings = serde_json::from_str(&row.settings)
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
         let place = settings.place(id, &self.project().directory, false)?;
@@ -89,6 +90,7 @@ impl Engine {
             started_at: time,
             settings: serde_json::to_string(&settings).map_err(|error| EngineError::failed(error.to_message()))?,
             manifest,
+            texts: Some(texts),
         };
         Ok(self.store().create(&session, &documents, &first).await?)
     }
@@ -112,9 +114,9 @@ impl Engine {
                 renews_declared: false,
                 earlier_effects: BTreeMap::new(),
             };
-            let first = copy_of(store, &row, earlier.clone(), &target).await?;
+            let CopiedRows { first, texts } = copy_of(store, &row, earlier.clone(), &target).await?;
             if stored_session(store, id).await?.revision == row.revision {
-                return Ok(ForkedState { row, earlier, first });
+                return Ok(ForkedState { row, earlier, first, texts });
             }
         }
         Err(EngineError::failed(msg!("session `{id}` goes on all the time; try again")))

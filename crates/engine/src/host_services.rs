@@ -17,14 +17,13 @@ use crate::program_environment::{command_variables, kernel_variables, session_ke
 use crate::project::Project;
 use crate::project_files::ScriptFiles;
 use crate::trust::state::TrustState;
+use bcc_runtime::effects::behaviors::ServerError;
 use bcc_runtime::effects::permissions::{PermissionError, Permissions};
 use bcc_runtime::notebook::kernel::contract::{Kernel, KernelError};
 use bcc_runtime::notebook::kernel::location::KernelLocation;
 use bcc_runtime::program::custom::{COMMAND, CustomKind};
 use bcc_runtime::program::host_services::HostServices;
-use bcc_runtime::program::outcome::ExitReason;
-use bcc_runtime::program::program::{Program, ProgramSteps};
-use bcc_runtime::program::route_table::RouteTable;
+use bcc_runtime::program::program::Program;
 
 /// The permission that the report of a script needs.
 pub const WRITE_FILE: &str = "write_file";
@@ -50,6 +49,11 @@ pub fn host_services(project: &Project, environment: &Environment, pinned: &Pinn
         permissions.withhold(because, |_| true);
     }
     services(project, environment, permissions)
+}
+
+/// The host services of a project, for checks before any session.
+pub fn project_host_services(project: &Project, environment: &Environment) -> HostServices {
+    services(project, environment, permissions(project, environment))
 }
 
 /// The name of a document of the project that the trust of the project does not cover: one that is outside the project, or that
@@ -213,7 +217,7 @@ pub fn check_permissions(program: &Program, host: &HostServices) -> Result<(), E
 /// # Errors
 /// `Usage`, which says how to install or reach the kernel.
 async fn check_kernel(program: &Program, host: &HostServices) -> Result<(), EngineError> {
-    let Some(needing) = program.needs.get("exec").filter(|_| !routes_errors(program)) else { return Ok(()) };
+    let Some(needing) = program.needs.get("exec").filter(|_| !program.routes_errors()) else { return Ok(()) };
     let Err(error) = host.kernel.check_available(&program.kernel).await else { return Ok(()) };
     let (file, line, action) = (needing.file.name(), needing.file.line(needing.span.start), &needing.action);
     let reason = error.message;
@@ -224,21 +228,25 @@ async fn check_kernel(program: &Program, host: &HostServices) -> Result<(), Engi
     })
 }
 
+/// Asks a behavior server whether it answers. Nothing of a session is sent.
+///
+/// # Errors
+/// The project does not name it, its token is missing, it cannot be reached, does not answer, or refuses the token.
+pub async fn ask_server(name: &str, host: &HostServices) -> Result<(), ServerError> {
+    host.servers.server(name)?.check().await
+}
+
 /// Rejects a program that asks a behavior server that does not answer, before its session exists. One that has a route for `error` may
 /// do without.
 ///
 /// # Errors
 /// `Usage`, which says what to do.
 async fn check_servers(program: &Program, host: &HostServices) -> Result<(), EngineError> {
-    if routes_errors(program) {
+    if program.routes_errors() {
         return Ok(());
     }
     for (name, asking) in &program.servers {
-        let answer = match host.servers.server(name) {
-            Ok(server) => server.check().await,
-            Err(error) => Err(error),
-        };
-        let Err(error) = answer else { continue };
+        let Err(error) = ask_server(name, host).await else { continue };
         let (file, line, action) = (asking.file.name(), asking.file.line(asking.span.start), &asking.action);
         let reason = error.message;
         let refused = EngineError::usage(msg!("{file}:{line}: the action `{action}` asks a behavior server: {reason}"));
@@ -248,16 +256,4 @@ async fn check_servers(program: &Program, host: &HostServices) -> Result<(), Eng
         });
     }
     Ok(())
-}
-
-fn routes_errors(program: &Program) -> bool {
-    let routes = |table: &RouteTable| table.get(ExitReason::Error).is_some();
-    let topics = || program.phases.iter().flat_map(|phase| &phase.topics);
-    routes(&program.routes)
-        || program.phases.iter().any(|phase| routes(&phase.routes))
-        || topics().any(|topic| routes(&topic.routes) || routes_in(&topic.steps, &routes))
-}
-
-fn routes_in(steps: &ProgramSteps, routes: &impl Fn(&RouteTable) -> bool) -> bool {
-    steps.iter().any(|step| routes(&step.routes) || step.lists().into_iter().any(|steps| routes_in(steps, routes)))
 }

@@ -32,6 +32,7 @@ pub mod handle;
 pub mod history;
 pub mod host_services;
 pub mod jupyter_servers;
+pub mod large_output;
 pub mod last_exchanges;
 pub mod left_kernel;
 pub mod loaded;

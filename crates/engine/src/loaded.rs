@@ -1,6 +1,5 @@
 //! Reads a script from a project and checks it, before a session is started.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::kinds::kinds;
@@ -10,7 +9,7 @@ use crate::discovery::walk::current_directory;
 use crate::engine::RunRequest;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::files::{TemplateFolders, reply_schemas, script};
+use crate::files::{TemplateFolders, reply_schemas, script_named};
 use crate::host_services::{check_before, check_permissions, host_services};
 use crate::pin::{Pinned, sha256};
 use crate::project::{Project, absolute};
@@ -141,11 +140,14 @@ struct FoundScript {
 
 impl FoundScript {
     fn of(project: &Project, request: &RunRequest) -> Result<Self, EngineError> {
-        let file = script(&request.file)?;
+        let file = match &request.text {
+            Some(text) => Arc::clone(text),
+            None => script_named(&request.file, shown_name(request))?,
+        };
         // The scheme determines the templates, and the check needs the templates.
         let parsed = parse(&file);
         let given = StateRequest {
-            file: &request.file,
+            file: &file,
             behavior_server: request.behavior_server.as_deref(),
             names_model: request.model.is_some() || request.replay.is_some(),
             has_cells: !request.cells.is_empty(),
@@ -171,7 +173,7 @@ impl FoundScript {
             (templates, _) => (templates?, None),
         };
         let is_state_file = parsed.root.as_deref().is_some_and(is_workflow);
-        let library = skills(project, &request.file, parsed.root.as_deref())?;
+        let library = skills(project, request, parsed.root.as_deref())?;
         let mut pinned =
             Pinned::new(file, templates, reply_schemas(&project.directory)?).with_kinds(kinds(&project.config));
         pinned.is_generated = given.is_some();
@@ -233,12 +235,21 @@ fn unnamed_scheme(templates: &[TemplateFile], scheme: Option<&str>) -> Message {
     )
 }
 
+/// The name of the script in messages.
+fn shown_name(request: &RunRequest) -> String {
+    let inside = request.named_from.as_ref().and_then(|directory| request.file.strip_prefix(directory).ok());
+    inside.unwrap_or(&request.file).display().to_string()
+}
+
 /// The skills of a project, preceded by those that the script refers to by path.
-fn skills(project: &Project, script: &Path, root: Option<&YamlNode>) -> Result<SkillLibrary, EngineError> {
-    let names = PathNames::relative_to(current_directory()?);
+fn skills(project: &Project, request: &RunRequest, root: Option<&YamlNode>) -> Result<SkillLibrary, EngineError> {
+    let names = match &request.named_from {
+        Some(directory) => PathNames::relative_to(directory.clone()),
+        None => PathNames::relative_to(current_directory()?),
+    };
     let library = library(&project.directory, &names);
     let paths = root.map(skill_paths).unwrap_or_default();
-    Ok(with_paths(&library, paths.into_iter(), (&absolute(script), &project.directory), &names))
+    Ok(with_paths(&library, paths.into_iter(), (&absolute(&request.file), &project.directory), &names))
 }
 
 #[cfg(test)]

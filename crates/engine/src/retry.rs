@@ -30,7 +30,7 @@ use bcc_lang::schema::embedded::reply;
 use bcc_runtime::program::custom::COMMAND;
 use bcc_runtime::program::program::{Program, ProgramStep};
 use bcc_runtime::run::head::SessionStatus;
-use bcc_runtime::run::retry::{CopyTarget, copy_of, state_at};
+use bcc_runtime::run::retry::{CopiedRows, CopyTarget, copy_of, state_at};
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::{EarlierState, NewSessionRow, SessionFilter, SessionRow};
@@ -202,7 +202,7 @@ impl Engine {
                 // A step that is repeated is to do again what it does.
                 earlier_effects: BTreeMap::new(),
             };
-            let mut first = copy_of(store, &row, earlier.clone(), &target).await?;
+            let CopiedRows { mut first, texts } = copy_of(store, &row, earlier.clone(), &target).await?;
             // The first event names the session that this one repeats.
             if let Some(started) = first.journal.first_mut() {
                 let of = format!(",\"retry_of\":{},\"location\":", Value::from(row.id.as_str()));
@@ -218,6 +218,7 @@ impl Engine {
                 started_at: at.clone(),
                 settings: serde_json::to_string(&settings).map_err(|error| EngineError::failed(error.to_message()))?,
                 manifest: manifest.clone(),
+                texts: Some(texts),
             };
             match store.create(&new, &documents, &first).await {
                 Ok(()) => return Ok(id),

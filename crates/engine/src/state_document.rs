@@ -17,7 +17,6 @@ use bcc_runtime::program::host_services::BehaviorServers;
 use serde_json::{Value, json};
 
 use crate::error::EngineError;
-use crate::files::script;
 use crate::project::{CONFIG_FILE, Project};
 
 /// The maximum number of behaviors, which the state does not limit.
@@ -28,7 +27,7 @@ const MAX_ID_CHARS: usize = 60;
 
 /// What the person says about a state.
 pub(crate) struct StateRequest<'a> {
-    pub file: &'a Path,
+    pub file: &'a Arc<SourceFile>,
     pub behavior_server: Option<&'a str>,
     /// Whether a model or a recording is named.
     pub names_model: bool,
@@ -60,7 +59,7 @@ impl GivenState {
         request: &StateRequest<'_>,
         parsed: &ParsedYaml,
     ) -> Result<Option<Self>, EngineError> {
-        let shown = request.file.display();
+        let shown = request.file.name();
         let Some(root) = parsed.root.as_deref().filter(|root| is_protocol_state(root)) else {
             return match request.behavior_server {
                 None => Ok(None),
@@ -68,8 +67,7 @@ impl GivenState {
                     .with_help("a script names the server of a `behavior_loop` in its `server`")),
             };
         };
-        let file = script(request.file)?;
-        let (document, mut findings) = read_state(&file, root);
+        let (document, mut findings) = read_state(request.file, root);
         findings.extend(parsed.diagnostics.iter().cloned());
         let has_errors = findings.iter().any(|finding| finding.severity == Severity::Error);
         let Some(StateDocument { notebook, is_over }) = document.filter(|_| !has_errors) else {
@@ -86,7 +84,7 @@ impl GivenState {
             );
         }
         let server = server(project, request)?;
-        let script = generated_script(request.file, &notebook, server.as_deref());
+        let script = generated_script(shown, &notebook, server.as_deref());
         Ok(Some(Self { notebook, script, findings, server, is_model_named: request.names_model }))
     }
 
@@ -94,12 +92,7 @@ impl GivenState {
     ///
     /// # Errors
     /// `Usage`: the server cannot be asked, or no model is configured.
-    pub(crate) fn check_source(
-        &self,
-        file: &Path,
-        servers: &dyn BehaviorServers,
-        is_unconfigured: bool,
-    ) -> Result<(), EngineError> {
+    pub(crate) fn check_source(&self, servers: &dyn BehaviorServers, is_unconfigured: bool) -> Result<(), EngineError> {
         if let Some(server) = &self.server {
             return match servers.server(server) {
                 Ok(_) => Ok(()),
@@ -115,7 +108,7 @@ impl GivenState {
         if !is_unconfigured || self.is_model_named {
             return Ok(());
         }
-        let shown = file.display();
+        let shown = self.script.name();
         Err(EngineError::usage(msg!(
             "{shown} does not say who continues it, and no behavior server and no model is configured"
         ))
@@ -159,7 +152,7 @@ fn server(project: &Project, request: &StateRequest<'_>) -> Result<Option<String
 }
 
 /// The script of the session. Its ids are not those of the plan, so that entering its topic moves nothing.
-fn generated_script(file: &Path, notebook: &GivenNotebook, server: Option<&str>) -> Arc<SourceFile> {
+fn generated_script(shown: &str, notebook: &GivenNotebook, server: Option<&str>) -> Arc<SourceFile> {
     let state = &notebook.state;
     let steps = || state.workflow.iter().flat_map(|plan| &plan.stages).flat_map(|stage| &stage.steps);
     let mut topic = "continue_state".to_owned();
@@ -170,7 +163,7 @@ fn generated_script(file: &Path, notebook: &GivenNotebook, server: Option<&str>)
     if let (Some(server), Some(config)) = (server, config.as_object_mut()) {
         config.insert("server".to_owned(), Value::from(server));
     }
-    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = Path::new(shown).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let id: String = stem
         .chars()
         .map(|letter| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' })
@@ -189,5 +182,5 @@ fn generated_script(file: &Path, notebook: &GivenNotebook, server: Option<&str>)
         fields.insert("session_name".to_owned(), Value::from(name));
     }
     let text = serde_json::to_string_pretty(&session).unwrap_or_default() + "\n";
-    Arc::new(SourceFile::new(file.display().to_string(), text))
+    Arc::new(SourceFile::new(shown, text))
 }

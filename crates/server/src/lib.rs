@@ -16,6 +16,7 @@ pub mod live;
 pub mod metrics;
 pub(crate) mod pages;
 pub mod problem;
+pub(crate) mod project_paths;
 pub mod serve;
 pub mod settings;
 pub mod state;

@@ -15,6 +15,8 @@ use bcc_store::error::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::project_paths::in_project;
+
 /// The type of a problem for programs, as `type` in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
@@ -183,13 +185,14 @@ impl ProblemDiagnostic {
     pub(crate) fn of(found: &Diagnostic, project: Option<&Path>, language: Language) -> Self {
         let path = Path::new(found.file.name());
         let file = project.and_then(|project| path.strip_prefix(project).ok()).unwrap_or(path);
+        let text = |message: &Message| rendered(message, project, language);
         let (line, column) = found.file.line_column(found.span.start);
         let (end_line, end_column) = found.file.line_column(found.span.end);
         Self {
             rule: found.rule.to_owned(),
             severity: found.severity.name(),
-            message: found.message.render(language),
-            help: found.help.as_ref().map(|help| help.render(language)),
+            message: text(&found.message),
+            help: found.help.as_ref().map(text),
             file: file.to_string_lossy().into_owned(),
             line,
             column,
@@ -197,6 +200,15 @@ impl ProblemDiagnostic {
             end_column,
             fixes: found.fixes.iter().map(|fix| ProblemFix::of(fix, language)).collect(),
         }
+    }
+}
+
+/// The text of a message, with paths in the project as they are in the project.
+fn rendered(message: &Message, project: Option<&Path>, language: Language) -> String {
+    let text = message.render(language);
+    match project {
+        Some(project) => in_project(&text, project),
+        None => text,
     }
 }
 
@@ -220,7 +232,7 @@ impl Problem {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// The same problem, with files relative to this directory.
+    /// The same problem, with paths as they are in this project.
     #[must_use]
     pub fn in_project(self, directory: &Path) -> Self {
         Self { project: Some(directory.to_owned()), ..self }
@@ -254,12 +266,12 @@ impl Problem {
 
     /// The text for people.
     pub fn detail(&self) -> String {
-        self.detail.render(self.language)
+        rendered(&self.detail, self.project.as_deref(), self.language)
     }
 
     /// What to do about it.
     pub(crate) fn help(&self) -> Option<String> {
-        self.help.as_ref().map(|help| help.render(self.language))
+        self.help.as_ref().map(|help| rendered(help, self.project.as_deref(), self.language))
     }
 
     /// The header that says when to try again.

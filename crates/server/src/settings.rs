@@ -14,6 +14,9 @@ use crate::behavior::plan_format::WorkflowPlanFormat;
 /// The maximum size of the body of a request, in bytes.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 
+/// The maximum size of the body of a request with a state, which has the outputs of a notebook, in bytes.
+pub const MAX_STATE_BODY_BYTES: usize = 16 * 1024 * 1024;
+
 /// The settings of a server (docs/server.md).
 #[derive(Clone, Debug)]
 pub struct ServeSettings {

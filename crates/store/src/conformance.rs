@@ -59,6 +59,7 @@ pub(crate) fn new_session(id: &str) -> NewSessionRow {
         started_at: "2026-11-21T20:00:00Z".into(),
         settings: r#"{"scheme":"english"}"#.into(),
         manifest: r#"{"script":"5c"}"#.into(),
+        texts: None,
     }
 }
 

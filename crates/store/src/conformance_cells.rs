@@ -1,9 +1,9 @@
 //! The conformance tests of stores for the cells of notebooks: cases that run against each implementation.
 
-use crate::conformance::{NASTY, commit_at, read_all, start};
+use crate::conformance::{NASTY, commit_at, new_session, read_all, start};
 use crate::contract::Store;
 use crate::error::StoreError;
-use crate::rows::{CellRow, Commit, TextRow};
+use crate::rows::{CellRow, Commit, NewSessionRow, SharedTexts, TextRow};
 
 /// Makes a test of every case; `$open` gives `(a value that must be kept alive, a store)`.
 macro_rules! cells_conformance {
@@ -17,6 +17,7 @@ macro_rules! cells_conformance {
             cells_are_deleted_with_their_session
             any_text_of_a_cell_is_stored_unchanged
             a_text_is_found_by_its_hash_in_its_session_only
+            a_new_session_has_texts_of_another_one
         );
     };
     (@ $open:expr; $($case:ident)+) => { $(
@@ -167,4 +168,30 @@ pub(crate) async fn a_text_is_found_by_its_hash_in_its_session_only(store: &dyn 
     assert!(store.delete("s").await.unwrap());
     start(store, "s").await;
     assert_eq!(store.text("s", &long.sha256).await.unwrap(), None);
+}
+
+pub(crate) async fn a_new_session_has_texts_of_another_one(store: &dyn Store) {
+    let (long, short, other) =
+        (TextRow::new(NASTY.repeat(2_000)), TextRow::new("abc".into()), TextRow::new("x".into()));
+    for id in ["s", "t"] {
+        start(store, id).await;
+    }
+    store.commit("s", &Commit { texts: vec![long.clone(), short.clone()], ..commit_at(1) }).await.unwrap();
+    store.commit("t", &Commit { texts: vec![other.clone()], ..commit_at(1) }).await.unwrap();
+    let new = |id: &str, from: &str| {
+        // One is not among the texts of that session, and one is nowhere.
+        let hashes = vec![long.sha256.clone(), other.sha256.clone(), "ab".to_owned()];
+        NewSessionRow { texts: Some(SharedTexts { session: from.to_owned(), hashes }), ..new_session(id) }
+    };
+    store.create(&new("copy", "s"), &[], &commit_at(0)).await.unwrap();
+    assert!(store.text("copy", &long.sha256).await.unwrap().as_ref() == Some(&long.text));
+    for row in [&short, &other] {
+        assert_eq!(store.text("copy", &row.sha256).await.unwrap(), None);
+    }
+    // It keeps them when the other session is gone.
+    assert!(store.delete("s").await.unwrap());
+    assert!(store.text("copy", &long.sha256).await.unwrap().as_ref() == Some(&long.text));
+    let refused = store.create(&new("late", "s"), &[], &commit_at(0)).await;
+    assert!(matches!(&refused, Err(StoreError::NotFound { id, .. }) if id == "s"), "{refused:?}");
+    assert!(store.session("late").await.unwrap().is_none(), "all or nothing");
 }

@@ -20,7 +20,7 @@ pub trait Store: PlanStore + LinkStore {
     /// Creates a session with all documents that its manifest names and its first commit, which expects revision 0. A
     /// document that another session has already stored stays unchanged.
     /// Errors: [`StoreError::Exists`]; [`StoreError::Conflict`], [`StoreError::Gap`] and [`StoreError::CellIdMismatch`] for the
-    /// first commit.
+    /// first commit; [`StoreError::NotFound`] for the session of [`SharedTexts`](crate::rows::SharedTexts).
     async fn create(
         &self,
         session: &NewSessionRow,

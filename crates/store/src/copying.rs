@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::link_rows::LinkRow;
 use crate::plan_rows::StoredPlan;
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey};
-use crate::rows::{Commit, DocumentRow, NewSessionRow, SessionFilter, SessionRow, TextRow, VariableRow};
+use crate::rows::{Commit, DocumentRow, NewSessionRow, SessionFilter, SessionRow, VariableRow};
 use crate::session_pages::SessionPages;
 
 /// The holder name of a session while it is copied.
@@ -31,7 +31,8 @@ pub struct HiddenRows {
     pub(crate) documents: Vec<DocumentRow>,
     /// The ids of the accepted answers.
     pub(crate) answers: Vec<String>,
-    pub(crate) texts: Vec<TextRow>,
+    /// The hashes of its texts, which are copied one at a time: all of them may not fit into memory.
+    pub(crate) texts: Vec<String>,
     /// What its commits replaced, oldest first.
     pub(crate) replaced: Vec<ReplacedState>,
 }
@@ -68,9 +69,9 @@ pub trait StoreCopying: Store {
     /// The rows of a session that nothing else lists.
     async fn hidden_rows(&self, id: &str) -> Result<HiddenRows, StoreError>;
 
-    /// Creates a session as it was copied.
-    /// Errors: [`StoreError::Exists`].
-    async fn put_session(&self, copy: &SessionCopy) -> Result<(), StoreError>;
+    /// Creates a session as it was copied, with its texts in `from`, all or nothing.
+    /// Errors: [`StoreError::Exists`], and those of `from`.
+    async fn put_session(&self, copy: SessionCopy, from: &dyn Store) -> Result<(), StoreError>;
 
     /// The users that have variables or plans, sorted.
     async fn users(&self) -> Result<Vec<String>, StoreError>;
@@ -140,7 +141,7 @@ pub async fn copy_store(
             }
             continue;
         }
-        to.put_session(&session_copy(from, row).await?).await?;
+        to.put_session(session_copy(from, row).await?, from).await?;
         copied(&id);
         report.copied.push(id);
     }
@@ -202,7 +203,6 @@ pub(crate) async fn session_copy(store: &dyn StoreCopying, row: SessionRow) -> R
         counters_put: store.counters(id).await?,
         requests_put: store.requests(id).await?,
         answer_ids: hidden.answers.clone(),
-        texts: hidden.texts.clone(),
         ..Commit::default()
     };
     loop {
@@ -245,6 +245,7 @@ impl SessionCopy {
             started_at: row.started_at.clone(),
             settings: row.settings.clone(),
             manifest: row.manifest.clone(),
+            texts: None,
         }
     }
 }

@@ -107,9 +107,12 @@ async fn sessions(store: &dyn StoreCopying, own: Option<&[SessionCopy]>) -> Vec<
         let mut copy = session_copy(store, row).await.unwrap();
         let own = own.and_then(|own| own.iter().find(|other| other.row.id == copy.row.id));
         // A copy of a file has the parts of large rows as texts, too.
-        let is_own = |text: &TextRow| own.is_none_or(|own| own.hidden.texts.contains(text));
-        copy.hidden.texts.retain(is_own);
-        copy.rows.texts.retain(is_own);
+        copy.hidden.texts.retain(|hash| own.is_none_or(|own| own.hidden.texts.contains(hash)));
+        for hash in &copy.hidden.texts {
+            copy.rows
+                .texts
+                .push(TextRow { sha256: hash.clone(), text: store.text(&copy.row.id, hash).await.unwrap().unwrap() });
+        }
         copies.push(copy);
     }
     copies
@@ -196,4 +199,25 @@ async fn what_differs_or_is_in_use_is_left_as_it_is() {
     assert_eq!(report.held, [("held".to_owned(), "somebody".to_owned())]);
     assert_eq!(to.session("different").await.unwrap().unwrap().status, "other");
     assert_eq!(to.user_variables("default").await.unwrap(), [newer]);
+}
+
+/// The texts are written while they are read, one at a time: without all of them there is no session.
+#[tokio::test]
+async fn a_session_with_a_text_that_cannot_be_read_is_not_copied_at_all() {
+    let ((first, from), (_second, to)) = (new_file(), new_file());
+    let texts: Vec<TextRow> = (0..9).map(|number| TextRow::new(format!("text {number}"))).collect();
+    from.create(&new_session("s"), &[], &Commit { texts: texts.clone(), ..commit_at(0) }).await.unwrap();
+    let damaged = texts.iter().map(|row| row.sha256.as_str()).max().unwrap();
+    let connection = rusqlite::Connection::open(first.path().join("sessions.db")).unwrap();
+    connection.execute("UPDATE blob SET text = 'other' WHERE sha256 = ?", [damaged]).unwrap();
+    assert!(copy_store(&from, &to, |_| {}).await.is_err());
+    assert!(to.session("s").await.unwrap().is_none());
+    assert!(!to.has_text("s", &texts[0].sha256).await.unwrap());
+    // Its lock is free again, and so is the file.
+    let text = texts.iter().find(|row| row.sha256 == damaged).map(|row| row.text.as_str());
+    connection.execute("UPDATE blob SET text = ? WHERE sha256 = ?", (text, damaged)).unwrap();
+    assert_eq!(copy_store(&from, &to, |_| {}).await.unwrap().copied, ["s"]);
+    for row in &texts {
+        assert_eq!(to.text("s", &row.sha256).await.unwrap().as_ref(), Some(&row.text));
+    }
 }

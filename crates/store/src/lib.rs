@@ -16,6 +16,7 @@ mod lock_signals;
 pub mod memory;
 pub(crate) mod memory_links;
 pub(crate) mod memory_plans;
+mod memory_texts;
 pub mod plan_contract;
 pub mod plan_rows;
 #[cfg(feature = "postgres")]

@@ -10,6 +10,7 @@ use crate::contract::{SessionLock, Store};
 use crate::error::StoreError;
 use crate::memory_links::MemoryLinks;
 use crate::memory_plans::MemoryPlans;
+use crate::memory_texts::shared_texts;
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey, written_keys};
 use crate::rows::{
     CellRow, Commit, CounterRow, DocumentRow, EarlierState, FrameRow, JournalRow, MessageRow, NewSessionRow,
@@ -266,12 +267,11 @@ impl Store for MemoryStore {
                 ..SessionRow::default()
             },
             documents: documents.iter().map(|document| document.sha256.clone()).collect(),
+            texts: shared_texts(session, |id| state.sessions.get(id).map(|session| &session.texts))?,
             ..StoredSession::default()
         };
         match state.sessions.entry(session.id.clone()) {
-            Entry::Occupied(_) => {
-                return Err(StoreError::Exists { store: STORE.to_owned(), id: session.id.clone() });
-            }
+            Entry::Occupied(_) => return Err(StoreError::Exists { store: STORE.to_owned(), id: session.id.clone() }),
             Entry::Vacant(entry) => {
                 let tail = stored.check(&session.id, first)?;
                 stored.apply(first, tail);

@@ -78,6 +78,18 @@ pub struct NewSessionRow {
     pub settings: String,
     /// The documents to which it is pinned, as JSON.
     pub manifest: String,
+    /// Texts of another session that it has as well.
+    pub texts: Option<SharedTexts>,
+}
+
+/// Texts of a session of the same store that a new session has as well. The store gives them to it: nobody reads them, however large they
+/// are. A text that is not there is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedTexts {
+    /// The id of the session that has them.
+    pub session: String,
+    /// Their hashes.
+    pub hashes: Vec<String>,
 }
 
 /// One frame of a session's head (docs/architecture.md).

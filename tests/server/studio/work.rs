@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
+use crate::given_states::{session_of, state};
 use crate::process::{Home, Running};
 use crate::served::Serving;
 use crate::studio::author::{WIDE, answer, has, open_session, open_tab};
@@ -98,6 +99,24 @@ session:
             - { action_type: ai_ask, action_id: ask, config: { content: Is it right? } }
 "#;
 
+/// The size of the picture of a notebook, when it is drawn.
+const DRAWN: &str = "const done = arguments[0]; const look = () => { const picture = document.querySelector('img.picture'); \
+                     picture?.complete ? done([picture.naturalWidth, picture.naturalHeight]) : setTimeout(look, 20); }; look();";
+
+#[tokio::test]
+async fn a_large_picture_is_loaded_from_its_address() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    let serving = Serving::with(&home, &["--model", "offline"]);
+    let id = session_of(&serving, state()).await;
+    // Nothing was said in it.
+    browser.open(&format!("{}/studio#/sessions/{id}", serving.url)).await;
+    open_tab(&browser, "notebook").await;
+    browser.element("notebook-tab img.picture").await;
+    assert_eq!(browser.run_async(DRAWN).await, json!([1, 1]));
+    has(&browser, "notebook-tab .cell", "image/svg+xml").await;
+}
+
 #[tokio::test]
 async fn a_notebook_shows_the_pictures_and_errors_of_a_kernel() {
     let (Some(browser), Some(python)) = (Browser::start(WIDE).await, kernel_python()) else { return };
@@ -113,10 +132,8 @@ async fn a_notebook_shows_the_pictures_and_errors_of_a_kernel() {
     has(&browser, "notebook-tab .cell", "What the week looked like").await;
     has(&browser, "notebook-tab .cell .raw", "one point").await;
     browser.element("notebook-tab img.picture").await;
-    let drawn = "const done = arguments[0]; const look = () => { const picture = document.querySelector('img.picture'); \
-                 picture?.complete ? done([picture.naturalWidth, picture.naturalHeight]) : setTimeout(look, 20); }; look();";
     // The policy of the page lets it be drawn.
-    assert_eq!(browser.run_async(drawn).await, json!([1, 1]));
+    assert_eq!(browser.run_async(DRAWN).await, json!([1, 1]));
     // Without the colors that the kernel writes for terminals.
     has(&browser, "notebook-tab .cell .raw.failed", "\nZeroDivisionError: division by zero").await;
     let marks = "return document.querySelector('notebook-tab').textContent.includes('U+001B')";

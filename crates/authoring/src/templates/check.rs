@@ -65,7 +65,7 @@ pub fn check(
     if own.is_empty() && diagnostics.is_empty() {
         return Err(no_templates());
     }
-    Ok(ValidateReport { files: own.len() - excluded.len(), skipped_files: 0, diagnostics })
+    Ok(ValidateReport { files: own.len() - excluded.len(), skipped_files: 0, diagnostics, services: Vec::new() })
 }
 
 fn absolute_of(names: &PathNames, name: &str) -> Option<PathBuf> {

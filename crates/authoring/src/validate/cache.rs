@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::validate::services::NeededServices;
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::skills;
 use bcc_engine::discovery::walk::walk;
@@ -42,6 +43,8 @@ pub struct CachedCheck {
     /// The files that it names by path and that its findings depend on, whether or not they exist: the script of a
     /// test, the skills of a script.
     pub named: Vec<PathBuf>,
+    /// What runs elsewhere and it needs.
+    pub services: Option<NeededServices>,
 }
 
 impl CheckCache {

@@ -3,11 +3,12 @@
 pub mod cache;
 pub mod checked_project;
 pub mod checked_projects;
-mod code;
 pub mod configuration;
+mod needs;
 pub mod read_file;
 pub mod request;
 pub mod roots;
+pub mod services;
 pub mod templates;
 pub mod tested_scripts;
 pub mod threads;

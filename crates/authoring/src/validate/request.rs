@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::validate::services::NeededServices;
 use bcc_lang::source::diagnostic::Diagnostic;
 
 #[derive(Clone, Debug, Default)]
@@ -23,4 +24,6 @@ pub struct ValidateReport {
     pub skipped_files: usize,
     /// The findings, by file and position.
     pub diagnostics: Vec<Diagnostic>,
+    /// What scripts need that was not asked yet ([`with_missing_services`](crate::validate::services::with_missing_services)).
+    pub services: Vec<NeededServices>,
 }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use crate::validate::cache::{CachedCheck, CheckCache};
 use crate::validate::checked_project::{CheckedProject, wrong_scheme_of_script};
 use crate::validate::checked_projects::CheckedProjects;
-use crate::validate::code::code_finding;
+use crate::validate::needs::unmet_needs;
 use crate::validate::read_file::{FileRead, absent, document};
 use crate::validate::request::{ValidateReport, ValidateRequest};
 use crate::validate::roots::{OwnFolders, nothing, roots};
+use crate::validate::services::NeededServices;
 use crate::validate::templates;
 use crate::validate::threads::on_threads;
 use bcc_check::allow::allow;
@@ -61,6 +62,7 @@ pub fn validate_again(
     let results = on_threads(&prepared.found, |found| check.one(found))?;
     let mut files = 0;
     let mut skipped_files = 0;
+    let mut needed = Vec::new();
     let mut first_files: BTreeMap<PathBuf, Arc<SourceFile>> = BTreeMap::new();
     let mut assigned_names = AssignedNames::default();
     for result in results {
@@ -70,8 +72,9 @@ pub fn validate_again(
                 files += 1;
                 diagnostics.push(*diagnostic);
             }
-            Checked::Document { file, project, findings, names } => {
+            Checked::Document { file, project, findings, names, services } => {
                 files += 1;
+                needed.extend(services.map(|services| *services));
                 assigned_names.add(&project, names.as_deref());
                 first_files.entry(project).or_insert(file);
                 diagnostics.extend(findings);
@@ -88,7 +91,7 @@ pub fn validate_again(
         project_findings(&project, request.scheme.as_deref(), first_files.get(&project.directory), &mut diagnostics);
     }
     sort(&mut diagnostics);
-    Ok(ValidateReport { files, skipped_files, diagnostics: joined(diagnostics) })
+    Ok(ValidateReport { files, skipped_files, diagnostics: joined(diagnostics), services: needed })
 }
 
 fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
@@ -125,6 +128,7 @@ enum Checked {
         project: PathBuf,
         findings: Vec<Diagnostic>,
         names: Option<Arc<BTreeSet<String>>>,
+        services: Option<Box<NeededServices>>,
     },
     Other,
 }
@@ -203,8 +207,9 @@ impl Check<'_> {
             FileRead::Wrong(diagnostic) => Checked::Unread(diagnostic),
             FileRead::Text(file) => {
                 let project = self.prepared.projects.of_file(&found.resolved);
-                let CachedCheck { findings, names, .. } = self.remembered(found, &file, &project);
-                Checked::Document { file, project: project.directory.clone(), findings, names }
+                let CachedCheck { findings, names, services, .. } = self.remembered(found, &file, &project);
+                let services = services.map(Box::new);
+                Checked::Document { file, project: project.directory.clone(), findings, names, services }
             }
         }
     }
@@ -233,7 +238,7 @@ impl Check<'_> {
         let asked =
             asked.or_else(|| scheme_of_language(&TemplateFolders::of(&project.directory), parsed.root.as_deref()));
         let scheme = project.scheme(asked);
-        let (mut findings, mut names, mut named) = (Vec::new(), None, Vec::new());
+        let (mut findings, mut names, mut named, mut services) = (Vec::new(), None, Vec::new(), None);
         if let (Some((message, help)), Some(written)) = (&scheme.missing, &written) {
             findings.push(wrong_scheme_of_script(message, help, file, written));
         }
@@ -257,13 +262,15 @@ impl Check<'_> {
             }
             let examined = examine(file, parsed, &context);
             findings.extend(examined.diagnostics);
-            let code = examined.code.as_ref();
-            findings
-                .extend(code.and_then(|code| code_finding(file, code, &project.config, &self.prepared.environment)));
+            // What a configuration that cannot be read permits and names is unknown.
+            if models.is_some() {
+                findings.extend(unmet_needs(file, &examined.needs, &project.config, &self.prepared.environment));
+                services = NeededServices::of(file, &examined.needs, project);
+            }
             names = examined.names.map(Arc::new);
         }
         let findings = project.levels.apply(allow(file, findings));
-        CachedCheck { findings, scheme: asked.map(str::to_owned), names, named }
+        CachedCheck { findings, scheme: asked.map(str::to_owned), names, named, services }
     }
 
     /// Checks the found templates and the reply schemas. A problem of a template is reported there, and not again for

@@ -15,6 +15,7 @@ use bcc_runtime::run::session::{Session, SessionPause};
 use bcc_runtime::run::start::SessionParts;
 use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
+use bcc_store::rows::NewSessionRow;
 use tokio::sync::Notify;
 
 use crate::again::restart::{AgainCopy, CallPlace};
@@ -45,6 +46,8 @@ impl Engine {
     ) -> Result<PreviewedCalls, EngineError> {
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let (session, documents, first) = self.again_rows(copy, PREVIEWED).await?;
+        // No model reads them.
+        let session = NewSessionRow { texts: None, ..session };
         memory.create(&session, &documents, &first).await?;
         let AgainCopy { settings, pinned, program, .. } = copy;
         let requested = ModelRequested { model: settings.model.as_deref(), stored: None, replay: None };

@@ -11,7 +11,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_runtime::program::custom::COMMAND;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::head::{SessionStatus, earlier_effect};
-use bcc_runtime::run::retry::{CopyTarget, copy_of, rename_events, state_at};
+use bcc_runtime::run::retry::{CopiedRows, CopyTarget, copy_of, rename_events, state_at};
 use bcc_store::error::StoreError;
 use bcc_store::rows::{Commit, DocumentRow, EarlierState, NewSessionRow, SessionRow};
 use serde::Serialize;
@@ -117,7 +117,7 @@ pub(crate) struct AgainCopy {
     pub(crate) pinned: Arc<Pinned>,
     pub(crate) program: Arc<Program>,
     /// The rows of the earlier session, with its id.
-    first: Commit,
+    rows: CopiedRows,
     earlier: SessionRow,
 }
 
@@ -273,8 +273,8 @@ impl Engine {
             }
             let stored = self.stored_programs.get(self.store().as_ref(), &row.manifest).await?;
             let StoredProgram { pinned, program } = stored;
-            let first = self.first_commit(&row, earlier, None, earlier_effects).await?;
-            return Ok((AgainCopy { settings, pinned, program, first, earlier: row }, vec![]));
+            let rows = self.copied_rows(&row, earlier, None, earlier_effects).await?;
+            return Ok((AgainCopy { settings, pinned, program, rows, earlier: row }, vec![]));
         };
         let run = RunRequest { file: file.clone(), scheme: settings.scheme.clone(), ..RunRequest::default() };
         let loaded = LoadedProgram::of(self.project(), &run)?;
@@ -290,27 +290,27 @@ impl Engine {
         let settings = RunSettings { commands, allowed, ..settings };
         let diagnostics = loaded.diagnostics().to_vec();
         let (pinned, program) = loaded.into_parts();
-        let first = self.first_commit(&row, earlier, Some(program.as_ref()), earlier_effects).await?;
-        Ok((AgainCopy { settings, pinned, program, first, earlier: row }, diagnostics))
+        let rows = self.copied_rows(&row, earlier, Some(program.as_ref()), earlier_effects).await?;
+        Ok((AgainCopy { settings, pinned, program, rows, earlier: row }, diagnostics))
     }
 
     /// The rows of the session as it was, as they fit the edited script.
-    async fn first_commit(
+    async fn copied_rows(
         &self,
         row: &SessionRow,
         earlier: EarlierState,
         edited: Option<&Program>,
         earlier_effects: BTreeMap<String, u64>,
-    ) -> Result<Commit, EngineError> {
+    ) -> Result<CopiedRows, EngineError> {
         let at = stamp(now());
         let status = SessionStatus::parse(&earlier.status).unwrap_or(SessionStatus::Running);
         let target = CopyTarget { id: &row.id, at: &at, status, edited, renews_declared: true, earlier_effects };
-        let mut first = copy_of(self.store().as_ref(), row, earlier, &target).await?;
+        let CopiedRows { mut first, texts } = copy_of(self.store().as_ref(), row, earlier, &target).await?;
         // It is somebody else's: what a person has said once must not change what other sessions know of them.
         let known = self.store().user_variables(&row.user).await?;
         first.user_variables_put.retain(|row| known.iter().all(|known| known.name != row.name));
         first.user_variables_put.extend(known);
-        Ok(first)
+        Ok(CopiedRows { first, texts })
     }
 
     /// The rows with which the new session is created: in the engine's store, or in one for a preview.
@@ -319,7 +319,7 @@ impl Engine {
         copy: &AgainCopy,
         id: &str,
     ) -> Result<(NewSessionRow, Vec<DocumentRow>, Commit), EngineError> {
-        let AgainCopy { settings, pinned, program, first, earlier } = copy;
+        let AgainCopy { settings, pinned, program, rows: CopiedRows { first, texts }, earlier } = copy;
         let (manifest, documents) = pinned.documents()?;
         let at = stamp(now());
         let mut first = Commit { updated_at: at.clone(), ..first.clone() };
@@ -338,6 +338,7 @@ impl Engine {
             started_at: at,
             settings: serde_json::to_string(&settings).map_err(|error| EngineError::failed(error.to_message()))?,
             manifest,
+            texts: Some(texts.clone()),
         };
         Ok((session, documents, first))
     }

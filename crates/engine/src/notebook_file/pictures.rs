@@ -16,7 +16,7 @@ use crate::files::within::normalize;
 use crate::project::absolute;
 
 /// What other programs wrote may lack the padding, or have bits in its last digit that mean nothing.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
+pub(crate) const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -70,8 +70,8 @@ impl PictureFolder {
     }
 }
 
-/// A path as the address of a link in Markdown.
-fn encoded(path: &str) -> String {
+/// A path as an address.
+pub fn encoded(path: &str) -> String {
     let mut address = String::new();
     for byte in path.bytes() {
         match byte {

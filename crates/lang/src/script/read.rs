@@ -9,7 +9,7 @@ use crate::script::declare::declare;
 use crate::script::examples::example;
 use crate::script::fields::{Fields, TextField, is_null, shortened};
 use crate::script::findings::Findings;
-use crate::script::foreign::foreign_document;
+use crate::script::foreign::{foreign_document, foreign_json};
 use crate::script::interrupted::on_interrupted;
 use crate::script::kernel::kernel;
 use crate::script::legacy::nesting::convert_oldest_nesting;
@@ -109,7 +109,9 @@ pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) ->
         Some(_) => "a script",
         None => {
             let other = convert_oldest_nesting(file, root).or_else(|| missing_root_key(file, root));
-            if let Some(diagnostic) = other.or_else(|| foreign_document(file, root)) {
+            if let Some(diagnostic) =
+                other.or_else(|| foreign_document(file, root)).or_else(|| foreign_json(file, root))
+            {
                 findings.report(diagnostic);
                 return None;
             }

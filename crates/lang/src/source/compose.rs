@@ -8,6 +8,7 @@ use std::sync::Arc;
 use granit_parser::{Event, Parser, ScanError, StructureStyle};
 
 use crate::source::diagnostic::{Diagnostic, sort};
+use crate::source::json_file::{broken_json, is_json_name};
 use crate::source::misreading;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
@@ -54,7 +55,13 @@ pub fn parse(file: &Arc<SourceFile>) -> ParsedYaml {
             break;
         }
     }
-    composer.finish()
+    let parsed = composer.finish();
+    // YAML includes JSON: what is no YAML is no JSON either.
+    let broken = if parsed.root.is_none() { broken_json(file) } else { None };
+    match broken {
+        Some(broken) => ParsedYaml { root: None, diagnostics: vec![broken] },
+        None => parsed,
+    }
 }
 
 /// The size of a node with its aliases expanded, and its depth (a scalar: 0).
@@ -168,7 +175,10 @@ impl<'f> Composer<'f> {
                 (true, 0) => "the file contains only comments",
                 (true, _) => "the document in this file is empty",
             };
-            let help = "write a script: its first line is `session:`, `skill:`, `test:` or `workflow_id: …`";
+            let help = match is_json_name(self.file.name()) {
+                true => "get it again from the program that wrote it, or choose another file",
+                false => "write a script: its first line is `session:`, `skill:`, `test:` or `workflow_id: …`",
+            };
             self.report(Diagnostic::error("empty-document", message, self.file, Span::default()).with_help(help));
         }
         sort(&mut self.diagnostics);

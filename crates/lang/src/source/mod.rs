@@ -8,6 +8,7 @@ pub mod core_schema;
 pub mod diagnostic;
 pub mod edits;
 pub mod full_width;
+pub mod json_file;
 pub mod keys;
 pub mod known_fields;
 pub mod lines;

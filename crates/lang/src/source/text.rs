@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::source::diagnostic::Diagnostic;
+use crate::source::json_file::{NOTEBOOK_HELP, damaged_json, is_notebook_name};
 use crate::source::secrets::{Secret, secrets};
 use crate::source::span::Span;
 
@@ -93,6 +94,9 @@ impl SourceFile {
                 let mut bytes = error.into_bytes();
                 bytes.truncate(byte);
                 let file = Arc::new(Self::new(name, String::from_utf8_lossy(&bytes)));
+                if let Some(damaged) = damaged_json(&file, byte) {
+                    return Err(Box::new(damaged));
+                }
                 let (line, _) = file.line_column(byte);
                 let message = msg!("the file is not valid UTF-8: invalid byte at offset {byte}, line {line}");
                 let help = "it may use GBK or another legacy encoding: save it again as UTF-8";
@@ -180,12 +184,18 @@ impl fmt::Debug for SourceFile {
 pub fn too_large(file: &Arc<SourceFile>) -> Diagnostic {
     let limit = MAX_FILE_BYTES / (1024 * 1024);
     let message = msg!("the file is larger than {limit} MiB, which is the maximum size");
-    Diagnostic::error("file-too-large", message, file, Span::default())
-        .with_help("split it into several files; put the data that a script works on in separate files")
+    let found = Diagnostic::error("file-too-large", message, file, Span::default());
+    if is_notebook_name(file.name()) {
+        return found.with_help(NOTEBOOK_HELP);
+    }
+    found.with_help("split it into several files; put the data that a script works on in separate files")
 }
 
 /// The diagnostic for text with a NUL at `byte`.
 pub(crate) fn binary(file: &Arc<SourceFile>, byte: usize) -> Diagnostic {
+    if let Some(damaged) = damaged_json(file, byte) {
+        return damaged;
+    }
     // Text around a NUL is seldom fit for a terminal: mark the position only if the file is text up to there.
     let span = if byte < file.text.len() { Span::new(byte, byte + 1) } else { Span::default() };
     let message = msg!("this is not a text file: NUL byte at offset {byte}");

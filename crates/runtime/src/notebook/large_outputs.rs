@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::notebook::cell::Cell;
 use crate::notebook::export::scripts::library;
@@ -182,6 +182,51 @@ fn kept_parts(output: &Value) -> BTreeMap<String, KeptPart> {
 /// The hashes of the texts that a cell refers to.
 pub fn references(cell: &Cell) -> HashSet<String> {
     cell.outputs.iter().flat_map(|output| kept_parts(output).into_values().map(|part| part.sha256)).collect()
+}
+
+/// The type of the large part with this hash to which a cell, as JSON, refers.
+pub fn referred_type(cell: &Value, sha256: &str) -> Option<String> {
+    let outputs = cell.get("outputs").and_then(Value::as_array)?;
+    let (name, _) = outputs.iter().flat_map(kept_parts).find(|(_, part)| part.sha256 == sha256)?;
+    Some(if name == TEXT { PLAIN.to_owned() } else { name })
+}
+
+/// A large part that was left out of the outputs of a cell, as JSON.
+pub struct LeftOutPart {
+    output: usize,
+    name: String,
+    sha256: String,
+    bytes: u64,
+}
+
+/// Takes the references to large data out of a cell, as JSON. Those to texts stay.
+pub fn take_data(cell: &mut Value) -> Vec<LeftOutPart> {
+    let mut taken = vec![];
+    let outputs = cell.get_mut("outputs").and_then(Value::as_array_mut);
+    for (output, fields) in outputs.into_iter().flatten().enumerate() {
+        for (name, KeptPart { sha256, bytes, .. }) in kept_parts(fields) {
+            if name == TEXT || name == PLAIN {
+                continue;
+            }
+            if let Some(kept) = fields.get_mut(KEPT).and_then(Value::as_object_mut) {
+                kept.shift_remove(&name);
+            }
+            taken.push(LeftOutPart { output, name, sha256, bytes });
+        }
+    }
+    taken
+}
+
+/// Says in the outputs of a cell where parts are that were left out: `links` with their types, addresses and sizes.
+pub fn link(cell: &mut Value, parts: &[LeftOutPart], address: impl Fn(&str) -> String) {
+    let Some(outputs) = cell.get_mut("outputs").and_then(Value::as_array_mut) else { return };
+    for part in parts {
+        let Some(output) = outputs.get_mut(part.output).and_then(Value::as_object_mut) else { continue };
+        let links = output.entry("links").or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(links) = links {
+            links.insert(part.name.clone(), json!({ "href": address(&part.sha256), "bytes": part.bytes }));
+        }
+    }
 }
 
 /// Puts the large parts back into the outputs of a cell of the session `id`. What the store no longer has is said in its place.

@@ -7,6 +7,7 @@ use crate::notebook::kernel::contract::KernelSettings;
 use crate::program::action::Action;
 use crate::program::custom::CustomKind;
 use crate::program::limits::{Budget, ForEach, Priority, Strategy};
+use crate::program::outcome::ExitReason;
 use crate::program::route_table::{ChangeTable, RouteTable, Trigger};
 use crate::program::tool_rule::ToolRule;
 use crate::program::transcript::RecentTranscript;
@@ -104,6 +105,11 @@ impl Program {
             || inserted.into_iter().any(asks_model)
     }
 
+    /// Whether something happens when an action ends with `error`: it may do without what it needs.
+    pub fn routes_errors(&self) -> bool {
+        routes_errors(&self.routes, &self.phases)
+    }
+
     pub(crate) fn has_sensitive(&self) -> bool {
         let topics = self.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.declarations);
         let phases = self.phases.iter().map(|phase| &phase.declarations);
@@ -111,6 +117,22 @@ impl Program {
         let mut all = [&self.globals, &self.declarations].into_iter().chain(phases).chain(topics).chain(skills);
         all.any(|declarations| declarations.values().any(|declaration| declaration.sensitive))
     }
+}
+
+/// Whether a script with these routes and phases has a route for `error`.
+pub fn routes_errors(routes: &RouteTable, phases: &[Phase]) -> bool {
+    let routes_error = |table: &RouteTable| table.get(ExitReason::Error).is_some();
+    let topics = || phases.iter().flat_map(|phase| &phase.topics);
+    routes_error(routes)
+        || phases.iter().any(|phase| routes_error(&phase.routes))
+        || topics().any(|topic| routes_error(&topic.routes) || steps_route_errors(&topic.steps, &routes_error))
+}
+
+fn steps_route_errors(steps: &ProgramSteps, routes_error: &impl Fn(&RouteTable) -> bool) -> bool {
+    let routed = |step: &ProgramStep| {
+        routes_error(&step.routes) || step.lists().into_iter().any(|steps| steps_route_errors(steps, routes_error))
+    };
+    steps.iter().any(routed)
 }
 
 fn asks_model(step: &ProgramStep) -> bool {

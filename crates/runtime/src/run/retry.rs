@@ -1,7 +1,7 @@
 //! Copies the state of an ended session before one of its actions, as the first commit of another session, which repeats it from
 //! there (docs/retry.md). The copy contains the journal up to that point.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
@@ -20,7 +20,7 @@ use crate::run::take_back::{restored_frames, restored_variables};
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::{
-    CellRow, Commit, CounterRow, EarlierState, FrameRow, JournalRow, MessageRow, SessionRow, TextRow, VariableRow,
+    CellRow, Commit, CounterRow, EarlierState, FrameRow, JournalRow, MessageRow, SessionRow, SharedTexts, VariableRow,
 };
 
 /// The number of rows that are read at a time.
@@ -67,6 +67,14 @@ pub async fn state_at(store: &dyn Store, row: &SessionRow, seq: u64) -> Result<O
     Ok(found)
 }
 
+/// The rows of a session that is a copy of another one.
+#[derive(Clone, Debug)]
+pub struct CopiedRows {
+    pub first: Commit,
+    /// The large outputs of its notebook.
+    pub texts: SharedTexts,
+}
+
 /// The first commit of a new session with this earlier state of `row`. Analyses and plans that had not
 /// finished are dropped.
 ///
@@ -77,7 +85,7 @@ pub async fn copy_of(
     row: &SessionRow,
     earlier: EarlierState,
     target: &CopyTarget<'_>,
-) -> Result<Commit, RunError> {
+) -> Result<CopiedRows, RunError> {
     let unreadable = |what: Message| RunError::Unreadable { id: row.id.clone(), what };
     let now: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(msg!("head: {error}")))?;
     let mut head: Head = serde_json::from_str(&earlier.head).map_err(|error| unreadable(msg!("head: {error}")))?;
@@ -113,7 +121,8 @@ pub async fn copy_of(
     requests.extend(changes.requests_put.iter().cloned());
     let cells_put = cells(store, &row.id, changes).await?;
     let libraries = state_of(&variables).map_err(unreadable)?.unwrap_or_default().chart_libraries;
-    Ok(Commit {
+    let texts = large_outputs(&row.id, &cells_put, libraries)?;
+    let first = Commit {
         status: target.status.name().to_owned(),
         updated_at: target.at.to_owned(),
         location: earlier.location.clone(),
@@ -125,11 +134,11 @@ pub async fn copy_of(
         user_variables_put: user_variables,
         counters_put: counters.into_iter().map(|(name, count)| CounterRow { name, count }).collect(),
         journal: journal(store, &row.id, earlier.last_seq, target.id).await?,
-        texts: large_outputs(store, &row.id, &cells_put, libraries).await?,
         cells_put,
         requests_put: requests,
         ..Commit::default()
-    })
+    };
+    Ok(CopiedRows { first, texts })
 }
 
 /// The events up to `last`, as those of the session `copy`.
@@ -192,28 +201,14 @@ async fn cells(store: &dyn Store, id: &str, changes: &Commit) -> Result<Vec<Cell
 }
 
 /// The texts that these cells of a session and its notebook refer to.
-async fn large_outputs(
-    store: &dyn Store,
-    id: &str,
-    cells: &[CellRow],
-    libraries: Vec<String>,
-) -> Result<Vec<TextRow>, RunError> {
-    let mut texts: BTreeMap<String, TextRow> = BTreeMap::new();
-    for sha256 in libraries {
-        if let Some(text) = store.text(id, &sha256).await? {
-            texts.insert(sha256.clone(), TextRow { sha256, text });
-        }
-    }
+fn large_outputs(id: &str, cells: &[CellRow], libraries: Vec<String>) -> Result<SharedTexts, RunError> {
+    let mut hashes: BTreeSet<String> = libraries.into_iter().collect();
     for row in cells {
         let cell: Cell = serde_json::from_str(&row.body)
             .map_err(|_| StoreError::CellUnreadable { id: id.to_owned(), number: row.number })?;
-        for sha256 in references(&cell) {
-            if let Some(text) = store.text(id, &sha256).await?.filter(|_| !texts.contains_key(&sha256)) {
-                texts.insert(sha256.clone(), TextRow { sha256, text });
-            }
-        }
+        hashes.extend(references(&cell));
     }
-    Ok(texts.into_values().collect())
+    Ok(SharedTexts { session: id.to_owned(), hashes: hashes.into_iter().collect() })
 }
 
 /// The frames with the positions that their parts have in an edited script.

@@ -138,6 +138,7 @@ impl Session {
             started_at: session.services.clock.at(1),
             settings: new_session.settings,
             manifest: new_session.manifest,
+            texts: None,
         };
         let prepared = session.prepare(draft)?;
         session.store.create(&row, &new_session.documents, &prepared.commit).await?;

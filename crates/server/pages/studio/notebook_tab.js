@@ -18,6 +18,8 @@ export class NotebookTab extends HTMLElement {
   constructor() {
     super();
     this.limit = FIRST;
+    // Large pictures by their addresses: what is at an address does not change.
+    this.pictures = new Map();
   }
 
   show(store) {
@@ -33,7 +35,7 @@ export class NotebookTab extends HTMLElement {
 
   async load() {
     try {
-      this.notebook = (await api.get(path`/v1/sessions/${this.store.id}/notebook`)).notebook;
+      this.notebook = (await api.get(path`/v1/sessions/${this.store.id}/notebook?outputs=linked`)).notebook;
       this.problem = null;
       this.isLoaded = true;
     } catch (error) {
@@ -78,10 +80,43 @@ export class NotebookTab extends HTMLElement {
     if (output.text !== undefined) return longText(plain(joined(output.text)), key, redraw, "raw");
     const data = output.data ?? {};
     const kind = PICTURES.find((type) => typeof joined(data[type]) === "string" && BASE64.test(joined(data[type])));
-    if (kind) return html`<img class="picture" src="data:${kind};base64,${joined(data[kind]).replace(/\s+/g, "")}" alt=${visible(joined(data["text/plain"]) ?? texts.picture)}>`;
+    const described = visible(joined(data["text/plain"]) ?? texts.picture);
+    if (kind) return html`<img class="picture" src="data:${kind};base64,${joined(data[kind]).replace(/\s+/g, "")}" alt=${described}>`;
+    const linked = PICTURES.find((type) => output.links?.[type]);
+    const picture = linked && this.picture(output.links[linked].href, linked);
+    if (picture) return html`<img class="picture" src=${picture} alt=${described}>`;
     const text = joined(data["text/plain"]);
     if (text !== undefined) return longText(text, key, redraw, "raw");
-    return html`<p class="hint">${texts.otherOutput(Object.keys(data).join(", "))}</p>`;
+    return html`<p class="hint">${texts.otherOutput([...Object.keys(data), ...Object.keys(output.links ?? {})].join(", "))}</p>`;
+  }
+
+  // A large picture, which is drawn when it has arrived. The token is sent as a header, so that no element can load it.
+  picture(address, type) {
+    if (!this.pictures.has(address)) {
+      this.pictures.set(address, null);
+      this.loadPicture(address, type).then(
+        (picture) => {
+          this.pictures.set(address, picture);
+          this.draw();
+        },
+        (error) => {
+          // It is asked for again with the next notebook.
+          this.pictures.delete(address);
+          if (!(error instanceof ApiProblem)) throw error;
+        },
+      );
+    }
+    return this.pictures.get(address);
+  }
+
+  async loadPicture(address, type) {
+    const { blob } = await api.file(address);
+    return new Promise((resolve, reject) => {
+      const reader = new FileReader();
+      reader.onload = () => resolve(reader.result);
+      reader.onerror = () => reject(new ApiProblem(0));
+      reader.readAsDataURL(blob.slice(0, blob.size, type));
+    });
   }
 }
 

@@ -123,7 +123,7 @@ pub(crate) async fn list_choices(
     let scripts = scripts.map(|script| script.path).collect();
     let project = state.sessions.engine().project();
     let directory = project.directory.clone();
-    let listing = blocking(&state, move || list(&directory, None, None)).await?;
+    let listing = blocking(move || list(&directory, None, None)).await?;
     let schemes = listing.schemes.into_iter().map(|scheme| scheme.name).collect();
     let models = project.config.models.keys().map(String::as_str).chain([OFFLINE]).map(str::to_owned).collect();
     Ok(Json(AgainChoices { scripts, schemes, models }))

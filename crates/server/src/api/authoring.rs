@@ -30,19 +30,17 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::{JsonBody, UrlQuery, read};
-use crate::api::uploads::{ScriptUpload, StoredScript, new_script, store_script};
+use crate::api::uploads::{ScriptUpload, StoredScript, new_script, refuse_unseen, store_script};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
 
-/// Does work that takes processor time or reads many files, away from the tasks of sessions. Problems name files as they are in the
-/// project: where it is on the machine is not for clients.
+/// Does work that takes processor time or reads many files, away from the tasks of sessions.
 pub(crate) async fn blocking<T: Send + 'static>(
-    state: &ServerState,
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;
     let done = done.map_err(|error| Problem::failure(&msg!("the work has ended unexpectedly: {error}")))?;
-    done.map_err(|error| Problem::from(error).in_project(&state.sessions.engine().project().directory))
+    Ok(done?)
 }
 
 /// A path that a client names, in the project: nothing leads out of it.
@@ -116,7 +114,7 @@ pub(crate) async fn get_graph(
     let project = Some(engine.project().directory.clone());
     let request = GraphRequest { file: script.file, project, format, depth: None, only: vec![], session };
     let environment = engine.environment().clone();
-    let drawn = blocking(&state, move || graph(&request, &environment)).await?;
+    let drawn = blocking(move || graph(&request, &environment)).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], drawn.text).into_response())
 }
 
@@ -200,7 +198,7 @@ pub(crate) async fn list_templates(
     let project = state.sessions.engine().project();
     let (directory, chosen) = (project.directory.clone(), project.config.project.scheme.clone());
     let scheme = query.scheme.filter(|scheme| !scheme.is_empty());
-    blocking(&state, move || {
+    blocking(move || {
         let listing = list(&directory, scheme.as_deref(), chosen.as_deref())?;
         Ok(Json(listing.as_value(chosen.as_deref())))
     })
@@ -273,11 +271,8 @@ pub(crate) async fn render_template(
     };
     let project = state.sessions.engine().project().clone();
     let prompt = match (script, body.action, body.template) {
-        (Some(script), Some(action), _) => {
-            let rendered = prompt_of_action(&project, &request, &script, &action).await;
-            rendered.map_err(|error| Problem::from(error).in_project(&project.directory))?
-        }
-        (None, None, Some(name)) => blocking(&state, move || prompt_of_template(&project, &request, &name)).await?,
+        (Some(script), Some(action), _) => prompt_of_action(&project, &request, &script, &action).await?,
+        (None, None, Some(name)) => blocking(move || prompt_of_template(&project, &request, &name)).await?,
         _ => {
             let problem = Problem::invalid(msg!("the request must name a `template`, or a `script` and an `action`"));
             return Err(problem);
@@ -333,7 +328,7 @@ pub(crate) async fn run_tests(
     let environment = engine.environment().clone();
     // One run after the other: each uses all processors, also when its client has left.
     let turn = Arc::clone(&state.tests).lock_owned().await;
-    blocking(&state, move || {
+    blocking(move || {
         let _turn = turn;
         let tests = find(&request, &environment)?;
         let outcome = run(&tests, &request, &environment)?;
@@ -378,12 +373,7 @@ pub(crate) async fn put_script(
 ) -> Result<Response, Problem> {
     caller.require(AccessRole::Author)?;
     let project = state.sessions.engine().project();
-    if !project.config.project.allow.is_empty() || !project.config.mcp_servers.is_empty() {
-        let why =
-            msg!("scripts of this project may run code, commands or tools, so they are not accepted over the network");
-        return Err(Problem::new(ProblemKind::Forbidden, why)
-            .with_help("change the file on the machine, and run `bcc-script trust`"));
-    }
+    refuse_unseen(project)?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     // A page of another site cannot send this type without asking first.
     if kind.split(';').next().unwrap_or_default().trim() != "application/yaml" {
@@ -400,7 +390,7 @@ pub(crate) async fn put_script(
     // One that is no text names no version.
     let expected = headers.get(header::IF_MATCH).map(|value| value.to_str().unwrap_or_default().to_owned());
     let catalog = Arc::clone(&state.catalog);
-    let stored = blocking(&state, move || {
+    let stored = blocking(move || {
         let upload = ScriptUpload { path: &file, text: &body, expected: expected.as_deref() };
         store_script(&project, &folder, &upload, &catalog.replacing)
     });

@@ -22,12 +22,23 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        Self::read(&parts.headers, body, MAX_BODY_BYTES).await
+    }
+}
+
+impl<T: DeserializeOwned> JsonBody<T> {
+    /// Reads a body of at most `max_bytes` bytes.
+    ///
+    /// # Errors
+    /// `TooLarge`; `InvalidRequest` if it is no such object, or has not arrived completely.
+    pub(crate) async fn read(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<Self, Problem> {
         let unreadable =
             |why: String| Problem::invalid(msg!("the body cannot be read: {error}", error = library(&why)));
-        if !has_json(request.headers()) {
+        if !has_json(headers) {
             return Err(Problem::invalid(msg!("the body must be JSON, with `Content-Type: application/json`")));
         }
-        let body = read(request.into_body()).await?;
+        let body = read_up_to(body, max_bytes).await?;
         // A list would be taken for the fields of an object in order.
         if body.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::invalid(msg!("the body must be a JSON object")));
@@ -46,21 +57,25 @@ const MAX_DISCARDED_BYTES: usize = 16 * MAX_BODY_BYTES;
 /// # Errors
 /// `TooLarge`, and what has not arrived.
 pub(crate) async fn read(body: Body) -> Result<Vec<u8>, Problem> {
+    read_up_to(body, MAX_BODY_BYTES).await
+}
+
+async fn read_up_to(body: Body, max_bytes: usize) -> Result<Vec<u8>, Problem> {
     let mut pieces = body.into_data_stream();
     let (mut read, mut length) = (Vec::new(), 0_usize);
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|_| Problem::invalid(msg!("the body did not arrive completely")))?;
         length = length.saturating_add(piece.len());
-        if length > MAX_DISCARDED_BYTES {
+        if length > max_bytes.saturating_add(MAX_DISCARDED_BYTES) {
             break;
         }
-        if length <= MAX_BODY_BYTES {
+        if length <= max_bytes {
             read.extend_from_slice(&piece);
         }
     }
-    match length {
-        0..=MAX_BODY_BYTES => Ok(read),
-        _ => Err(Problem::new(ProblemKind::TooLarge, msg!("the body is too large"))),
+    match length <= max_bytes {
+        true => Ok(read),
+        false => Err(Problem::new(ProblemKind::TooLarge, msg!("the body is too large"))),
     }
 }
 

@@ -5,18 +5,21 @@ use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bcc_engine::export::export;
+use bcc_engine::exported_notebook::linked_notebook;
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
+use bcc_engine::notebook_file::pictures::encoded;
 use bcc_engine::notebook_file::write::{NotebookFileRequest, page_of, write_to};
 use bcc_engine::report::write::report_text;
 use bcc_lang::message::language::Language;
 use bcc_lang::script::report::ReportFormat;
 use bcc_runtime::notebook::export::form::ExportForm;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::UrlQuery;
+use crate::api::outputs::SANDBOX;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
 
@@ -103,9 +106,7 @@ pub(crate) async fn export_session(
 }
 
 fn typed(content_type: &'static str, text: String) -> Response {
-    // An exported page may not run anything, whatever was said in the conversation.
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
-    ([(header::CONTENT_TYPE, content_type), (header::CONTENT_SECURITY_POLICY, policy)], text).into_response()
+    ([(header::CONTENT_TYPE, content_type), (header::CONTENT_SECURITY_POLICY, SANDBOX)], text).into_response()
 }
 
 async fn require_session(state: &ServerState, id: &str) -> Result<(), Problem> {
@@ -173,12 +174,32 @@ pub(crate) async fn get_calls(
     part(&state, &id, &caller, &["model_calls", "usage"], true).await
 }
 
+/// How the notebook has its large data, such as pictures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NotebookOutputs {
+    /// In the outputs.
+    #[default]
+    Whole,
+    /// As addresses: `links` of an output has the type, the address (`href`) and the size (`bytes`) of each.
+    Linked,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct NotebookQuery {
+    /// `whole` or `linked`: whether large data, such as pictures, are in the outputs, or addresses in their `links`. Texts are whole.
+    #[serde(default)]
+    #[param(inline)]
+    outputs: NotebookOutputs,
+}
+
 /// The notebook of a session: its cells with their complete outputs.
 #[utoipa::path(
     get,
     path = "/v1/sessions/{id}/notebook",
     tag = "data",
-    params(("id" = String, Path, description = "The session")),
+    params(("id" = String, Path, description = "The session"), NotebookQuery),
     responses(
         (status = 200, description = "The notebook; null if the session has not used it", body = Object),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
@@ -188,8 +209,17 @@ pub(crate) async fn get_notebook(
     State(state): State<ServerState>,
     Path(id): Path<String>,
     caller: ApiCaller,
+    UrlQuery(query): UrlQuery<NotebookQuery>,
 ) -> Result<Json<Value>, Problem> {
-    part(&state, &id, &caller, &["notebook"], false).await
+    if query.outputs == NotebookOutputs::Whole {
+        return part(&state, &id, &caller, &["notebook"], false).await;
+    }
+    caller.require(AccessRole::Author)?;
+    let store = state.sessions.store().as_ref();
+    let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    let outputs = format!("/v1/sessions/{}/outputs", encoded(&id));
+    let notebook = linked_notebook(store, &row, |hash| format!("{outputs}/{hash}")).await?;
+    Ok(Json(json!({ "notebook": notebook })))
 }
 
 /// Parts of the export of a session.

@@ -1,6 +1,7 @@
 //! What every request passes first: its origin, its token, and the limit of its client.
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -49,7 +50,8 @@ async fn checked(state: ServerState, mut request: Request, next: Next) -> Respon
             Ok(()) => next.run(request).await,
         },
     };
-    let mut response = in_form(response, language, CHAT_ROUTES.iter().any(|chat| route.starts_with(chat)));
+    let is_chat = CHAT_ROUTES.iter().any(|chat| route.starts_with(chat));
+    let mut response = in_form(response, language, &state.sessions.engine().project().directory, is_chat);
     let headers = response.headers_mut();
     if let Some(origin) = origin.filter(|_| is_allowed_origin) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -116,11 +118,10 @@ pub(crate) fn language_of(headers: &HeaderMap) -> Language {
     Language::parse(first).unwrap_or_default()
 }
 
-/// A problem is written again in the language of the client, and in the form that clients of the chat completions expect.
-fn in_form(response: Response, language: Language, is_chat: bool) -> Response {
-    match response.extensions().get::<Problem>().cloned() {
-        Some(problem) if is_chat => chat_error(&problem.in_language(language)),
-        Some(problem) if language != Language::default() => problem.in_language(language).into_response(),
-        _ => response,
-    }
+/// A problem is written again in the language of the client, with files as they are in the project, and in the form that clients of the
+/// chat completions expect. Where the project is on the machine is not for clients.
+fn in_form(response: Response, language: Language, project: &Path, is_chat: bool) -> Response {
+    let Some(problem) = response.extensions().get::<Problem>().cloned() else { return response };
+    let problem = problem.in_language(language).in_project(project);
+    if is_chat { chat_error(&problem) } else { problem.into_response() }
 }

@@ -151,7 +151,8 @@ pub(crate) async fn create_link(
     }
     let script = state.catalog.find(&script).await?;
     let engine = state.sessions.engine().clone();
-    let request = RunRequest { file: script.file.clone(), ..RunRequest::default() };
+    let named_from = Some(engine.project().directory.clone());
+    let request = RunRequest { file: script.file.clone(), named_from, ..RunRequest::default() };
     // What would keep every visitor from beginning is reported to who makes the link.
     let checked = tokio::task::spawn_blocking(move || {
         let loaded = LoadedProgram::of(engine.project(), &request)?;
@@ -162,8 +163,7 @@ pub(crate) async fn create_link(
         Ok::<_, EngineError>((loaded.program, variables))
     });
     let checked = checked.await.map_err(|error| Problem::failure(&msg!("the check failed: {error}")))?;
-    let directory = &state.sessions.engine().project().directory;
-    let (program, variables) = checked.map_err(|error| Problem::from(error).in_project(directory))?;
+    let (program, variables) = checked?;
     let terms = LinkTerms {
         script: script.path,
         kind,

@@ -12,8 +12,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::{
-    again, authoring, data, data_sets, events, gate, health, journal, links, messages, outline, plans, requests,
-    scripts, sessions,
+    again, authoring, data, data_sets, events, gate, health, journal, links, messages, outline, outputs, plans,
+    requests, scripts, sessions,
 };
 use crate::behavior::{endpoints as behavior, kernel_endpoints as kernels};
 use crate::chat::{completions, models};
@@ -86,6 +86,7 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(data::get_metrics))
         .routes(routes!(data::get_calls))
         .routes(routes!(data::get_notebook))
+        .routes(routes!(outputs::get_output))
         .routes(routes!(data::get_report))
         .routes(routes!(data_sets::get_data_set))
         .routes(routes!(links::create_link, links::list_links))

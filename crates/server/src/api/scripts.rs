@@ -70,10 +70,9 @@ pub(crate) async fn get_source(
 ) -> Result<Response, Problem> {
     caller.require(AccessRole::Author)?;
     let found = state.catalog.find(&name).await?;
-    let directory = state.sessions.engine().project().directory.clone();
     let read = tokio::task::spawn_blocking(move || script(&found.file).map(|source| source.text().to_owned()));
     let read = read.await.map_err(|error| Problem::failure(&msg!("the work has ended unexpectedly: {error}")))?;
-    let text = read.map_err(|error| Problem::from(error).in_project(&directory))?;
+    let text = read?;
     let version = script_version(&text);
     Ok(([(header::CONTENT_TYPE, "application/yaml"), (header::ETAG, &version)], text).into_response())
 }
@@ -97,7 +96,8 @@ pub(crate) async fn check_script(
     caller.require(AccessRole::Author)?;
     let script = state.catalog.find(&name).await?;
     let project = state.sessions.engine().project().clone();
-    let request = RunRequest { file: script.file.clone(), ..RunRequest::default() };
+    let named_from = Some(project.directory.clone());
+    let request = RunRequest { file: script.file.clone(), named_from, ..RunRequest::default() };
     let loaded = tokio::task::spawn_blocking(move || {
         LoadedProgram::of(&project, &request).map(|loaded| loaded.diagnostics().to_vec())
     });

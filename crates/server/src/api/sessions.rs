@@ -1,8 +1,9 @@
 //! `/v1/sessions`: starts, lists, shows, ends and deletes sessions.
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::fork::{ForkPoint, ForkRequest};
 use bcc_engine::retry::RetryRequest;
@@ -14,14 +15,17 @@ use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::rows::{SessionCursor, SessionFilter, SessionRow};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::{JsonBody, UrlQuery};
 use crate::api::catalog::ScriptEntry;
+use crate::api::given_states::{GivenStateBody, start_from_state};
 use crate::api::reply::{TurnReply, reply_of, state_of};
 use crate::live::command::{EndedTurn, SessionCommand};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::settings::{MAX_BODY_BYTES, MAX_STATE_BODY_BYTES};
 use crate::state::ServerState;
 
 /// The number of sessions in a page, if the request names none, and the maximum.
@@ -32,8 +36,14 @@ const MAX_PAGE: usize = 1000;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSessionBody {
-    /// The script: its `session_id`, or its path in the project.
-    pub(crate) script: String,
+    /// The script: its `session_id`, or its path in the project. Without it, there must be a `state`.
+    pub(crate) script: Option<String>,
+    /// A state of the behavior protocol from which the session begins, in place of a script. Only with the role `author`, and refused
+    /// where scripts are not accepted.
+    #[schema(value_type = Option<Object>)]
+    pub(crate) state: Option<Box<RawValue>>,
+    /// The behavior server that continues the `state`. Without it, the only one of the project, or its model.
+    pub(crate) behavior_server: Option<String>,
     /// Values for variables that the script declares.
     #[serde(default)]
     #[schema(value_type = Object)]
@@ -90,8 +100,14 @@ pub(crate) struct SessionPage {
 pub(crate) async fn create_session(
     State(state): State<ServerState>,
     caller: ApiCaller,
-    JsonBody(body): JsonBody<NewSessionBody>,
+    headers: HeaderMap,
+    body: Body,
 ) -> Result<(StatusCode, Json<TurnReply>), Problem> {
+    let max_bytes = match caller.require(AccessRole::Author) {
+        Ok(()) => MAX_STATE_BODY_BYTES,
+        Err(_) => MAX_BODY_BYTES,
+    };
+    let JsonBody(body) = JsonBody::read(&headers, body, max_bytes).await?;
     Ok((StatusCode::CREATED, Json(start(&state, &caller, body).await?)))
 }
 
@@ -100,12 +116,19 @@ pub(crate) async fn start(state: &ServerState, caller: &ApiCaller, body: NewSess
     if body.session_id.is_some() {
         caller.require(AccessRole::Author)?;
     }
-    let script = state.catalog.find(&body.script).await?;
-    let id = match body.session_id {
-        Some(id) => id,
-        None => secret_id(&script.session_id),
+    let NewSessionBody { script, state: document, behavior_server, variables, user, session_id } = body;
+    let script = match (script, document) {
+        (Some(script), None) if behavior_server.is_none() => script,
+        (None, Some(document)) => {
+            let given = GivenStateBody { document, behavior_server, variables, user, session_id };
+            return start_from_state(state, caller, given).await;
+        }
+        (Some(_), None) => return Err(Problem::invalid(msg!("`behavior_server` is for a `state`"))),
+        _ => return Err(Problem::invalid(msg!("the request must have a `script` or a `state`, and not both"))),
     };
-    start_with_id(state, &script, id, body.user, body.variables).await
+    let script = state.catalog.find(&script).await?;
+    let id = session_id.unwrap_or_else(|| secret_id(&script.session_id));
+    start_with_id(state, &script, id, user, variables).await
 }
 
 /// Starts a session with this id, and runs it until it rests.

@@ -16,7 +16,7 @@ use bcc_lang::message::msg;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind};
 
 /// A file that is removed when it is no longer needed.
 struct Draft<'p>(&'p Path);
@@ -50,6 +50,21 @@ pub(crate) fn new_script(project: &Path, folder: &Path, given: &str) -> Result<P
         return Err(Problem::invalid(why).with_help("`GET /v1/scripts` lists the scripts"));
     }
     Ok(path)
+}
+
+/// Refuses what clients send to run in a project that lets scripts run code or commands or that has servers of tools: somebody has to
+/// look at what it does.
+///
+/// # Errors
+/// `Forbidden`.
+pub(crate) fn refuse_unseen(project: &Project) -> Result<(), Problem> {
+    if project.config.project.allow.is_empty() && project.config.mcp_servers.is_empty() {
+        return Ok(());
+    }
+    let why =
+        msg!("scripts of this project may run code, commands or tools, so they are not accepted over the network");
+    Err(Problem::new(ProblemKind::Forbidden, why)
+        .with_help("change the file on the machine, and run `bcc-script trust`"))
 }
 
 /// A script that a client sends.
@@ -110,7 +125,8 @@ pub(crate) fn store_script(
     let draft = parent.join(format!(".{}.yaml", secret_id("upload")));
     replace_within(folder, &draft, text.as_bytes()).map_err(failed)?;
     let written = Draft(&draft);
-    let request = RunRequest { file: draft.clone(), ..RunRequest::default() };
+    let named_from = Some(project.directory.clone());
+    let request = RunRequest { file: draft.clone(), named_from, ..RunRequest::default() };
     let checked = LoadedProgram::of(project, &request).map(drop);
     drop(written);
     match checked {

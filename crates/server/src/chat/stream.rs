@@ -242,7 +242,9 @@ impl Speaker {
                     return;
                 }
                 tracing::warn!(script = %turn.script.session_id, error = %problem.detail(), "a reply was not completed");
-                self.send(&ChatErrorBody::of(&problem.clone().in_language(self.language))).await;
+                let shown =
+                    problem.clone().in_language(self.language).in_project(&state.sessions.engine().project().directory);
+                self.send(&ChatErrorBody::of(&shown)).await;
                 return;
             }
         };

@@ -34,6 +34,15 @@ pub(super) enum HandOverError {
     Busy,
 }
 
+impl From<HandOverError> for Problem {
+    fn from(error: HandOverError) -> Self {
+        match error {
+            HandOverError::Engine(error) => error.into(),
+            HandOverError::Busy => busy(),
+        }
+    }
+}
+
 impl From<EngineError> for HandOverError {
     fn from(error: EngineError) -> Self {
         Self::Engine(error)
@@ -139,14 +148,6 @@ impl LiveSessions {
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);
-        }
-    }
-
-    /// The problem of a session that was not handed over.
-    pub(super) fn hand_over_problem(&self, error: HandOverError) -> Problem {
-        match error {
-            HandOverError::Engine(error) => self.problem_of(error),
-            HandOverError::Busy => busy(),
         }
     }
 
@@ -257,7 +258,7 @@ impl LiveSessions {
             }
             Err(error) => {
                 self.forget(id, slot);
-                match self.hand_over_problem(error) {
+                match Problem::from(error) {
                     problem if problem.kind() == ProblemKind::Held => Err(problem),
                     _ => Ok(None),
                 }
@@ -306,7 +307,7 @@ impl LiveSessions {
         };
         let (opened, taken) = taken.await.map_err(|error: EngineError| {
             self.forget(id, slot);
-            self.problem_of(error)
+            Problem::from(error)
         })?;
         // Without an answer to take back, the turn goes on.
         Ok(self.spawn(id, opened, self.feed(id), taken == TakenBack::Yes, None))

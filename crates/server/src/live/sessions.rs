@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
-use bcc_engine::error::EngineError;
 use bcc_engine::fork::ForkRequest;
 use bcc_engine::left_kernel::left_kernel;
 use bcc_lang::message::msg;
@@ -128,7 +127,7 @@ impl LiveSessions {
                 Ok(is_deleted)
             }).await;
         self.forget(id, &slot);
-        deleted.map(|deleted| deleted.result).map_err(|error| self.hand_over_problem(error))
+        deleted.map(|deleted| deleted.result).map_err(Problem::from)
     }
 
     /// Starts a session, and runs it until it rests.
@@ -157,11 +156,12 @@ impl LiveSessions {
             return Err(Problem::new(ProblemKind::Conflict, msg!("there is already a session `{id}`")));
         }
         let feed = self.feed(id);
-        let request = RunRequest { session: Some(id.to_owned()), ..request };
+        let named_from = Some(self.engine.project().directory.clone());
+        let request = RunRequest { session: Some(id.to_owned()), named_from, ..request };
         let opened = self.engine.run(&request, Arc::clone(&feed) as Arc<dyn Observer>).await;
         let opened = opened.map_err(|error| {
             self.forget(id, &slot);
-            self.problem_of(error)
+            Problem::from(error)
         })?;
         let (ended, end) = oneshot::channel();
         *place = Some(self.spawn(id, opened, feed, false, Some(SessionCommand::Rest { ended })));
@@ -178,12 +178,7 @@ impl LiveSessions {
         if self.store().session(new).await?.is_some() {
             return Err(Problem::new(ProblemKind::Conflict, msg!("there is already a session `{new}`")));
         }
-        self.engine.fork(request).await.map_err(|error| self.problem_of(error))
-    }
-
-    /// A problem that names files as they are in the project: where the project is on the machine is not for clients.
-    pub(super) fn problem_of(&self, error: EngineError) -> Problem {
-        Problem::from(error).in_project(&self.engine.project().directory)
+        self.engine.fork(request).await.map_err(Problem::from)
     }
 
     /// Sends a command to a session, which is opened if no process runs it.
@@ -260,7 +255,7 @@ impl LiveSessions {
             Err(error) => {
                 let is_known = self.store().session(id).await?.is_some();
                 self.forget(id, slot);
-                if is_known { Err(self.hand_over_problem(error)) } else { Err(Problem::no_session(id)) }
+                if is_known { Err(error.into()) } else { Err(Problem::no_session(id)) }
             }
         }
     }

@@ -5,13 +5,14 @@ use std::future::Future;
 use std::str::FromStr;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bcc_lang::message::message::Message;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Config, NoTls, Row};
+use tokio_postgres::{Client, Config, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::StoreError;
@@ -58,8 +59,23 @@ impl fmt::Debug for Database {
     }
 }
 
+/// Statements that are sent in one transaction.
+#[async_trait]
+pub(crate) trait TransactionWrites: Sync {
+    /// Sends them. They must have the same effect when they are sent twice.
+    async fn send(&self, client: &Client) -> Result<(), StatementFailure>;
+}
+
+/// Waits for the answer to a statement, but not forever.
+pub(crate) async fn in_time<T>(
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, StatementFailure> {
+    let answer = tokio::time::timeout(STATEMENT_TIME, answer).await.map_err(|_| StatementFailure::TimeUp)?;
+    answer.map_err(StatementFailure::Statement)
+}
+
 /// Why a statement failed.
-enum Failure {
+pub(crate) enum StatementFailure {
     Pool(PoolError),
     Statement(tokio_postgres::Error),
     TimeUp,
@@ -144,11 +160,11 @@ impl Database {
         self.again(concern, async || {
             let client = self.client().await?;
             match tokio::time::timeout(STATEMENT_TIME, client.query_typed(sql, parameters)).await {
-                Ok(rows) => rows.map_err(Failure::Statement),
+                Ok(rows) => rows.map_err(StatementFailure::Statement),
                 // The connection may be dead: nobody else gets it.
                 Err(_) => {
                     drop(Object::take(client));
-                    Err(Failure::TimeUp)
+                    Err(StatementFailure::TimeUp)
                 }
             }
         })
@@ -165,18 +181,43 @@ impl Database {
         Ok(self.rows(sql, parameters, concern).await?.into_iter().next())
     }
 
+    /// Writes in one transaction: all of it has an effect, or nothing.
+    ///
+    /// Errors: those of [`store_error`], and those of `write`.
+    pub(crate) async fn in_transaction(
+        &self,
+        concern: Concern<'_>,
+        write: &dyn TransactionWrites,
+    ) -> Result<(), StoreError> {
+        self.again(concern, async || {
+            let client = self.client().await?;
+            let written = async {
+                in_time(client.batch_execute("BEGIN")).await?;
+                write.send(&client).await?;
+                in_time(client.batch_execute("COMMIT")).await
+            };
+            let written = written.await;
+            if written.is_err() {
+                // The connection may be dead or in a transaction: nobody else gets it, and the database forgets what was written.
+                drop(Object::take(client));
+            }
+            written
+        })
+        .await
+    }
+
     /// A connection to a database that has the newest layout.
-    async fn client(&self) -> Result<Object, Failure> {
-        let mut client = self.pool.get().await.map_err(Failure::Pool)?;
+    async fn client(&self) -> Result<Object, StatementFailure> {
+        let mut client = self.pool.get().await.map_err(StatementFailure::Pool)?;
         let migrated = self.migrated.get_or_try_init(async || {
-            let migrated = schema::migrate(&mut client, &self.name).await.map_err(Failure::Statement)?;
-            migrated.map_err(Failure::Store)
+            let migrated = schema::migrate(&mut client, &self.name).await.map_err(StatementFailure::Statement)?;
+            migrated.map_err(StatementFailure::Store)
         });
         migrated.await?;
         Ok(client)
     }
 
-    async fn again<T, F: Future<Output = Result<T, Failure>>>(
+    async fn again<T, F: Future<Output = Result<T, StatementFailure>>>(
         &self,
         concern: Concern<'_>,
         attempt: impl Fn() -> F,
@@ -190,9 +231,11 @@ impl Database {
                 Err(failure) => failure,
             };
             let is_passing = match &failure {
-                Failure::Statement(error) | Failure::Pool(PoolError::Backend(error)) => is_passing(error),
-                Failure::Pool(_) | Failure::TimeUp => true,
-                Failure::Store(_) => false,
+                StatementFailure::Statement(error) | StatementFailure::Pool(PoolError::Backend(error)) => {
+                    is_passing(error)
+                }
+                StatementFailure::Pool(_) | StatementFailure::TimeUp => true,
+                StatementFailure::Store(_) => false,
             };
             if !is_passing || Instant::now() + pause > end {
                 return Err(self.error(failure, concern));
@@ -203,15 +246,15 @@ impl Database {
         }
     }
 
-    fn error(&self, failure: Failure, concern: Concern<'_>) -> StoreError {
+    fn error(&self, failure: StatementFailure, concern: Concern<'_>) -> StoreError {
         match failure {
-            Failure::Statement(error) | Failure::Pool(PoolError::Backend(error)) => {
+            StatementFailure::Statement(error) | StatementFailure::Pool(PoolError::Backend(error)) => {
                 store_error(&self.name, &error, concern)
             }
-            Failure::Pool(PoolError::Timeout(_)) => no_answer(&self.name),
-            Failure::Pool(_) => unreachable(&self.name, Message::word("no connection can be made")),
-            Failure::TimeUp => no_answer(&self.name),
-            Failure::Store(error) => error,
+            StatementFailure::Pool(PoolError::Timeout(_)) => no_answer(&self.name),
+            StatementFailure::Pool(_) => unreachable(&self.name, Message::word("no connection can be made")),
+            StatementFailure::TimeUp => no_answer(&self.name),
+            StatementFailure::Store(error) => error,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use crate::contract::Store;
 use crate::copying::{HiddenRows, KeptEdit, PlanCopy, ReplacedState, SessionCopy, StoreCopying};
 use crate::error::StoreError;
 use crate::plan_contract::PlanStore;
@@ -14,9 +15,9 @@ use crate::postgres::error::Concern;
 use crate::postgres::read::{count, limit, text};
 use crate::postgres::store::{OF_SESSION, PostgresStore, replaced_head, session_key};
 use crate::postgres::text::TextParameter;
-use crate::postgres::write::{self, json};
+use crate::postgres::write::{self, CopiedTexts, json};
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey};
-use crate::rows::{DocumentRow, TextRow, VariableRow};
+use crate::rows::{DocumentRow, VariableRow};
 
 /// A replaced head, as the database takes it.
 #[derive(Serialize)]
@@ -47,10 +48,8 @@ impl StoreCopying for PostgresStore {
         let documents = self.all(&sql, parameters, read).await?;
         let sql = format!("SELECT id FROM bcc_script.answer WHERE session = {OF_SESSION} ORDER BY id");
         let answers = self.all(&sql, parameters, |row| text(row, 0)).await?;
-        let sql =
-            format!("SELECT sha256, text FROM bcc_script.stored_text WHERE session = {OF_SESSION} ORDER BY sha256");
-        let texts =
-            self.all(&sql, parameters, |row| Ok(TextRow { sha256: text(row, 0)?, text: text(row, 1)? })).await?;
+        let sql = format!("SELECT sha256 FROM bcc_script.stored_text WHERE session = {OF_SESSION} ORDER BY sha256");
+        let texts = self.all(&sql, parameters, |row| text(row, 0)).await?;
         let sql = format!(
             "SELECT status, answers, last_seq, location, head, revision FROM bcc_script.replaced_head
              WHERE session = {OF_SESSION} ORDER BY revision"
@@ -73,7 +72,7 @@ impl StoreCopying for PostgresStore {
         Ok(HiddenRows { documents, answers, texts, replaced: replaced.collect() })
     }
 
-    async fn put_session(&self, copy: &SessionCopy) -> Result<(), StoreError> {
+    async fn put_session(&self, copy: SessionCopy, from: &dyn Store) -> Result<(), StoreError> {
         let store = self.database.name.as_str();
         let states = &copy.hidden.replaced;
         let heads: Vec<_> = states.iter().map(|state| HeadOf { revision: state.revision, head: &state.head }).collect();
@@ -88,7 +87,8 @@ impl StoreCopying for PostgresStore {
         };
         let key = session_key(&copy.row.id);
         let (new, documents) = (copy.new_row(), &copy.hidden.documents);
-        write::create(&self.database, &key, &new, documents, &copy.rows, Some(&history)).await
+        let texts = CopiedTexts::Of { store: from, hashes: &copy.hidden.texts };
+        write::create(&self.database, &key, &new, documents, &copy.rows, Some(&history), Some(texts)).await
     }
 
     async fn users(&self) -> Result<Vec<String>, StoreError> {

@@ -19,6 +19,7 @@ use crate::postgres::read::{
     message_row, open_request, request_row, session_row, text, variable_row,
 };
 use crate::postgres::text::{TextParameter, unescaped_json};
+use crate::postgres::write::CopiedTexts;
 use crate::postgres::{together, write};
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey};
 use crate::rows::{
@@ -144,7 +145,8 @@ impl Store for PostgresStore {
         documents: &[DocumentRow],
         first: &Commit,
     ) -> Result<(), StoreError> {
-        write::create(&self.database, &session_key(&session.id), session, documents, first, None).await
+        let texts = session.texts.as_ref().map(CopiedTexts::Shared);
+        write::create(&self.database, &session_key(&session.id), session, documents, first, None, texts).await
     }
 
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {

@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use serde::Serialize;
+use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use crate::contract::Store;
 use crate::error::StoreError;
-use crate::postgres::client::Database;
+use crate::postgres::client::{Database, Parameter, StatementFailure, TransactionWrites, in_time};
 use crate::postgres::error::{Concern, no_json};
+use crate::postgres::store::session_key;
 use crate::postgres::text::{TextParameter, escaped_json};
 use crate::rows::{
-    CellRow, Commit, CounterRow, DocumentRow, FrameRow, MessageRow, NewSessionRow, RequestRow, VariableKey, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, FrameRow, MessageRow, NewSessionRow, RequestRow, SharedTexts,
+    VariableKey, VariableRow,
 };
 use crate::tail::Tail;
 
@@ -182,6 +187,65 @@ pub(crate) struct CopiedHistory {
     pub(crate) rows: String,
 }
 
+/// Where the texts of a new session are that are not in its first commit. They are written one at a time, or by the database: all of them
+/// may not fit into memory.
+pub(crate) enum CopiedTexts<'t> {
+    /// In another session of the database.
+    Shared(&'t SharedTexts),
+    /// In the session with the same id of another store.
+    Of { store: &'t dyn Store, hashes: &'t [String] },
+}
+
+/// A session that is created with its texts.
+struct SessionWithTexts<'w> {
+    name: &'w str,
+    id: &'w str,
+    key: &'w [u8],
+    sql: &'w str,
+    parameters: &'w [Parameter<'w>],
+    texts: CopiedTexts<'w>,
+}
+
+#[async_trait]
+impl TransactionWrites for SessionWithTexts<'_> {
+    async fn send(&self, client: &Client) -> Result<(), StatementFailure> {
+        in_time(client.query_typed(self.sql, self.parameters)).await?;
+        match &self.texts {
+            CopiedTexts::Shared(shared) => {
+                let from = session_key(&shared.session);
+                let sql = "SELECT key FROM bcc_script.session WHERE id_sha256 = $1";
+                if in_time(client.query_typed(sql, &[(&from, Type::BYTEA)])).await?.is_empty() {
+                    let (store, id) = (self.name.to_owned(), shared.session.clone());
+                    return Err(StatementFailure::Store(StoreError::NotFound { store, id }));
+                }
+                let sql = "INSERT INTO bcc_script.stored_text
+                    SELECT new.key, t.sha256, t.text FROM bcc_script.session AS new, bcc_script.session AS source
+                    JOIN bcc_script.stored_text AS t ON t.session = source.key
+                    WHERE new.id_sha256 = $1 AND source.id_sha256 = $2 AND t.sha256 = ANY ($3)
+                    ON CONFLICT DO NOTHING";
+                let hashes: Vec<_> = shared.hashes.iter().map(|hash| TextParameter(hash)).collect();
+                let parameters: &[Parameter<'_>] =
+                    &[(&self.key, Type::BYTEA), (&from, Type::BYTEA), (&hashes, Type::TEXT_ARRAY)];
+                in_time(client.query_typed(sql, parameters)).await?;
+            }
+            CopiedTexts::Of { store, hashes } => {
+                let sql = "INSERT INTO bcc_script.stored_text
+                    SELECT key, $2, $3 FROM bcc_script.session WHERE id_sha256 = $1 ON CONFLICT DO NOTHING";
+                for hash in *hashes {
+                    let Some(text) = store.text(self.id, hash).await.map_err(StatementFailure::Store)? else {
+                        continue;
+                    };
+                    let (hash, text) = (TextParameter(hash), TextParameter(&text));
+                    let parameters: &[Parameter<'_>] =
+                        &[(&self.key, Type::BYTEA), (&hash, Type::TEXT), (&text, Type::TEXT)];
+                    in_time(client.query_typed(sql, parameters)).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 pub(crate) async fn create(
     database: &Database,
     key: &[u8],
@@ -189,6 +253,7 @@ pub(crate) async fn create(
     documents: &[DocumentRow],
     first: &Commit,
     history: Option<&CopiedHistory>,
+    texts: Option<CopiedTexts<'_>>,
 ) -> Result<(), StoreError> {
     let store = database.name.as_str();
     Tail::default().after(store, &session.id, first)?;
@@ -208,34 +273,35 @@ pub(crate) async fn create(
         random_number(),
         documents.iter().map(|document| (TextParameter(&document.sha256), TextParameter(&document.text))).collect(),
     );
-    let (names, texts): (Vec<TextParameter<'_>>, Vec<TextParameter<'_>>) = documents.into_iter().unzip();
+    let (names, contents): (Vec<TextParameter<'_>>, Vec<TextParameter<'_>>) = documents.into_iter().unzip();
     let sql = "SELECT bcc_script.create_session($1, $2, $3::text::jsonb, $4, $5, $6::text::jsonb, $7, $8, $9, $10, $11,
         $12, $13::text::jsonb, $14::text::jsonb)";
     let (revision, heads, replaced) =
         history.map_or((1, "[]", "[]"), |history| (history.revision, &history.heads, &history.rows));
-    database
-        .rows(
-            sql,
-            &[
-                (&key, Type::BYTEA),
-                (&commit, Type::INT8),
-                (&session_columns, Type::TEXT),
-                (&names, Type::TEXT_ARRAY),
-                (&texts, Type::TEXT_ARRAY),
-                (&columns.rows, Type::TEXT),
-                (&columns.at, Type::TEXT_ARRAY),
-                (&columns.kind, Type::TEXT_ARRAY),
-                (&columns.body, Type::TEXT_ARRAY),
-                (&columns.sha256, Type::TEXT_ARRAY),
-                (&columns.text, Type::TEXT_ARRAY),
-                (&revision, Type::INT8),
-                (&heads, Type::TEXT),
-                (&replaced, Type::TEXT),
-            ],
-            Concern { session: &session.id, ..Concern::default() },
-        )
-        .await?;
-    Ok(())
+    let parameters: &[Parameter<'_>] = &[
+        (&key, Type::BYTEA),
+        (&commit, Type::INT8),
+        (&session_columns, Type::TEXT),
+        (&names, Type::TEXT_ARRAY),
+        (&contents, Type::TEXT_ARRAY),
+        (&columns.rows, Type::TEXT),
+        (&columns.at, Type::TEXT_ARRAY),
+        (&columns.kind, Type::TEXT_ARRAY),
+        (&columns.body, Type::TEXT_ARRAY),
+        (&columns.sha256, Type::TEXT_ARRAY),
+        (&columns.text, Type::TEXT_ARRAY),
+        (&revision, Type::INT8),
+        (&heads, Type::TEXT),
+        (&replaced, Type::TEXT),
+    ];
+    let concern = Concern { session: &session.id, ..Concern::default() };
+    match texts {
+        Some(texts) => {
+            let written = SessionWithTexts { name: store, id: &session.id, key, sql, parameters, texts };
+            database.in_transaction(concern, &written).await
+        }
+        None => database.rows(sql, parameters, concern).await.map(drop),
+    }
 }
 
 pub(crate) async fn commit(

@@ -62,6 +62,18 @@ impl Blobs<'_> {
         self.put_hashed(session, &row.sha256, &row.text)
     }
 
+    /// Gives `session` the texts with these hashes that the session `from` has.
+    pub(crate) fn share(&self, session: i64, from: i64, hashes: &[String]) -> rusqlite::Result<()> {
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO session_blob (session, blob) SELECT ?1, key FROM blob JOIN session_blob ON blob = key
+             WHERE sha256 = ?2 AND session = ?3 ON CONFLICT DO NOTHING",
+        )?;
+        for sha256 in hashes {
+            statement.execute(params![session, sha256, from])?;
+        }
+        Ok(())
+    }
+
     fn put_hashed(&self, session: i64, sha256: &str, text: &str) -> rusqlite::Result<()> {
         self.connection
             .prepare_cached("INSERT INTO blob (sha256, text) VALUES (?, ?) ON CONFLICT DO NOTHING")?

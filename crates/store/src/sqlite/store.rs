@@ -46,7 +46,7 @@ pub struct SqliteStore {
     pub(crate) group: Option<GroupWriter>,
     pub(crate) file: Arc<SqliteFile>,
     /// For what uses the connection of `file`, which only one can at a time.
-    threads: BlockingThreads,
+    pub(crate) threads: BlockingThreads,
     /// For locks, which may wait for the end of a process.
     lock_threads: BlockingThreads,
 }

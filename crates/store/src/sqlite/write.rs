@@ -78,6 +78,14 @@ pub(crate) fn create(
         insert.execute(params![document.sha256, document.text])?;
         link.execute(params![key, document.sha256])?;
     }
+    if let Some(texts) = &session.texts {
+        let mut source = transaction.prepare_cached("SELECT key FROM session WHERE id = ?")?;
+        let from: Option<i64> = source.query_row([&texts.session], |row| row.get(0)).optional()?;
+        let Some(from) = from else {
+            return Err(StoreError::NotFound { store: store.to_owned(), id: texts.session.clone() }.into());
+        };
+        Blobs { connection: transaction }.share(key, from, &texts.hashes)?;
+    }
     let next = Tail::default().after(store, &session.id, first)?;
     let sql =
         "INSERT INTO head (revision, last_seq, last_message, answers, status, updated_at, location, head, session)
