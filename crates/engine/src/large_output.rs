@@ -39,6 +39,9 @@ pub async fn large_output(
         return Ok(None);
     }
     let id = row.id.as_str();
+    if !store.has_text(id, sha256).await? {
+        return Ok(None);
+    }
     let Some(media_type) = type_of(store, id, sha256).await? else { return Ok(None) };
     let Some(text) = store.text(id, sha256).await? else { return Ok(None) };
     if is_base64(&media_type) {

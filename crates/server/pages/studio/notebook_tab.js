@@ -25,6 +25,7 @@ export class NotebookTab extends HTMLElement {
   show(store) {
     const isOther = this.store !== store;
     this.store = store;
+    if (isOther) this.pictures.clear();
     if (isOther || this.cells !== store.fold.cells) {
       this.cells = store.fold.cells;
       clearTimeout(this.timer);

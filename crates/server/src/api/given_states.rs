@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use bcc_engine::engine::RunRequest;
+use bcc_engine::error::EngineError;
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
 use bcc_lang::script::read::is_protocol_state;
-use bcc_lang::source::compose::parse;
+use bcc_lang::source::compose::{ParsedYaml, parse};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::exact::ExactValues;
 use serde_json::value::RawValue;
@@ -43,8 +44,15 @@ pub(crate) async fn start_from_state(
     let text = Arc::new(SourceFile::new(STATE_NAME, document.get()));
     let parsed = Arc::clone(&text);
     // A script has to be stored first.
-    let is_state = blocking(move || Ok(parse(&parsed).root.is_some_and(|root| is_protocol_state(&root)))).await?;
-    if !is_state {
+    let is_state = blocking(move || {
+        let ParsedYaml { root, diagnostics } = parse(&parsed);
+        match root {
+            Some(root) => Ok(is_protocol_state(&root)),
+            // It is too large or too deep.
+            None => Err(EngineError::Invalid(diagnostics)),
+        }
+    });
+    if !is_state.await? {
         let why = msg!("`state` is not a state of the behavior protocol");
         return Err(Problem::invalid(why)
             .with_help("a state has `observation`, or `location` with `context` or `state`, at its root"));

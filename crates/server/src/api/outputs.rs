@@ -95,8 +95,8 @@ pub(crate) async fn get_output(
     let LargeOutput { media_type, bytes, is_fixed } = output;
     let (is_shown, sent, ending) = sent_as(&media_type);
     let version = format!("\"{}\"", if is_fixed { hash.clone() } else { sha256(&bytes) });
-    let caching = if is_fixed { "private, max-age=31536000, immutable" } else { "private, no-cache" };
-    let known = [(header::ETAG, version.as_str()), (header::CACHE_CONTROL, caching)];
+    // A cache asks each time: the session may have been deleted, and the caller may not read it any more.
+    let known = [(header::ETAG, version.as_str()), (header::CACHE_CONTROL, "private, no-cache")];
     if is_known(&headers, &version) {
         return Ok((StatusCode::NOT_MODIFIED, known).into_response());
     }

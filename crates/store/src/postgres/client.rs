@@ -74,6 +74,29 @@ pub(crate) async fn in_time<T>(
     answer.map_err(StatementFailure::Statement)
 }
 
+/// A connection that may be in a transaction. Unless the transaction has ended, nobody else gets it, also if whoever waits for the database
+/// has gone away: it is closed, and the database forgets what was written.
+struct InTransaction(Option<Object>);
+
+impl InTransaction {
+    fn get(&self) -> Result<&Object, StatementFailure> {
+        self.0.as_ref().ok_or(StatementFailure::TimeUp)
+    }
+
+    /// The connection can be used for anything again.
+    fn ended(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for InTransaction {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Object::take(client));
+        }
+    }
+}
+
 /// Why a statement failed.
 pub(crate) enum StatementFailure {
     Pool(PoolError),
@@ -190,18 +213,12 @@ impl Database {
         write: &dyn TransactionWrites,
     ) -> Result<(), StoreError> {
         self.again(concern, async || {
-            let client = self.client().await?;
-            let written = async {
-                in_time(client.batch_execute("BEGIN")).await?;
-                write.send(&client).await?;
-                in_time(client.batch_execute("COMMIT")).await
-            };
-            let written = written.await;
-            if written.is_err() {
-                // The connection may be dead or in a transaction: nobody else gets it, and the database forgets what was written.
-                drop(Object::take(client));
-            }
-            written
+            let client = InTransaction(Some(self.client().await?));
+            in_time(client.get()?.batch_execute("BEGIN")).await?;
+            write.send(client.get()?).await?;
+            in_time(client.get()?.batch_execute("COMMIT")).await?;
+            client.ended();
+            Ok(())
         })
         .await
     }

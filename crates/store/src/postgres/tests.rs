@@ -1,7 +1,9 @@
 //! Tests of the PostgreSQL store against a real server: the conformance suite, also through PgBouncer, leases, connections that break.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use crate::conformance::{commit_at, conformance, event, message, new_session, start};
 use crate::conformance_cells::cells_conformance;
@@ -12,7 +14,7 @@ use crate::conformance_restoring::restoring_conformance;
 use crate::contract::{LockNotice, LockReply, LockRequest, Store};
 use crate::error::StoreError;
 use crate::postgres::store::PostgresStore;
-use crate::rows::{Commit, DocumentRow, RequestRow, VariableRow};
+use crate::rows::{Commit, DocumentRow, NewSessionRow, RequestRow, SharedTexts, TextRow, VariableRow};
 
 #[allow(unreachable_pub, reason = "other test binaries use it, too")]
 #[path = "../../../../tests/support/database.rs"]
@@ -55,6 +57,45 @@ async fn a_leased_session_can_be_asked_for() {
     for other in [store(&url), store(&pooled(&url))] {
         crate::conformance_locks::a_locked_session_can_be_asked_for(&store(&url), &other).await;
     }
+}
+
+/// A client of the server may go away at any moment, and with it whoever waits for the database.
+#[tokio::test]
+async fn a_session_that_nobody_waits_for_any_more_leaves_no_open_transaction() {
+    let url = new_url!();
+    let (writing, reading) = (store(&url), store(&url));
+    let text = TextRow::new("a picture".to_owned());
+    let shared = SharedTexts { session: "s".to_owned(), hashes: vec![text.sha256.clone()] };
+    writing.create(&new_session("s"), &[], &Commit { texts: vec![text], ..commit_at(0) }).await.unwrap();
+    let (mut revision, mut last_created) = (1, false);
+    // Dropped after its first wake-up, its second one, and so on, until it is finished before.
+    for polls in 1.. {
+        let id = format!("copy-{polls}");
+        let copy = NewSessionRow { texts: Some(shared.clone()), ..new_session(&id) };
+        let first = commit_at(0);
+        let mut count = 0;
+        let mut create = Box::pin(writing.create(&copy, &[], &first));
+        last_created = poll_fn(|context| {
+            count += 1;
+            match create.as_mut().poll(context) {
+                Poll::Ready(created) => Poll::Ready(created.is_ok()),
+                Poll::Pending if count >= polls => Poll::Ready(false),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await;
+        drop(create);
+        writing.commit("s", &commit_at(revision)).await.unwrap();
+        revision += 1;
+        // What is in no open transaction, every connection sees.
+        assert_eq!(reading.session("s").await.unwrap().unwrap().revision, revision, "after {polls} polls");
+        if last_created {
+            assert!(reading.has_text(&id, &shared.hashes[0]).await.unwrap());
+            break;
+        }
+        assert!(polls < 100, "it is never created");
+    }
+    assert!(last_created && revision > 3, "{revision}");
 }
 
 /// In transaction mode, each transaction may have another connection.

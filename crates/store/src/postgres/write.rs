@@ -196,6 +196,15 @@ pub(crate) enum CopiedTexts<'t> {
     Of { store: &'t dyn Store, hashes: &'t [String] },
 }
 
+impl CopiedTexts<'_> {
+    const fn is_empty(&self) -> bool {
+        match self {
+            Self::Shared(shared) => shared.hashes.is_empty(),
+            Self::Of { hashes, .. } => hashes.is_empty(),
+        }
+    }
+}
+
 /// A session that is created with its texts.
 struct SessionWithTexts<'w> {
     name: &'w str,
@@ -213,7 +222,8 @@ impl TransactionWrites for SessionWithTexts<'_> {
         match &self.texts {
             CopiedTexts::Shared(shared) => {
                 let from = session_key(&shared.session);
-                let sql = "SELECT key FROM bcc_script.session WHERE id_sha256 = $1";
+                // Until the end of the transaction, nobody removes it.
+                let sql = "SELECT key FROM bcc_script.session WHERE id_sha256 = $1 FOR KEY SHARE";
                 if in_time(client.query_typed(sql, &[(&from, Type::BYTEA)])).await?.is_empty() {
                     let (store, id) = (self.name.to_owned(), shared.session.clone());
                     return Err(StatementFailure::Store(StoreError::NotFound { store, id }));
@@ -295,7 +305,8 @@ pub(crate) async fn create(
         (&replaced, Type::TEXT),
     ];
     let concern = Concern { session: &session.id, ..Concern::default() };
-    match texts {
+    // One statement is enough without them.
+    match texts.filter(|texts| !texts.is_empty()) {
         Some(texts) => {
             let written = SessionWithTexts { name: store, id: &session.id, key, sql, parameters, texts };
             database.in_transaction(concern, &written).await
