@@ -29,6 +29,8 @@ pub struct CodeInterrupt {
     by_lost_output: Arc<AtomicBool>,
     /// Until when the session may go on although standard output cannot be written.
     unseen_until: Option<Instant>,
+    /// Whether code ran when a signal stopped the session.
+    is_cut_off: bool,
 }
 
 impl CodeInterrupt {
@@ -51,7 +53,7 @@ impl CodeInterrupt {
             }
             is_interrupted
         });
-        Self { kernel, by_person, by_lost_output, unseen_until: None }
+        Self { kernel, by_person, by_lost_output, unseen_until: None, is_cut_off: false }
     }
 
     /// Standard output cannot be written any more: interrupts code that runs. Returns whether the session must go on until its cell is
@@ -64,6 +66,17 @@ impl CodeInterrupt {
             self.unseen_until = Some(Instant::now() + UNSEEN_TIME);
         }
         waits
+    }
+
+    /// A signal stops the session while it works: notes whether code runs, or was interrupted and has not ended.
+    pub fn cut_off(&mut self) {
+        let interrupts = self.kernel.upgrade().is_some_and(|kernel| kernel.interrupt());
+        self.is_cut_off = interrupts || self.by_person.load(Ordering::Acquire);
+    }
+
+    /// Whether code ran when a signal stopped the session. What it printed is not stored.
+    pub const fn is_cut_off(&self) -> bool {
+        self.is_cut_off
     }
 
     /// Whether the session goes on although nobody sees it.

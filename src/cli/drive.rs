@@ -72,7 +72,10 @@ pub async fn drive(
             loop {
                 tokio::select! {
                     biased;
-                    () = signals.any() => break None,
+                    () = signals.any() => {
+                        code.cut_off();
+                        break None;
+                    }
                     () = output::failed(), if !code.is_unseen() => {
                         if !code.unseen() {
                             break None;
@@ -90,7 +93,13 @@ pub async fn drive(
             None if output::failure().is_some() => {
                 return not_shown(store, SessionPause::Waiting, hint, &session.id).await;
             }
-            None => return interrupted(store, front, &signals, &resume).await,
+            None if code.is_cut_off() => {
+                let notice = msg!(
+                    "\ninterrupted while code ran: what it has printed is not stored, everything before it is. Resume with: {resume}"
+                );
+                return interrupted(store, front, &signals, &notice).await;
+            }
+            None => return interrupted(store, front, &signals, &interrupted_notice(&resume)).await,
         };
         let is_about_code = pause == SessionPause::Waiting && code.take_question(&session);
         if is_about_code && (output::failure_now().is_some() || !can_be_asked(front)) {
@@ -166,7 +175,7 @@ pub async fn drive(
             let input = tokio::select! {
                 biased;
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => break,
-                () = signals.any() => return interrupted(store, front, &signals, &resume).await,
+                () = signals.any() => return interrupted(store, front, &signals, &interrupted_notice(&resume)).await,
                 () = session.wait_for_result() => {
                     session.commit_results().await?;
                     continue;
@@ -215,7 +224,9 @@ pub async fn drive(
                     }
                     return Ok(Exit::Waiting);
                 }
-                InputLine::Interrupted => return interrupted(store, front, &signals, &resume).await,
+                InputLine::Interrupted => {
+                    return interrupted(store, front, &signals, &interrupted_notice(&resume)).await;
+                }
             }
         }
     }
@@ -238,10 +249,15 @@ fn interrupted_notice(resume: &str) -> Message {
 }
 
 /// Errors: the store went away after the last commit, so that not everything is in it.
-async fn interrupted(store: &dyn Store, front: FrontEnd, signals: &Signals, resume: &str) -> Result<Exit, EngineError> {
+async fn interrupted(
+    store: &dyn Store,
+    front: FrontEnd,
+    signals: &Signals,
+    notice: &Message,
+) -> Result<Exit, EngineError> {
     signals.announce();
     store.check_files().await?;
-    front.note(&interrupted_notice(resume));
+    front.note(notice);
     Ok(Exit::Interrupted)
 }
 

@@ -4,10 +4,11 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::kernel::attached::script;
-use crate::live_kernels::LiveKernel;
+use crate::live_kernels::{LiveKernel, eventually};
 use crate::process::{Home, Running, finished, wait};
 use crate::pseudo_terminal::Terminal;
 use crate::test_kernel::{kernel_python, kernel_variables};
@@ -176,6 +177,30 @@ fn a_terminal_and_a_pipe_show_the_cell_that_runs_again() {
         home.file("go", "");
         assert_eq!(wait(&mut child).code(), Some(0));
     }
+}
+
+/// What ran of the earlier cells is not the memory that they left: whatever the person answers, the next code runs all of them first.
+#[test]
+fn cells_that_were_interrupted_when_they_ran_again_run_once_more_from_the_first_one() {
+    let Some(python) = kernel_python() else { return };
+    let begins = WAITS.replace("x = 41\n", "x = 41\nopen('begun', 'w').close()\n");
+    let home = home(&python, &json!({ "on_resume": "rerun" }), &["y = 1", &begins, "?", "print(x + y)"]);
+    let begun = home.path().join("begun");
+    std::fs::remove_file(&begun).unwrap();
+    let mut running = resumed_as_program(&home, &python);
+    eventually("the code", || begun.exists().then_some(()));
+    kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::INT).unwrap();
+    let warning = running.event_of("warning");
+    let told = "1 of 2 earlier cells ran again, then `cell-2` did not finish";
+    assert!(warning["message"].as_str().unwrap().ends_with(told), "{warning}");
+    assert_eq!(running.event_of("waiting")["for"], "interrupted_effect");
+    home.file("go", "");
+    assert!(running.send("again"));
+    let done = running.finish();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let ended = |event: &Value| event["type"] == "cell_rerun" && event["ended"] == "ok";
+    assert_eq!(done.events().iter().filter(|event| ended(event)).count(), 2, "{}", done.out);
+    assert_eq!(home.export("s")["notebook"]["cells"][2]["outputs"][0]["text"], "42\n");
 }
 
 /// Code with a variable that cannot be listed, because of this `__repr__`.

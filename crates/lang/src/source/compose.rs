@@ -31,7 +31,7 @@ pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 /// the file, whatever its aliases expand to.
 pub fn parse(file: &Arc<SourceFile>) -> ParsedYaml {
     let rejection = if file.text().len() > text::max_bytes(file.text().as_bytes()) {
-        Some(text::too_large(file))
+        Some(text::too_large(file, text::max_bytes(file.text().as_bytes())))
     } else {
         memchr::memchr(0, file.text().as_bytes()).map(|byte| text::binary(file, byte))
     };

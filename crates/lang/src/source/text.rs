@@ -72,7 +72,7 @@ impl SourceFile {
     pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Box<Diagnostic>> {
         let name = name.into();
         if bytes.len() > max_bytes(&bytes) {
-            return Err(Box::new(too_large(&Arc::new(Self::new(name, "")))));
+            return Err(Box::new(too_large(&Arc::new(Self::new(name, "")), max_bytes(&bytes))));
         }
         if let Some(order) = utf16_order(&bytes) {
             let file = Arc::new(Self::new(name, ""));
@@ -181,12 +181,15 @@ impl fmt::Debug for SourceFile {
 }
 
 /// The diagnostic for a file of more than [`MAX_FILE_BYTES`]. A reader may report it before it has read the whole file.
-pub fn too_large(file: &Arc<SourceFile>) -> Diagnostic {
-    let limit = MAX_FILE_BYTES / (1024 * 1024);
+pub(crate) fn too_large(file: &Arc<SourceFile>, max_bytes: usize) -> Diagnostic {
+    let limit = max_bytes / (1024 * 1024);
     let message = msg!("the file is larger than {limit} MiB, which is the maximum size");
     let found = Diagnostic::error("file-too-large", message, file, Span::default());
     if is_notebook_name(file.name()) {
         return found.with_help(NOTEBOOK_HELP);
+    }
+    if max_bytes > MAX_FILE_BYTES {
+        return found.with_help("a state holds results that are too large: leave them out, or begin without the state");
     }
     found.with_help("split it into several files; put the data that a script works on in separate files")
 }

@@ -181,7 +181,7 @@ pub(crate) enum NotebookOutputs {
     /// In the outputs.
     #[default]
     Whole,
-    /// As addresses: `links` of an output has the type, the address (`href`) and the size (`bytes`) of each.
+    /// As addresses: `links` of an output has the type, the address (`href`) and the size (`bytes`) of each: of a picture, that of its Base64.
     Linked,
 }
 

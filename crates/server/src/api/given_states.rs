@@ -7,7 +7,7 @@ use bcc_engine::error::EngineError;
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
 use bcc_lang::script::read::is_protocol_state;
-use bcc_lang::source::compose::{ParsedYaml, parse};
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::exact::ExactValues;
 use serde_json::value::RawValue;
@@ -45,11 +45,11 @@ pub(crate) async fn start_from_state(
     let parsed = Arc::clone(&text);
     // A script has to be stored first.
     let is_state = blocking(move || {
-        let ParsedYaml { root, diagnostics } = parse(&parsed);
-        match root {
+        let parsed = parse(&parsed);
+        match parsed.root {
             Some(root) => Ok(is_protocol_state(&root)),
             // It is too large or too deep.
-            None => Err(EngineError::Invalid(diagnostics)),
+            None => Err(EngineError::Invalid(parsed.diagnostics)),
         }
     });
     if !is_state.await? {

@@ -33,18 +33,18 @@ pub(crate) enum RestoredMemory {
 struct MissingMemory {
     /// Whether the kernel is one that goes on without this process.
     is_foreign: bool,
-    /// Whether it is known in which memory of such a kernel the earlier cells ran.
-    is_earlier_known: bool,
+    /// The memory of such a kernel in which the earlier cells ran, if it is known.
+    earlier: Option<String>,
 }
 
 impl MissingMemory {
-    const fn message(&self) -> &'static str {
-        match (self.is_foreign, self.is_earlier_known) {
+    fn message(&self) -> &'static str {
+        match (self.is_foreign, &self.earlier) {
             (false, _) => "the kernel starts with empty memory: what earlier cells defined is lost",
-            (true, true) => {
+            (true, Some(_)) => {
                 "this is not the kernel in which the earlier cells ran, or it was started again: what they defined is not in its memory"
             }
-            (true, false) => "the earlier cells did not run in this kernel: what they defined may not be in its memory",
+            (true, None) => "the earlier cells did not run in this kernel: what they defined may not be in its memory",
         }
     }
 }
@@ -101,7 +101,7 @@ async fn missing_memory(turn: &Turn<'_>) -> Result<Option<MissingMemory>, Action
         None => kernel.executed_cells() > 0,
     };
     let is_lost = executed > 0 && !has_memory;
-    Ok(is_lost.then_some(MissingMemory { is_foreign, is_earlier_known: earlier_memory.is_some() }))
+    Ok(is_lost.then_some(MissingMemory { is_foreign, earlier: earlier_memory }))
 }
 
 /// Called before `next` runs: restores a lost memory, or reports it unless that is done (`is_told`). Returns the effect of it as text.
@@ -158,7 +158,10 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell, is_told: bool) 
         };
         turn.warn("kernel-memory-gone", message, None);
         return Ok(match is_undecided {
-            true => RestoredMemory::Interrupted,
+            true => {
+                forget_memory(turn, lost).await;
+                RestoredMemory::Interrupted
+            }
             false => RestoredMemory::Done(Some(format!("Ran earlier cells again: {done}"))),
         });
     }
@@ -176,6 +179,16 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell, is_told: bool) 
     };
     turn.warn("kernel-memory-gone", message, None);
     Ok(RestoredMemory::Done(Some(effect)))
+}
+
+/// Makes the next code run the earlier cells again from the first one: only some of them have run, so that the memory is not what they
+/// left.
+async fn forget_memory(turn: &Turn<'_>, lost: MissingMemory) {
+    if lost.is_foreign {
+        turn.set_notebook_state(NotebookState { kernel_memory: lost.earlier, ..turn.notebook_state() });
+    } else {
+        turn.services.host.kernel.stop().await;
+    }
 }
 
 /// Tells whoever watches that a cell begins to run again, or how it ended.
