@@ -94,6 +94,15 @@ async fn a_session_begins_from_a_state_of_either_form() {
 }
 
 #[tokio::test]
+async fn a_state_that_is_too_large_is_refused_with_that_reason() {
+    let serving = Serving::with(&Home::new(), &["--model", "offline"]);
+    let large = json!({ "location": {}, "state": { "x": "a".repeat(9 << 20) } });
+    let refused = serving.post("/v1/sessions", json!({ "state": large })).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    assert_eq!(refused.json()["diagnostics"][0]["rule"], "file-too-large", "{}", refused.text);
+}
+
+#[tokio::test]
 async fn what_is_no_state_or_may_not_be_sent_starts_nothing() {
     let home = Home::new();
     home.put("scripts/talk.yaml", TALK);

@@ -198,6 +198,18 @@ fn a_second_ctrl_c_stops_the_session_of_a_program_at_once() {
     resume(&home, &python);
 }
 
+#[test]
+fn a_signal_that_stops_the_session_while_code_runs_says_what_is_not_stored() {
+    let Some(python) = kernel_python() else { return };
+    let home = home(ENDLESS);
+    let running = Running::start(json_command(&home, &python));
+    wait_for_code(&home);
+    kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::TERM).unwrap();
+    let stopped = running.finish();
+    assert!(stopped.err.contains("interrupted while code ran: what it has printed is not stored"), "{}", stopped.err);
+    assert!(home.export("s")["notebook"]["cells"][0]["outputs"].is_null());
+}
+
 /// Runs the session with `--json`, whose reader leaves when the code runs. Returns what standard error says.
 fn reader_leaves(home: &Home, python: &Path, code: i32, then: impl FnOnce(u32)) -> String {
     let mut command = json_command(home, python);

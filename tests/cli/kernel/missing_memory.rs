@@ -184,10 +184,27 @@ fn a_terminal_and_a_pipe_show_the_cell_that_runs_again() {
 fn cells_that_were_interrupted_when_they_ran_again_run_once_more_from_the_first_one() {
     let Some(python) = kernel_python() else { return };
     let begins = WAITS.replace("x = 41\n", "x = 41\nopen('begun', 'w').close()\n");
-    let home = home(&python, &json!({ "on_resume": "rerun" }), &["y = 1", &begins, "?", "print(x + y)"]);
+    let codes = ["y = 1", &begins, "?", "print(x + y)"];
+    interrupted_and_run_again(&home(&python, &json!({ "on_resume": "rerun" }), &codes), &python);
+    // A kernel that others started again keeps what it has, which is not all of it either.
+    let home = Home::new();
+    home.file("bcc-script.toml", "[project]\nallow = [\"exec\"]\n");
+    home.file("script.yaml", &script(&json!({ "connection_file": "k.json", "on_resume": "rerun" }), &codes));
+    home.file("go", "");
+    let kernel = LiveKernel::start(&python, home.path(), "k.json");
+    let waiting = finished(command(&home, &RUN, &python), "");
+    assert_eq!(waiting.code, Some(3), "{}", waiting.err);
+    drop(kernel);
+    std::fs::remove_file(home.path().join("go")).unwrap();
+    let _another = LiveKernel::start(&python, home.path(), "k.json");
+    interrupted_and_run_again(&home, &python);
+}
+
+/// Resumes the session, interrupts the second of its two earlier cells when it runs again, and answers `again`.
+fn interrupted_and_run_again(home: &Home, python: &Path) {
     let begun = home.path().join("begun");
     std::fs::remove_file(&begun).unwrap();
-    let mut running = resumed_as_program(&home, &python);
+    let mut running = resumed_as_program(home, python);
     eventually("the code", || begun.exists().then_some(()));
     kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     let warning = running.event_of("warning");

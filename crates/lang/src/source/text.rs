@@ -336,6 +336,19 @@ mod tests {
     }
 
     #[test]
+    fn a_state_has_a_limit_and_advice_of_its_own() {
+        let of_size = |bytes| {
+            let mut state = br#"{"observation": {}}"#.to_vec();
+            state.resize(bytes, b' ');
+            SourceFile::from_bytes("state.json", state)
+        };
+        assert!(of_size(MAX_FILE_BYTES + 1).is_ok());
+        let error = of_size(MAX_STATE_FILE_BYTES + 1).unwrap_err();
+        assert_eq!(error.message.to_string(), "the file is larger than 64 MiB, which is the maximum size");
+        assert!(error.help.unwrap().to_string().starts_with("a state holds results"));
+    }
+
+    #[test]
     fn a_debug_form_shows_no_text() {
         let shown = format!("{:?}", SourceFile::new("a.yaml", "secret"));
         assert!(!shown.contains("secret"), "{shown}");

@@ -8,6 +8,7 @@ pub mod salvage;
 pub mod store;
 
 pub(crate) mod blobs;
+pub(crate) mod compressed;
 pub(crate) mod copying;
 pub(crate) mod damage;
 pub(crate) mod error;

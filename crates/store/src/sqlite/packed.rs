@@ -7,20 +7,17 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::rows::JournalRow;
 use crate::sqlite::blobs::Blobs;
+use crate::sqlite::compressed::{MAX_PACKED_BYTES, decompressed, invalid};
 use crate::sqlite::read::number_of;
 use crate::sqlite::schema::SEQ_BITS;
 use crate::sqlite::write::{Count, count, key};
 
 /// The minimum length of a text, in bytes, that is packed. Less is hardly worth the columns.
 pub(crate) const MIN_PACKED_BYTES: usize = 256;
-
-/// The maximum length: the compression refers at most 64 KiB back, so that more would be compared in vain.
-const MAX_PACKED_BYTES: usize = 60 << 10;
 
 /// How many dictionaries a kind of event has in a session at a time: as many as actions of different types take turns.
 const MAX_DICTIONARIES: u64 = 8;
@@ -150,18 +147,5 @@ fn unpack(body: &str, bytes: &[u8], dictionary: &str) -> rusqlite::Result<String
     let (Ok(length), Ok(checksum)) = (length.parse::<usize>(), u32::from_str_radix(checksum, 16)) else {
         return Err(invalid("the length or the checksum of a packed text is not a number"));
     };
-    // Whoever made the store may have written any length.
-    if length > MAX_PACKED_BYTES {
-        return Err(invalid("a packed text is longer than such texts are"));
-    }
-    let text = lz4_flex::block::decompress_with_dict(bytes, length, dictionary.as_bytes())
-        .map_err(|_| invalid("a packed text cannot be unpacked"))?;
-    if text.len() != length || crc32fast::hash(&text) != checksum {
-        return Err(invalid("a packed text has another content than its checksum says"));
-    }
-    String::from_utf8(text).map_err(|_| invalid("a packed text is not UTF-8"))
-}
-
-fn invalid(reason: &'static str) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, reason.into())
+    decompressed(bytes, length, checksum, dictionary)
 }

@@ -5,7 +5,8 @@
 //! bytes as a block of LZ4; `replaced.row` is then null.
 
 use rusqlite::Connection;
-use rusqlite::types::Type;
+
+use crate::sqlite::compressed::{MAX_PACKED_BYTES, decompressed, invalid};
 
 /// The form of the bytes. Another dictionary is another form, which is read in addition to this one.
 const VERSION: u8 = 1;
@@ -15,9 +16,6 @@ const HEADER_BYTES: usize = 9;
 
 /// The minimum length of a text, in bytes, that is packed.
 const MIN_PACKED_BYTES: usize = 100;
-
-/// The maximum length: the compression refers at most 64 KiB back, so that more would be compared in vain.
-const MAX_PACKED_BYTES: usize = 60 << 10;
 
 /// The names and values that rows usually have. It never changes: stores refer to it.
 const DICTIONARY: &str = include_str!("packed_state.dictionary");
@@ -46,17 +44,8 @@ pub(crate) fn unpack(packed: &[u8]) -> rusqlite::Result<String> {
         return Err(invalid("what a commit replaced is not whole"));
     };
     let checksum = rest.first_chunk().copied().map_or(0, u32::from_le_bytes);
-    // Whoever made the store may have written any length.
     let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    if length > MAX_PACKED_BYTES {
-        return Err(invalid("what a commit replaced is longer than such texts are"));
-    }
-    let text = lz4_flex::block::decompress_with_dict(compressed, length, DICTIONARY.as_bytes())
-        .map_err(|_| invalid("what a commit replaced cannot be unpacked"))?;
-    if text.len() != length || crc32fast::hash(&text) != checksum {
-        return Err(invalid("what a commit replaced has another content than its checksum says"));
-    }
-    String::from_utf8(text).map_err(|_| invalid("what a commit replaced is not UTF-8"))
+    decompressed(compressed, length, checksum, DICTIONARY)
 }
 
 /// Whether the layout of the store has packed rows. Those that are saved from a damaged store have the layout of that store.
@@ -64,10 +53,6 @@ pub(crate) fn has_packed_rows(connection: &Connection) -> rusqlite::Result<bool>
     connection
         .prepare_cached("SELECT count(*) FROM pragma_table_info('replaced') WHERE name = 'packed'")?
         .query_row([], |row| row.get(0))
-}
-
-fn invalid(reason: &'static str) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, Type::Blob, reason.into())
 }
 
 #[cfg(test)]

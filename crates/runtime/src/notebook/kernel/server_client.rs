@@ -185,7 +185,7 @@ impl ServerClient {
         let (message, help) = match problem {
             ServerProblem::Unreachable(cause) => (
                 msg!("the Jupyter server {url} cannot be reached ({})", library(cause)),
-                Message::word("start it, or correct `jupyter` of `session.kernel`; then resume the session"),
+                Message::word("start it, or correct `jupyter` of `session.kernel`"),
             ),
             ServerProblem::TimedOut => (
                 msg!("the Jupyter server {url} does not answer"),
