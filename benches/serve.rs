@@ -28,10 +28,11 @@ mod server;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The size of a store with its log, in bytes.
+/// The size of a store with what is still in its log, in bytes.
 fn size(file: &Path) -> u64 {
-    let length = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    length(file)
+    let store = Connection::open(file).expect("the store opens");
+    store.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("the log is folded in");
+    std::fs::metadata(file).expect("the store is a file").len()
 }
 
 /// Turns of many sessions.
@@ -55,8 +56,8 @@ async fn turns(directory: &Path, sessions: usize, turns: usize, clients: usize) 
         (format!("/v1/sessions/{id}/messages"), body)
     })
     .await;
-    let bytes = size(&file).saturating_sub(before) as usize / (sessions * turns);
     server.stop().await;
+    let bytes = size(&file).saturating_sub(before) as usize / (sessions * turns);
     (measured, bytes)
 }
 

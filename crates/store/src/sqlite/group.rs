@@ -19,6 +19,11 @@ use crate::sqlite::write;
 /// The maximum number of commits in one transaction. Each waits for all of them.
 const MAX_GROUP: usize = 256;
 
+/// The settings of the connection that writes many sessions: 16 MiB of pages, so that the end of each session is usually among them, and a
+/// log of up to four times as many pages as usual, because those that are written again before it is checkpointed are then copied only once.
+const FOR_MANY_SESSIONS: &str =
+    "PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432;";
+
 /// What is written.
 pub(crate) enum Change {
     Create {
@@ -33,6 +38,13 @@ pub(crate) enum Change {
     /// A setting of the connection.
     #[cfg(test)]
     Setting(String),
+}
+
+/// What is taken back if a change of a group is refused.
+#[derive(Clone, Copy)]
+enum Undo {
+    Group,
+    Change,
 }
 
 struct Job {
@@ -52,7 +64,12 @@ pub(crate) struct GroupWriter {
 impl GroupWriter {
     /// Starts the thread, with a connection of its own to the file.
     pub(crate) fn start(file: &Path, store: &str, files: Arc<OpenFiles>) -> Result<Self, StoreError> {
-        let connection = writer(file, store, MIGRATIONS, false).map_err(|failure| failure.into_store_error(store))?;
+        let connection = writer(file, store, MIGRATIONS, false)
+            .and_then(|connection| {
+                connection.execute_batch(FOR_MANY_SESSIONS)?;
+                Ok(connection)
+            })
+            .map_err(|failure| failure.into_store_error(store))?;
         let (jobs, received) = unbounded_channel();
         let writing = WritingThread { connection, store: store.to_owned(), files };
         let thread = Builder::new().name("store".to_owned()).spawn(move || writing.run(received));
@@ -117,33 +134,37 @@ impl WritingThread {
         if group.len() < 2 {
             return None;
         }
-        let store = self.store.as_str();
-        let run = |connection: &mut Connection| -> Result<Vec<Result<(), StoreError>>, Failure> {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let mut results = Vec::with_capacity(group.len());
-            for job in group {
-                transaction.prepare_cached("SAVEPOINT one")?.execute([])?;
-                let result = apply(&transaction, store, &job.change);
-                // SQLite itself takes everything back when the disk is full.
-                if result.is_err() && !transaction.is_autocommit() {
-                    transaction.prepare_cached("ROLLBACK TO one")?.execute([])?;
-                }
-                transaction.prepare_cached("RELEASE one")?.execute([])?;
-                results.push(result.map_err(|failure| failure.into_store_error(store)));
-            }
-            self.files.presence.check()?;
-            transaction.commit()?;
-            self.files.presence.check()?;
-            Ok(results)
+        // A savepoint for each change costs a copy of every page that it writes, and a change is rarely refused.
+        let written = match self.write_together(group, Undo::Group) {
+            Ok(None) => self.write_together(group, Undo::Change),
+            written => written,
         };
-        match run(&mut self.connection) {
-            Ok(results) => Some(results),
-            Err(failure) => {
-                let why = failure.into_store_error(&self.store);
-                tracing::debug!(%why, changes = group.len(), "a group was not written");
-                None
+        written.unwrap_or_else(|failure| {
+            let why = failure.into_store_error(&self.store);
+            tracing::debug!(%why, changes = group.len(), "a group was not written");
+            None
+        })
+    }
+
+    /// Writes all changes in one transaction. Returns the result of each; none if one of them is refused and nothing was written.
+    fn write_together(&mut self, group: &[Job], undo: Undo) -> Result<Option<Vec<Result<(), StoreError>>>, Failure> {
+        let store = self.store.as_str();
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut results = Vec::with_capacity(group.len());
+        for job in group {
+            let result = match undo {
+                Undo::Group => apply(&transaction, store, &job.change),
+                Undo::Change => apply_alone(&transaction, store, &job.change)?,
+            };
+            if result.is_err() && matches!(undo, Undo::Group) {
+                return Ok(None);
             }
+            results.push(result.map_err(|failure| failure.into_store_error(store)));
         }
+        self.files.presence.check()?;
+        transaction.commit()?;
+        self.files.presence.check()?;
+        Ok(Some(results))
     }
 
     fn write_alone(&mut self, change: &Change) -> Result<(), StoreError> {
@@ -163,6 +184,19 @@ impl WritingThread {
             error
         })
     }
+}
+
+/// Makes a change, or takes it back if it is refused.
+/// Errors: what prevents both.
+fn apply_alone(transaction: &Transaction<'_>, store: &str, change: &Change) -> Result<Result<(), Failure>, Failure> {
+    transaction.prepare_cached("SAVEPOINT one")?.execute([])?;
+    let result = apply(transaction, store, change);
+    // SQLite itself takes everything back when the disk is full.
+    if result.is_err() && !transaction.is_autocommit() {
+        transaction.prepare_cached("ROLLBACK TO one")?.execute([])?;
+    }
+    transaction.prepare_cached("RELEASE one")?.execute([])?;
+    Ok(result)
 }
 
 fn apply(transaction: &Transaction<'_>, store: &str, change: &Change) -> Result<(), Failure> {

@@ -1,8 +1,12 @@
 //! Commits that are grouped: each has its own result, and all are there.
 
 use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::conformance::{commit_at, conformance, event, message, new_session, start};
@@ -86,34 +90,49 @@ async fn many_sessions_commit_at_the_same_time_and_each_commit_is_there() {
     }
 }
 
+/// Sends a change, whose result is awaited later.
+async fn send<F: Future>(change: F) -> Pin<Box<F>> {
+    let mut change = Box::pin(change);
+    poll_fn(|context| Poll::Ready(_ = change.as_mut().poll(context))).await;
+    change
+}
+
 #[tokio::test]
 async fn a_commit_that_is_refused_changes_nothing_for_the_others_of_its_group() {
-    let (_directory, store) = new_store();
-    for id in ["a", "b", "c", "d"] {
+    let (directory, store) = new_store();
+    for id in ["a", "b", "c", "d", "e"] {
         start(&store, id).await;
     }
     let good = Commit { messages: vec![message(1, "kept")], answer_ids: vec!["k".into()], ..commit_at(1) };
     let stale = Commit { messages: vec![message(1, "lost")], ..commit_at(7) };
     let gap = Commit { journal: vec![event(9, "k")], ..commit_at(1) };
-    let taken = new_session("d");
-    // All are sent before the thread has written the first one, or at least in an order that mixes them.
-    let first = commit_at(0);
-    let (a, b, c, missing, exists) = tokio::join!(
-        store.commit("a", &good),
-        store.commit("b", &stale),
-        store.commit("c", &gap),
-        store.commit("none", &good),
-        store.create(&taken, &[], &first)
-    );
-    a.unwrap();
+    // Refused only when some of its rows are written.
+    let taken_answer = Commit { messages: vec![message(2, "lost")], answer_ids: vec!["k".into()], ..commit_at(2) };
+    let (taken, first) = (new_session("d"), commit_at(0));
+    // While another process writes, the changes gather.
+    let other = Connection::open(directory.path().join("sessions.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let earlier = send(store.commit("e", &good)).await;
+    let a = send(store.commit("a", &good)).await;
+    let b = send(store.commit("b", &stale)).await;
+    let again = send(store.commit("a", &taken_answer)).await;
+    let c = send(store.commit("c", &gap)).await;
+    let missing = send(store.commit("none", &good)).await;
+    let exists = send(store.create(&taken, &[], &first)).await;
+    let d = send(store.commit("d", &good)).await;
+    other.execute_batch("COMMIT").unwrap();
+    earlier.await.unwrap();
+    a.await.unwrap();
+    d.await.unwrap();
+    let (b, again, c, missing, exists) = (b.await, again.await, c.await, missing.await, exists.await);
     assert!(matches!(b, Err(StoreError::Conflict { .. })), "{b:?}");
+    assert!(matches!(again, Err(StoreError::AnswerTaken { .. })), "{again:?}");
     assert!(matches!(c, Err(StoreError::Gap { .. })), "{c:?}");
     assert!(matches!(missing, Err(StoreError::NotFound { .. })), "{missing:?}");
     assert!(matches!(exists, Err(StoreError::Exists { .. })), "{exists:?}");
-    assert_eq!(store.messages("a", 0, 9).await.unwrap().len(), 1);
-    assert!(store.messages("b", 0, 9).await.unwrap().is_empty());
-    for id in ["b", "c", "d"] {
-        assert_eq!(store.session(id).await.unwrap().unwrap().revision, 1);
+    for (id, messages, revision) in [("a", 1, 2), ("b", 0, 1), ("c", 0, 1), ("d", 1, 2), ("e", 1, 2)] {
+        assert_eq!(store.messages(id, 0, 9).await.unwrap().len(), messages, "{id}");
+        assert_eq!(store.session(id).await.unwrap().unwrap().revision, revision, "{id}");
     }
 }
 
@@ -122,11 +141,8 @@ async fn a_commit_whose_caller_is_gone_is_written() {
     let (directory, store) = new_store();
     start(&store, "s").await;
     let commit = Commit { messages: vec![message(1, "kept")], ..commit_at(1) };
-    {
-        let mut write = std::pin::pin!(store.commit("s", &commit));
-        // It is sent, and nobody waits for it any more.
-        let _ = std::future::poll_fn(|context| std::task::Poll::Ready(write.as_mut().poll(context))).await;
-    }
+    // It is sent, and nobody waits for it any more.
+    drop(send(store.commit("s", &commit)).await);
     drop(store);
     let store = open(&directory.path().join("sessions.db")).unwrap();
     assert_eq!(store.messages("s", 0, 9).await.unwrap().len(), 1);
