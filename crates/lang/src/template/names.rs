@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use minijinja::value::{Enumerator, Object, Serde, Value};
 use minijinja::{Error, ErrorKind};
@@ -54,7 +55,7 @@ impl SharedValue {
 #[derive(Clone, Default)]
 pub struct TemplateNames {
     scopes: Scopes,
-    given: Arc<IndexMap<&'static str, Given>>,
+    given: Arc<IndexMap<&'static str, Given, RandomState>>,
     /// Converted lists and objects of the scopes: a loop may use one in every iteration.
     converted: Arc<Mutex<HashMap<String, Value>>>,
     /// The warnings of renderings and evaluations with these names. Clones share them.

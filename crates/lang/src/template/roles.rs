@@ -1,6 +1,7 @@
 //! Role markers: lines of the *source* that start a message of a role (docs/templates.md). Such a line in a value does not start a
 //! message, because before rendering the markers are replaced by sentinels with an unguessable nonce.
 
+use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
 /// The minimum length of the caller's nonce, in bytes: 128 bits as hexadecimal digits.
@@ -44,13 +45,17 @@ pub struct Rendered {
 #[derive(Clone, Debug)]
 pub(crate) struct Sentinels {
     opening: String,
+    finder: Finder<'static>,
 }
 
 impl Sentinels {
     /// Sentinels with `nonce`; `None` unless it has at least [`MIN_NONCE_BYTES`] ASCII letters and digits and nothing else.
     pub(crate) fn new(nonce: &str) -> Option<Self> {
         let is_valid = nonce.len() >= MIN_NONCE_BYTES && nonce.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        is_valid.then(|| Self { opening: format!("<!-- {nonce} ") })
+        is_valid.then(|| {
+            let opening = format!("<!-- {nonce} ");
+            Self { finder: Finder::new(&opening).into_owned(), opening }
+        })
     }
 
     /// Replaces each marker line of `source` by a sentinel line. The number of lines does not change.
@@ -85,9 +90,11 @@ impl Sentinels {
                 messages.push(Rendered { role, content: content.to_owned() });
             }
         };
-        let mut parts = rendered.split(self.opening.as_str());
-        push(PromptRole::User, parts.next().unwrap_or_default());
-        for part in parts {
+        let mut starts = self.finder.find_iter(rendered.as_bytes()).peekable();
+        let text = |from: usize, until: Option<&usize>| rendered.get(from..until.copied().unwrap_or(rendered.len()));
+        push(PromptRole::User, text(0, starts.peek()).unwrap_or_default());
+        while let Some(start) = starts.next() {
+            let part = text(start + self.opening.len(), starts.peek()).unwrap_or_default();
             let role = PromptRole::ALL
                 .into_iter()
                 .find_map(|role| Some((role, part.strip_prefix(role.name())?.strip_prefix(" -->")?)));

@@ -22,8 +22,12 @@ pub fn lines(text: &str) -> impl Iterator<Item = &str> {
 /// `text` for a prompt: unchanged if it is a single line without markup, else with `> ` before each line.
 pub fn quote(text: &str) -> Cow<'_, str> {
     let text = text.trim_end();
-    let is_line = !text.contains('\n') && !text.contains(OTHER_BREAKS);
-    if is_line && !looks_like_markup(text) {
+    // Most messages are short lines without any of this, and a prompt has many of them.
+    if !has_break_or_mark(text) {
+        if !starts_like_markup(text) {
+            return Cow::Borrowed(text);
+        }
+    } else if !text.contains('\n') && !text.contains(OTHER_BREAKS) && !looks_like_markup(text) {
         return Cow::Borrowed(text);
     }
     let mut quoted = String::with_capacity(text.len() + 16);
@@ -64,10 +68,34 @@ pub fn indented(text: &str) -> String {
     lines.join("\n")
 }
 
+/// Whether a text has a line break, or a character that a line may have which looks like markup only because of what is inside it.
+fn has_break_or_mark(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().any(|(at, byte)| {
+        let is_followed_by = |rest: &[u8]| bytes.get(at + 1..).is_some_and(|after| after.starts_with(rest));
+        match byte {
+            b'\n' | b'\r' | 0x0b | 0x0c | b'<' | b'|' | b'`' | b':' => true,
+            // U+0085
+            0xc2 => is_followed_by(&[0x85]),
+            // U+2028 and U+2029
+            0xe2 => is_followed_by(&[0x80, 0xa8]) || is_followed_by(&[0x80, 0xa9]),
+            // `：` and `＜`
+            0xef => is_followed_by(&[0xbc, 0x9a]) || is_followed_by(&[0xbc, 0x9c]),
+            _ => false,
+        }
+    })
+}
+
 /// Whether a line looks like a delimiter, a heading, a list item, a table, a fence, a quotation or the name of a role.
 fn looks_like_markup(line: &str) -> bool {
-    let line = line.trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c));
-    let starts_like_markup = line.starts_with(|c: char| {
+    let line = visible(line);
+    starts_like_markup(line)
+        || ["</", "<|", "|>", "＜/", "＜／", "```"].iter().any(|mark| line.contains(mark))
+        || has_label(line)
+}
+
+fn starts_like_markup(line: &str) -> bool {
+    visible(line).starts_with(|c: char| {
         matches!(
             c,
             '<' | '＜'
@@ -88,10 +116,12 @@ fn looks_like_markup(line: &str) -> bool {
                 | '【'
                 | '】'
         )
-    });
-    starts_like_markup
-        || ["</", "<|", "|>", "＜/", "＜／", "```"].iter().any(|mark| line.contains(mark))
-        || has_label(line)
+    })
+}
+
+/// A line from its first visible character.
+fn visible(line: &str) -> &str {
+    line.trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c))
 }
 
 /// Whether a line starts with a short name and a colon.
@@ -123,6 +153,19 @@ mod tests {
         ] {
             assert!(matches!(quote(text), Cow::Borrowed(same) if same == text), "{text}");
             assert_eq!(quote_after_label(text), text);
+        }
+    }
+
+    #[test]
+    fn no_break_and_no_mark_is_overlooked() {
+        let marks = ["</", "<|", "|>", "＜/", "＜／", "```", "name:", "名字："];
+        for mark in OTHER_BREAKS.iter().map(char::to_string).chain(["\n".to_owned()]).chain(marks.map(str::to_owned)) {
+            for text in [format!("a{mark}b"), format!("{mark}b"), format!("说{mark}好")] {
+                assert!(has_break_or_mark(&text), "{text:?}");
+            }
+        }
+        for text in ["", "a (b)", "那就好，没事。", "a\u{e9} \u{2019} ，"] {
+            assert!(!has_break_or_mark(text), "{text:?}");
         }
     }
 

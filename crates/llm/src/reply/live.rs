@@ -121,17 +121,34 @@ impl LiveContent {
     /// Processes the next piece of the reply, which may end anywhere, and returns the new characters of `content`, if any.
     pub fn push(&mut self, piece: &str) -> String {
         let before = self.shown.len();
-        for c in piece.chars() {
-            if self.state == State::Done {
-                break;
+        let mut rest = piece;
+        while self.state != State::Done {
+            if let State::Text(role, unescape) = self.state
+                && unescape.is_between_characters()
+            {
+                let (plain, further) = plain_start(rest);
+                self.take_plain(role, plain);
+                rest = further;
             }
+            let mut chars = rest.chars();
+            let Some(c) = chars.next() else { break };
             self.take(c);
+            rest = chars.as_str();
         }
         self.shown.get(before..).unwrap_or_default().to_owned()
     }
 
     pub fn shown(&self) -> &str {
         &self.shown
+    }
+
+    /// Takes characters of a string that stand for themselves.
+    fn take_plain(&mut self, role: Role, text: &str) {
+        match role {
+            Role::Content => self.shown.push_str(text),
+            Role::Key | Role::Exit => text.chars().take(MAX_WORD_BYTES).for_each(|c| self.push_word(c)),
+            Role::Other => {}
+        }
     }
 
     fn take(&mut self, c: char) {
@@ -282,6 +299,12 @@ impl LiveContent {
             self.word.push(c);
         }
     }
+}
+
+/// Splits off the characters of a JSON string that stand for themselves.
+fn plain_start(text: &str) -> (&str, &str) {
+    let end = text.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\');
+    text.split_at_checked(end.unwrap_or(text.len())).unwrap_or((text, ""))
 }
 
 #[cfg(test)]

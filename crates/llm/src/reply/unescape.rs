@@ -18,6 +18,11 @@ pub(crate) struct Unescape {
 }
 
 impl Unescape {
+    /// Whether no escape has begun.
+    pub(crate) fn is_between_characters(self) -> bool {
+        self.length == 0
+    }
+
     /// Processes the next character after the opening quote.
     pub(crate) fn step(&mut self, c: char) -> UnescapeStep {
         if self.length == 0 && c != '\\' {

@@ -4,6 +4,7 @@ use bcc_lang::message::ToMessage;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
+use memchr::memmem;
 use serde_json::{Map, Value, json};
 
 use crate::program::event::{Event, ModelCall, Speaker};
@@ -222,7 +223,8 @@ impl Turn<'_> {
             self.report_warnings(&names);
             let messages = rendered.map_err(|error| prompt_failed(&error))?;
             // The template may only test for an answer.
-            let shows_answer = || messages.iter().any(|message| message.content.contains(shown_answer.trim()));
+            let shown = memmem::Finder::new(shown_answer.trim());
+            let shows_answer = || messages.iter().any(|message| shown.find(message.content.as_bytes()).is_some());
             if separate.is_none() || shows_answer() {
                 break messages;
             }

@@ -391,8 +391,14 @@ pub(crate) fn public_path(key: &str) -> String {
     let phases = usize::from(!key.starts_with(INSERTED));
     // The blocks of tasks are shown: they contain the same action.
     let is_shown = |part: &&str| part.strip_prefix(BLOCK).is_none_or(|block| block.starts_with(TASK_BLOCK));
-    let parts = key.split('/').skip(phases).filter(is_shown);
-    parts.map(|part| part.trim_start_matches([INSERTED, BLOCK])).collect::<Vec<_>>().join("/")
+    let mut path = String::with_capacity(key.len());
+    for (number, part) in key.split('/').skip(phases).filter(is_shown).enumerate() {
+        if number > 0 {
+            path.push('/');
+        }
+        path.push_str(part.trim_start_matches([INSERTED, BLOCK]));
+    }
+    path
 }
 
 /// A key for messages, without list elements, which may contain text of a person.
