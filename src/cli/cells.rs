@@ -22,7 +22,7 @@ const MAX_OUTPUT: usize = 12;
 const MAX_COLUMNS: usize = 200;
 
 /// The warnings that are shown, because the output would be unclear without them. `/why` and `--json` show all warnings.
-pub const SHOWN_WARNINGS: [&str; 18] = [
+pub const SHOWN_WARNINGS: [&str; 19] = [
     "auto-debug-failed",
     "bad-plan",
     "behavior-cut-short",
@@ -38,6 +38,7 @@ pub const SHOWN_WARNINGS: [&str; 18] = [
     "processes-left",
     "too-many-actions",
     "too-many-moves",
+    "unexpected-answer",
     "unknown-action",
     "unknown-step",
     "variable-withheld",

@@ -109,6 +109,7 @@ impl FrontEnd {
                 error @ (EngineError::Failed { message, .. }
                 | EngineError::Held { message, .. }
                 | EngineError::StoreUnavailable { message }
+                | EngineError::StoreNewer { message }
                 | EngineError::StoreGone { message }),
             ),
         ) = (self, &result)

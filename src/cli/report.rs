@@ -64,7 +64,10 @@ pub fn failed(failure: &EngineError) -> Exit {
             diagnostics(found);
             Exit::Usage
         }
-        EngineError::Failed { .. } | EngineError::Held { .. } | EngineError::StoreUnavailable { .. } => {
+        EngineError::Failed { .. }
+        | EngineError::Held { .. }
+        | EngineError::StoreUnavailable { .. }
+        | EngineError::StoreNewer { .. } => {
             error(failure);
             Exit::Failed
         }

@@ -156,6 +156,7 @@ async fn resume_after(
         Err(EngineError::Failed { .. }
             | EngineError::Held { .. }
             | EngineError::StoreUnavailable { .. }
+            | EngineError::StoreNewer { .. }
             | EngineError::StoreGone { .. })
     ) {
         let sessions = engine.store().as_ref();

@@ -33,6 +33,9 @@ pub struct ValidateArgs {
     pub scheme: Option<String>,
     #[command(flatten)]
     pub reporting: Reporting,
+    /// Trust the project for this run, as with BCC_TRUST=1
+    #[arg(long, conflicts_with = "watch")]
+    pub trust: bool,
     /// Check again whenever a file changes, until interrupted with Ctrl-C
     #[arg(long)]
     pub watch: bool,
@@ -47,13 +50,14 @@ pub fn validate(options: &ValidateArgs, environment: &Environment) -> Result<Exi
         project: options.project.clone(),
         scheme: options.scheme.clone(),
         rules: options.reporting.rules.clone(),
+        trust: options.trust,
     };
     if options.watch {
         return watch(&options.reporting, &request, environment);
     }
     let has_unfixed = options.fix && fix_files(&request, environment)?;
     let checked = check(&request, environment)?;
-    let report = wait_for(async { Ok(with_missing_services(checked, environment).await) })?;
+    let report = wait_for(async { Ok(with_missing_services(checked, options.trust, environment).await) })?;
     options.reporting.write(&report)?;
     Ok(if has_unfixed { Exit::Failed } else { options.reporting.exit(&report) })
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
 
 mod graph;
+mod growing_lists;
 mod templates;
 
 #[allow(dead_code, reason = "what several test binaries share")]

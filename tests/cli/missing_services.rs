@@ -50,8 +50,12 @@ fn asking(id: &str, server: &str) -> String {
 
 /// The severities, rules and messages of what `validate` reports with exit code 0, also with `--deny warnings`.
 fn notes(home: &Home, trusted: bool, paths: &[&str]) -> Vec<(String, String, String)> {
+    notes_of(home, if trusted { "1" } else { "0" }, paths)
+}
+
+fn notes_of(home: &Home, trust: &str, arguments: &[&str]) -> Vec<(String, String, String)> {
     let mut command = home.command(["validate", "--format", "json", "--deny", "warnings"]);
-    command.args(paths).env("BCC_TRUST", if trusted { "1" } else { "0" });
+    command.args(arguments).env("BCC_TRUST", trust);
     let checked = finished(command, "");
     assert_eq!(checked.code, Some(0), "{} {}", checked.out, checked.err);
     let report: Value = serde_json::from_str(&checked.out).unwrap();
@@ -166,4 +170,19 @@ fn permissions_that_the_project_does_not_give_are_noted() {
     assert_eq!(messages, expected, "{told:?}");
     home.file("bcc-script.toml", "[project]\nallow = [\"write_file\", \"command\"]\n");
     assert_eq!(notes(&home, false, &["one.yaml"]), []);
+}
+
+#[test]
+fn the_option_that_the_note_names_has_the_services_asked() {
+    let home = Home::new();
+    let url = closed();
+    home.file("bcc-script.toml", &format!("[behavior_servers.b]\nurl = \"{url}\"\n"));
+    home.file("one.yaml", &asking("one", "b"));
+    let untrusted = home.finish(["validate", "one.yaml"], "");
+    assert!(untrusted.out.contains("or use `--trust` for this run"), "{}", untrusted.out);
+    let found = notes_of(&home, "0", &["one.yaml", "--trust"]);
+    assert!(
+        matches!(found.as_slice(), [(_, rule, message)] if rule == "missing-server" && message.contains("cannot be reached")),
+        "{found:?}"
+    );
 }

@@ -242,6 +242,41 @@ async fn an_answer_is_taken_back_and_a_session_is_forked() {
 }
 
 #[tokio::test]
+async fn a_fork_of_a_fork_may_begin_before_the_fork_did() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let serving = Serving::start(&home);
+    let id = serving.session("talk").await;
+    let opening = serving.get(&format!("/v1/sessions/{id}")).await.json()["last_seq"].clone();
+    let begun = serving.say(&id, "Ann").await["last_seq"].clone();
+    let fork = async |of: &str, after: &Value| {
+        let body = if after.is_null() { json!({}) } else { json!({ "after_seq": after }) };
+        serving.post(&format!("/v1/sessions/{of}/fork"), body).await
+    };
+    let first = fork(&id, &Value::Null).await.json()["id"].as_str().unwrap().to_owned();
+    let second = fork(&first, &Value::Null).await.json()["id"].as_str().unwrap().to_owned();
+    // The event has the same number in all of them; what the session was after it is in the first one.
+    let early = fork(&second, &opening).await;
+    assert_eq!((early.status, &early.json()["waiting"]["prompt"]), (201, &json!("Who are you?")), "{early:?}");
+    let early = early.json()["id"].as_str().unwrap().to_owned();
+    serving.say(&early, "Eve").await;
+    assert_eq!(texts(&serving.say(&early, "figs").await), ["Eve likes figs."]);
+    // Nothing waits before its first question.
+    assert_eq!(fork(&second, &json!(0)).await.status, 400);
+    let own = fork(&second, &begun).await.json();
+    assert_eq!(own["waiting"]["prompt"], "What do you like?", "{own}");
+    // Without that session, its states are gone.
+    assert_eq!(serving.send(Method::DELETE, &format!("/v1/sessions/{id}"), &[], None).await.status, 204);
+    let refused = fork(&second, &opening).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let (detail, help) = (refused.json()["detail"].clone(), refused.json()["help"].clone());
+    let told = format!("session `{first}` began as a copy with event {begun}, and has no state from before it");
+    assert_eq!(detail, told);
+    assert_eq!(help, format!("name event {begun} or a later one; the session of which it is a copy is `{id}`"));
+    assert_eq!(fork(&second, &begun).await.status, 201);
+}
+
+#[tokio::test]
 async fn a_person_decides_about_a_request() {
     let home = Home::new();
     home.put(
@@ -291,12 +326,16 @@ async fn a_session_is_cancelled_and_deleted() {
 
 #[tokio::test]
 async fn a_session_that_another_process_runs_is_left_to_it() {
-    let home = Home::new();
+    a_terminal_keeps_its_session(&Home::new(), &[]).await;
+}
+
+/// With these arguments for the store.
+pub(crate) async fn a_terminal_keeps_its_session(home: &Home, store: &[&str]) {
     let file = home.put("scripts/talk.yaml", TALK);
     let file = file.display().to_string();
-    let running = home.start(["run", &file, "--session", "held", "--json"]);
+    let running = home.start([&["run", &file, "--session", "held", "--json"], store].concat());
     running.event_of("waiting");
-    let serving = Serving::start(&home);
+    let serving = Serving::with(home, store);
     let held = serving.post("/v1/sessions/held/messages", json!({ "text": "Ann" })).await;
     assert_eq!((held.status, &held.json()["type"]), (409, &json!("/problems/held")), "{held:?}");
     assert!(!held.text.contains(&home.path().display().to_string()), "{held:?}");

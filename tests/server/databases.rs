@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::RwLock;
 
 use crate::ROOT;
+use crate::conversations::a_terminal_keeps_its_session;
 use crate::database::{connect, new_database, pooled, server};
 use crate::hand_over::{an_ended_turn_stays, messages_interrupt_past_a_waiting_one, messages_reject_and_interrupt};
 use crate::kills::ECHO;
@@ -113,6 +114,13 @@ async fn the_ended_turn_of_another_server_stays() {
     let Some(server) = server() else { return };
     let url = new_database(&server).await;
     an_ended_turn_stays(&Home::new(), &["--store", &url]).await;
+}
+
+#[tokio::test]
+async fn a_session_in_a_terminal_is_left_to_it() {
+    let Some(server) = server() else { return };
+    let url = new_database(&server).await;
+    a_terminal_keeps_its_session(&Home::new(), &["--store", &url]).await;
 }
 
 #[tokio::test]

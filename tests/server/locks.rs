@@ -71,3 +71,27 @@ async fn a_session_whose_lock_was_removed_goes_on_from_what_another_process_has_
         assert_eq!(texts.iter().filter(|said| **said == text).count(), 1, "{texts:?}");
     }
 }
+
+/// A newer release that starts on the same store migrates it.
+#[tokio::test]
+async fn a_server_whose_store_a_newer_release_has_changed_says_that_it_must_be_restarted() {
+    let home = home();
+    let serving = Serving::with(&home, &["--trust"]);
+    let id = serving.session("echo").await;
+    serving.say(&id, "one").await;
+    let store = rusqlite::Connection::open(home.store()).unwrap();
+    let layout: u32 = store.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    store.execute_batch(&format!("PRAGMA user_version = {}", layout + 1)).unwrap();
+    let path = format!("/v1/sessions/{id}/messages");
+    // The first one finds the session in memory, the second one opens it.
+    for _ in 0..2 {
+        let reply = serving.post(&path, json!({ "text": "two" })).await;
+        assert_eq!((reply.status, &reply.json()["type"]), (503, &json!("/problems/unavailable")), "{reply:?}");
+        assert_eq!(reply.json()["help"], "restart the server with that release", "{reply:?}");
+    }
+    assert_eq!(serving.get("/readyz").await.status, 503);
+    assert_eq!(serving.get("/v1/sessions").await.status, 503);
+    store.execute_batch(&format!("PRAGMA user_version = {layout}")).unwrap();
+    let reply = serving.say(&id, "three").await;
+    assert_eq!(reply["messages"][0]["text"], "heard three", "{reply}");
+}

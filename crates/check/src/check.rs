@@ -81,6 +81,7 @@ pub fn check(
         // Skills from files never duplicate skills of the script itself.
         skills: tree.skills.into_iter().chain(reached.skills).map(|skill| (skill.id.clone(), skill)).collect(),
         inserts: checked.inserts,
+        growing_lists: checked.growing_lists,
         texts,
         templates: Arc::clone(&context.templates),
     });

@@ -7,6 +7,7 @@ use crate::callables::can_insert;
 use crate::checker::Checker;
 use crate::collected::CalleeBody;
 use crate::context::CheckContext;
+use crate::growing_lists::growing_lists;
 use crate::rules::RULES;
 use crate::semantic_model::SemanticModel;
 use crate::unknown_names::unknown_names;
@@ -51,6 +52,8 @@ pub struct CheckedDocument<T> {
     pub permissions: BTreeMap<String, ActionNeedingPermission>,
     /// The behavior servers that are asked, each with the first action that does.
     pub servers: BTreeMap<String, ActionNeedingPermission>,
+    /// For a script, the lists of the session that it only appends to.
+    pub growing_lists: BTreeSet<String>,
 }
 
 /// Checks a script and reports its problems.
@@ -84,6 +87,7 @@ pub fn session(
         inserts,
         permissions: permissions(&model),
         servers: servers(&model),
+        growing_lists: growing_lists(&model, script),
     }
 }
 
@@ -107,7 +111,8 @@ pub fn skill(
     let inserts = inserted(&model, &compiled_steps).remove(&Some(0)).unwrap_or_default();
     let tree = tree.map(|skill| Skill { inserts, file: Some(Arc::clone(file)), ..skill });
     let (names, needs, permissions) = (names_of(&model, selection), needs(&model), permissions(&model));
-    CheckedDocument { tree, names, needs, inserts: BTreeMap::new(), permissions, servers: servers(&model) }
+    let (servers, growing_lists) = (servers(&model), BTreeSet::new());
+    CheckedDocument { tree, names, needs, inserts: BTreeMap::new(), permissions, servers, growing_lists }
 }
 
 /// A checker whose texts are added to those of the program.

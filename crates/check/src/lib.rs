@@ -28,6 +28,7 @@ pub mod escape_analysis;
 pub mod expressions;
 pub mod full_width_values;
 pub mod graph;
+mod growing_lists;
 pub mod jump_targets;
 pub mod known;
 pub mod levels;

@@ -53,7 +53,7 @@ impl ConfiguredServers {
             "server-unknown",
             msg!("{place} in {CONFIG_FILE} would send the session to a server, but {directory} is not trusted"),
             msg!(
-                "read the file; if it does what you want, run `bcc-script trust {}` once, or set `BCC_TRUST=1` for this run",
+                "read the file; if it does what you want, run `bcc-script trust {}` once, or use `--trust` for this run",
                 quoted(&self.project.directory)
             ),
         )

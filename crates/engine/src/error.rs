@@ -32,6 +32,9 @@ pub enum EngineError {
     /// The store cannot be used at the moment, or another process has changed the session: exit code 1.
     #[error("{message}")]
     StoreUnavailable { message: Message },
+    /// A newer release has written the store, perhaps while this process had it open: exit code 1.
+    #[error("{message}")]
+    StoreNewer { message: Message },
     /// The store went away while a session ran, which can be resumed when it is back: exit code 3.
     #[error("{message}")]
     StoreGone { message: Message },
@@ -52,16 +55,22 @@ impl EngineError {
             Self::Usage { message, .. } => Self::Usage { message, help: Some(text.into()) },
             Self::Ended { message, .. } => Self::Ended { message, help: Some(text.into()) },
             Self::Failed { message, .. } => Self::Failed { message, help: Some(text.into()) },
-            other @ (Self::Invalid(_) | Self::Held { .. } | Self::StoreUnavailable { .. } | Self::StoreGone { .. }) => {
-                other
-            }
+            other @ (Self::Invalid(_)
+            | Self::Held { .. }
+            | Self::StoreUnavailable { .. }
+            | Self::StoreNewer { .. }
+            | Self::StoreGone { .. }) => other,
         }
     }
 
     pub fn help(&self) -> Option<&Message> {
         match self {
             Self::Usage { help, .. } | Self::Ended { help, .. } | Self::Failed { help, .. } => help.as_ref(),
-            Self::Invalid(_) | Self::Held { .. } | Self::StoreUnavailable { .. } | Self::StoreGone { .. } => None,
+            Self::Invalid(_)
+            | Self::Held { .. }
+            | Self::StoreUnavailable { .. }
+            | Self::StoreNewer { .. }
+            | Self::StoreGone { .. } => None,
         }
     }
 }
@@ -97,6 +106,7 @@ impl From<StoreError> for EngineError {
         match error {
             StoreError::Gone { .. } => Self::StoreGone { message },
             StoreError::Held { id, .. } => Self::Held { session: id, message },
+            StoreError::Newer { .. } => Self::StoreNewer { message },
             StoreError::Unreachable { .. }
             | StoreError::Busy { .. }
             | StoreError::Full { .. }

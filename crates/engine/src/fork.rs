@@ -15,12 +15,15 @@ use crate::error::EngineError;
 use crate::export::stored_session;
 use crate::pin::sha256;
 use crate::session_ids::valid_session_id;
-use crate::settings::{RunSettings, SessionPlace};
+use crate::settings::{RunSettings, SessionPlace, copied_session, forked_session};
 use crate::stored_programs::StoredProgram;
 use crate::trust::own_sessions::is_own;
 
 /// How often a copy is made again because the session went on in the meantime.
 pub(crate) const MAX_ATTEMPTS: usize = 16;
+
+/// How many forks of forks are followed to the session that has a state.
+const MAX_FORKS: usize = 64;
 
 /// Where a session is forked. It must have been waiting there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,8 @@ impl Engine {
     pub async fn fork(&self, request: ForkRequest<'_>) -> Result<(), EngineError> {
         let ForkRequest { id, at, new, user } = request;
         valid_session_id(new)?;
+        let (id, user) = self.fork_source(id, at, user).await?;
+        let id = id.as_str();
         let time = stamp(now());
         let ForkedState { row, earlier, mut first, texts } = self.forked_state(id, at, new, &time).await?;
         let settings: RunSettings = serde_json::from_str(&row.settings)
@@ -93,6 +98,38 @@ impl Engine {
             texts: Some(texts),
         };
         Ok(self.store().create(&session, &documents, &first).await?)
+    }
+
+    /// The session that has the state at a point, and the user of the new session. A fork has the events from before it began, but not the
+    /// states: those are in the session that it was made of.
+    async fn fork_source(
+        &self,
+        id: &str,
+        at: ForkPoint,
+        user: Option<String>,
+    ) -> Result<(String, Option<String>), EngineError> {
+        let (store, mut id, mut user) = (self.store().as_ref(), id.to_owned(), user);
+        let ForkPoint::AfterEvent(seq) = at else { return Ok((id, user)) };
+        for _ in 0..MAX_FORKS {
+            let row = stored_session(store, &id).await?;
+            let Some(earlier) = forked_session(&row.settings) else { break };
+            let is_before = self.copied_until(&row).await?.is_some_and(|until| seq < until);
+            if !is_before || store.session(&earlier).await?.is_none() {
+                break;
+            }
+            user.get_or_insert(row.user);
+            id = earlier;
+        }
+        Ok((id, user))
+    }
+
+    /// The last event that a copy of a session began with; none for other sessions.
+    async fn copied_until(&self, row: &SessionRow) -> Result<Option<u64>, EngineError> {
+        if copied_session(&row.settings).is_none() {
+            return Ok(None);
+        }
+        let first = self.store().earlier_state(&row.id, 1).await?;
+        Ok(Some(first.map_or(row.last_seq, |first| first.last_seq)))
     }
 
     /// Copies the session without locking it: if it went on in the meantime, the copy is made again.
@@ -134,6 +171,15 @@ impl Engine {
             last_seq: row.last_seq,
             changes: Commit::default(),
         };
+        if let ForkPoint::AfterEvent(seq) = at
+            && let Some(first) = self.copied_until(row).await?.filter(|first| seq < *first)
+        {
+            let earlier = copied_session(&row.settings).unwrap_or_default();
+            let message = msg!("session `{id}` began as a copy with event {first}, and has no state from before it");
+            return Err(EngineError::usage(message).with_help(msg!(
+                "name event {first} or a later one; the session of which it is a copy is `{earlier}`"
+            )));
+        }
         let not_kept = || EngineError::usage(msg!("the store does not keep that state of session `{id}`"));
         match at {
             ForkPoint::Now => Ok(current()),
@@ -145,7 +191,7 @@ impl Engine {
                 None => {
                     let before = store.earlier_state(id, row.revision.saturating_sub(1)).await?;
                     // The last commit has this event.
-                    let is_newest = before.is_some_and(|before| before.last_seq < seq);
+                    let is_newest = row.revision <= 1 || before.is_some_and(|before| before.last_seq < seq);
                     if is_newest { Ok(current()) } else { Err(not_kept()) }
                 }
             },

@@ -89,6 +89,12 @@ pub fn copied_session(settings: &str) -> Option<String> {
     copy_of.or(retry_of)
 }
 
+/// The session of which the one with these stored settings is a fork: a copy that repeats nothing, with the same script.
+pub(crate) fn forked_session(settings: &str) -> Option<String> {
+    let EarlierSession { copy_of, retry_of, .. } = EarlierSession::of(settings);
+    copy_of.filter(|_| retry_of.is_none())
+}
+
 /// Whether the session with these stored settings gives the answers of another one again.
 pub(crate) fn repeats_answers(settings: &str) -> bool {
     EarlierSession::of(settings).repeats_answers

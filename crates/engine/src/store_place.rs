@@ -122,7 +122,7 @@ impl StorePlace {
     pub fn open_shared(&self) -> Result<Arc<dyn Store>, EngineError> {
         match self {
             Self::File(path) => Ok(Arc::new(open(path)?.with_group_commits()?)),
-            Self::Database(url) => database(url).map(|store| store as Arc<dyn Store>),
+            Self::Database(url) => shared_database(url),
         }
     }
 
@@ -148,6 +148,17 @@ impl StorePlace {
 #[cfg(feature = "postgres")]
 fn database(url: &DatabaseUrl) -> Result<Arc<PostgresStore>, EngineError> {
     Ok(Arc::new(PostgresStore::new(url.expose())?))
+}
+
+/// The same for a process with many sessions.
+#[cfg(feature = "postgres")]
+fn shared_database(url: &DatabaseUrl) -> Result<Arc<dyn Store>, EngineError> {
+    Ok(Arc::new(PostgresStore::new(url.expose())?.with_many_sessions()))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn shared_database(url: &DatabaseUrl) -> Result<Arc<dyn Store>, EngineError> {
+    database(url).map(|store| store as Arc<dyn Store>)
 }
 
 #[cfg(not(feature = "postgres"))]

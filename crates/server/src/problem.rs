@@ -332,6 +332,7 @@ impl From<StoreError> for Problem {
             StoreError::Unreachable { .. } | StoreError::Busy { .. } | StoreError::Full { .. } => {
                 Self::store_unavailable(&error.to_message())
             }
+            StoreError::Newer { .. } => Self::overtaken(&error.to_message()),
             other => Self::failure(&other.to_message()),
         }
     }
@@ -363,6 +364,7 @@ impl From<EngineError> for Problem {
             EngineError::Failed { message, .. } => Self::failure(&message),
             EngineError::Held { session, .. } => Self::held(&session),
             EngineError::StoreUnavailable { message } => Self::store_unavailable(&message),
+            EngineError::StoreNewer { message } => return Self::overtaken(&message),
             EngineError::StoreGone { message } => Self::new(ProblemKind::Unavailable, message).retry_after(1),
         };
         Self { help, ..problem }
@@ -376,6 +378,13 @@ impl Problem {
 
     pub(crate) fn no_session(id: &str) -> Self {
         Self::not_found(msg!("there is no session `{id}`"))
+    }
+
+    /// A newer release has changed the layout of the store while this server had it open. Only a restart helps.
+    pub(crate) fn overtaken(why: &Message) -> Self {
+        tracing::error!(error = %why, "the server must be restarted");
+        Self::new(ProblemKind::Unavailable, msg!("a newer release of bcc-script has changed the store of this server"))
+            .with_help("restart the server with that release")
     }
 
     /// The store cannot be used at the moment. Why may name its place, so it goes to the log and not to the client.

@@ -39,3 +39,16 @@ pub(crate) async fn a_locked_session_can_be_asked_for(owner: &dyn Store, other: 
     }
     assert!(is_undisturbed(kept.as_ref()).await);
 }
+
+/// A process that runs one session, as a terminal does, says at once that it keeps it.
+pub(crate) async fn a_process_that_runs_one_session_keeps_it(owner: &dyn Store, other: &dyn Store) {
+    let lock = owner.lock("s", "a terminal").await.unwrap();
+    for request in [LockRequest::Release, LockRequest::ReleaseIfIdle, LockRequest::Interrupt] {
+        assert_eq!(other.ask_for("s", request).await.unwrap(), LockReply::Impossible, "{request:?}");
+    }
+    assert!(is_undisturbed(lock.as_ref()).await);
+    drop(lock);
+    while other.lock("s", "another").await.is_err() {
+        tokio::task::yield_now().await;
+    }
+}

@@ -92,7 +92,7 @@ pub enum StoreError {
     ForeignDatabase { store: String },
     /// A newer version of this program has written the store. It was left unchanged.
     #[error(
-        "the store {store} has layout {found}, but this version of bcc-script supports only layouts up to {known}; it was left unchanged: use a newer bcc-script"
+        "the store {store} has layout {found}, but this version of bcc-script supports only layouts up to {known}; it was left unchanged: use a newer bcc-script, and restart what still runs with this version"
     )]
     Newer { store: String, found: u32, known: u32 },
     /// An older version has written the store, and it is open for reading only.

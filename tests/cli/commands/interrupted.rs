@@ -68,6 +68,29 @@ fn an_interrupted_command_is_asked_about() {
 }
 
 #[test]
+fn that_an_answer_was_not_expected_is_said_once_and_a_resumed_session_only_asks() {
+    let home = killed(json!({}));
+    let mut running = resumed(&home);
+    let question = running.event_of("waiting")["prompt"].clone();
+    assert!(running.send(&json!({ "user": "what?" }).to_string()));
+    let warning = running.event_of("warning");
+    assert_eq!(
+        (&warning["code"], &warning["message"]),
+        (&json!("unexpected-answer"), &json!("that was not one of the expected answers"))
+    );
+    assert_eq!(running.event_of("waiting")["prompt"], question);
+    assert_eq!(running.finish().code, Some(3));
+    for _ in 0..2 {
+        let asked = home.finish(["sessions", "resume", "one", "--trust"], "");
+        assert_eq!((asked.code, asked.out.trim_end()), (Some(3), question.as_str().unwrap()), "{}", asked.err);
+        assert!(!asked.err.contains("expected"), "{}", asked.err);
+    }
+    // In a pipe, it is said as well.
+    let repeated = home.finish(["sessions", "resume", "one", "--trust"], "what?\n");
+    assert!(repeated.err.contains("warning: that was not one of the expected answers"), "{}", repeated.err);
+}
+
+#[test]
 fn a_session_that_is_killed_in_a_pause_continues_with_the_next_attempt() {
     let attempts = "echo line >> count; [ $(wc -l < count) -ge 2 ] && echo done || exit 75";
     let more = json!({ "retry": { "times": 1, "backoff": "1h", "max_backoff": "1h" } });

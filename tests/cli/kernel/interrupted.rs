@@ -62,7 +62,11 @@ fn command(home: &Home, arguments: &[&str], python: &Path) -> Command {
 }
 
 fn json_command(home: &Home, python: &Path) -> Command {
-    command(home, &RUN.iter().copied().chain(["--json"]).collect::<Vec<_>>(), python)
+    json_command_of(home, python, &RUN)
+}
+
+fn json_command_of(home: &Home, python: &Path, arguments: &[&str]) -> Command {
+    command(home, &arguments.iter().copied().chain(["--json"]).collect::<Vec<_>>(), python)
 }
 
 fn interrupt(id: u32) {
@@ -164,8 +168,44 @@ fn the_question_does_not_show_a_sensitive_value_that_is_in_the_code() {
     assert!(prompt.contains("name = '***'") && !prompt.contains("hunter2"), "{prompt}");
     // The question is repeated when its answer is not understood.
     assert!(running.send("what?"));
-    let prompt = running.event_of("waiting")["prompt"].to_string();
-    assert!(prompt.contains("not one of the expected answers") && prompt.contains("name = '***'"), "{prompt}");
+    assert_eq!(running.event_of("warning")["code"], "unexpected-answer");
+    assert_eq!(running.event_of("waiting")["prompt"].to_string(), prompt);
+}
+
+/// A kernel that starts forever, until another one is installed in its place.
+#[test]
+fn while_the_kernel_starts_ctrl_c_stops_the_session_and_nobody_is_asked_about_code_that_has_not_begun() {
+    let Some(python) = kernel_python() else { return };
+    let home = home("print('it has begun')");
+    let script = std::fs::read_to_string(home.path().join("script.yaml")).unwrap();
+    let mut script: Value = serde_json::from_str(&script).unwrap();
+    script["session"]["kernel"] = json!({ "name": "slow" });
+    home.file("script.yaml", &script.to_string());
+    let install = |argv: Value| {
+        let spec = json!({ "argv": argv, "display_name": "Slow", "language": "python" });
+        home.put("jupyter/kernels/slow/kernel.json", spec.to_string());
+    };
+    let command = |arguments: &[&str]| {
+        let mut command = json_command_of(&home, &python, arguments);
+        command.env("JUPYTER_PATH", home.path().join("jupyter"));
+        command
+    };
+    let starting = home.path().join("starting");
+    install(json!(["sh", "-c", "echo > \"$0\"; exec sleep 1000", starting]));
+    let running = Running::start(command(&RUN));
+    eventually("the kernel", || starting.exists().then_some(()));
+    interrupt(running.id());
+    let stopped = running.finish();
+    assert_eq!(stopped.code, Some(130), "{}", stopped.err);
+    let told = "interrupted; nothing is lost. Resume with: bcc-script sessions resume s";
+    assert!(stopped.err.contains(told) && !stopped.err.contains("code"), "{}", stopped.err);
+    install(json!([python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]));
+    let resumed = finished(command(&["sessions", "resume", "s", "--trust"]), "");
+    let events = resumed.events();
+    let waiting = events.iter().find(|event| event["type"] == "waiting").unwrap();
+    assert_eq!((&waiting["for"], resumed.code), (&"input".into(), Some(3)), "{}", resumed.err);
+    let cells = &home.export("s")["notebook"]["cells"];
+    assert_eq!(cells[0]["outputs"][0]["text"], "it has begun\n", "{cells}");
 }
 
 #[test]

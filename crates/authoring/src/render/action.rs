@@ -147,6 +147,7 @@ fn redact_error(error: EngineError, masker: &Masker, marks: &Marks) -> EngineErr
         other @ (EngineError::Invalid(_)
         | EngineError::Held { .. }
         | EngineError::StoreUnavailable { .. }
+        | EngineError::StoreNewer { .. }
         | EngineError::StoreGone { .. }) => other,
     }
 }

@@ -26,7 +26,7 @@ pub fn with_template_findings(
         paths: vec![system],
         project: Some(project.directory.clone()),
         scheme: scheme.map(str::to_owned),
-        rules: vec![],
+        ..ValidateRequest::default()
     };
     let Ok(report) = validate(&request, environment) else { return error };
     let found: Vec<Diagnostic> = report.diagnostics.into_iter().filter(Diagnostic::is_error).collect();

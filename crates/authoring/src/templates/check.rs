@@ -38,12 +38,8 @@ pub fn check(
     if !directory.join("_system").is_dir() {
         return Err(no_templates());
     }
-    let request = ValidateRequest {
-        paths: Vec::new(),
-        project: Some(directory.to_path_buf()),
-        scheme: None,
-        rules: rules.to_vec(),
-    };
+    let request =
+        ValidateRequest { project: Some(directory.to_path_buf()), rules: rules.to_vec(), ..ValidateRequest::default() };
     let ValidateReport { mut diagnostics, .. } = validate(&request, environment)?;
     let folders = FOLDERS.map(|folder| directory.join(folder));
     let others = |file: &&CatalogEntry| {

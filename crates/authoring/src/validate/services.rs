@@ -102,13 +102,17 @@ enum AskedService {
 }
 
 /// Adds what is missing of the services that the checked scripts need. Each is asked once, all at the same time. Only a project that
-/// the person trusts has anything contacted.
-pub async fn with_missing_services(mut report: ValidateReport, environment: &Environment) -> ValidateReport {
+/// the person trusts has anything contacted, or any project with `trust`.
+pub async fn with_missing_services(
+    mut report: ValidateReport,
+    trust: bool,
+    environment: &Environment,
+) -> ValidateReport {
     let services = std::mem::take(&mut report.services);
     if services.is_empty() {
         return report;
     }
-    let problems = ask(&services, environment).await;
+    let problems = ask(&services, trust, environment).await;
     for needed in &services {
         let problem = |asked: AskedService| problems.get(&(needed.project.clone(), asked));
         for (name, at) in &needed.servers {
@@ -130,6 +134,7 @@ fn identity(kernel: &KernelSettings) -> String {
 
 async fn ask(
     services: &[NeededServices],
+    trust: bool,
     environment: &Environment,
 ) -> BTreeMap<(PathBuf, AskedService), ServiceProblem> {
     let mut hosts: BTreeMap<PathBuf, Option<Arc<HostServices>>> = BTreeMap::new();
@@ -138,7 +143,7 @@ async fn ask(
     for needed in services {
         let host = hosts.entry(needed.project.clone()).or_insert_with(|| {
             // An invalid configuration was reported.
-            let project = Project::in_directory(needed.project.clone(), false, environment).ok()?;
+            let project = Project::in_directory(needed.project.clone(), trust, environment).ok()?;
             Some(Arc::new(project_host_services(&project, environment)))
         });
         let Some(host) = host else { continue };

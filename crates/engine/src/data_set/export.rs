@@ -195,7 +195,12 @@ impl<'e> DataSetExport<'e> {
             match self.interview(row, &mut catalog).await {
                 Ok(Some(interview)) => self.written(spool.add(&interview))?,
                 Ok(None) => {}
-                Err((_, error @ (EngineError::StoreGone { .. } | EngineError::StoreUnavailable { .. }))) => {
+                Err((
+                    _,
+                    error @ (EngineError::StoreGone { .. }
+                    | EngineError::StoreNewer { .. }
+                    | EngineError::StoreUnavailable { .. }),
+                )) => {
                     return Err(error);
                 }
                 Err((id, error)) => {

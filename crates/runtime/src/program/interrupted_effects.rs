@@ -112,37 +112,33 @@ fn parse_answer(input: &str) -> Option<EffectAnswer> {
     ANSWERS.iter().find(|(text, _)| *text == input).map(|(_, answer)| *answer)
 }
 
-/// The question to the person about an effect that was found open, in Chinese if the conversation or the script is. The question
-/// says so if an earlier answer was not understood.
+/// The question to the person about an effect that was found open, in Chinese if the conversation or the script is.
 pub fn question(program: &Program, recent: &RecentTranscript, effect: &OpenEffect) -> String {
-    let OpenEffect { kind, summary, answer: word, is_earlier, code, .. } = effect;
-    let again = word.is_some();
+    let OpenEffect { kind, summary, is_earlier, code, .. } = effect;
     let excerpt = |language| match code.as_deref().map(|code| code_excerpt(code, language)) {
         Some(excerpt) if !excerpt.is_empty() => format!("\n\n{excerpt}\n\n"),
         _ => String::new(),
     };
     if is_in_chinese(program, recent) {
         let code = excerpt(Language::Chinese);
-        let first = if again { "无法理解您的回答。" } else { "" };
         let summary = summary.render(Language::Chinese);
         if *is_earlier {
             return format!(
-                "{first}本会话重复另一个会话，该操作在那个会话中已经执行过：{summary}（{kind}）。{code}请回答“重试”（再执行一次）、“跳过”（不再执行，继续）或“失败”（让该动作失败）。"
+                "本会话重复另一个会话，该操作在那个会话中已经执行过：{summary}（{kind}）。{code}请回答“重试”（再执行一次）、“跳过”（不再执行，继续）或“失败”（让该动作失败）。"
             );
         }
         return format!(
-            "{first}这项操作中途被打断：{summary}（{kind}），无法确定完成了多少。{code}请回答“重试”（再执行一次）、“跳过”（不再执行，继续）或“失败”（让该动作失败）。"
+            "这项操作中途被打断：{summary}（{kind}），无法确定完成了多少。{code}请回答“重试”（再执行一次）、“跳过”（不再执行，继续）或“失败”（让该动作失败）。"
         );
     }
     let code = Some(excerpt(Language::English)).filter(|code| !code.is_empty()).unwrap_or_else(|| " ".to_owned());
-    let first = if again { "That was not one of the expected answers. " } else { "" };
     if *is_earlier {
         return format!(
-            "{first}The session that this one repeats has already done this: {summary} ({kind}).{code}Answer `again` to do it again, `skip` to continue without it, or `fail` to let the action fail."
+            "The session that this one repeats has already done this: {summary} ({kind}).{code}Answer `again` to do it again, `skip` to continue without it, or `fail` to let the action fail."
         );
     }
     format!(
-        "{first}This operation was interrupted: {summary} ({kind}). It is not known how far it got.{code}Answer `again` to run it again, `skip` to continue without it, or `fail` to let the action fail."
+        "This operation was interrupted: {summary} ({kind}). It is not known how far it got.{code}Answer `again` to run it again, `skip` to continue without it, or `fail` to let the action fail."
     )
 }
 

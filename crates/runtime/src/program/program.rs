@@ -70,6 +70,8 @@ pub struct Program {
     /// The actions of the script that a route or trigger inserts, by id, without their conditions, which do not apply to inserted
     /// actions. Those that a skill inserts are in [`Skill::inserts`].
     pub inserts: BTreeMap<String, ProgramStep>,
+    /// The lists of the session that it only appends to: what a commit has written to them is never replaced.
+    pub growing_lists: BTreeSet<String>,
     pub texts: AuthorTexts,
     /// The prompt templates that this program was checked with.
     pub templates: Arc<Templates>,

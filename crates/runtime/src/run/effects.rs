@@ -101,13 +101,16 @@ impl Session {
     }
 
     /// Asks the person about the open effect of the innermost action. The question and its answer are no messages of the conversation:
-    /// they would mislead all later prompts.
+    /// they would mislead all later prompts. That an answer was none of the expected ones is said once, and not by the question, which is
+    /// shown whenever the session is resumed.
     pub(crate) fn ask_about_effect(&mut self, place: &EventLocation, draft: &mut CommitDraft) {
         let key = self.frames.leaf();
         let effect = self.frames.get(&key).and_then(|frame| frame.effect.as_ref());
         let prompt = effect.map(|effect| question(&self.program, &self.recent, effect)).unwrap_or_default();
-        if let Some(effect) = self.frames.change(&key).and_then(|frame| frame.effect.as_mut()) {
-            effect.answer = None;
+        let effect = self.frames.change(&key).and_then(|frame| frame.effect.as_mut());
+        if effect.is_some_and(|effect| effect.answer.take().is_some()) {
+            let message = Message::word("that was not one of the expected answers");
+            draft.event(place, Event::Warning { code: "unexpected-answer", message, help: None });
         }
         // An id that no answer of the conversation has: those are numbered differently.
         let answer_id = format!("w{}", self.last_seq + 1);

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use bcc_lang::message::msg;
+use bcc_store::error::StoreError;
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
@@ -29,6 +30,7 @@ pub(crate) async fn readyz(State(state): State<ServerState>) -> Result<&'static 
     }
     match state.sessions.store().check_files().await {
         Ok(()) => Ok("ok\n"),
+        Err(error @ StoreError::Newer { .. }) => Err(error.into()),
         Err(_) => Err(Problem::new(ProblemKind::Unavailable, msg!("the store cannot be used"))),
     }
 }

@@ -25,7 +25,7 @@ async fn ask<T>(
     live: Option<&mut LiveBehavior>,
 ) -> Result<Option<T>, Problem> {
     match &state.settings.behavior.script {
-        Some(script) => run_script(state, script, request, question, &read).await,
+        Some(script) => run_script(state, script, request, question, &read, live).await,
         None => ask_model(state.sessions.engine(), &state.settings, request, question, &read, live).await,
     }
 }

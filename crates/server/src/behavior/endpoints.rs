@@ -5,7 +5,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::language::Language;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::JsonBody;
@@ -13,15 +13,13 @@ use crate::api::gate::language_of;
 use crate::behavior::actions::action_objects;
 use crate::behavior::answers::{judgement, next_behavior, plan, text_without_actions};
 use crate::behavior::judgement::ReflectionSignals;
+use crate::behavior::lines::lines;
 use crate::behavior::live::{LineForm, stream_behavior};
 use crate::behavior::plan::PlanLevel;
 use crate::behavior::plan_format::WorkflowPlanFormat;
 use crate::behavior::request::BehaviorRequest;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
-
-/// One JSON object a line.
-pub(crate) const LINES: &str = "application/x-ndjson";
 
 /// A request of someone who may use the protocol.
 pub(crate) struct ClientCall {
@@ -40,16 +38,6 @@ impl<S: Send + Sync> FromRequest<S> for ClientCall {
         let JsonBody(body) = JsonBody::from_request(Request::from_parts(parts, body), state).await?;
         Ok(Self { request: BehaviorRequest::read(body)?.of_caller(caller.name), language })
     }
-}
-
-/// One object a line, each ended by a newline.
-pub(crate) fn lines(objects: impl IntoIterator<Item = Value>) -> Response {
-    let mut text = String::new();
-    for object in objects {
-        text.push_str(&object.to_string());
-        text.push('\n');
-    }
-    ([(header::CONTENT_TYPE, LINES)], text).into_response()
 }
 
 /// Gives the next behavior of a step: its actions, and what follows from it.

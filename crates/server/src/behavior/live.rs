@@ -1,4 +1,4 @@
-//! The lines of a streamed behavior, sent as soon as the model has written them.
+//! The lines of a streamed behavior, sent as soon as the model or the script has written them.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -18,7 +18,7 @@ use tracing::Instrument;
 
 use crate::behavior::actions::NextBehavior;
 use crate::behavior::answers::{live_behavior, text_without_actions};
-use crate::behavior::endpoints::{LINES, lines};
+use crate::behavior::lines::{LINES, lines};
 use crate::behavior::request::BehaviorRequest;
 use crate::problem::Problem;
 use crate::state::ServerState;
@@ -104,6 +104,27 @@ impl LiveBehavior {
             self.starts_with_behavior = true;
             self.line(line);
         }
+    }
+
+    /// What the script has appended to its answer so far; the first ones were there before.
+    pub(crate) fn elements(&mut self, elements: &[Value]) {
+        for element in elements.iter().skip(self.actions) {
+            // A list says nothing about the behavior. Until an action can be carried out, nothing is sent: the script may be run again.
+            if self.form == LineForm::Current
+                && !self.has_sent()
+                && NextBehavior::read(&json!([element])).is_ok()
+                && let Some(line) = self.head_of_list()
+            {
+                self.starts_with_behavior = true;
+                self.line(line);
+            }
+            self.action(element);
+        }
+    }
+
+    fn head_of_list(&self) -> Option<Value> {
+        let behavior = NextBehavior::read(&json!([])).ok()?;
+        behavior.to_lines(&self.request).into_iter().next()
     }
 
     fn action(&mut self, action: &Value) {

@@ -1,6 +1,7 @@
 //! Runs a script for a client (docs/protocol.md): the request is its variable `request`, and its variable `reply` the answer.
 
-use std::sync::Arc;
+use std::future::Future;
+use std::pin::{Pin, pin};
 
 use bcc_engine::engine::RunRequest;
 use bcc_engine::session_ids::secret_id;
@@ -8,13 +9,18 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::schema::embedded::reply_rules;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
+use bcc_llm::model::provider::LiveObserver as _;
 use bcc_llm::reply::read::read as read_reply;
 use bcc_llm::reply::shape::ReplyShape;
 use bcc_runtime::actions::behaviors::model::received;
 use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
 
+use crate::behavior::live::LiveBehavior;
 use crate::behavior::question::Question;
 use crate::behavior::request::BehaviorRequest;
+use crate::live::command::EndedTurn;
+use crate::live::feed::{EventFeed, FeedItem};
 use crate::problem::Problem;
 use crate::state::ServerState;
 
@@ -27,7 +33,8 @@ const REPLY: &str = "reply";
 /// How often the script is run again when its answer cannot be used.
 const RETRIES: u32 = 1;
 
-/// Runs the script until `read` takes its answer. None if no answer can be used.
+/// Runs the script until `read` takes its answer, of which `live` gets the elements while the session runs, if the script only appends
+/// to it. None if no answer can be used.
 ///
 /// # Errors
 /// As when a session of the script is started.
@@ -37,6 +44,7 @@ pub(crate) async fn run_script<T>(
     request: &BehaviorRequest,
     question: Question,
     read: &(impl Fn(&Value) -> Result<T, Message> + Sync),
+    mut live: Option<&mut LiveBehavior>,
 ) -> Result<Option<T>, Problem> {
     let entry = state.catalog.find(script).await?;
     for attempt in 0..=RETRIES {
@@ -49,7 +57,18 @@ pub(crate) async fn run_script<T>(
             model: state.settings.model.clone(),
             ..RunRequest::default()
         };
-        state.sessions.start(run, &id).await?;
+        if let Some(live) = live.as_deref_mut() {
+            live.restart();
+        }
+        // The feed is the same one while somebody has it.
+        let feed = state.sessions.feed(&id);
+        let launched = state.sessions.launch(run, &id).await?;
+        let grows = launched.growing_lists.contains(REPLY);
+        let mut ended = pin!(launched.end(&id));
+        match live.as_deref_mut().filter(|_| grows) {
+            Some(live) => send_while_running(state, &id, &feed, live, ended.as_mut()).await?,
+            None => ended.await?,
+        };
         let answer = match reply(state, &id).await? {
             Some(Value::String(text)) => text_reply(question, &text),
             Some(value) => Ok(value),
@@ -59,10 +78,43 @@ pub(crate) async fn run_script<T>(
             Ok(answer) => return Ok(Some(answer)),
             Err(why) => {
                 tracing::warn!(session = %id, question = question.name(), attempt, %why, "an answer of a script cannot be used");
+                // What was sent cannot be replaced by another answer.
+                if live.as_deref().is_some_and(LiveBehavior::has_sent) {
+                    return Ok(None);
+                }
             }
         }
     }
     Ok(None)
+}
+
+/// Waits for the end of a session, and passes the elements of its answer on as soon as they are committed.
+async fn send_while_running(
+    state: &ServerState,
+    id: &str,
+    feed: &EventFeed,
+    live: &mut LiveBehavior,
+    mut ended: Pin<&mut impl Future<Output = Result<EndedTurn, Problem>>>,
+) -> Result<EndedTurn, Problem> {
+    // While somebody reads the feed, each turn is committed at once. What was committed before is read first.
+    let mut events = feed.subscribe();
+    loop {
+        if let Some(Value::Array(elements)) = stored_reply(state, id).await? {
+            live.elements(&elements);
+        }
+        loop {
+            let event = tokio::select! {
+                biased;
+                ended = ended.as_mut() => return ended,
+                event = events.recv() => event,
+            };
+            match event {
+                Ok(FeedItem::Committed { kind: "variable_set", .. }) | Err(RecvError::Lagged(_)) => break,
+                Ok(_) => {}
+                Err(RecvError::Closed) => return ended.await,
+            }
+        }
+    }
 }
 
 /// What the script sees of the request.
@@ -85,12 +137,16 @@ fn value(request: &BehaviorRequest, question: Question) -> Value {
 
 /// The value of `reply` in a session that has ended.
 async fn reply(state: &ServerState, id: &str) -> Result<Option<Value>, Problem> {
-    let store = Arc::clone(state.sessions.store());
-    let has_ended = store.session(id).await?.is_some_and(|row| row.status == "completed");
+    let has_ended = state.sessions.store().session(id).await?.is_some_and(|row| row.status == "completed");
     if !has_ended {
         return Ok(None);
     }
-    let variables = store.variables(id).await?;
+    stored_reply(state, id).await
+}
+
+/// The value of `reply` in a session, as it was committed last.
+async fn stored_reply(state: &ServerState, id: &str) -> Result<Option<Value>, Problem> {
+    let variables = state.sessions.store().variables(id).await?;
     let set = variables.into_iter().find(|row| row.scope == "session" && row.name == REPLY);
     let value: Option<Value> = set.and_then(|row| serde_json::from_str(&row.value).ok());
     Ok(value.filter(|value| !value.is_null()))

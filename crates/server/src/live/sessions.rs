@@ -1,6 +1,6 @@
 //! The sessions that are in memory: opened when somebody needs them, and gone when nobody does.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -45,6 +45,24 @@ pub(super) struct LiveSession {
     pub(super) interrupt: Arc<Notify>,
     /// Whether a turn was ended by it.
     pub(super) is_interrupted: Arc<AtomicBool>,
+}
+
+/// A session that was just started.
+pub(crate) struct LaunchedSession {
+    /// What its script only appends to ([`bcc_runtime::program::program::Program::growing_lists`]).
+    pub(crate) growing_lists: BTreeSet<String>,
+    end: oneshot::Receiver<Result<EndedTurn, Problem>>,
+}
+
+impl LaunchedSession {
+    /// Waits until it rests.
+    ///
+    /// # Errors
+    /// Its first turn failed.
+    pub(crate) async fn end(self, id: &str) -> Result<EndedTurn, Problem> {
+        let end = self.end.await.unwrap_or_else(|_| Err(gone(id)))?;
+        Ok(EndedTurn { after: 0, ..end })
+    }
 }
 
 /// The place of a session, which one caller at a time may fill.
@@ -135,19 +153,14 @@ impl LiveSessions {
     /// # Errors
     /// As `Engine::run`; `Conflict` if there is already a session with the id.
     pub(crate) async fn start(self: &Arc<Self>, request: RunRequest, id: &str) -> Result<EndedTurn, Problem> {
-        let end = self.launch(request, id).await?.await.unwrap_or_else(|_| Err(gone(id)))?;
-        Ok(EndedTurn { after: 0, ..end })
+        self.launch(request, id).await?.end(id).await
     }
 
-    /// Starts a session. Returns what tells the end of its first turn.
+    /// Starts a session.
     ///
     /// # Errors
     /// As [`LiveSessions::start`].
-    pub(crate) async fn launch(
-        self: &Arc<Self>,
-        request: RunRequest,
-        id: &str,
-    ) -> Result<oneshot::Receiver<Result<EndedTurn, Problem>>, Problem> {
+    pub(crate) async fn launch(self: &Arc<Self>, request: RunRequest, id: &str) -> Result<LaunchedSession, Problem> {
         self.refuse_at_end()?;
         let slot = self.slot(id);
         let mut place = slot.lock().await;
@@ -164,8 +177,9 @@ impl LiveSessions {
             Problem::from(error)
         })?;
         let (ended, end) = oneshot::channel();
+        let growing_lists = opened.session.program().growing_lists.clone();
         *place = Some(self.spawn(id, opened, feed, false, Some(SessionCommand::Rest { ended })));
-        Ok(end)
+        Ok(LaunchedSession { growing_lists, end })
     }
 
     /// Makes a session from another one ([`Engine::fork`]).

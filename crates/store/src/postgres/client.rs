@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Config, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::StoreError;
-use crate::postgres::error::{Concern, is_passing, no_answer, store_error, unreachable};
+use crate::postgres::error::{Concern, is_passing, is_undefined, no_answer, store_error, unreachable};
 use crate::postgres::schema;
 
 /// The maximum number of connections of one process.
@@ -254,6 +254,12 @@ impl Database {
                 StatementFailure::Pool(_) | StatementFailure::TimeUp => true,
                 StatementFailure::Store(_) => false,
             };
+            if let StatementFailure::Statement(error) = &failure
+                && is_undefined(error)
+                && let Some(error) = self.overtaken().await
+            {
+                return Err(error);
+            }
             if !is_passing || Instant::now() + pause > end {
                 return Err(self.error(failure, concern));
             }
@@ -261,6 +267,13 @@ impl Database {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);
         }
+    }
+
+    /// The error if a newer release has changed the layout since this process connected: what a statement names may be gone.
+    async fn overtaken(&self) -> Option<StoreError> {
+        let client = self.pool.get().await.ok()?;
+        let (found, known) = (in_time(schema::layout(&client)).await.ok()?, schema::newest());
+        (found > known).then(|| StoreError::Newer { store: self.name.clone(), found, known })
     }
 
     fn error(&self, failure: StatementFailure, concern: Concern<'_>) -> StoreError {

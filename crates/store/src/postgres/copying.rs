@@ -13,6 +13,7 @@ use crate::error::StoreError;
 use crate::plan_contract::PlanStore;
 use crate::postgres::error::Concern;
 use crate::postgres::read::{count, limit, text};
+use crate::postgres::schema::if_known;
 use crate::postgres::store::{OF_SESSION, PostgresStore, replaced_head, session_key};
 use crate::postgres::text::TextParameter;
 use crate::postgres::write::{self, CopiedTexts, json};
@@ -124,7 +125,8 @@ impl StoreCopying for PostgresStore {
         let numbers: Vec<i64> = copy.edits.iter().map(|edit| limit(edit.number)).collect();
         let keys: Vec<_> = copy.edits.iter().map(|edit| TextParameter(&edit.key)).collect();
         let results: Vec<_> = copy.edits.iter().map(|edit| TextParameter(&edit.result)).collect();
-        let sql = "SELECT bcc_script.put_plan($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+        let sql =
+            &if_known("SELECT bcc_script.put_plan($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)");
         let parameters = &[
             (&self.number(plan.id)? as _, Type::INT8),
             (&TextParameter(&plan.user) as _, Type::TEXT),

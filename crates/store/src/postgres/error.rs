@@ -7,6 +7,7 @@ use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
 use crate::error::StoreError;
+use crate::postgres::schema::newest;
 
 /// What a statement concerns, for its error.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +43,17 @@ pub(crate) fn is_passing(error: &Error) -> bool {
     ];
     // Class 08: the connection. PgBouncer reports with it that its server is gone.
     PASSING.contains(code) || code.code().starts_with("08")
+}
+
+/// Whether a statement names something that the database does not have.
+pub(crate) fn is_undefined(error: &Error) -> bool {
+    const UNDEFINED: [SqlState; 4] = [
+        SqlState::UNDEFINED_FUNCTION,
+        SqlState::UNDEFINED_TABLE,
+        SqlState::UNDEFINED_COLUMN,
+        SqlState::INVALID_SCHEMA_NAME,
+    ];
+    error.code().is_some_and(|code| UNDEFINED.contains(code))
 }
 
 fn is_io(error: &Error) -> bool {
@@ -110,6 +122,10 @@ fn of_database(store: &str, error: &DbError, concern: Concern<'_>) -> StoreError
         "BC005" => return StoreError::CellIdMismatch { store, id, number: number() },
         "BC006" => return StoreError::Exists { store, id },
         "BC007" => return StoreError::LeaseLost { store, id },
+        "BC008" => {
+            let found = u32::try_from(number()).unwrap_or(u32::MAX);
+            return StoreError::Newer { store, found, known: newest() };
+        }
         "BC010" => return StoreError::NoPlan { store, plan: concern.plan },
         "BC011" => return StoreError::PlanExists { store, plan: concern.plan },
         "BC012" => {

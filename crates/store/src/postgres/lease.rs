@@ -30,6 +30,7 @@ use crate::postgres::client::{Database, tls};
 use crate::postgres::error::{Concern, no_thread};
 use crate::postgres::lease_requests::{self, CHANNEL, WantedLease};
 use crate::postgres::read;
+use crate::postgres::schema::if_known;
 use crate::postgres::text::TextParameter;
 use crate::postgres::write::random_number;
 
@@ -38,6 +39,9 @@ pub(crate) const LEASE_TIME: Duration = Duration::from_secs(12);
 
 /// How often they are renewed.
 const RENEWAL: Duration = Duration::from_secs(3);
+
+/// How much of its leases a process has left at least that lives: it renews them in time, or a second later.
+pub(crate) const MIN_LEFT: Duration = LEASE_TIME.saturating_sub(RENEWAL).saturating_sub(Duration::from_secs(1));
 
 /// How often a process looks for leases that others want.
 const LOOK: Duration = Duration::from_millis(250);
@@ -62,6 +66,8 @@ struct HeldLease {
 struct Shared {
     /// The number of the process.
     process: i64,
+    /// Whether it runs one session, and keeps it when another process asks for it.
+    runs_one: bool,
     /// The leases that it has, by session.
     held: Mutex<HashMap<String, HeldLease>>,
 }
@@ -135,10 +141,12 @@ impl Shared {
         let time = LEASE_TIME.as_secs_f64();
         let sql =
             "WITH before AS (SELECT expires_at < clock_timestamp() AS is_expired FROM bcc_script.process WHERE id = $1)
-            INSERT INTO bcc_script.process VALUES ($1, clock_timestamp() + make_interval(secs => $2))
+            INSERT INTO bcc_script.process (id, expires_at, runs_one)
+            VALUES ($1, clock_timestamp() + make_interval(secs => $2), $3)
             ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at
             RETURNING coalesce((SELECT is_expired FROM before), false)";
-        let parameters = &[(&self.process as _, Type::INT8), (&time as _, Type::FLOAT8)];
+        let parameters =
+            &[(&self.process as _, Type::INT8), (&time as _, Type::FLOAT8), (&self.runs_one as _, Type::BOOL)];
         let row = database.row(sql, parameters, Concern::default()).await?;
         if row.is_some_and(|row| row.try_get(0).is_ok_and(|is_expired| is_expired)) {
             self.lose_all();
@@ -169,8 +177,9 @@ impl Shared {
 }
 
 impl Leases {
-    pub(crate) fn new(database: Arc<Database>) -> Self {
-        let shared = Arc::new(Shared { process: random_number(), held: Mutex::default() });
+    /// The leases of a new process. One that runs one session keeps it when another process asks for it.
+    pub(crate) fn new(database: Arc<Database>, runs_one: bool) -> Self {
+        let shared = Arc::new(Shared { process: random_number(), runs_one, held: Mutex::default() });
         Self { database, shared, keeper: OnceCell::new() }
     }
 
@@ -194,7 +203,7 @@ impl Leases {
                 Lease { shared, releases, id: id.to_owned(), key: key.to_vec(), token, signals }
             }
         };
-        let sql = "SELECT is_taken, holder FROM bcc_script.take_lease($1, $2, $3, $4, $5)";
+        let sql = &if_known("SELECT is_taken, holder FROM bcc_script.take_lease($1, $2, $3, $4, $5)");
         let parameters = &[
             (&key as _, Type::BYTEA),
             (&TextParameter(id) as _, Type::TEXT),

@@ -10,6 +10,7 @@ use crate::error::StoreError;
 use crate::lock_signals::LockSignals;
 use crate::postgres::client::Database;
 use crate::postgres::error::Concern;
+use crate::postgres::lease::MIN_LEFT;
 use crate::postgres::read;
 use crate::postgres::text::TextParameter;
 
@@ -66,6 +67,13 @@ impl WantedLease {
 
 /// Asks the process that has the lease of a session.
 pub(crate) async fn ask(database: &Database, key: &[u8], request: LockRequest) -> Result<LockReply, StoreError> {
+    // One that has just been killed is not asked either, for a moment. Then it is waited for until its leases expire.
+    let keeps = "SELECT FROM bcc_script.lease AS l JOIN bcc_script.process AS p ON p.id = l.process
+        WHERE l.session_sha256 = $1 AND p.runs_one AND p.expires_at > clock_timestamp() + make_interval(secs => $2)";
+    let parameters = &[(&key as _, Type::BYTEA), (&MIN_LEFT.as_secs_f64() as _, Type::FLOAT8)];
+    if database.row(keeps, parameters, Concern::default()).await?.is_some() {
+        return Ok(LockReply::Impossible);
+    }
     let change = match request {
         LockRequest::Release => "is_wanted = true",
         LockRequest::Interrupt => "is_wanted = true, is_interrupted = true",

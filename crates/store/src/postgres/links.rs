@@ -9,6 +9,7 @@ use crate::link_contract::LinkStore;
 use crate::link_rows::{LinkRow, LinkTalkRow, TalkOutcome};
 use crate::postgres::error::Concern;
 use crate::postgres::read::{RowResult, count, limit as number, optional_text, text};
+use crate::postgres::schema::{if_known, is_known};
 use crate::postgres::store::PostgresStore;
 use crate::postgres::text::TextParameter;
 
@@ -45,8 +46,11 @@ fn talk_row(row: &Row) -> RowResult<LinkTalkRow> {
 #[async_trait]
 impl LinkStore for PostgresStore {
     async fn create_link(&self, link: &LinkRow) -> Result<bool, StoreError> {
-        let sql = "INSERT INTO bcc_script.link (id, token_sha256, created_at, expires_at, revoked_at, body)
-                   VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING id";
+        let sql = &format!(
+            "INSERT INTO bcc_script.link (id, token_sha256, created_at, expires_at, revoked_at, body)
+            SELECT $1, $2, $3, $4, $5, $6 WHERE {} ON CONFLICT DO NOTHING RETURNING id",
+            is_known()
+        );
         let (expires_at, revoked_at) = (link.expires_at.as_deref(), link.revoked_at.as_deref());
         let (expires_at, revoked_at) = (expires_at.map(TextParameter), revoked_at.map(TextParameter));
         let parameters = &[
@@ -70,13 +74,16 @@ impl LinkStore for PostgresStore {
     }
 
     async fn revoke_link(&self, link: &str, at: &str) -> Result<bool, StoreError> {
-        let sql = "UPDATE bcc_script.link SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING id";
+        let sql = &format!(
+            "UPDATE bcc_script.link SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 AND {} RETURNING id",
+            is_known()
+        );
         let parameters = &[(&TextParameter(link) as _, Type::TEXT), (&TextParameter(at) as _, Type::TEXT)];
         Ok(self.one(sql, parameters, Concern::default(), |row| text(row, 0)).await?.is_some())
     }
 
     async fn start_talk(&self, talk: &LinkTalkRow, limit: Option<u64>) -> Result<TalkOutcome, StoreError> {
-        let sql = "SELECT bcc_script.start_talk($1, $2, $3, $4, $5, $6, $7, $8)";
+        let sql = &if_known("SELECT bcc_script.start_talk($1, $2, $3, $4, $5, $6, $7, $8)");
         let (consent, withdrawn_at) = (talk.consent.as_deref(), talk.withdrawn_at.as_deref());
         let (consent, withdrawn_at) = (consent.map(TextParameter), withdrawn_at.map(TextParameter));
         let limit = limit.map(number);
@@ -114,8 +121,11 @@ impl LinkStore for PostgresStore {
     }
 
     async fn update_talk(&self, talk: &LinkTalkRow) -> Result<(), StoreError> {
-        let sql = "UPDATE bcc_script.talk SET is_started = is_started OR $3, withdrawn_at = coalesce(withdrawn_at, $4)
-                   WHERE link = $1 AND secret_sha256 = $2";
+        let sql = &format!(
+            "UPDATE bcc_script.talk SET is_started = is_started OR $3, withdrawn_at = coalesce(withdrawn_at, $4)
+            WHERE link = $1 AND secret_sha256 = $2 AND {}",
+            is_known()
+        );
         let withdrawn_at = talk.withdrawn_at.as_deref().map(TextParameter);
         let parameters = &[
             (&TextParameter(&talk.link) as _, Type::TEXT),
@@ -128,7 +138,7 @@ impl LinkStore for PostgresStore {
     }
 
     async fn forget_user(&self, user: &str) -> Result<(), StoreError> {
-        let sql = "DELETE FROM bcc_script.user_variable WHERE user_name = $1";
+        let sql = &format!("DELETE FROM bcc_script.user_variable WHERE user_name = $1 AND {}", is_known());
         self.database.rows(sql, &[(&TextParameter(user), Type::TEXT)], Concern::default()).await?;
         Ok(())
     }

@@ -9,6 +9,7 @@ use crate::plan_contract::PlanStore;
 use crate::plan_rows::{MAX_PLAN_EDITS, PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow, StoredPlan};
 use crate::postgres::error::Concern;
 use crate::postgres::read::{RowResult, count, limit, optional_text, text};
+use crate::postgres::schema::if_known;
 use crate::postgres::store::PostgresStore;
 use crate::postgres::text::TextParameter;
 
@@ -122,7 +123,7 @@ impl PlanStore for PostgresStore {
 
     async fn reserve_plan_ids(&self, plans: u64, tasks: u64) -> Result<(u64, u64), StoreError> {
         let (plans, tasks) = (self.number(plans)?, self.number(tasks)?);
-        let sql = "SELECT bcc_script.advance('plan', $1), bcc_script.advance('task', $2)";
+        let sql = &if_known("SELECT bcc_script.advance('plan', $1), bcc_script.advance('task', $2)");
         let read = |row: &Row| Ok((count(row, 0)?.saturating_add(1), count(row, 1)?.saturating_add(1)));
         let parameters = &[(&plans as _, Type::INT8), (&tasks as _, Type::INT8)];
         let reserved = self.one(sql, parameters, Concern::default(), read).await?;
@@ -137,7 +138,8 @@ impl PlanStore for PostgresStore {
         result: &str,
     ) -> Result<PlanEditOutcome, StoreError> {
         let columns = self.columns(tasks)?;
-        let sql = "SELECT bcc_script.create_plan($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+        let sql =
+            &if_known("SELECT bcc_script.create_plan($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)");
         self.edited(
             sql,
             &[
@@ -164,7 +166,7 @@ impl PlanStore for PostgresStore {
     async fn edit_plan(&self, edit: &PlanEditRow) -> Result<PlanEditOutcome, StoreError> {
         let columns = self.columns(&edit.put)?;
         let removed = edit.removed.iter().map(|task| sought(*task)).collect::<Vec<_>>();
-        let sql = "SELECT bcc_script.edit_plan($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+        let sql = &if_known("SELECT bcc_script.edit_plan($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)");
         self.edited(
             sql,
             &[
@@ -189,7 +191,7 @@ impl PlanStore for PostgresStore {
     }
 
     async fn delete_plan(&self, plan: u64, key: &str, result: &str) -> Result<Option<PlanEditOutcome>, StoreError> {
-        let sql = "SELECT is_plan, earlier FROM bcc_script.delete_plan($1, $2, $3, $4)";
+        let sql = &if_known("SELECT is_plan, earlier FROM bcc_script.delete_plan($1, $2, $3, $4)");
         let parameters = &[
             (&sought(plan) as _, Type::INT8),
             (&TextParameter(key) as _, Type::TEXT),

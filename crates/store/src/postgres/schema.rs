@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("functions_2.sql"),
     include_str!("links_1.sql"),
     include_str!("lease_requests_1.sql"),
+    include_str!("owners_1.sql"),
 ];
 
 /// The key of the advisory lock of migrations.
@@ -21,8 +22,19 @@ pub(crate) fn newest() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
 }
 
+/// The condition of a statement that writes: no newer release has changed the layout since this process connected. Otherwise, the
+/// statement fails with [`StoreError::Newer`], and has no effect.
+pub(crate) fn is_known() -> String {
+    format!("bcc_script.knows_layout({})", newest())
+}
+
+/// A statement that writes with a function, and with this condition only.
+pub(crate) fn if_known(sql: &str) -> String {
+    format!("{sql} WHERE {}", is_known())
+}
+
 /// The layout of the database; 0 if it has none yet.
-async fn layout(client: &Client) -> Result<u32, Error> {
+pub(crate) async fn layout(client: &Client) -> Result<u32, Error> {
     // Not with `to_regclass`, which may not yet know in a transaction what another one has just created.
     let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                WHERE n.nspname = 'bcc_script' AND c.relname = 'layout')";

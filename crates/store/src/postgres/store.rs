@@ -18,6 +18,7 @@ use crate::postgres::read::{
     PageQuery, REQUEST, RowResult, SESSION, VARIABLE, cell_row, count, counter_row, frame_row, journal_row, limit,
     message_row, open_request, request_row, session_row, text, variable_row,
 };
+use crate::postgres::schema::if_known;
 use crate::postgres::text::{TextParameter, unescaped_json};
 use crate::postgres::write::CopiedTexts;
 use crate::postgres::{together, write};
@@ -73,7 +74,12 @@ impl PostgresStore {
     /// [`StoreError::Unreachable`] if it is not such a URL.
     pub fn new(url: &str) -> Result<Self, StoreError> {
         let database = Arc::new(Database::new(url)?);
-        Ok(Self { leases: Leases::new(Arc::clone(&database)), database })
+        Ok(Self { leases: Leases::new(Arc::clone(&database), true), database })
+    }
+
+    /// The same store for a process with many sessions, which gives up the ones that other processes ask for.
+    pub fn with_many_sessions(self) -> Self {
+        Self { leases: Leases::new(Arc::clone(&self.database), false), ..self }
     }
 
     /// How the store is called in messages: without a password.
@@ -121,7 +127,7 @@ impl PostgresStore {
     }
 
     async fn remove(&self, id: &str, before: Option<&str>) -> Result<bool, StoreError> {
-        let sql = "SELECT bcc_script.delete_session($1, $2)";
+        let sql = &if_known("SELECT bcc_script.delete_session($1, $2)");
         let parameters = &[(&session_key(id) as _, Type::BYTEA), (&before.map(TextParameter) as _, Type::TEXT)];
         let concern = Concern { session: id, ..Concern::default() };
         Ok(self.one(sql, parameters, concern, |row| row.try_get(0)).await?.unwrap_or(false))
@@ -438,7 +444,8 @@ impl Store for PostgresStore {
     }
 
     async fn check_files(&self) -> Result<(), StoreError> {
-        let asked = self.database.rows("SELECT 1", &[], Concern::default());
+        let sql = if_known("SELECT 1");
+        let asked = self.database.rows(&sql, &[], Concern::default());
         match tokio::time::timeout(CHECK_TIME, asked).await {
             Ok(rows) => rows.map(drop),
             Err(_) => Err(no_answer(self.name())),

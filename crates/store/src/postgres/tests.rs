@@ -54,9 +54,50 @@ async fn commits_written_together_are_all_or_none() {
 #[tokio::test]
 async fn a_leased_session_can_be_asked_for() {
     let url = new_url!();
-    for other in [store(&url), store(&pooled(&url))] {
-        crate::conformance_locks::a_locked_session_can_be_asked_for(&store(&url), &other).await;
+    let of_many = || store(&url).with_many_sessions();
+    for other in [store(&url), of_many(), store(&pooled(&url))] {
+        crate::conformance_locks::a_locked_session_can_be_asked_for(&of_many(), &other).await;
+        crate::conformance_locks::a_process_that_runs_one_session_keeps_it(&store(&url), &other).await;
     }
+}
+
+/// A killed process keeps nothing: whoever asks waits until its leases expire.
+#[tokio::test]
+async fn a_process_that_runs_one_session_and_was_killed_is_waited_for() {
+    let url = new_url!();
+    let (terminal, server) = (store(&url), store(&url).with_many_sessions());
+    let lease = terminal.lock("s", "a terminal").await.unwrap();
+    let late = "UPDATE bcc_script.process SET expires_at = clock_timestamp() + interval '7 s'";
+    connect(&url).await.batch_execute(late).await.unwrap();
+    assert_eq!(server.ask_for("s", LockRequest::Release).await.unwrap(), LockReply::Asked);
+    drop(lease);
+}
+
+/// A process that was running when a newer release changed the layout.
+#[tokio::test]
+async fn a_process_that_a_newer_version_has_overtaken_writes_nothing_more() {
+    let url = new_url!();
+    let store = store(&url).with_many_sessions();
+    start(&store, "s").await;
+    let lease = store.lock("s", "the owner").await.unwrap();
+    connect(&url).await.batch_execute("UPDATE bcc_script.layout SET layout = 99").await.unwrap();
+    let is_newer = |error: StoreError| assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
+    is_newer(store.commit("s", &commit_at(1)).await.unwrap_err());
+    is_newer(store.commit_all("s", &Arc::new(vec![commit_at(1), commit_at(2)])).await.unwrap_err());
+    is_newer(store.create(&new_session("t"), &[], &commit_at(0)).await.unwrap_err());
+    is_newer(store.lock("t", "the owner").await.err().unwrap());
+    is_newer(store.delete("t").await.unwrap_err());
+    is_newer(store.check_files().await.unwrap_err());
+    let changes = "ALTER TABLE bcc_script.session RENAME COLUMN script TO script_id;
+        ALTER FUNCTION bcc_script.delete_session RENAME TO remove_session";
+    connect(&url).await.batch_execute(changes).await.unwrap();
+    is_newer(store.session("s").await.unwrap_err());
+    is_newer(store.delete("t").await.unwrap_err());
+    drop(lease);
+    let changes = "ALTER TABLE bcc_script.session RENAME COLUMN script_id TO script";
+    connect(&url).await.batch_execute(changes).await.unwrap();
+    let revisions: Vec<u64> = store.sessions().await.unwrap().iter().map(|row| row.revision).collect();
+    assert_eq!(revisions, [1]);
 }
 
 /// A client of the server may go away at any moment, and with it whoever waits for the database.
@@ -120,7 +161,7 @@ async fn many_processes_create_one_store() {
     for session in futures_of(opened).await {
         assert_eq!(session.unwrap(), None);
     }
-    assert_eq!(stores[0].version().await.unwrap().1, 4);
+    assert_eq!(stores[0].version().await.unwrap().1, 5);
 }
 
 /// The results of all futures, which run at the same time.
@@ -150,7 +191,7 @@ async fn a_store_of_a_newer_version_is_left_unchanged() {
     store(&url).session("s").await.unwrap();
     connect(&url).await.batch_execute("UPDATE bcc_script.layout SET layout = 99").await.unwrap();
     let error = store(&url).session("s").await.unwrap_err();
-    assert!(matches!(error, StoreError::Newer { found: 99, known: 4, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 5, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -173,7 +214,7 @@ async fn what_cannot_be_reached_is_named_without_its_password() {
 #[tokio::test]
 async fn a_lease_is_given_up_when_another_process_asks_for_it() {
     let url = new_url!();
-    let (first, second) = (store(&url), store(&url));
+    let (first, second) = (store(&url).with_many_sessions(), store(&url).with_many_sessions());
     start(&first, "s").await;
     let lease = first.lock("s", "the first").await.unwrap();
     let error = second.lock("s", "the second").await.err().unwrap();
@@ -204,7 +245,7 @@ async fn taken(store: &PostgresStore, id: &str) -> Box<dyn crate::contract::Sess
 #[tokio::test]
 async fn a_process_that_has_lost_its_lease_cannot_commit() {
     let url = new_url!();
-    let (first, second) = (store(&url), store(&url));
+    let (first, second) = (store(&url).with_many_sessions(), store(&url).with_many_sessions());
     start(&first, "s").await;
     let _lost = first.lock("s", "the first").await.unwrap();
     loop {
@@ -224,7 +265,7 @@ async fn a_process_that_has_lost_its_lease_cannot_commit() {
 #[tokio::test]
 async fn due_sessions_are_claimed_by_one_process_each() {
     let url = new_url!();
-    let (first, second) = (store(&url), store(&url));
+    let (first, second) = (store(&url).with_many_sessions(), store(&url).with_many_sessions());
     for number in 0..40 {
         let request = RequestRow {
             id: "r".into(),

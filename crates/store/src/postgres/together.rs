@@ -6,6 +6,7 @@ use tokio_postgres::types::Type;
 use crate::error::StoreError;
 use crate::postgres::client::Database;
 use crate::postgres::error::Concern;
+use crate::postgres::schema::if_known;
 use crate::postgres::write::{CommitColumns, before, check_numbering, json, random_number};
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey, written_keys};
 use crate::rows::Commit;
@@ -117,9 +118,10 @@ pub(crate) async fn commit(
     let [written, heads, replaced] = [json(store, &written)?, json(store, &heads)?, json(store, &replaced)?];
     let (number, last_message) = (random_number(), before(commit.messages.first().map(|row| row.number)));
     let count = i64::try_from(commits.len()).unwrap_or(i64::MAX);
-    let sql =
+    let sql = &if_known(
         "SELECT bcc_script.commit_together($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8::text::jsonb, $9::text::jsonb,
-        $10::text::jsonb, $11, $12, $13, $14, $15)";
+        $10::text::jsonb, $11, $12, $13, $14, $15)",
+    );
     let parameters = &[
         (&key as _, Type::BYTEA),
         (&token as _, Type::INT8),

@@ -12,6 +12,7 @@ use crate::contract::Store;
 use crate::error::StoreError;
 use crate::postgres::client::{Database, Parameter, StatementFailure, TransactionWrites, in_time};
 use crate::postgres::error::{Concern, no_json};
+use crate::postgres::schema::if_known;
 use crate::postgres::store::session_key;
 use crate::postgres::text::{TextParameter, escaped_json};
 use crate::rows::{
@@ -284,8 +285,10 @@ pub(crate) async fn create(
         documents.iter().map(|document| (TextParameter(&document.sha256), TextParameter(&document.text))).collect(),
     );
     let (names, contents): (Vec<TextParameter<'_>>, Vec<TextParameter<'_>>) = documents.into_iter().unzip();
-    let sql = "SELECT bcc_script.create_session($1, $2, $3::text::jsonb, $4, $5, $6::text::jsonb, $7, $8, $9, $10, $11,
-        $12, $13::text::jsonb, $14::text::jsonb)";
+    let sql = &if_known(
+        "SELECT bcc_script.create_session($1, $2, $3::text::jsonb, $4, $5, $6::text::jsonb, $7, $8, $9, $10, $11,
+        $12, $13::text::jsonb, $14::text::jsonb)",
+    );
     let (revision, heads, replaced) =
         history.map_or((1, "[]", "[]"), |history| (history.revision, &history.heads, &history.rows));
     let parameters: &[Parameter<'_>] = &[
@@ -328,7 +331,7 @@ pub(crate) async fn commit(
     let number = random_number();
     let last_seq = before(commit.journal.first().map(|row| row.seq));
     let last_message = before(commit.messages.first().map(|row| row.number));
-    let sql = "SELECT bcc_script.commit_session($1, $2, $3, $4, $5, $6::text::jsonb, $7, $8, $9, $10, $11)";
+    let sql = &if_known("SELECT bcc_script.commit_session($1, $2, $3, $4, $5, $6::text::jsonb, $7, $8, $9, $10, $11)");
     database
         .rows(
             sql,

@@ -13,6 +13,7 @@ use crate::sqlite::in_use::InUse;
 use crate::sqlite::locks::lock::{self, FileLock, SessionLocks};
 use crate::sqlite::presence::Presence;
 use crate::sqlite::remove;
+use crate::sqlite::schema::refuse_newer;
 
 /// The holder name of the lock while a session is deleted.
 const DELETION_HOLDER: &str = "a deletion";
@@ -54,7 +55,11 @@ impl SqliteFile {
 
     pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let connection = self.connection();
-        query(&connection).map_err(|error| self.failed(&connection, error.into()))
+        let run = || -> Result<T, Failure> {
+            refuse_newer(&connection, &self.store)?;
+            Ok(query(&connection)?)
+        };
+        run().map_err(|failure| self.failed(&connection, failure))
     }
 
     /// The error for a failure.
@@ -72,6 +77,7 @@ impl SqliteFile {
         let run = || {
             // Takes the write lock immediately, so that the values read here are still valid when the transaction writes.
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            refuse_newer(&transaction, &self.store)?;
             let result = work(&transaction)?;
             self.check_presence()?;
             transaction.commit()?;

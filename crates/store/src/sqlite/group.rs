@@ -13,7 +13,7 @@ use crate::rows::{Commit, DocumentRow, NewSessionRow};
 use crate::sqlite::error::{self, Failure};
 use crate::sqlite::file::{OpenFiles, keep_log, needs_log};
 use crate::sqlite::open::writer;
-use crate::sqlite::schema::MIGRATIONS;
+use crate::sqlite::schema::{MIGRATIONS, refuse_newer};
 use crate::sqlite::write;
 
 /// The maximum number of commits in one transaction. Each waits for all of them.
@@ -150,6 +150,7 @@ impl WritingThread {
     fn write_together(&mut self, group: &[Job], undo: Undo) -> Result<Option<Vec<Result<(), StoreError>>>, Failure> {
         let store = self.store.as_str();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        refuse_newer(&transaction, store)?;
         let mut results = Vec::with_capacity(group.len());
         for job in group {
             let result = match undo {
@@ -170,6 +171,7 @@ impl WritingThread {
     fn write_alone(&mut self, change: &Change) -> Result<(), StoreError> {
         let run = |connection: &mut Connection| -> Result<(), Failure> {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            refuse_newer(&transaction, &self.store)?;
             apply(&transaction, &self.store, change)?;
             self.files.presence.check()?;
             transaction.commit()?;

@@ -13,7 +13,7 @@ use crate::conformance::{commit_at, conformance, event, message, new_session, st
 use crate::conformance_cells::cells_conformance;
 use crate::conformance_requests::requests_conformance;
 use crate::conformance_restoring::restoring_conformance;
-use crate::contract::{LockReply, LockRequest, Store};
+use crate::contract::Store;
 use crate::error::StoreError;
 use crate::rows::Commit;
 use crate::sqlite::group::Change;
@@ -38,13 +38,37 @@ async fn a_locked_session_can_be_asked_for_if_its_process_runs_many() {
     let of_many = || open(&path).unwrap().with_group_commits().unwrap();
     crate::conformance_locks::a_locked_session_can_be_asked_for(&of_many(), &of_many()).await;
     crate::conformance_locks::a_locked_session_can_be_asked_for(&of_many(), &open(&path).unwrap()).await;
-    // A process that runs one session keeps it.
-    let terminal = open(&path).unwrap();
-    let lock = terminal.lock("s", "a terminal").await.unwrap();
-    for request in [LockRequest::Release, LockRequest::ReleaseIfIdle, LockRequest::Interrupt] {
-        assert_eq!(of_many().ask_for("s", request).await.unwrap(), LockReply::Impossible);
+    for other in [of_many(), open(&path).unwrap()] {
+        crate::conformance_locks::a_process_that_runs_one_session_keeps_it(&open(&path).unwrap(), &other).await;
     }
-    drop(lock);
+}
+
+#[tokio::test]
+async fn a_process_that_a_newer_version_has_overtaken_reads_and_writes_nothing_more() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, is_shared) in [("one.db", false), ("many.db", true)] {
+        let path = directory.path().join(name);
+        let store = open(&path).unwrap();
+        let store = if is_shared { store.with_group_commits().unwrap() } else { store };
+        start(&store, "s").await;
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch("PRAGMA user_version = 99").unwrap();
+        let is_newer = |error: StoreError| assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
+        is_newer(store.session("s").await.unwrap_err());
+        is_newer(store.commit("s", &commit_at(1)).await.unwrap_err());
+        is_newer(store.commit_all("s", &Arc::new(vec![commit_at(1), commit_at(2)])).await.unwrap_err());
+        is_newer(store.create(&new_session("t"), &[], &commit_at(0)).await.unwrap_err());
+        is_newer(store.delete("s").await.unwrap_err());
+        is_newer(store.check_files().await.unwrap_err());
+        // Commits that are written together.
+        let (one, two) = (commit_at(1), commit_at(1));
+        let (first, second) = tokio::join!(store.commit("s", &one), store.commit("s", &two));
+        is_newer(first.unwrap_err());
+        is_newer(second.unwrap_err());
+        drop(store);
+        let revisions: i64 = other.query_row("SELECT sum(revision) FROM head", [], |row| row.get(0)).unwrap();
+        assert_eq!(revisions, 1, "{name}");
+    }
 }
 
 #[tokio::test]

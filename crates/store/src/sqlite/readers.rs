@@ -12,6 +12,7 @@ use crate::error::StoreError;
 use crate::sqlite::error::Failure;
 use crate::sqlite::file::{OpenFiles, SqliteFile};
 use crate::sqlite::open::connect;
+use crate::sqlite::schema::refuse_newer;
 use crate::sqlite::threads::BlockingThreads;
 
 /// The maximum number of connections. More reads wait for their turn.
@@ -89,6 +90,7 @@ impl Pool {
             None => self.open()?,
         };
         // After an error, the connection is closed: it may be the reason.
+        refuse_newer(&connection, &self.store)?;
         let result = query(&connection)?;
         idle().push(connection);
         Ok(result)

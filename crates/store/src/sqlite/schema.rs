@@ -292,6 +292,19 @@ pub(crate) fn layout(connection: &Connection) -> rusqlite::Result<u32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
+/// Refuses to go on in a store whose layout a newer release has changed since this process opened it. Called in each write transaction, and
+/// before each read: the layout is a number of the header page.
+///
+/// Errors: [`StoreError::Newer`].
+pub(crate) fn refuse_newer(connection: &Connection, store: &str) -> Result<(), Failure> {
+    let found: u32 = connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
+    let known = newest_layout(MIGRATIONS);
+    match found > known {
+        true => Err(StoreError::Newer { store: store.to_owned(), found, known }.into()),
+        false => Ok(()),
+    }
+}
+
 /// The layout after all `migrations`.
 pub(crate) fn newest_layout(migrations: &[&str]) -> u32 {
     u32::try_from(migrations.len()).unwrap_or(u32::MAX)

@@ -424,6 +424,8 @@ impl Store for SqliteStore {
     }
 
     async fn check_files(&self) -> Result<(), StoreError> {
-        self.file.check_presence()
+        self.file.check_presence()?;
+        // A newer release may have changed the layout.
+        self.read(ReadSize::Few, |_| Ok(())).await
     }
 }

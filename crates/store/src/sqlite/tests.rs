@@ -223,7 +223,8 @@ async fn a_migration_keeps_the_rows_and_is_atomic() {
     let valid =
         [MIGRATIONS, &["ALTER TABLE head ADD COLUMN news TEXT", "CREATE INDEX by_news ON head (news)"]].concat();
     let store = open_with(&path, &valid).unwrap();
-    assert_eq!(store.session("s").await.unwrap().unwrap().revision, 2);
+    let revision: i64 = store.connection().query_row("SELECT revision FROM head", [], |row| row.get(0)).unwrap();
+    assert_eq!(revision, 2);
     let layout: i64 = store.connection().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     assert_eq!(layout, 10);
 }

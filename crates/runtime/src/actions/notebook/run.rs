@@ -69,10 +69,12 @@ async fn interrupted(turn: &Turn<'_>, running: RunningAction) -> Result<Performe
     Ok(done)
 }
 
-/// When code is announced, prepares its kernel: starts it on its server, if it has one, and reports a memory that is lost.
+/// When code is announced, prepares its kernel: starts it, and reports a memory that is lost. Until the kernel is there, nothing has begun
+/// that could be interrupted: if this turn is cut off, the next process repeats it, and nobody is asked.
 pub async fn prepare_kernel(turn: &Turn<'_>, step: &mut PerformStep) -> Result<(), ActionError> {
     let PerformStep::Continue(Flow::Effect(_), running) = step else { return Ok(()) };
     start_on_server(turn).await?;
+    turn.services.host.kernel.prepare(&turn.program.kernel).await.map_err(ActionError::Kernel)?;
     running.is_memory_told = rerun::report_missing_memory(turn, &running.cell_id).await?;
     Ok(())
 }

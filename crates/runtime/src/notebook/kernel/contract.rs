@@ -182,6 +182,16 @@ pub trait Kernel: Send + Sync {
         Ok(None)
     }
 
+    /// Starts a kernel that is a process of this program, if no code has run in it, so that code can begin at once. If this future is
+    /// dropped, the start is given up.
+    ///
+    /// # Errors
+    /// It is not installed, or does not start in time.
+    async fn prepare(&self, settings: &KernelSettings) -> Result<(), KernelError> {
+        let _ = settings;
+        Ok(())
+    }
+
     /// Ends the kernel `started` that the session started on a server.
     async fn end_started(&self, settings: &KernelSettings, started: &str) {
         let _ = (settings, started);

@@ -76,13 +76,17 @@ enum Request {
         started: Option<String>,
         answer: oneshot::Sender<Result<AttachedKernel, KernelError>>,
     },
+    Prepare {
+        settings: KernelSettings,
+        answer: oneshot::Sender<Result<(), KernelError>>,
+    },
 }
 
 impl Request {
     const fn settings(&self) -> &KernelSettings {
         match self {
             Self::Run(request) => &request.settings,
-            Self::Attach { settings, .. } => settings,
+            Self::Attach { settings, .. } | Self::Prepare { settings, .. } => settings,
         }
     }
 }
@@ -195,6 +199,16 @@ impl Kernel for JupyterKernel {
         let started = started.map(str::to_owned);
         self.ask(Request::Attach { settings: settings.clone(), started, answer })?;
         result.await.unwrap_or_else(|_| Err(stopped_error())).map(Some)
+    }
+
+    async fn prepare(&self, settings: &KernelSettings) -> Result<(), KernelError> {
+        if settings.source.is_foreign() || self.executed_cells() > 0 {
+            return Ok(());
+        }
+        self.check_permission()?;
+        let (answer, result) = oneshot::channel();
+        self.ask(Request::Prepare { settings: settings.clone(), answer })?;
+        result.await.unwrap_or_else(|_| Err(stopped_error()))
     }
 
     async fn end_started(&self, settings: &KernelSettings, started: &str) {
@@ -397,6 +411,13 @@ async fn serve(
             Request::Run(mut request) => {
                 let answer = run(location, ran, interrupts, kernel, &mut request).await;
                 let _ = request.answer.send(answer);
+            }
+            Request::Prepare { settings, mut answer } => {
+                let prepared = tokio::select! {
+                    prepared = kernel.make_free(location, &settings) => prepared,
+                    () = answer.closed() => continue,
+                };
+                let _ = answer.send(prepared);
             }
             Request::Attach { settings, started, mut answer } => {
                 kernel.started = started.or(kernel.started.take());
