@@ -274,6 +274,11 @@ async fn a_fork_of_a_fork_may_begin_before_the_fork_did() {
     assert_eq!(detail, told);
     assert_eq!(help, format!("name event {begun} or a later one; the session of which it is a copy is `{id}`"));
     assert_eq!(fork(&second, &begun).await.status, 201);
+    // Another session that has its id is not that session.
+    let other = serving.post("/v1/sessions", json!({ "script": "talk", "session_id": id })).await;
+    assert_eq!(other.status, 201, "{other:?}");
+    let refused = fork(&second, &opening).await;
+    assert_eq!((refused.status, &refused.json()["detail"]), (400, &json!(told)), "{refused:?}");
 }
 
 #[tokio::test]

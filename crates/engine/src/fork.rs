@@ -6,6 +6,7 @@ use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::retry::{CopiedRows, CopyTarget, copy_of, state_at};
+use bcc_store::contract::Store;
 use bcc_store::rows::{Commit, EarlierState, NewSessionRow, SessionRow, SharedTexts};
 use serde_json::Value;
 
@@ -54,6 +55,15 @@ struct ForkedState {
     earlier: EarlierState,
     first: Commit,
     texts: SharedTexts,
+}
+
+/// When an event of a session was; none if there is no such session or event. A copy has the same times.
+async fn event_time(store: &dyn Store, id: &str, seq: u64) -> Result<Option<String>, EngineError> {
+    if store.session(id).await?.is_none() {
+        return Ok(None);
+    }
+    let events = store.journal(id, seq.saturating_sub(1), 1).await?;
+    Ok(events.into_iter().next().map(|event| event.at))
 }
 
 impl Engine {
@@ -114,7 +124,9 @@ impl Engine {
             let row = stored_session(store, &id).await?;
             let Some(earlier) = forked_session(&row.settings) else { break };
             let is_before = self.copied_until(&row).await?.is_some_and(|until| seq < until);
-            if !is_before || store.session(&earlier).await?.is_none() {
+            // Another session may have its id by now.
+            let event = event_time(store, &id, seq.max(1)).await?;
+            if !is_before || event.is_none() || event != event_time(store, &earlier, seq.max(1)).await? {
                 break;
             }
             user.get_or_insert(row.user);
