@@ -50,7 +50,6 @@ pub fn validate(options: &ValidateArgs, environment: &Environment) -> Result<Exi
         project: options.project.clone(),
         scheme: options.scheme.clone(),
         rules: options.reporting.rules.clone(),
-        trust: options.trust,
     };
     if options.watch {
         return watch(&options.reporting, &request, environment);

@@ -43,17 +43,21 @@ fn grows(declare: &str, topic: &str, actions: &[&str]) -> bool {
 }
 
 const LIST: &str = "{ var: reply, type: list, value: [] }";
+const WITH_MORE: &str = "{ var: reply, type: list, value: [] }, { var: more }";
 const APPENDS: &str = "{ action_type: set, action_id: a, config: { values: { reply: \"{{ reply + [{'action': 'finish_thinking'}] }}\" } } }";
 
 #[test]
 fn a_list_grows_if_every_writer_appends() {
     let extracts = "{ action_type: ai_think, action_id: b, config: { content: Think, output: [{ get: reply, define: X, append: true }] } }";
     let or_empty = "{ action_type: condition, action_id: c, config: { cases: [{ when: \"true\", set: { reply: \"{{ reply | default([]) + [1] + [2] }}\" } }] } }";
+    let more =
+        "{ action_type: set, action_id: e, config: { values: { reply: \"{{ reply + more | default([]) }}\" } } }";
     let other = "{ action_type: set, action_id: d, config: { values: { note: \"{{ reply + [1] }}\" } } }";
     for (declare, actions) in [
         (LIST, vec![APPENDS]),
         (LIST, vec![APPENDS, extracts, or_empty]),
         ("{ var: reply, type: list }", vec![or_empty]),
+        (WITH_MORE, vec![APPENDS, more]),
         ("{ var: reply, type: list, value: [] }, { var: note }", vec![APPENDS, other]),
     ] {
         assert!(grows(declare, "", &actions), "{declare} {actions:?}");
@@ -69,6 +73,10 @@ fn a_list_that_something_may_replace_does_not_grow() {
     let extracts =
         "{ action_type: ai_think, action_id: b, config: { content: Think, output: [{ get: reply, define: X }] } }";
     let reads = "{ action_type: read_file, action_id: b, config: { path: a.txt, output: reply } }";
+    let parallel = format!(
+        "{{ action_type: parallel, action_id: b, config: {{ branches: [{{ id: one, actions: [{}] }}] }} }}",
+        APPENDS.replace("action_id: a", "action_id: c")
+    );
     let behaves = "{ action_type: behavior_loop, action_id: b, config: { target: T, source: model } }";
     for (declare, topic, second) in [
         (LIST, "", replaces("[]")),
@@ -79,6 +87,10 @@ fn a_list_that_something_may_replace_does_not_grow() {
         (LIST, "", extracts.to_owned()),
         (LIST, "", reads.to_owned()),
         (LIST, "", behaves.to_owned()),
+        (LIST, "", parallel),
+        (WITH_MORE, "", replaces("\"{{ reply + more }}\"")),
+        (WITH_MORE, "", replaces("\"{{ reply + [1] + more }}\"")),
+        (WITH_MORE, "", replaces("\"{{ reply + more | default(more) }}\"")),
         (LIST, topic_list, APPENDS.replace("action_id: a", "action_id: b")),
         (LIST, orchestrated, APPENDS.replace("action_id: a", "action_id: b")),
         ("{ var: reply }", "", APPENDS.replace("action_id: a", "action_id: b")),

@@ -8,12 +8,14 @@ use bcc_lang::script::script::Script;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Scope;
+use minijinja::value::ValueKind;
 
 use crate::collected::{AssignmentKind, CalleeBody, Definition, ExpressionRole};
 use crate::semantic_model::SemanticModel;
 
-/// An action whose source may set any declared variable.
-const SETS_ANY: &str = "behavior_loop";
+/// Actions after which a list may have other elements: the source of the first one may set any declared variable, and each branch of the second
+/// one writes to a scope of its own.
+const MAY_REPLACE: [&str; 2] = ["behavior_loop", "parallel"];
 
 /// The variables of the session that are declared as lists, and to which every writer appends. Empty if something else than the script
 /// may set variables, or if it could not be read completely.
@@ -21,7 +23,8 @@ pub(crate) fn growing_lists(model: &SemanticModel<'_>, script: &Script) -> BTree
     let collected = &model.collected;
     let mut topics = script.phases.iter().flat_map(|phase| &phase.topics);
     let is_orchestrated = topics.any(|topic| topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration));
-    if !model.is_complete() || is_orchestrated || collected.actions.iter().any(|action| action.kind.value == SETS_ANY) {
+    let may_replace = collected.actions.iter().any(|action| MAY_REPLACE.contains(&action.kind.value.as_str()));
+    if !model.is_complete() || is_orchestrated || may_replace {
         return BTreeSet::new();
     }
     let growing = |name: &str, appending: &BTreeSet<Span>| {
@@ -30,7 +33,7 @@ pub(crate) fn growing_lists(model: &SemanticModel<'_>, script: &Script) -> BTree
         let in_session = |definition: &&Definition| !matches!(definition.at.body, CalleeBody::Skill(_));
         let is_declared = |definition: &&Definition| definition.how == AssignmentKind::Declared;
         let definitions = || places.defined(collected).filter(in_session);
-        let appends = |definition: &Definition| appending.contains(&definition.span);
+        let appends = |definition: &Definition| definition.to == Scope::Session && appending.contains(&definition.span);
         let grows = definitions().filter(is_declared).count() == 1
             && definitions().filter(|definition| !is_declared(definition)).all(appends);
         grows.then(|| name.to_owned())
@@ -67,10 +70,30 @@ fn appending(model: &SemanticModel<'_>) -> BTreeSet<Span> {
     outputs.chain(sets).collect()
 }
 
-/// Whether the value of an expression is the list with something after it.
+/// Whether the value of an expression is the list with something after it. With null after it, it would be null.
 fn appends_to(node: &ExprNode, name: &str) -> bool {
     match &node.kind {
-        ExprKind::Operation(Operator::Add, first, _) => names(first, name) || appends_to(first, name),
+        ExprKind::Operation(Operator::Add, first, second) => {
+            is_certainly_list(second) && (names(first, name) || appends_to(first, name))
+        }
+        _ => false,
+    }
+}
+
+/// Whether it is certainly a list: one that stands there, or with `default` if there is nothing else.
+fn is_certainly_list(node: &ExprNode) -> bool {
+    match &node.kind {
+        ExprKind::Filter(filter, _, arguments) if filter == "default" => {
+            matches!(arguments.as_slice(), [Argument::Plain(argument)] if stands_there(argument))
+        }
+        _ => stands_there(node),
+    }
+}
+
+fn stands_there(list: &ExprNode) -> bool {
+    match &list.kind {
+        ExprKind::List(_) => true,
+        ExprKind::Constant(value) => value.kind() == ValueKind::Seq,
         _ => false,
     }
 }

@@ -140,8 +140,11 @@ impl Engine {
         if copied_session(&row.settings).is_none() {
             return Ok(None);
         }
-        let first = self.store().earlier_state(&row.id, 1).await?;
-        Ok(Some(first.map_or(row.last_seq, |first| first.last_seq)))
+        if row.revision <= 1 {
+            return Ok(Some(row.last_seq));
+        }
+        // It is not kept in stores that have a layout from before what commits replace was kept.
+        Ok(self.store().earlier_state(&row.id, 1).await?.map(|first| first.last_seq))
     }
 
     /// Copies the session without locking it: if it went on in the meantime, the copy is made again.

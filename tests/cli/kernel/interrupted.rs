@@ -199,6 +199,8 @@ fn while_the_kernel_starts_ctrl_c_stops_the_session_and_nobody_is_asked_about_co
     assert_eq!(stopped.code, Some(130), "{}", stopped.err);
     let told = "interrupted; nothing is lost. Resume with: bcc-script sessions resume s";
     assert!(stopped.err.contains(told) && !stopped.err.contains("code"), "{}", stopped.err);
+    // What was done before is stored: the cell is there.
+    assert_eq!(home.export("s")["notebook"]["cells"][0]["content"], "print('it has begun')");
     install(json!([python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]));
     let resumed = finished(command(&["sessions", "resume", "s", "--trust"]), "");
     let events = resumed.events();

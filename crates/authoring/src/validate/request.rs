@@ -15,8 +15,6 @@ pub struct ValidateRequest {
     pub scheme: Option<String>,
     /// `--rule NAME=off|warn|error`, repeatable; applied after `[rules]` of the projects.
     pub rules: Vec<String>,
-    /// `--trust`: what scripts need is asked as in projects that the person trusts.
-    pub trust: bool,
 }
 
 #[derive(Clone, Debug, Default)]

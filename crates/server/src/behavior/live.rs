@@ -44,6 +44,8 @@ pub(crate) struct LiveBehavior {
     /// Whether the first line is the `behavior`.
     starts_with_behavior: bool,
     list: LiveList,
+    /// The elements of a script's answer that were read so far.
+    elements: Vec<Value>,
     actions: usize,
     /// How many of the lines that were sent the current text of the model has as well.
     repeated: usize,
@@ -63,6 +65,7 @@ impl LiveObserver for LiveBehavior {
 
     fn restart(&mut self) {
         self.list = actions_list();
+        self.elements.clear();
         (self.actions, self.repeated, self.is_other) = (0, 0, false);
     }
 }
@@ -81,6 +84,7 @@ impl LiveBehavior {
             sent: vec![],
             starts_with_behavior: false,
             list: actions_list(),
+            elements: vec![],
             actions: 0,
             repeated: 0,
             is_other: false,
@@ -106,9 +110,14 @@ impl LiveBehavior {
         }
     }
 
-    /// What the script has appended to its answer so far; the first ones were there before.
+    /// What the script has appended to its answer so far; the first ones were there before. If they were not, nothing more is sent.
     pub(crate) fn elements(&mut self, elements: &[Value]) {
-        for element in elements.iter().skip(self.actions) {
+        let Some(appended) = elements.strip_prefix(self.elements.as_slice()) else {
+            self.is_other = true;
+            return;
+        };
+        self.elements.extend_from_slice(appended);
+        for element in appended {
             // A list says nothing about the behavior. Until an action can be carried out, nothing is sent: the script may be run again.
             if self.form == LineForm::Current
                 && !self.has_sent()

@@ -99,8 +99,13 @@ async fn send_while_running(
     // While somebody reads the feed, each turn is committed at once. What was committed before is read first.
     let mut events = feed.subscribe();
     loop {
-        if let Some(Value::Array(elements)) = stored_reply(state, id).await? {
-            live.elements(&elements);
+        // One read is enough for all that was committed by now.
+        while events.try_recv().is_ok() {}
+        match stored_reply(state, id).await {
+            Ok(Some(Value::Array(elements))) => live.elements(&elements),
+            Ok(_) => {}
+            // The script goes on, and the answer is read again at its end.
+            Err(problem) => tracing::warn!(session = %id, ?problem, "the answer of a script cannot be read yet"),
         }
         loop {
             let event = tokio::select! {

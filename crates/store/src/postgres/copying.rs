@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::plan_contract::PlanStore;
 use crate::postgres::error::Concern;
 use crate::postgres::read::{count, limit, text};
-use crate::postgres::schema::if_known;
+use crate::postgres::schema::{if_known, is_known};
 use crate::postgres::store::{OF_SESSION, PostgresStore, replaced_head, session_key};
 use crate::postgres::text::TextParameter;
 use crate::postgres::write::{self, CopiedTexts, json};
@@ -100,12 +100,16 @@ impl StoreCopying for PostgresStore {
 
     async fn put_user_variables(&self, user: &str, rows: &[VariableRow]) -> Result<(), StoreError> {
         let rows = json(&self.database.name, &rows)?;
-        let sql = "INSERT INTO bcc_script.user_variable AS v
+        let sql = &format!(
+            "INSERT INTO bcc_script.user_variable AS v
             SELECT $1, scope, path, name, value, source, round, at, sensitive FROM jsonb_to_recordset($2::text::jsonb)
                 AS x(scope text, path text, name text, value text, source text, round bigint, at text, sensitive boolean)
+            WHERE {}
             ON CONFLICT (user_name, scope, path, name) DO UPDATE SET value = excluded.value, source = excluded.source,
                 round = excluded.round, at = excluded.at, sensitive = excluded.sensitive
-            WHERE rtrim(v.at, 'Z') < rtrim(excluded.at, 'Z')";
+            WHERE rtrim(v.at, 'Z') < rtrim(excluded.at, 'Z')",
+            is_known()
+        );
         let parameters = &[(&TextParameter(user) as _, Type::TEXT), (&rows as _, Type::TEXT)];
         self.database.rows(sql, parameters, Concern::default()).await?;
         Ok(())

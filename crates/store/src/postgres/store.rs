@@ -18,7 +18,7 @@ use crate::postgres::read::{
     PageQuery, REQUEST, RowResult, SESSION, VARIABLE, cell_row, count, counter_row, frame_row, journal_row, limit,
     message_row, open_request, request_row, session_row, text, variable_row,
 };
-use crate::postgres::schema::if_known;
+use crate::postgres::schema::{if_known, is_known};
 use crate::postgres::text::{TextParameter, unescaped_json};
 use crate::postgres::write::CopiedTexts;
 use crate::postgres::{together, write};
@@ -373,14 +373,17 @@ impl Store for PostgresStore {
 
     async fn claim_due(&self, before: &str, at_most: usize) -> Result<Vec<String>, StoreError> {
         // What another process is just claiming is left to it, and what it has claimed as well.
-        let sql = "UPDATE bcc_script.request AS r SET claimed_until = clock_timestamp() + make_interval(secs => $3)
+        let sql = &format!(
+            "UPDATE bcc_script.request AS r SET claimed_until = clock_timestamp() + make_interval(secs => $3)
             FROM (
                 SELECT r.session, r.id FROM bcc_script.request AS r
                 WHERE r.answered_at IS NULL AND r.due_at IS NOT NULL AND rtrim(r.due_at, 'Z') < rtrim($1, 'Z')
                     AND (r.claimed_until IS NULL OR r.claimed_until < clock_timestamp())
                 ORDER BY rtrim(r.due_at, 'Z') LIMIT $2 FOR UPDATE SKIP LOCKED
             ) AS due JOIN bcc_script.session AS s ON s.key = due.session
-            WHERE r.session = due.session AND r.id = due.id RETURNING s.id";
+            WHERE r.session = due.session AND r.id = due.id AND {} RETURNING s.id",
+            is_known()
+        );
         let parameters = &[
             (&TextParameter(before) as _, Type::TEXT),
             (&limit(at_most) as _, Type::INT8),

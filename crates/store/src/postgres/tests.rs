@@ -87,6 +87,7 @@ async fn a_process_that_a_newer_version_has_overtaken_writes_nothing_more() {
     is_newer(store.create(&new_session("t"), &[], &commit_at(0)).await.unwrap_err());
     is_newer(store.lock("t", "the owner").await.err().unwrap());
     is_newer(store.delete("t").await.unwrap_err());
+    is_newer(store.claim_due("2100-01-01T00:00:00Z", 9).await.unwrap_err());
     is_newer(store.check_files().await.unwrap_err());
     let changes = "ALTER TABLE bcc_script.session RENAME COLUMN script TO script_id;
         ALTER FUNCTION bcc_script.delete_session RENAME TO remove_session";

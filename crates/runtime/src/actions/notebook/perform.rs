@@ -135,6 +135,9 @@ pub struct RunningAction {
     /// Whether the model must be asked next.
     #[serde(default, rename = "mend")]
     pub needs_fix: bool,
+    /// Whether the next turn starts the kernel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub starts_kernel: bool,
     /// Whether it was reported that the kernel starts without the memory of earlier cells.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_memory_told: bool,
@@ -356,6 +359,7 @@ fn announce_run(
         is_under_review: false,
         proposal: None,
         needs_fix: false,
+        starts_kernel: false,
         is_memory_told: false,
         so_far: done,
     };

@@ -70,11 +70,19 @@ async fn interrupted(turn: &Turn<'_>, running: RunningAction) -> Result<Performe
 }
 
 /// When code is announced, prepares its kernel: starts it, and reports a memory that is lost. Until the kernel is there, nothing has begun
-/// that could be interrupted: if this turn is cut off, the next process repeats it, and nobody is asked.
+/// that could be interrupted: if this turn is cut off, the next process repeats it, and nobody is asked. A start has a turn of its own: it may
+/// take a minute and may fail, and what was done before is stored by then.
 pub async fn prepare_kernel(turn: &Turn<'_>, step: &mut PerformStep) -> Result<(), ActionError> {
-    let PerformStep::Continue(Flow::Effect(_), running) = step else { return Ok(()) };
+    let PerformStep::Continue(flow @ Flow::Effect(_), running) = step else { return Ok(()) };
+    let (kernel, settings) = (&turn.services.host.kernel, &turn.program.kernel);
+    if !running.starts_kernel && kernel.needs_start(settings) {
+        running.starts_kernel = true;
+        *flow = Flow::Onward;
+        return Ok(());
+    }
+    running.starts_kernel = false;
     start_on_server(turn).await?;
-    turn.services.host.kernel.prepare(&turn.program.kernel).await.map_err(ActionError::Kernel)?;
+    kernel.prepare(settings).await.map_err(ActionError::Kernel)?;
     running.is_memory_told = rerun::report_missing_memory(turn, &running.cell_id).await?;
     Ok(())
 }

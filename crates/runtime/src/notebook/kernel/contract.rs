@@ -182,6 +182,12 @@ pub trait Kernel: Send + Sync {
         Ok(None)
     }
 
+    /// Whether [`prepare`](Self::prepare) may have to start a kernel.
+    fn needs_start(&self, settings: &KernelSettings) -> bool {
+        let _ = settings;
+        false
+    }
+
     /// Starts a kernel that is a process of this program, if no code has run in it, so that code can begin at once. If this future is
     /// dropped, the start is given up.
     ///

@@ -201,8 +201,12 @@ impl Kernel for JupyterKernel {
         result.await.unwrap_or_else(|_| Err(stopped_error())).map(Some)
     }
 
+    fn needs_start(&self, settings: &KernelSettings) -> bool {
+        !settings.source.is_foreign() && self.executed_cells() == 0
+    }
+
     async fn prepare(&self, settings: &KernelSettings) -> Result<(), KernelError> {
-        if settings.source.is_foreign() || self.executed_cells() > 0 {
+        if !self.needs_start(settings) {
             return Ok(());
         }
         self.check_permission()?;
