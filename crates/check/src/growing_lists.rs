@@ -103,15 +103,12 @@ fn names(node: &ExprNode, name: &str) -> bool {
     match &node.kind {
         ExprKind::Name(found) => found == name,
         ExprKind::Filter(filter, of, arguments) if filter == "default" => {
-            let is_empty = match arguments.as_slice() {
-                [Argument::Plain(argument)] => match &argument.kind {
-                    ExprKind::List(items) => items.is_empty(),
-                    ExprKind::Constant(value) => value.len() == Some(0),
-                    _ => false,
-                },
+            let is_empty = |argument: &ExprNode| match &argument.kind {
+                ExprKind::List(items) => items.is_empty(),
+                ExprKind::Constant(value) => value.kind() == ValueKind::Seq && value.len() == Some(0),
                 _ => false,
             };
-            is_empty && names(of, name)
+            matches!(arguments.as_slice(), [Argument::Plain(argument)] if is_empty(argument)) && names(of, name)
         }
         _ => false,
     }

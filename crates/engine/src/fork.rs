@@ -123,10 +123,12 @@ impl Engine {
         for _ in 0..MAX_FORKS {
             let row = stored_session(store, &id).await?;
             let Some(earlier) = forked_session(&row.settings) else { break };
-            let is_before = self.copied_until(&row).await?.is_some_and(|until| seq < until);
+            if !self.copied_until(&row).await?.is_some_and(|until| seq < until) {
+                break;
+            }
             // Another session may have its id by now.
             let event = event_time(store, &id, seq.max(1)).await?;
-            if !is_before || event.is_none() || event != event_time(store, &earlier, seq.max(1)).await? {
+            if event.is_none() || event != event_time(store, &earlier, seq.max(1)).await? {
                 break;
             }
             user.get_or_insert(row.user);
