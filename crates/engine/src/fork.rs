@@ -123,7 +123,7 @@ impl Engine {
         for _ in 0..MAX_FORKS {
             let row = stored_session(store, &id).await?;
             let Some(earlier) = forked_session(&row.settings) else { break };
-            if !self.copied_until(&row).await?.is_some_and(|until| seq < until) {
+            if self.copied_until(&row).await?.is_none_or(|until| seq >= until) {
                 break;
             }
             // Another session may have its id by now.
