@@ -107,8 +107,8 @@ pub struct Scopes {
     layers: Vec<Arc<ScopeLayer>>,
     /// Whether these are the scopes of a skill: all writes go to the narrowest layer, whatever scope they name.
     isolated: bool,
-    /// Whether these are the scopes of a branch, in which all writes go to the narrowest layer as well.
-    branch: bool,
+    /// In a branch, in which all writes go to the narrowest layer as well: how many layers are not those of branches.
+    outside: Option<usize>,
 }
 
 impl ScopeLayer {
@@ -147,14 +147,15 @@ impl ScopeLayer {
 impl Scopes {
     /// The scopes of a skill: only this layer is visible, and all writes go to it.
     pub fn isolated(layer: ScopeLayer) -> Self {
-        Self { layers: vec![Arc::new(layer)], isolated: true, branch: false }
+        Self { layers: vec![Arc::new(layer)], isolated: true, outside: None }
     }
 
     /// The scopes of a branch: it sees what is visible here, and its own writes go to a layer with this path. That layer has every visible
     /// declaration, so that values keep their types.
     /// It also sees `seen`, the layers of other branches.
     pub fn branch(&self, seen: Self, path: impl Into<String>) -> Self {
-        let mut branch = Self { layers: self.layers.clone(), isolated: false, branch: true };
+        let outside = self.outside.or(Some(self.layers.len()));
+        let mut branch = Self { layers: self.layers.clone(), isolated: false, outside };
         branch.layers.extend(seen.layers);
         let mut declarations = DeclarationMap::new();
         for (name, declaration) in branch.layers.iter().rev().flat_map(|layer| &*layer.declarations) {
@@ -202,7 +203,7 @@ impl Scopes {
         Self {
             layers: self.layers.iter().filter(is_session).map(Arc::clone).collect(),
             isolated: self.isolated,
-            branch: false,
+            outside: None,
         }
     }
 
@@ -213,7 +214,7 @@ impl Scopes {
 
     /// Whether these are the scopes of a branch, whose writes stay its own until all branches have ended.
     pub fn is_branch(&self) -> bool {
-        self.branch
+        self.outside.is_some()
     }
 
     pub fn push(&mut self, layer: ScopeLayer) {
@@ -241,17 +242,23 @@ impl Scopes {
     }
 
     fn target_position(&self, name: &str, scope: Option<Scope>) -> Option<usize> {
-        if self.isolated || self.branch {
+        if self.isolated || self.is_branch() {
             return self.layers.len().checked_sub(1);
         }
-        match scope {
-            Some(scope) => self.layers.iter().rposition(|layer| layer.scope == scope),
-            None => self
-                .layers
-                .iter()
-                .rposition(|layer| layer.get(name).is_some() || layer.declares(name))
-                .or_else(|| self.layers.iter().rposition(|layer| layer.scope == Scope::Session)),
-        }
+        position_in(&self.layers, name, scope)
+    }
+
+    /// The value that a write to `name` replaces. What a branch sets first is compared with what it replaces when the branches have ended:
+    /// the value of a branch before it, or that outside of branches.
+    pub fn replaced(&self, name: &str, scope: Option<Scope>) -> Option<&Stored> {
+        let Some((outside, branches)) = self.outside.and_then(|outside| self.layers.split_at_checked(outside)) else {
+            return self.target(name, scope)?.get(name);
+        };
+        let of_branches = branches.iter().rev().find_map(|layer| layer.get(name));
+        of_branches.or_else(|| {
+            let position = position_in(outside, name, scope).or_else(|| position_in(outside, name, None))?;
+            outside.get(position)?.get(name)
+        })
     }
 
     pub fn declaration(&self, name: &str) -> Option<&Declaration> {
@@ -281,6 +288,17 @@ impl Scopes {
         let layer = Arc::make_mut(self.layers.get_mut(position)?);
         layer.put(name, stored);
         Some(WrittenAt { scope: layer.scope, path: layer.path.clone(), sensitive })
+    }
+}
+
+/// The layer of `layers` to which `name` is written.
+fn position_in(layers: &[Arc<ScopeLayer>], name: &str, scope: Option<Scope>) -> Option<usize> {
+    match scope {
+        Some(scope) => layers.iter().rposition(|layer| layer.scope == scope),
+        None => layers
+            .iter()
+            .rposition(|layer| layer.get(name).is_some() || layer.declares(name))
+            .or_else(|| layers.iter().rposition(|layer| layer.scope == Scope::Session)),
     }
 }
 
@@ -399,6 +417,28 @@ mod tests {
         assert_eq!(branch.get("name").unwrap().value, json!("after"));
         assert_eq!(outside.get("name").unwrap().value, json!("before"));
         assert_eq!(branch.narrowest().unwrap().values().count(), 2);
+    }
+
+    #[test]
+    fn a_branch_replaces_its_own_value_that_of_a_branch_before_it_or_the_one_outside() {
+        let mut outside = scopes();
+        outside.write("name", stored(json!("session")), Some(Scope::Session));
+        outside.write("step", stored(json!("topic")), None);
+        let replaced =
+            |scopes: &Scopes, name: &str, scope| scopes.replaced(name, scope).map(|found| found.value.clone());
+        assert_eq!(replaced(&outside, "step", None), Some(json!("topic").into()));
+        assert_eq!(replaced(&outside, "step", Some(Scope::Session)), None);
+        let mut first = outside.branch(Scopes::default(), "t#2/all/=a");
+        assert_eq!(replaced(&first, "step", None), Some(json!("topic").into()));
+        assert_eq!(replaced(&first, "step", Some(Scope::Session)), None);
+        assert_eq!(replaced(&first, "name", Some(Scope::Session)), Some(json!("session").into()));
+        first.write("name", stored(json!("first")), Some(Scope::Session));
+        assert_eq!(replaced(&first, "name", Some(Scope::Session)), Some(json!("first").into()));
+        let mut seen = Scopes::default();
+        seen.push_shared(Arc::clone(first.narrowest().unwrap()));
+        let second = outside.branch(seen, "t#2/all/=b").branch(Scopes::default(), "t#2/all/=b/inner/=c");
+        assert_eq!(replaced(&second, "name", None), Some(json!("first").into()));
+        assert_eq!(replaced(&second, "step", None), Some(json!("topic").into()));
     }
 
     #[test]

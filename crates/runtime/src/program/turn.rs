@@ -263,10 +263,9 @@ impl<'a> Turn<'a> {
         self.work().scopes.get(name).map(|stored| stored.value.clone())
     }
 
-    /// The value of a variable in the layer that a write would go to.
+    /// The value of a variable that a write would replace.
     pub(crate) fn written_variable(&self, name: &str, scope: Option<Scope>) -> Option<ExactValue> {
-        let work = self.work();
-        Some(work.scopes.target(name, scope)?.get(name)?.value.clone())
+        Some(self.work().scopes.replaced(name, scope)?.value.clone())
     }
 
     /// Whether the variable is declared as sensitive.
