@@ -7,11 +7,12 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A conversation without an end: the offline responder leads it.
+/// A conversation without an end, which the offline responder leads. Each message is one turn: the answers never say yes or no, as
+/// the question demands, so that each is followed up.
 pub(crate) const SCRIPT: &str = "
 session:
   session_id: echo
-  declare: [{ var: heard, type: string }]
+  declare: [{ var: heard, type: string }, { var: finished, type: boolean }]
   phases:
     - phase_id: p
       topics:
@@ -19,8 +20,11 @@ session:
           actions:
             - action_type: ai_ask
               action_id: listen
-              config: { content: \"You said {{ heard or 'nothing' }}. What else?\", output: [{ get: heard }] }
-              on_exit: { exit_criteria_met: { goto: listen } }
+              config:
+                content: \"You said {{ heard or 'nothing' }}. Is that all?\"
+                max_rounds: 50
+                output: [{ get: heard }, { get: finished, required: true }]
+              on_exit: { max_rounds_reached: { goto: listen } }
 ";
 
 pub(crate) fn setting(name: &str, default: usize) -> usize {
