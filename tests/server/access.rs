@@ -3,8 +3,35 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::process::Home;
+use crate::process::{Home, TIMEOUT};
 use crate::served::{Serving, TALK};
+
+/// A conversation in which somebody else decides.
+const RELEASE: &str = "
+session:
+  session_id: release
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: name, config: { content: Who are you?, delivery: verbatim, max_rounds: 1 } }
+            - { action_type: approval, action_id: ask, config: { prompt: 'Risk 97: deploy?' } }
+";
+
+/// A conversation that writes a file.
+const ORDER: &str = "
+session:
+  session_id: order
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: ask, config: { content: What?, delivery: verbatim, max_rounds: 1 } }
+            - { action_type: write_file, action_id: note, config: { path: out/note.txt, content: written } }
+            - { action_type: ai_ask, action_id: more, config: { content: More?, delivery: verbatim, max_rounds: 1 } }
+";
 
 /// A token of each role, in a configuration that lists their hashes.
 pub fn tokens(home: &Home) -> Vec<(String, String)> {
@@ -131,6 +158,60 @@ async fn who_talks_sees_no_prompts_and_no_variables() {
 }
 
 #[tokio::test]
+async fn what_somebody_decides_is_not_for_who_talks() {
+    let home = Home::new();
+    home.put("scripts/release.yaml", RELEASE);
+    let tokens = tokens(&home);
+    let serving = Serving::with(&home, &["--trust"]);
+    let (talk, decide) = (serving.as_caller(&tokens[0].1), serving.as_caller(&tokens[1].1));
+    let created = talk.post("/v1/sessions", json!({ "script": "release" })).await.json();
+    let path = format!("/v1/sessions/{}", created["id"].as_str().unwrap());
+    let said = talk.post(&format!("{path}/messages"), json!({ "text": "Ann" })).await.json();
+    assert_eq!((&created["waiting"]["prompt"], &said["waiting"]["prompt"]), (&json!("Who are you?"), &json!("")));
+    assert_eq!(talk.get(&path).await.json()["waiting"], said["waiting"]);
+    assert_eq!(decide.get(&path).await.json()["waiting"]["prompt"], "Risk 97: deploy?");
+    let request = &decide.get("/v1/requests").await.json()["requests"][0]["request_id"];
+    let decision = format!("{}/{}", path.replace("sessions", "requests"), request.as_str().unwrap());
+    assert_eq!(decide.post(&decision, json!({ "decision": "approve", "by": "ann" })).await.status, 200);
+    for (caller, is_shown) in [(&talk, false), (&decide, true)] {
+        let events = caller.get(&format!("{path}/events")).await.text;
+        assert!(events.contains("\"for\":\"approval\"") && events.contains("\"prompt\":\"Who are you?\""), "{events}");
+        assert_eq!(events.contains("Risk 97"), is_shown, "{events}");
+    }
+}
+
+#[tokio::test]
+async fn who_talks_does_not_decide_about_an_interrupted_effect() {
+    let home = Home::new();
+    home.put("scripts/order.yaml", ORDER);
+    let tokens = tokens(&home);
+    let config = std::fs::read_to_string(home.path().join("bcc-script.toml")).unwrap();
+    home.put("bcc-script.toml", format!("[project]\nallow = [\"write_file\"]\n{config}"));
+    let serving = Serving::with(&home, &["--trust"]);
+    let caller = |role: usize| serving.as_caller(&tokens[role].1);
+    let created = caller(0).post("/v1/sessions", json!({ "script": "order" })).await.json();
+    let path = format!("/v1/sessions/{}", created["id"].as_str().unwrap());
+    assert_eq!(caller(0).post(&format!("{path}/messages"), json!({ "text": "tea" })).await.status, 200);
+    // Begun again, it asks before it writes the file again.
+    let again = caller(2).post(&format!("{path}/again"), json!({ "turn": 1 })).await.json();
+    let path = format!("/v1/sessions/{}", again["id"].as_str().unwrap());
+    let waits_for_a_decision =
+        async { while caller(2).get(&path).await.json()["waiting"]["for"] != "interrupted_effect" {} };
+    tokio::time::timeout(TIMEOUT, waits_for_a_decision).await.unwrap();
+    for body in [json!({ "text": "skip" }), json!({ "text": "skip", "on_busy": "interrupt" })] {
+        let refused = caller(0).post(&format!("{path}/messages"), body).await;
+        assert!(refused.status == 409 && refused.text.contains("decision about an action"), "{refused:?}");
+    }
+    // With a key, the decision has an effect once.
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
+    for _ in 0..2 {
+        let body = Some(json!({ "text": "skip" }).to_string().into_bytes());
+        let decided = caller(1).send(Method::POST, &format!("{path}/messages"), &headers, body).await;
+        assert_eq!((decided.status, &decided.json()["waiting"]["prompt"]), (200, &json!("More?")), "{decided:?}");
+    }
+}
+
+#[tokio::test]
 async fn pages_of_others_may_not_call_the_server() {
     let home = Home::new();
     home.put("scripts/talk.yaml", TALK);
@@ -149,9 +230,12 @@ async fn pages_of_others_may_not_call_the_server() {
     }
     let allowed = with(vec![("origin", "https://page.example.org")]).await;
     assert_eq!((allowed.status, allowed.header("access-control-allow-origin")), (200, "https://page.example.org"));
-    let asked = serving.send(Method::OPTIONS, "/v1/scripts", &[("origin", "https://page.example.org")], None).await;
+    assert!(allowed.header("access-control-expose-headers").contains("etag"));
+    let asks =
+        [("origin", "https://page.example.org"), ("access-control-request-headers", "authorization,if-match,x-chat")];
+    let asked = serving.send(Method::OPTIONS, "/v1/scripts", &asks, None).await;
     assert_eq!(asked.status, 204);
-    assert!(asked.header("access-control-allow-headers").contains("authorization"));
+    assert_eq!(asked.header("access-control-allow-headers"), "authorization,if-match,x-chat");
 }
 
 #[tokio::test]

@@ -162,7 +162,9 @@ async fn while_a_turn_runs_a_message_waits_or_is_rejected() {
     let serving = Serving::with(&home, &["--trust"]);
     let id = serving.session("chat").await;
     let path = format!("/v1/sessions/{id}/messages");
-    let first = serving.post(&path, json!({ "text": "one" }));
+    let target = serving.target();
+    let body = json!({ "text": "one" });
+    let first = target.attempt(&path, &[("idempotency-key", "k")], &body);
     let second = async {
         // The model is held, so the turn runs from the moment that its message is stored.
         let mut events = serving.events(&id, None).await;
@@ -170,13 +172,18 @@ async fn while_a_turn_runs_a_message_waits_or_is_rejected() {
         let rejected = serving.post(&path, json!({ "text": "two", "on_busy": "reject" })).await;
         assert_eq!((rejected.status, &rejected.json()["type"]), (409, &json!("/problems/busy")));
         assert!(!rejected.header("retry-after").is_empty());
-        let waiting = serving.post(&path, json!({ "text": "two" }));
+        // The message whose turn runs, sent again by a client that did not get the reply.
+        let again = json!({ "text": "one", "on_busy": "reject" });
+        let again = async { serving.target().attempt(&path, &[("idempotency-key", "k")], &again).await.unwrap() };
+        let waiting = async { tokio::join!(serving.post(&path, json!({ "text": "two" })), again) };
         let release = tokio::task::spawn_blocking(move || barrier.wait());
-        let (waiting, _) = tokio::join!(waiting, release);
-        waiting.json()
+        let ((waiting, again), _) = tokio::join!(waiting, release);
+        (waiting.json(), again)
     };
-    let (first, second) = tokio::join!(first, second);
+    let (first, (second, again)) = tokio::join!(first, second);
+    let first = first.unwrap();
     assert_eq!(texts(&first.json()), ["First."]);
+    assert_eq!((again.status, texts(&again.json())), (200, vec!["First."]), "{again:?}");
     assert_eq!(texts(&second), ["Second."]);
 }
 
@@ -425,6 +432,14 @@ async fn a_message_can_interrupt_the_turn_and_take_its_place() {
         all.filter(|m| m["role"] == role).map(|m| m["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(said("user"), ["I am Ann"]);
+    // The one that was taken back is not accepted by being sent again.
+    let repeated = json!({ "text": "I am An" });
+    let taken_back = serving.target().attempt(&path, &[("idempotency-key", "k1")], &repeated).await.unwrap();
+    assert_eq!(
+        (taken_back.status, &taken_back.json()["type"]),
+        (409, &json!("/problems/interrupted")),
+        "{taken_back:?}"
+    );
     // Sent again, it interrupts nothing, and has the same reply.
     let again = serving.target().attempt(&path, &[("idempotency-key", "k2")], &body).await.unwrap();
     assert_eq!((again.status, again.json()["messages"].clone()), (200, second.json()["messages"].clone()));

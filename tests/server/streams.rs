@@ -1,8 +1,9 @@
 //! Streams of events: complete, in order, and each event once, also over reconnections and from other servers.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::process::Home;
+use crate::process::{Home, TIMEOUT};
 use crate::served::{SentEvent, Serving, TALK, said};
 use crate::server::{Server, ServerBehavior};
 
@@ -75,6 +76,39 @@ async fn a_message_can_be_answered_with_the_events_of_its_turn() {
     assert_eq!(other.status, 409);
     let nothing = serving.stream("/v1/sessions/none/messages", &headers, &json!({ "text": "Ann" })).await;
     assert_eq!(nothing.status, 404);
+}
+
+#[tokio::test]
+async fn a_stream_whose_turn_is_interrupted_says_so() {
+    let home = Home::new();
+    let model = Server::start(vec![ServerBehavior::Hangs, ServerBehavior::Hangs]);
+    let config = format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n", model.base_url);
+    home.put("bcc-script.toml", config);
+    home.put("scripts/talk.yaml", TALK.replace("config: {", "config: { delivery: verbatim,"));
+    let serving = Serving::with(&home, &["--trust"]);
+    let id = serving.session("talk").await;
+    let path = format!("/v1/sessions/{id}/messages");
+    let headers = [("accept", "text/event-stream")];
+    let mut first = serving.stream(&path, &headers, &json!({ "text": "I am An" })).await;
+    assert_eq!(first.next().await.unwrap().event, "message");
+    let second = serving.stream(&path, &headers, &json!({ "text": "I am Ann", "on_busy": "interrupt" })).await;
+    let last = first.rest().await.pop().unwrap();
+    assert_eq!((last.event.as_str(), last.id.as_str()), ("problem", ""));
+    assert_eq!(last.json()["type"], "/problems/interrupted", "{last:?}");
+    drop(second);
+}
+
+#[tokio::test]
+async fn the_stream_of_a_deleted_session_ends() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let serving = Serving::start(&home);
+    let id = serving.session("talk").await;
+    let mut events = serving.events(&id, None).await;
+    events.until("waiting").await;
+    let deleted = serving.send(Method::DELETE, &format!("/v1/sessions/{id}"), &[], None).await;
+    assert_eq!(deleted.status, 204);
+    assert!(tokio::time::timeout(TIMEOUT, events.rest()).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -296,9 +296,16 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// The problem details as JSON.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(&self.details()).unwrap_or_else(|_| "{}".to_owned())
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = serde_json::to_vec(&self.details()).unwrap_or_else(|_| b"{}".to_vec());
+        let body = self.to_json();
         let mut response = (self.kind.status(), body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

@@ -15,6 +15,7 @@ use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
 use futures_util::stream::{self, Stream};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -23,8 +24,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::UrlQuery;
-use crate::api::messages::{NewMessage, say};
-use crate::api::reply::answer_with_key;
+use crate::api::messages::{NewMessage, SendOptions, say};
+use crate::api::reply::{answer_with_key, is_for_person};
 use crate::live::feed::{EventFeed, FeedItem};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemDetails};
@@ -57,6 +58,9 @@ const TALK_EVENTS: [&str; 14] = [
     "skipped",
 ];
 
+/// The last event of a stream whose turn did not end as it should. A browser has an event `error` of its own.
+const PROBLEM: &str = "problem";
+
 /// An event as a reader gets it.
 pub(crate) struct ReadEvent {
     /// Its number; none for what is not stored.
@@ -80,14 +84,16 @@ pub(crate) struct EventReader {
     last: u64,
     /// Whether the store may have more events than were given.
     is_behind: bool,
+    /// Whether nothing has arrived for a while.
+    is_polled: bool,
     /// Whether the last item of the feed is the last event that was given: what is not stored belongs there then.
     is_live: bool,
     ready: VecDeque<ReadEvent>,
     /// Tells the number of the last event that is wanted, if the stream has an end.
-    end: Option<oneshot::Receiver<u64>>,
+    end: Option<oneshot::Receiver<Result<u64, Problem>>>,
     until: Option<u64>,
     ends_with_session: bool,
-    sees_all: bool,
+    role: AccessRole,
     ending: watch::Receiver<bool>,
     metrics: Arc<Metrics>,
 }
@@ -96,7 +102,7 @@ pub(crate) struct EventReader {
 enum Happened {
     Item(Result<FeedItem, RecvError>),
     /// With the number of the last event of the turn, unless it failed.
-    TurnEnded(Option<u64>),
+    TurnEnded(Result<u64, Option<Problem>>),
     ServerEnds,
     /// Another process may have committed something.
     Poll,
@@ -109,8 +115,8 @@ impl Drop for EventReader {
 }
 
 impl EventReader {
-    /// A reader of the events after this one. With `sees_all`, also of those that the person in the conversation may not see.
-    pub(crate) fn new(state: &ServerState, id: &str, sees_all: bool, after: u64) -> Self {
+    /// A reader of the events after this one that somebody with this role may see.
+    pub(crate) fn new(state: &ServerState, id: &str, role: AccessRole, after: u64) -> Self {
         let feed = state.sessions.feed(id);
         state.metrics.streams.inc();
         Self {
@@ -120,12 +126,13 @@ impl EventReader {
             _feed: feed,
             last: after,
             is_behind: true,
+            is_polled: false,
             is_live: false,
             ready: VecDeque::new(),
             end: None,
             until: None,
             ends_with_session: false,
-            sees_all,
+            role,
             ending: state.sessions.ending(),
             metrics: Arc::clone(&state.metrics),
         }
@@ -144,8 +151,12 @@ impl EventReader {
                 self.until.get_or_insert(seq);
             }
         }
-        if self.sees_all || TALK_EVENTS.contains(&kind) {
-            self.ready.push_back(ReadEvent { seq, kind: kind.to_owned(), line: line.to_owned(), starts });
+        if self.role >= AccessRole::Author || TALK_EVENTS.contains(&kind) {
+            let line = match kind {
+                "waiting" if self.role < AccessRole::Decide => without_decision(line),
+                _ => line.to_owned(),
+            };
+            self.ready.push_back(ReadEvent { seq, kind: kind.to_owned(), line, starts });
         }
     }
 
@@ -153,6 +164,10 @@ impl EventReader {
         let rows = self.store.journal(&self.id, self.last, PAGE).await?;
         self.is_behind = rows.len() == PAGE;
         self.is_live &= rows.is_empty();
+        // A session that was deleted tells nothing any more.
+        if std::mem::take(&mut self.is_polled) && rows.is_empty() && self.store.session(&self.id).await?.is_none() {
+            self.until = Some(self.last);
+        }
         for row in rows {
             if self.until.is_some_and(|until| row.seq > until) {
                 break;
@@ -193,13 +208,18 @@ impl EventReader {
                 }
                 // It belongs before an event that was given.
                 Happened::Item(Ok(FeedItem::Live { .. })) => {}
-                Happened::Item(Err(RecvError::Lagged(_))) | Happened::Poll => self.is_behind = true,
+                Happened::Item(Err(RecvError::Lagged(_))) => self.is_behind = true,
+                Happened::Poll => (self.is_behind, self.is_polled) = (true, true),
                 Happened::Item(Err(RecvError::Closed)) => return None,
                 Happened::TurnEnded(until) => {
                     self.end = None;
-                    // Without an end, the turn failed: the stream ends with what is there.
-                    self.until = Some(until.unwrap_or(self.last));
-                    self.is_behind = until.is_some();
+                    // If the turn failed, the stream ends with what is there, and with the reason.
+                    self.until = Some(*until.as_ref().unwrap_or(&self.last));
+                    self.is_behind = until.is_ok();
+                    if let Err(Some(problem)) = until {
+                        let line = problem.to_json();
+                        self.ready.push_back(ReadEvent { seq: None, kind: PROBLEM.to_owned(), line, starts: false });
+                    }
                 }
                 Happened::ServerEnds => {
                     // The last events of turns that end now come before the end of the stream.
@@ -214,7 +234,7 @@ impl EventReader {
     async fn happens(&mut self) -> Happened {
         let end = async {
             match self.end.as_mut() {
-                Some(end) => end.await.ok(),
+                Some(end) => end.await.map_or(Err(None), |ended| ended.map_err(Some)),
                 None => std::future::pending().await,
             }
         };
@@ -222,7 +242,7 @@ impl EventReader {
             // What was said in a turn comes before its end.
             biased;
             item = self.items.recv() => Happened::Item(item),
-            until = end => Happened::TurnEnded(until),
+            ended = end => Happened::TurnEnded(ended),
             _ = self.ending.wait_for(|is_ending| *is_ending) => Happened::ServerEnds,
             () = tokio::time::sleep(POLL) => Happened::Poll,
         }
@@ -245,6 +265,15 @@ impl EventReader {
 /// A response of server-sent events.
 pub(crate) fn stream_response(events: impl Stream<Item = Result<SseEvent, Infallible>> + Send + 'static) -> Response {
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+}
+
+/// An event `waiting` without the prompt of a decision, which is for those who decide.
+fn without_decision(line: &str) -> String {
+    let Ok(Value::Object(mut event)) = serde_json::from_str(line) else { return String::new() };
+    if !event.get("for").and_then(Value::as_str).is_some_and(is_for_person) {
+        event.remove("prompt");
+    }
+    Value::Object(event).to_string()
 }
 
 /// Whether an event is the last one of a session.
@@ -311,7 +340,7 @@ pub(crate) async fn get_events(
     UrlQuery(query): UrlQuery<EventsQuery>,
 ) -> Result<Response, Problem> {
     let after = last_event(&headers, query)?;
-    let mut reader = EventReader::new(&state, &id, caller.role >= AccessRole::Author, after);
+    let mut reader = EventReader::new(&state, &id, caller.role, after);
     let row = state.sessions.store().session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
     let is_over = SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final);
     if is_over && after >= row.last_seq {
@@ -341,16 +370,15 @@ pub(crate) async fn turn_stream(
 ) -> Result<Response, Problem> {
     let (accepted, mut answered) = mpsc::channel(1);
     let (end, ended) = oneshot::channel();
-    let (failed, failure) = oneshot::channel();
     // Subscribed before the turn begins, so that no piece of a message is missed.
-    let mut reader = EventReader::new(&state, &id, caller.role >= AccessRole::Author, 0);
-    let (turn_state, turn_id, turn_key) = (state.clone(), id.clone(), key.clone());
+    let mut reader = EventReader::new(&state, &id, caller.role, 0);
+    let (turn_state, turn_id) = (state.clone(), id.clone());
+    let may_decide = caller.role >= AccessRole::Decide;
+    let options = SendOptions { key: key.clone(), accepted: Some(accepted), may_decide };
     // In a task of its own: a client that leaves does not change what is answered to a repeated message.
     let saying = async move {
-        match say(&turn_state, &turn_id, &message, turn_key.as_deref(), Some(accepted)).await {
-            Ok(reply) => drop(end.send(reply.last_seq)),
-            Err(problem) => drop(failed.send(problem)),
-        }
+        let said = say(&turn_state, &turn_id, &message, options).await;
+        drop(end.send(said.map(|reply| reply.last_seq)));
     };
     tokio::spawn(saying.in_current_span());
     let after = match answered.recv().await {
@@ -361,14 +389,14 @@ pub(crate) async fn turn_stream(
         }
         // It was not accepted now: either it was before, or there is a problem.
         None => {
-            if let Ok(problem) = failure.await {
-                return Err(problem);
-            }
+            let said = ended.await.map_err(|_| Problem::failure(&msg!("the turn has ended without a result")))?;
+            reader.until = Some(said?);
             let store = state.sessions.store().as_ref();
-            match key {
+            reader.last = match key {
                 Some(key) => answer_with_key(store, &id, &key).await?.map_or(0, |answer| answer.seq - 1),
                 None => 0,
-            }
+            };
+            return Ok(reader.into_response());
         }
     };
     reader.last = after;

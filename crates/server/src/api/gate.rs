@@ -44,7 +44,7 @@ async fn checked(state: ServerState, mut request: Request, next: Next) -> Respon
     let is_preflight = request.method() == Method::OPTIONS && origin.is_some();
     let response = match checked {
         Err(problem) => problem.into_response(),
-        Ok(()) if is_preflight => preflight(),
+        Ok(()) if is_preflight => preflight(request.headers()),
         Ok(()) => match admit(&state, &mut request, &route) {
             Err(problem) => problem.into_response(),
             Ok(()) => next.run(request).await,
@@ -55,6 +55,7 @@ async fn checked(state: ServerState, mut request: Request, next: Next) -> Respon
     let headers = response.headers_mut();
     if let Some(origin) = origin.filter(|_| is_allowed_origin) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
         headers.insert(header::VARY, HeaderValue::from_static("origin"));
     }
     // Conversations are not for caches, and no browser guesses a type.
@@ -64,6 +65,9 @@ async fn checked(state: ServerState, mut request: Request, next: Next) -> Respon
     state.metrics.responses.get_or_create(&labels).inc();
     response
 }
+
+/// The headers of responses that the pages of listed origins may read.
+const EXPOSED_HEADERS: &str = "etag, retry-after, x-session-id";
 
 /// The beginnings of the routes of the chat completions.
 const CHAT_ROUTES: [&str; 2] = ["/v1/chat/", "/v1/models"];
@@ -100,14 +104,14 @@ fn admit(state: &ServerState, request: &mut Request, route: &str) -> Result<(), 
     Ok(())
 }
 
-fn preflight() -> Response {
+/// The answer to a browser whose page has a listed origin. The page may send what it likes: the names of some headers are configured.
+fn preflight(request: &HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, PUT, DELETE"));
-    headers.insert(
-        header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("authorization, content-type, idempotency-key, last-event-id"),
-    );
+    if let Some(wanted) = request.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response
 }

@@ -1,17 +1,23 @@
 //! `POST /v1/sessions/{id}/messages`: what a person says.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::msg;
 use serde::Deserialize;
+use tokio::sync::oneshot;
+use tracing::Instrument;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::ApiCaller;
+use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::JsonBody;
 use crate::api::events::turn_stream;
-use crate::api::reply::{TurnReply, answer_with_key, earlier_reply, key_reused, reply_from, reply_of};
+use crate::api::reply::{
+    TurnReply, answer_with_key, earlier_reply, is_taken_back, key_reused, reply_from, reply_of, state_of,
+};
 use crate::live::command::{AcceptedSender, Answer, AnsweredTurn, SessionCommand, stored_key};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
@@ -90,7 +96,9 @@ pub(crate) async fn post_message(
     if is_stream {
         return turn_stream(state, id, caller, message, key).await;
     }
-    Ok(Json(say(&state, &id, &message, key.as_deref(), None).await?).into_response())
+    let may_decide = caller.role >= AccessRole::Decide;
+    let reply = say(&state, &id, &message, SendOptions { key, accepted: None, may_decide }).await?;
+    Ok(Json(reply.shown_to(caller.role)).into_response())
 }
 
 /// The idempotency key in its stored form.
@@ -102,37 +110,53 @@ pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     value.map(|key| Some(stored_key(key))).ok_or_else(invalid)
 }
 
-/// Says something, and waits for the end of the turn. `accepted` learns the number of the last event before the turn.
+/// How a message is sent.
+#[derive(Clone, Default)]
+pub(crate) struct SendOptions {
+    /// In the form of [`stored_key`].
+    pub(crate) key: Option<String>,
+    /// Learns the number of the last event before the turn.
+    pub(crate) accepted: Option<AcceptedSender>,
+    /// Whether it may also be the decision about an effect that was interrupted.
+    pub(crate) may_decide: bool,
+}
+
+/// Says something, and waits for the end of the turn.
 pub(crate) async fn say(
     state: &ServerState,
     id: &str,
     message: &NewMessage,
-    key: Option<&str>,
-    accepted: Option<AcceptedSender>,
+    options: SendOptions,
 ) -> Result<TurnReply, Problem> {
     let store = state.sessions.store().as_ref();
-    if message.on_busy == OnBusy::Reject {
+    let key = options.key.as_deref();
+    // A message that was accepted before is not refused, and interrupts nothing.
+    let is_repeated = match key {
+        Some(key) if message.on_busy != OnBusy::Wait => store.answer_accepted(id, key).await?,
+        _ => false,
+    };
+    let mut expected_answers = None;
+    if message.on_busy == OnBusy::Reject && !is_repeated {
+        // Before the turn is looked for: one that begins afterwards changes the number.
+        expected_answers = store.session(id).await?.map(|row| row.answers);
         state.sessions.claim_idle(id).await?;
     }
-    // A message that was accepted before interrupts nothing.
-    if message.on_busy == OnBusy::Interrupt
-        && match key {
-            Some(key) => !store.answer_accepted(id, key).await?,
-            None => true,
-        }
-    {
-        state.sessions.interrupt(id).await?;
-    }
-    let answered = state.sessions.send(id, None, |ended| {
+    let command = |ended| {
         SessionCommand::Answer(Answer {
             text: message.text.clone(),
-            key: key.map(str::to_owned),
+            key: options.key.clone(),
             answer_id: message.answer_id.clone(),
-            accepted: accepted.clone(),
+            expected_answers,
+            may_decide: options.may_decide,
+            accepted: options.accepted.clone(),
             ended,
         })
-    });
-    match (answered.await, key) {
+    };
+    let answered = match message.on_busy {
+        OnBusy::Interrupt if !is_repeated => interrupting(state, id, command).await,
+        _ => state.sessions.send(id, None, command).await,
+    };
+    match (answered, key) {
         (Ok(AnsweredTurn::Ended(turn)), _) => match reply_from(&state.sessions.feed(id), id, turn) {
             Some(reply) => reply,
             None => reply_of(store, id, turn).await,
@@ -151,10 +175,43 @@ pub(crate) async fn say(
     }
 }
 
+/// Sends a message in place of the one whose turn runs.
+async fn interrupting(
+    state: &ServerState,
+    id: &str,
+    command: impl Fn(oneshot::Sender<Result<AnsweredTurn, Problem>>) -> SessionCommand,
+) -> Result<AnsweredTurn, Problem> {
+    let (ended, result) = oneshot::channel();
+    let (sessions, interrupted, first) = (Arc::clone(&state.sessions), id.to_owned(), command(ended));
+    // In a task of its own: if the client left between the end of the turn and taking its answer back, whoever gave that one would be told
+    // that it was taken back, and it would be answered all the same.
+    let interrupt = async move { sessions.interrupt(&interrupted, Some(first)).await }.in_current_span();
+    let is_sent =
+        tokio::spawn(interrupt).await.map_err(|_| Problem::failure(&msg!("the turn could not be ended")))??;
+    if is_sent {
+        match result.await {
+            Ok(Err(problem)) if problem.is_outdated() => {}
+            Ok(answered) => return answered,
+            Err(_) => return Err(Problem::failure(&msg!("the session ended before it had the message"))),
+        }
+    }
+    state.sessions.send(id, None, command).await
+}
+
 async fn repeated(state: &ServerState, id: &str, key: &str, text: &str) -> Result<TurnReply, Problem> {
     let store = state.sessions.store().as_ref();
     match answer_with_key(store, id, key).await? {
+        Some(answer) if answer.text == text && is_taken_back(store, id, &answer).await? => {
+            let why = msg!("this message was accepted, and taken back since");
+            let help = "say it again with a new key, if it is still meant";
+            Err(Problem::new(ProblemKind::Interrupted, why).with_help(help))
+        }
         Some(answer) if answer.text == text => earlier_reply(store, id, &answer).await,
-        _ => Err(key_reused()),
+        Some(_) => Err(key_reused()),
+        // It was the decision about an effect, which is no message.
+        None => {
+            let row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
+            state_of(store, row).await
+        }
     }
 }

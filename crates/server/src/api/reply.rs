@@ -2,6 +2,7 @@
 
 use bcc_engine::taken_back::TakenBackEvents;
 use bcc_runtime::program::event::Speaker;
+use bcc_runtime::program::flow::WaitReason;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
@@ -10,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::access::AccessRole;
 use crate::live::command::EndedTurn;
 use crate::live::feed::EventFeed;
 use crate::problem::{Problem, ProblemKind};
@@ -30,10 +32,25 @@ pub(crate) struct TurnReply {
     pub(crate) status: String,
     /// What was said to the person, in order.
     pub(crate) messages: Vec<SaidMessage>,
-    /// What the session waits for.
+    /// What the session waits for. The prompt of a decision is for those who may decide.
     pub(crate) waiting: Option<WaitingFor>,
     /// The number of the last event: `Last-Event-ID` for a stream that goes on from here.
     pub(crate) last_seq: u64,
+}
+
+impl TurnReply {
+    /// What a caller with this role may see of it.
+    pub(crate) fn shown_to(mut self, role: AccessRole) -> Self {
+        let waiting =
+            self.waiting.as_mut().filter(|waiting| role < AccessRole::Decide && !is_for_person(&waiting.r#for));
+        waiting.into_iter().for_each(|waiting| waiting.prompt.clear());
+        self
+    }
+}
+
+/// Whether the person in the conversation may read the prompt of what a session waits for: that of a decision is for those who decide.
+pub(crate) fn is_for_person(waits_for: &str) -> bool {
+    waits_for == WaitReason::Input.name()
 }
 
 /// A message to the person.
@@ -206,6 +223,20 @@ pub(crate) async fn answer_with_key(store: &dyn Store, id: &str, key: &str) -> R
         }
     }
     Ok(found)
+}
+
+/// Whether an accepted answer was taken back since.
+pub(crate) async fn is_taken_back(store: &dyn Store, id: &str, answer: &EarlierAnswer) -> Result<bool, Problem> {
+    let mut after = answer.seq;
+    loop {
+        let rows = store.journal_by_kind(id, "taken_back", after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(false) };
+        after = last.seq;
+        let events = rows.iter().map(|row| parsed(&row.body)).collect::<Result<_, _>>()?;
+        if TakenBackEvents::of(events).contains(answer.seq) {
+            return Ok(true);
+        }
+    }
 }
 
 /// The reply to an answer that is sent again: the same as the first time.

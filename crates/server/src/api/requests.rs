@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::{JsonBody, UrlQuery};
-use crate::api::messages::{NewMessage, OnBusy, say};
+use crate::api::messages::{NewMessage, OnBusy, SendOptions, say};
 use crate::api::reply::{TurnReply, reply_of};
 use crate::live::command::SessionCommand;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
@@ -159,7 +159,9 @@ pub(crate) async fn answer_request(
     }
     if open.kind != RequestKind::Approval.name() {
         let message = NewMessage { text: body.decision, answer_id: Some(request), on_busy: OnBusy::Wait };
-        return Ok(Json(say(&state, &session, &message, None, None).await?));
+        return Ok(Json(
+            say(&state, &session, &message, SendOptions { may_decide: true, ..SendOptions::default() }).await?,
+        ));
     }
     let Some(decision) = DecisionKind::parse(&body.decision) else {
         let permitted = names_in(open.decisions.as_deref()).unwrap_or_default();

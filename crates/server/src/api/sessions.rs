@@ -108,7 +108,7 @@ pub(crate) async fn create_session(
         Err(_) => MAX_BODY_BYTES,
     };
     let JsonBody(body) = JsonBody::read(&headers, body, max_bytes).await?;
-    Ok((StatusCode::CREATED, Json(start(&state, &caller, body).await?)))
+    Ok((StatusCode::CREATED, Json(start(&state, &caller, body).await?.shown_to(caller.role))))
 }
 
 /// Starts a session, and runs it until it rests.
@@ -245,11 +245,11 @@ pub(crate) fn session_filter(
 pub(crate) async fn get_session(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    _caller: ApiCaller,
+    caller: ApiCaller,
 ) -> Result<Json<TurnReply>, Problem> {
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
-    Ok(Json(state_of(store, row).await?))
+    Ok(Json(state_of(store, row).await?.shown_to(caller.role)))
 }
 
 /// Deletes a session with all its data. The variables of its user stay.

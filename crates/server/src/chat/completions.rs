@@ -11,7 +11,7 @@ use tracing::Instrument;
 use crate::access::{ApiCaller, hex};
 use crate::api::body::JsonBody;
 use crate::api::gate::language_of;
-use crate::api::messages::{NewMessage, OnBusy, say};
+use crate::api::messages::{NewMessage, OnBusy, SendOptions, say};
 use crate::api::reply::{TurnReply, state_of};
 use crate::api::sessions::start_with_id;
 use crate::chat::branches::ChatBranch;
@@ -144,8 +144,8 @@ async fn answer(
     let store = state.sessions.store().as_ref();
     let before = store.session(id).await?.map_or(0, |row| row.last_seq);
     let message = NewMessage { text: turn.history.message.clone(), answer_id: None, on_busy: OnBusy::Wait };
-    let key = turn.message_key();
-    Ok(ChatReply { reply: say(state, id, &message, Some(&key), accepted).await?, after: before })
+    let options = SendOptions { key: Some(turn.message_key()), accepted, may_decide: false };
+    Ok(ChatReply { reply: say(state, id, &message, options).await?, after: before })
 }
 
 /// Remembers where the session is now: after the history that the client has, in each form that it may have the reply in.

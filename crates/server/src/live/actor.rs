@@ -414,7 +414,8 @@ impl Actor {
     }
 
     async fn answer(&mut self, answer: Answer) -> Next {
-        let Answer { text, key, answer_id, accepted, ended } = answer;
+        let problem = answer.problem_in(&self.session);
+        let Answer { text, key, accepted, ended, .. } = answer;
         if let Some(key) = &key {
             match self.context.store.answer_accepted(&self.session.id, key).await {
                 Ok(false) => {}
@@ -429,17 +430,8 @@ impl Actor {
                 }
             }
         }
-        let awaited = self.session.awaited().filter(|_| self.session.request().is_none()).map(str::to_owned);
-        if let Some(given) = answer_id.as_deref().filter(|given| Some(*given) != awaited.as_deref()) {
-            let problem =
-                Problem::new(ProblemKind::Conflict, msg!("the session does not wait for the answer `{given}`"));
-            return rejected(
-                ended,
-                match &awaited {
-                    Some(awaited) => problem.with_help(msg!("the expected answer is `{awaited}`")),
-                    None => problem,
-                },
-            );
+        if let Some(problem) = problem {
+            return rejected(ended, problem);
         }
         let after = self.session.last_seq();
         self.context.feed.start_turn(after);

@@ -1,12 +1,14 @@
 //! What is asked of a session that runs.
 
+use bcc_lang::message::msg;
 use bcc_runtime::run::decisions::ApprovalDecision;
 use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::session::Session;
 use bcc_runtime::run::take_back::TakenBack;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind};
 
 /// The prefix of the keys of answers in the store, so that no key is taken for an `answer_id` of the session itself.
 const KEY_PREFIX: &str = "key:";
@@ -44,9 +46,35 @@ pub(crate) struct Answer {
     pub(crate) key: Option<String>,
     /// The question that it answers; the current one if not set.
     pub(crate) answer_id: Option<String>,
+    /// How many answers the session must have: whoever sends this one has seen what followed from them. Any number if not set.
+    pub(crate) expected_answers: Option<u64>,
+    /// Whether it may also be the decision about an effect that was interrupted.
+    pub(crate) may_decide: bool,
     /// Learns the number of the last event before the turn, as soon as the answer is stored.
     pub(crate) accepted: Option<AcceptedSender>,
     pub(crate) ended: oneshot::Sender<Result<AnsweredTurn, Problem>>,
+}
+
+impl Answer {
+    /// Why a session that rests does not accept it, unless it was accepted before.
+    pub(crate) fn problem_in(&self, session: &Session) -> Option<Problem> {
+        if self.expected_answers.is_some_and(|expected| expected != session.answers()) {
+            let why = msg!("the session has accepted another message in the meantime");
+            return Some(Problem::new(ProblemKind::Busy, why).retry_after(1));
+        }
+        if session.awaits_effect_answer() && !self.may_decide {
+            let why = msg!("the session waits for a decision about an action that was interrupted");
+            let help = "somebody whose token has the role `decide` answers the request of the session; then it goes on";
+            return Some(Problem::new(ProblemKind::Conflict, why).with_help(help));
+        }
+        let awaited = session.awaited().filter(|_| session.request().is_none());
+        let given = self.answer_id.as_deref().filter(|given| Some(*given) != awaited)?;
+        let problem = Problem::new(ProblemKind::Conflict, msg!("the session does not wait for the answer `{given}`"));
+        Some(match awaited {
+            Some(awaited) => problem.with_help(msg!("the expected answer is `{awaited}`")),
+            None => problem,
+        })
+    }
 }
 
 pub(crate) enum SessionCommand {

@@ -14,6 +14,7 @@ use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::contract::{LockReply, LockRequest};
 use bcc_store::error::StoreError;
 
+use crate::live::command::SessionCommand;
 use crate::live::sessions::{LiveSession, LiveSessions, Slot};
 use crate::problem::{Problem, ProblemKind};
 
@@ -187,11 +188,11 @@ impl LiveSessions {
     }
 
     /// Ends the turn of a session that runs, here or in another process, and takes the answer back that it was about. Without a turn,
-    /// nothing happens.
+    /// nothing happens. Returns whether the session was opened again, and sent `first`: before what others have sent, who wait.
     ///
     /// # Errors
     /// Those of [`Session::take_back`](bcc_runtime::run::session::Session::take_back), and of opening the session.
-    pub(crate) async fn interrupt(self: &Arc<Self>, id: &str) -> Result<(), Problem> {
+    pub(crate) async fn interrupt(self: &Arc<Self>, id: &str, first: Option<SessionCommand>) -> Result<bool, Problem> {
         let slot = self.slot(id);
         let (mut place, was_asked) = match slot.try_lock() {
             Ok(place) => (place, false),
@@ -201,22 +202,24 @@ impl LiveSessions {
                 self.store().ask_for(id, LockRequest::Interrupt).await?;
                 let place = slot.lock().await;
                 if pending.is_done() {
-                    return Ok(());
+                    return Ok(false);
                 }
                 (place, true)
             }
         };
         let Some(live) = place.as_ref().filter(|live| live.runs_turn()) else {
             if place.as_ref().is_some_and(|live| !live.commands.is_closed()) {
-                return Ok(());
+                return Ok(false);
             }
             if let Some(left) = place.take() {
                 left.wait_for_end().await;
             }
-            if let Some(live) = self.interrupt_elsewhere(id, &slot, was_asked).await? {
-                *place = Some(live);
+            let live = self.interrupt_elsewhere(id, &slot, was_asked, first).await?;
+            let is_sent = live.is_some();
+            if is_sent {
+                *place = live;
             }
-            return Ok(());
+            return Ok(is_sent);
         };
         live.interrupt.notify_one();
         let mut ended = live.ended.clone();
@@ -228,14 +231,14 @@ impl LiveSessions {
             }
         }
         if !live.is_interrupted.load(Ordering::Acquire) {
-            return Ok(());
+            return Ok(false);
         }
         live.wait_for_end().await;
         *place = None;
         let feed = self.feed(id);
         let opened = self.engine().resume_as(id, &ResumeRequest::default(), feed as Arc<dyn Observer>).await;
-        *place = Some(self.taken_back(id, &slot, opened, true).await?);
-        Ok(())
+        *place = Some(self.taken_back(id, &slot, opened, true, first).await?);
+        Ok(true)
     }
 
     /// Opens a session that is not in memory; if another process runs a turn of it, that turn ends, and its answer is taken back. None if
@@ -245,6 +248,7 @@ impl LiveSessions {
         id: &str,
         slot: &Slot,
         was_asked: bool,
+        first: Option<SessionCommand>,
     ) -> Result<Option<LiveSession>, Problem> {
         self.refuse_at_end()?;
         let (feed, request) = (self.feed(id), ResumeRequest::default());
@@ -254,7 +258,7 @@ impl LiveSessions {
                 opened.was_held |= was_asked;
                 // A turn that had ended is not taken back.
                 let is_cut = opened.is_in_turn();
-                self.taken_back(id, slot, Ok(opened.result), is_cut).await.map(Some)
+                self.taken_back(id, slot, Ok(opened.result), is_cut, first).await.map(Some)
             }
             Err(error) => {
                 self.forget(id, slot);
@@ -282,16 +286,17 @@ impl LiveSessions {
             interrupting.retain(|other| other != id);
             interrupting.len() < pending
         };
-        self.taken_back(id, slot, Ok(opened.result), is_cut).await
+        self.taken_back(id, slot, Ok(opened.result), is_cut, None).await
     }
 
-    /// Runs a session that was opened, if `is_cut` after its last answer was taken back.
+    /// Runs a session that was opened, if `is_cut` after its last answer was taken back. `first` is what it is sent first.
     async fn taken_back(
         self: &Arc<Self>,
         id: &str,
         slot: &Slot,
         opened: Result<OpenedSession, EngineError>,
         is_cut: bool,
+        first: Option<SessionCommand>,
     ) -> Result<LiveSession, Problem> {
         let taken = async {
             let mut opened = opened?;
@@ -310,6 +315,6 @@ impl LiveSessions {
             Problem::from(error)
         })?;
         // Without an answer to take back, the turn goes on.
-        Ok(self.spawn(id, opened, self.feed(id), taken == TakenBack::Yes, None))
+        Ok(self.spawn(id, opened, self.feed(id), taken == TakenBack::Yes, first))
     }
 }

@@ -9,7 +9,8 @@ use bcc_engine::project::Project;
 use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
 use bcc_store::sqlite::open::open;
-use tokio::sync::mpsc;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::live::command::{Answer, AnsweredTurn, SessionCommand, stored_key};
 use crate::live::sessions::LiveSessions;
@@ -49,7 +50,7 @@ fn sessions_in(
     std::fs::write(&file, SCRIPT).unwrap();
     std::fs::create_dir_all(folder.path().join(".bcc")).unwrap();
     let environment = Environment::default();
-    let project = Project::of(folder.path(), None, false, &environment).unwrap();
+    let project = Project::of(folder.path(), None, true, &environment).unwrap();
     let engine = Engine::new(project, environment, store);
     let sessions = LiveSessions::new(engine, Arc::new(Metrics::default()), idle_time);
     (sessions, RunRequest { file, ..RunRequest::default() })
@@ -62,6 +63,8 @@ async fn say(sessions: &Arc<LiveSessions>, id: &str, text: &str, key: &str) -> R
             text: text.to_owned(),
             key: Some(stored_key(key)),
             answer_id: None,
+            expected_answers: None,
+            may_decide: true,
             accepted: Some(accepted.clone()),
             ended,
         })
@@ -175,4 +178,90 @@ async fn at_the_end_all_sessions_leave_memory_and_no_other_is_opened() {
     assert_eq!(late.kind(), ProblemKind::Unavailable);
     assert_eq!(sessions.start(request, "t").await.unwrap_err().kind(), ProblemKind::Unavailable);
     assert!(said(&sessions, "s").await.is_empty());
+}
+
+/// An answer, and what becomes of it.
+fn answer(
+    text: &str,
+    expected_answers: Option<u64>,
+) -> (SessionCommand, oneshot::Receiver<Result<AnsweredTurn, Problem>>, mpsc::Receiver<u64>) {
+    let ((ended, result), (accepted, after)) = (oneshot::channel(), mpsc::channel(1));
+    let (text, accepted) = (text.to_owned(), Some(accepted));
+    let answer = Answer { text, key: None, answer_id: None, expected_answers, may_decide: false, accepted, ended };
+    (SessionCommand::Answer(answer), result, after)
+}
+
+#[tokio::test]
+async fn an_answer_to_an_earlier_state_of_a_session_is_refused() {
+    let (_folder, sessions, request) = sessions(Duration::from_secs(3600));
+    sessions.start(request, "s").await.unwrap();
+    // Both have seen the session without answers.
+    for (text, is_accepted) in [("first", true), ("second", false)] {
+        let expected_answers = Some(0);
+        let command = |ended| {
+            let text = text.to_owned();
+            let accepted = None;
+            SessionCommand::Answer(Answer {
+                text,
+                key: None,
+                answer_id: None,
+                expected_answers,
+                may_decide: false,
+                accepted,
+                ended,
+            })
+        };
+        let answered = sessions.send("s", None, command).await;
+        assert_eq!(answered.as_ref().err().map(Problem::kind), (!is_accepted).then_some(ProblemKind::Busy), "{text}");
+    }
+    assert_eq!(said(&sessions, "s").await, ["first"]);
+}
+
+#[tokio::test]
+async fn a_message_that_interrupts_comes_before_those_that_wait() {
+    // A model that never answers.
+    let model = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("http://{}", model.local_addr().unwrap());
+    let config = format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{url}\"\nmodel = \"m\"\n");
+    std::fs::write(folder.path().join("bcc-script.toml"), config).unwrap();
+    let (sessions, request) = sessions_in(&folder, Duration::from_secs(3600), Arc::new(MemoryStore::default()));
+    std::fs::write(folder.path().join("echo.yaml"), SCRIPT.replace("config: {", "config: { delivery: verbatim,"))
+        .unwrap();
+    sessions.start(request, "s").await.unwrap();
+    let live = sessions.open("s", None, None).await.unwrap();
+    let (first, first_result, mut stored) = answer("first", None);
+    live.commands.send(first.caused()).await.unwrap();
+    stored.recv().await.unwrap();
+    // It waits for the end of that turn.
+    let waiting = tokio::spawn({
+        let (sessions, queued) = (Arc::clone(&sessions), live.commands.clone());
+        async move {
+            let (waiting, result, _stored) = answer("waits", None);
+            queued.send(waiting.caused()).await.unwrap();
+            // The session leaves memory, and whoever waits sends it again.
+            assert!(result.await.unwrap().unwrap_err().is_outdated());
+            let (accepted, _stored) = mpsc::channel(1);
+            let command = |ended| {
+                let (text, accepted) = ("waits".to_owned(), Some(accepted.clone()));
+                let (key, answer_id, expected_answers) = (None, None, None);
+                SessionCommand::Answer(Answer {
+                    text,
+                    key,
+                    answer_id,
+                    expected_answers,
+                    may_decide: false,
+                    accepted,
+                    ended,
+                })
+            };
+            sessions.send("s", None, command).await
+        }
+    });
+    let (interrupting, _result, mut stored) = answer("interrupts", None);
+    assert!(sessions.interrupt("s", Some(interrupting)).await.unwrap());
+    assert_eq!(first_result.await.unwrap().unwrap_err().kind(), ProblemKind::Interrupted);
+    stored.recv().await.unwrap();
+    assert_eq!(said(&sessions, "s").await, ["interrupts"]);
+    waiting.abort();
 }

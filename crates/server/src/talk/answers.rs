@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
 
 use crate::api::body::JsonBody;
-use crate::api::messages::{NewMessage, OnBusy, key_of, say};
+use crate::api::messages::{NewMessage, OnBusy, SendOptions, key_of, say};
 use crate::api::reply::answer_with_key;
 use crate::live::command::SessionCommand;
 use crate::problem::{Problem, ProblemKind};
@@ -58,8 +58,9 @@ pub(crate) async fn answer(
     let message = NewMessage { text, answer_id: Some(answer_id), on_busy: OnBusy::Wait };
     let (turn_state, turn_id, sent_key) = (state.clone(), visit.talk.session.clone(), key.clone());
     // In a task of its own: a person who leaves does not end the turn.
+    let options = SendOptions { key: Some(key), accepted: Some(accepted), may_decide: false };
     let saying = async move {
-        let said = say(&turn_state, &turn_id, &message, Some(&key), Some(accepted)).await;
+        let said = say(&turn_state, &turn_id, &message, options).await;
         drop(end.send(said.map(drop)));
     };
     tokio::spawn(saying.in_current_span());

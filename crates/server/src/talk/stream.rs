@@ -13,6 +13,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use crate::access::AccessRole;
 use crate::api::body::UrlQuery;
 use crate::api::events::{EventReader, EventsQuery, ReadEvent, last_event, stream_response};
 use crate::problem::Problem;
@@ -138,7 +139,7 @@ pub(crate) async fn events(
     let visit = TalkVisit::of(&state, &token, &secret).await?;
     let id = visit.talk.session.as_str();
     // Subscribed before the store is read, so that nothing is missed.
-    let mut reader = EventReader::new(&state, id, false, after);
+    let mut reader = EventReader::new(&state, id, AccessRole::Talk, after);
     let row = state.sessions.store().session(id).await?.ok_or(TalkErrorKind::Deleted)?;
     let status = SessionStatus::parse(&row.status);
     if status == Some(SessionStatus::Running) && visit.link.revoked_at.is_none() {

@@ -91,7 +91,7 @@ async fn erase_copies(state: &ServerState, id: &str) -> Result<(), TalkErrorKind
 async fn erase_session(state: &ServerState, id: &str) -> Result<(), TalkErrorKind> {
     // A turn that runs may go on for long, and do something. That it cannot be interrupted is no reason to keep anything.
     if state.sessions.is_busy(id).await
-        && let Err(problem) = state.sessions.interrupt(id).await
+        && let Err(problem) = state.sessions.interrupt(id, None).await
     {
         tracing::debug!(session = %id, error = %problem.detail(), "the turn was not interrupted");
     }
