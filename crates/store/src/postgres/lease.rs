@@ -55,11 +55,12 @@ const LISTEN_PAUSE: Duration = Duration::from_secs(5);
 /// How many renewals there are between two removals of what others have left.
 const RENEWALS_PER_REMOVAL: u64 = 100;
 
-/// A lease that this process has.
+/// A lease that this process has, or that it has lost while somebody still holds it.
 struct HeldLease {
     token: i64,
     holder: String,
     signals: Arc<LockSignals>,
+    is_lost: bool,
 }
 
 /// What the threads share.
@@ -68,7 +69,8 @@ struct Shared {
     process: i64,
     /// Whether it runs one session, and keeps it when another process asks for it.
     runs_one: bool,
-    /// The leases that it has, by session.
+    /// The leases that it has, by session. A lost one stays until its holder drops it: what the holder would still commit names its token,
+    /// and is rejected.
     held: Mutex<HashMap<String, HeldLease>>,
 }
 
@@ -158,8 +160,9 @@ impl Shared {
     async fn look(&self, database: &Database) -> Result<Vec<Release>, StoreError> {
         let mut left = vec![];
         for wanted in WantedLease::of(database, self.process).await? {
-            let signals = self.held().get(&wanted.session).map(|lease| Arc::clone(&lease.signals));
-            match signals {
+            let held =
+                self.held().get(&wanted.session).filter(|lease| !lease.is_lost).map(|lease| Arc::clone(&lease.signals));
+            match held {
                 Some(signals) => wanted.tell(&signals, database).await?,
                 None => left.push(Release { key: wanted.key, token: wanted.token }),
             }
@@ -169,8 +172,8 @@ impl Shared {
 
     /// Counts all leases as lost: others may have taken them.
     fn lose_all(&self) {
-        let lost: Vec<HeldLease> = self.held().drain().map(|(_, lease)| lease).collect();
-        for lease in lost {
+        for lease in self.held().values_mut() {
+            lease.is_lost = true;
             lease.signals.lose();
         }
     }
@@ -183,7 +186,7 @@ impl Leases {
         Self { database, shared, keeper: OnceCell::new() }
     }
 
-    /// The token of the lease of a session, if this process has it.
+    /// The token of the lease of a session, if this process has it, or has lost it and still holds it.
     pub(crate) fn token(&self, id: &str) -> Option<i64> {
         self.shared.held().get(id).map(|lease| lease.token)
     }
@@ -198,7 +201,8 @@ impl Leases {
             Entry::Occupied(held) => return Err(self.is_held(id, &held.get().holder)),
             Entry::Vacant(place) => {
                 let (token, signals) = (random_number(), Arc::<LockSignals>::default());
-                place.insert(HeldLease { token, holder: holder.to_owned(), signals: Arc::clone(&signals) });
+                let (holder, signals_of) = (holder.to_owned(), Arc::clone(&signals));
+                place.insert(HeldLease { token, holder, signals: signals_of, is_lost: false });
                 let (shared, releases) = (Arc::clone(&self.shared), keeper.releases.clone());
                 Lease { shared, releases, id: id.to_owned(), key: key.to_vec(), token, signals }
             }
