@@ -43,7 +43,7 @@ pub enum StoreCommand {
         #[command(flatten)]
         store: ProjectStoreArgs,
     },
-    /// Copy all sessions, the variables of users and all plans to another store, which keeps what it has
+    /// Copy all sessions, the variables of users, plans and links to another store, which keeps what it has
     #[command(after_help = STORE_CODES)]
     Copy {
         /// The store that is copied: a file, or a database (postgres://…)

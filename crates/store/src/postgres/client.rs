@@ -77,11 +77,11 @@ pub(crate) async fn in_time<T>(
     answer.map_err(StatementFailure::Statement)
 }
 
-/// A connection that may be in a transaction. Unless the transaction has ended, nobody else gets it, also if whoever waits for the database
-/// has gone away: it is closed, and the database forgets what was written.
-struct InTransaction(Option<Object>);
+/// A connection that may be in a transaction, or whose answer is still to come. Until either has ended, nobody else gets it, also if
+/// whoever waits for the database has gone away: it is closed, and the database forgets what was written in a transaction.
+struct BusyConnection(Option<Object>);
 
-impl InTransaction {
+impl BusyConnection {
     fn get(&self) -> Result<&Object, StatementFailure> {
         self.0.as_ref().ok_or(StatementFailure::TimeUp)
     }
@@ -92,7 +92,7 @@ impl InTransaction {
     }
 }
 
-impl Drop for InTransaction {
+impl Drop for BusyConnection {
     fn drop(&mut self) {
         if let Some(client) = self.0.take() {
             drop(Object::take(client));
@@ -102,7 +102,7 @@ impl Drop for InTransaction {
 
 /// Brings a database to the newest layout, or leaves it as it was.
 async fn migrate(pool: Pool, store: String) -> Result<(), StatementFailure> {
-    let client = InTransaction(Some(pool.get().await.map_err(StatementFailure::Pool)?));
+    let client = BusyConnection(Some(pool.get().await.map_err(StatementFailure::Pool)?));
     let migrated = schema::migrate(client.get()?, &store).await.map_err(StatementFailure::Statement)?;
     client.ended();
     migrated.map_err(StatementFailure::Store)
@@ -192,15 +192,11 @@ impl Database {
         concern: Concern<'_>,
     ) -> Result<Vec<Row>, StoreError> {
         self.again(concern, async || {
-            let client = self.client().await?;
-            match tokio::time::timeout(STATEMENT_TIME, client.query_typed(sql, parameters)).await {
-                Ok(rows) => rows.map_err(StatementFailure::Statement),
-                // The connection may be dead: nobody else gets it.
-                Err(_) => {
-                    drop(Object::take(client));
-                    Err(StatementFailure::TimeUp)
-                }
-            }
+            let client = BusyConnection(Some(self.client().await?));
+            let answer = tokio::time::timeout(STATEMENT_TIME, client.get()?.query_typed(sql, parameters)).await;
+            let rows = answer.map_err(|_| StatementFailure::TimeUp)?;
+            client.ended();
+            rows.map_err(StatementFailure::Statement)
         })
         .await
     }
@@ -224,7 +220,7 @@ impl Database {
         write: &dyn TransactionWrites,
     ) -> Result<(), StoreError> {
         self.again(concern, async || {
-            let client = InTransaction(Some(self.client().await?));
+            let client = BusyConnection(Some(self.client().await?));
             in_time(client.get()?.batch_execute("BEGIN")).await?;
             write.send(client.get()?).await?;
             in_time(client.get()?.batch_execute("COMMIT")).await?;

@@ -307,6 +307,29 @@ async fn a_process_that_has_lost_its_lease_cannot_commit() {
     drop(taken(&first, "s").await);
 }
 
+/// Somebody keeps what expired processes have left.
+#[tokio::test]
+async fn leases_are_renewed_while_something_else_takes_long() {
+    let url = new_url!();
+    let store = store(&url);
+    let _lease = store.lock("s", "the owner").await.unwrap();
+    let (keeping, looking) = (connect(&url).await, connect(&url).await);
+    let sql = "INSERT INTO bcc_script.process (id, expires_at, runs_one) VALUES (1, clock_timestamp() - interval '2 h', false);
+        BEGIN; SELECT FROM bcc_script.process WHERE id = 1 FOR UPDATE";
+    keeping.batch_execute(sql).await.unwrap();
+    let mut ends: Vec<String> = vec![];
+    while ends.len() < 4 {
+        let sql = "SELECT expires_at::text, expires_at > clock_timestamp() FROM bcc_script.process, pg_sleep(0.02)
+            WHERE id <> 1";
+        let row = looking.query_one(sql, &[]).await.unwrap();
+        assert!(row.get::<_, bool>(1), "not renewed any more after {ends:?}");
+        let end = row.get(0);
+        if ends.last() != Some(&end) {
+            ends.push(end);
+        }
+    }
+}
+
 #[tokio::test]
 async fn due_sessions_are_claimed_by_one_process_each() {
     let url = new_url!();
