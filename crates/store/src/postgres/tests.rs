@@ -314,9 +314,10 @@ async fn leases_are_renewed_while_something_else_takes_long() {
     let store = store(&url);
     let _lease = store.lock("s", "the owner").await.unwrap();
     let (keeping, looking) = (connect(&url).await, connect(&url).await);
-    let sql = "INSERT INTO bcc_script.process (id, expires_at, runs_one) VALUES (1, clock_timestamp() - interval '2 h', false);
-        BEGIN; SELECT FROM bcc_script.process WHERE id = 1 FOR UPDATE";
-    keeping.batch_execute(sql).await.unwrap();
+    let expired = "INSERT INTO bcc_script.process (id, expires_at, runs_one)
+        VALUES (1, clock_timestamp() - interval '2 h', false)";
+    keeping.batch_execute(expired).await.unwrap();
+    keeping.batch_execute("BEGIN; SELECT FROM bcc_script.process WHERE id = 1 FOR UPDATE").await.unwrap();
     let mut ends: Vec<String> = vec![];
     while ends.len() < 4 {
         let sql = "SELECT expires_at::text, expires_at > clock_timestamp() FROM bcc_script.process, pg_sleep(0.02)
