@@ -43,7 +43,7 @@ pub enum StoreCommand {
         #[command(flatten)]
         store: ProjectStoreArgs,
     },
-    /// Copy all sessions, the variables of users and all plans to another store, which keeps what it has
+    /// Copy all sessions, the variables of users, plans and links to another store, which keeps what it has
     #[command(after_help = STORE_CODES)]
     Copy {
         /// The store that is copied: a file, or a database (postgres://…)
@@ -118,7 +118,14 @@ async fn copy(from: &StorePlace, to: &StorePlace) -> Result<Exit, EngineError> {
         report::note(&msg!("session {id} was not copied: the other store has it in another state, and keeps it"));
     }
     for plan in &report.different_plans {
-        report::note(&msg!("plan {plan} was not copied: the other store has it in another state, and keeps it"));
+        report::note(&msg!(
+            "plan {plan} was not copied: the other store has it in another state, or another plan with its tasks or its edits, and keeps that"
+        ));
+    }
+    for link in &report.different_links {
+        report::note(&msg!(
+            "link {link} was not copied with all of its conversations: the other store has another link or another conversation in its place, and keeps it"
+        ));
     }
     print_translated(&msg!(
         "sessions copied: {}, there already: {}; plans: {}",

@@ -1,5 +1,9 @@
 //! `store copy`: sessions go on in the copy.
 
+use bcc_store::plan_contract::PlanStore;
+use bcc_store::plan_rows::{PlanRow, PlanTaskRow};
+use bcc_store::sqlite::open::open;
+
 use crate::database::{new_database, server};
 use crate::process::Home;
 
@@ -55,6 +59,37 @@ fn a_session_of_a_file_goes_on_in_a_database() {
     let Some(server) = server() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     copied_to(&runtime.block_on(new_database(&server)));
+}
+
+/// A plan of this user with the task 1, in the store of a file.
+async fn put_plan(home: &Home, store: &str, plan: u64, user: &str) {
+    let store = open(&home.path().join(store)).unwrap();
+    let row = PlanRow { id: plan, user: user.to_owned(), title: "travel".to_owned(), ..PlanRow::default() };
+    let task = PlanTaskRow { id: 1, parent: None, rank: 1, body: "{}".to_owned() };
+    store.create_plan(&row, &[task], user, "made").await.unwrap();
+}
+
+/// A plan whose task the other store has in another plan does not keep the rest from being copied.
+#[test]
+fn a_plan_whose_place_is_taken_is_named_and_left_out() {
+    let home = Home::new();
+    home.file("talk.yaml", TALK);
+    let run = home.finish(["run", "talk.yaml", "--session", "s", "--store", "first.db"], "林\n");
+    assert_eq!(run.code, Some(3), "{}", run.err);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        put_plan(&home, "first.db", 1, "a").await;
+        put_plan(&home, "second.db", 2, "b").await;
+    });
+    let copied = home.finish(["store", "copy", "first.db", "second.db"], "");
+    assert_eq!(
+        (copied.code, copied.out.as_str()),
+        (Some(1), "sessions copied: 1, there already: 0; plans: 0\n"),
+        "{}",
+        copied.err
+    );
+    let note = "plan 1 was not copied: the other store has it in another state, or another plan with its tasks or its edits, and keeps that\n";
+    assert_eq!(copied.err, format!("copied session s\n{note}"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -119,6 +120,26 @@ async fn half_a_request_and_a_client_that_leaves_do_no_harm() {
     let _ = stream.read_to_string(&mut answer);
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
     drop(open);
+}
+
+/// Nobody holds a connection with a body for a link that does not exist.
+#[tokio::test]
+async fn the_body_of_a_request_for_an_unknown_link_is_not_waited_for() {
+    let home = Home::new();
+    let serving = Serving::start(&home);
+    let address = serving.url.trim_start_matches("http://").to_owned();
+    let secret = "a".repeat(64);
+    for action in ["begin", "messages", "take_back"] {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let head = format!(
+            "POST /t/unknown/{secret}/{action} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nidempotency-key: k\r\ncontent-length: 100\r\n\r\n{{"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut start = [0_u8; 12];
+        stream.read_exact(&mut start).unwrap();
+        assert_eq!(&start, b"HTTP/1.1 404", "{action}");
+    }
 }
 
 /// Wherever a message comes from, it names files as `/v1/scripts` lists them.

@@ -12,12 +12,15 @@ pub mod access;
 pub mod api;
 pub mod behavior;
 pub mod chat;
+pub(crate) mod client_limit;
 pub mod live;
 pub mod metrics;
 pub(crate) mod pages;
 pub mod problem;
 pub(crate) mod project_paths;
 pub mod serve;
+#[cfg(test)]
+mod serve_tests;
 pub mod settings;
 pub mod state;
 pub(crate) mod studio;

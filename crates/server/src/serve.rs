@@ -18,6 +18,7 @@ use tower::ServiceExt;
 
 use crate::api::gate::ClientAddress;
 use crate::api::router::router;
+use crate::client_limit::{FORGET, forget_clients};
 use crate::settings::ServeSettings;
 use crate::state::ServerState;
 use crate::talk::withdrawal::finish_withdrawals;
@@ -58,6 +59,8 @@ impl Server {
         let kernels = Arc::clone(&state.kernels);
         let ticks = tokio::spawn(Arc::clone(&sessions).tick());
         let withdrawals = tokio::spawn(finish_withdrawals(state.clone()));
+        let limiter = Arc::clone(&state.limiter);
+        let forgetting = tokio::spawn(async move { forget_clients(&limiter, FORGET).await });
         let app = router(state);
         let graceful = GracefulShutdown::new();
         let connections = Arc::new(Semaphore::new(limits.connections));
@@ -95,6 +98,7 @@ impl Server {
         });
         ticks.abort();
         withdrawals.abort();
+        forgetting.abort();
         kernels.stop().await;
         sessions_ended
     }

@@ -2,20 +2,16 @@
 
 use std::sync::Arc;
 
-use governor::clock::DefaultClock;
-use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
 use tokio::sync::Mutex;
 
 use crate::api::catalog::ScriptCatalog;
 use crate::behavior::kernels::NotebookKernels;
 use crate::chat::branches::ChatBranches;
+use crate::client_limit::ClientLimiter;
 use crate::live::sessions::LiveSessions;
 use crate::metrics::Metrics;
 use crate::settings::ServeSettings;
-
-/// Limits the requests of each client.
-pub(crate) type ClientLimiter = RateLimiter<String, DefaultKeyedStateStore<String>, DefaultClock>;
 
 /// A running server.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::contract::Store;
 use crate::error::StoreError;
-use crate::link_rows::LinkRow;
+use crate::link_rows::{LinkRow, LinkTalkRow};
 use crate::plan_rows::StoredPlan;
 use crate::replaced::{ReplacedHead, ReplacedRow, RowKey};
 use crate::rows::{Commit, DocumentRow, NewSessionRow, SessionFilter, SessionRow, VariableRow};
@@ -82,9 +82,14 @@ pub trait StoreCopying: Store {
     /// A plan with the edits of it that are kept.
     async fn plan_copy(&self, plan: u64) -> Result<Option<PlanCopy>, StoreError>;
 
-    /// Creates a plan as it was copied.
-    /// Errors: [`StoreError::PlanExists`], [`StoreError::PlanTaskExists`].
-    async fn put_plan(&self, copy: &PlanCopy) -> Result<(), StoreError>;
+    /// Creates a plan as it was copied, all or nothing. False without an effect if the store has a plan with its id, or another plan that
+    /// has one of its tasks or one of its edits.
+    async fn put_plan(&self, copy: &PlanCopy) -> Result<bool, StoreError>;
+
+    /// Creates a link as it was copied, revoked or not, with conversations that began by it, all or nothing; a link that is there gets those
+    /// that it lacks, and is revoked if the copy is. False if some of it was left out: the store has another link with its id or its token,
+    /// or another conversation with the secret of one of these.
+    async fn put_link(&self, link: &LinkRow, talks: &[LinkTalkRow]) -> Result<bool, StoreError>;
 }
 
 /// What became of the sessions and plans of a store that was copied.
@@ -99,14 +104,19 @@ pub struct CopyReport {
     /// Sessions that a process runs, and who that is.
     pub held: Vec<(String, String)>,
     pub plans: usize,
-    /// Plans that the new store has in another state.
+    /// Plans that the new store has in another state, or of which it has tasks or edits in other plans.
     pub different_plans: Vec<u64>,
+    /// The ids of links that were not copied, or not with all of their conversations: the new store has others in their place.
+    pub different_links: Vec<String>,
 }
 
 impl CopyReport {
     /// Whether the new store has everything that the other one has.
     pub fn is_complete(&self) -> bool {
-        self.different.is_empty() && self.held.is_empty() && self.different_plans.is_empty()
+        self.different.is_empty()
+            && self.held.is_empty()
+            && self.different_plans.is_empty()
+            && self.different_links.is_empty()
     }
 }
 
@@ -149,35 +159,22 @@ pub async fn copy_store(
         to.put_user_variables(&user, &from.user_variables(&user).await?).await?;
         for plan in from.plans(&user).await? {
             let Some(copy) = from.plan_copy(plan.id).await? else { continue };
-            match to.plan(plan.id).await? {
-                None => to.put_plan(&copy).await?,
-                Some(there) if there == copy.stored.plan => {}
-                Some(_) => {
-                    report.different_plans.push(plan.id);
-                    continue;
-                }
+            let is_there = async || Ok::<_, StoreError>(to.plan(plan.id).await?.as_ref() == Some(&copy.stored.plan));
+            // It is there afterwards as well if it was written, and the answer was lost.
+            match is_there().await? || to.put_plan(&copy).await? || is_there().await? {
+                true => report.plans += 1,
+                false => report.different_plans.push(plan.id),
             }
-            report.plans += 1;
         }
     }
-    copy_links(from, to).await?;
+    // A link that was revoked in either store is revoked in the new one.
+    for link in from.links().await? {
+        if !to.put_link(&link, &from.talks(&link.id).await?).await? {
+            report.different_links.push(link.id);
+        }
+    }
     keep_reserved_ids(from, to).await?;
     Ok(report)
-}
-
-/// Links with the conversations that began by them. One that was revoked in either store is revoked in the new one.
-async fn copy_links(from: &dyn Store, to: &dyn Store) -> Result<(), StoreError> {
-    for link in from.links().await? {
-        to.create_link(&LinkRow { revoked_at: None, ..link.clone() }).await?;
-        for talk in from.talks(&link.id).await? {
-            to.start_talk(&talk, None).await?;
-            to.update_talk(&talk).await?;
-        }
-        if let Some(at) = &link.revoked_at {
-            to.revoke_link(&link.id, at).await?;
-        }
-    }
-    Ok(())
 }
 
 /// No id that a plan or a task of the store had is given again.

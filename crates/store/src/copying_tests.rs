@@ -6,7 +6,7 @@ use crate::conformance_links::{link, talk};
 use crate::contract::Store;
 use crate::copying::{SessionCopy, StoreCopying, copy_store, session_copy};
 use crate::link_contract::LinkStore;
-use crate::link_rows::LinkTalkRow;
+use crate::link_rows::{LinkRow, LinkTalkRow};
 use crate::plan_contract::PlanStore;
 use crate::plan_rows::{PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow};
 use crate::rows::{Commit, CounterRow, DocumentRow, FrameRow, RequestRow, TextRow, VariableKey, VariableRow};
@@ -220,4 +220,89 @@ async fn a_session_with_a_text_that_cannot_be_read_is_not_copied_at_all() {
     for row in &texts {
         assert_eq!(to.text("s", &row.sha256).await.unwrap().as_ref(), Some(&row.text));
     }
+}
+
+/// A plan of this user, with one task.
+async fn put_plan(store: &dyn PlanStore, (user, plan, task): (&str, u64, u64), key: &str) {
+    let row = PlanRow { id: plan, user: user.into(), title: key.into(), ..PlanRow::default() };
+    let tasks = [PlanTaskRow { id: task, rank: 1, body: "{}".into(), parent: None }];
+    store.create_plan(&row, &tasks, key, "made").await.unwrap();
+}
+
+/// What the new store has in another place is left out, and everything after it is copied.
+async fn what_is_taken_is_left_out(from: &dyn StoreCopying, to: &dyn StoreCopying) {
+    put_plan(from, ("a", 1, 1), "task of another plan").await;
+    put_plan(from, ("b", 2, 2), "first").await;
+    put_plan(from, ("c", 3, 3), "other plan").await;
+    put_plan(from, ("d", 4, 4), "last").await;
+    from.reserve_plan_ids(100, 100).await.unwrap();
+    put_plan(to, ("z", 9, 1), "there").await;
+    put_plan(to, ("z", 8, 10), "first").await;
+    put_plan(to, ("z", 3, 11), "there, too").await;
+    for id in ["new", "token", "closed", "talks"] {
+        from.create_link(&link(id)).await.unwrap();
+        from.start_talk(&talk(id, "a"), None).await.unwrap();
+    }
+    from.create_link(&LinkRow { revoked_at: Some(LATE.into()), ..link("revoked") }).await.unwrap();
+    to.create_link(&LinkRow { token_sha256: link("token").token_sha256, ..link("other") }).await.unwrap();
+    to.create_link(&LinkRow { revoked_at: Some(LATE.into()), ..link("closed") }).await.unwrap();
+    for id in ["talks", "revoked"] {
+        to.create_link(&link(id)).await.unwrap();
+    }
+    let other = LinkTalkRow { session: "another one".into(), ..talk("talks", "a") };
+    to.start_talk(&other, None).await.unwrap();
+    let withdrawn = LinkTalkRow { withdrawn_at: Some(LATE.into()), ..talk("talks", "a") };
+    from.update_talk(&withdrawn).await.unwrap();
+    from.start_talk(&talk("talks", "b"), None).await.unwrap();
+    let report = copy_store(from, to, |_| {}).await.unwrap();
+    assert!(!report.is_complete());
+    assert_eq!((report.different_plans.as_slice(), report.plans), ([1, 2, 3].as_slice(), 1));
+    assert_eq!(to.plan(4).await.unwrap(), from.plan(4).await.unwrap());
+    assert_eq!(to.plan(1).await.unwrap().map(|plan| plan.id), None);
+    assert_eq!(to.plan_of_task(1).await.unwrap(), Some(9));
+    assert_eq!(to.plan_of_task(2).await.unwrap(), None);
+    let mut different = report.different_links;
+    different.sort();
+    assert_eq!(different, ["talks", "token"]);
+    assert_eq!(to.talks("new").await.unwrap(), [talk("new", "a")]);
+    assert_eq!(to.talks("token").await.unwrap(), []);
+    assert_eq!(to.talks("talks").await.unwrap(), [other, talk("talks", "b")]);
+    // A conversation that began before the link was revoked in the new store is there, and the link stays revoked.
+    assert_eq!(to.talks("closed").await.unwrap(), [talk("closed", "a")]);
+    let links = to.links().await.unwrap();
+    let revoked: Vec<&str> = links.iter().filter(|row| row.revoked_at.is_some()).map(|row| row.id.as_str()).collect();
+    assert_eq!(revoked, ["closed", "revoked"]);
+    assert!(to.reserve_plan_ids(0, 0).await.unwrap() >= from.reserve_plan_ids(0, 0).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_is_taken_in_a_file_is_left_out() {
+    let ((_first, from), (_second, to)) = (new_file(), new_file());
+    what_is_taken_is_left_out(&from, &to).await;
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn what_is_taken_in_a_database_is_left_out() {
+    use crate::postgres::tests::new_store;
+    let Some(database) = new_store().await else { return };
+    let (_directory, from) = new_file();
+    what_is_taken_is_left_out(&from, &database).await;
+}
+
+/// A copy that ends at the conversations of a link.
+#[tokio::test]
+async fn a_revoked_link_is_never_open_in_the_copy() {
+    let ((_first, from), (second, to)) = (new_file(), new_file());
+    fill_links(&from).await;
+    // Only one conversation can be written.
+    let connection = rusqlite::Connection::open(second.path().join("sessions.db")).unwrap();
+    connection.execute_batch("CREATE UNIQUE INDEX one ON talk (is_started IS NULL)").unwrap();
+    assert!(copy_store(&from, &to, |_| {}).await.is_err());
+    let there: Vec<String> = to.links().await.unwrap().into_iter().map(|link| link.id).collect();
+    assert_eq!(there, ["open"]);
+    connection.execute_batch("DROP INDEX one").unwrap();
+    assert!(copy_store(&from, &to, |_| {}).await.unwrap().is_complete());
+    assert_eq!(to.links().await.unwrap(), from.links().await.unwrap());
+    assert_eq!(to.talks("revoked").await.unwrap(), from.talks("revoked").await.unwrap());
 }

@@ -1,15 +1,21 @@
 //! Reads the parts of requests, with errors that say what is wrong.
 
 use std::error::Error;
+use std::time::Duration;
 
+use axum::BoxError;
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Json, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Json, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::Response;
 use bcc_lang::message::library::library;
 use bcc_lang::message::msg;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use serde::de::DeserializeOwned;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout_at};
 
 use crate::access::ApiCaller;
 use crate::problem::{Problem, ProblemKind};
@@ -31,7 +37,7 @@ impl<T: DeserializeOwned> JsonBody<T> {
     /// Reads a body of at most `max_bytes` bytes.
     ///
     /// # Errors
-    /// `TooLarge`; `InvalidRequest` if it is no such object, or has not arrived completely.
+    /// `TooLarge`; `InvalidRequest` if it is no such object, or has not arrived completely; `Timeout`.
     pub(crate) async fn read(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<Self, Problem> {
         let unreadable =
             |why: String| Problem::invalid(msg!("the body cannot be read: {error}", error = library(&why)));
@@ -48,6 +54,35 @@ impl<T: DeserializeOwned> JsonBody<T> {
     }
 }
 
+/// Limits the time in which the body of a request must arrive: all of it, however often a piece of it does.
+pub(crate) async fn limit_body_time(State(time): State<Duration>, request: Request, next: Next) -> Response {
+    next.run(request.map(|body| within(body, time))).await
+}
+
+/// A body that fails with [`Elapsed`] if it has not ended in time.
+fn within(body: Body, time: Duration) -> Body {
+    let end = Instant::now() + time;
+    let pieces = stream::unfold(Some(body.into_data_stream()), move |pieces| async move {
+        let mut pieces = pieces?;
+        match timeout_at(end, pieces.next()).await {
+            Ok(Some(Ok(piece))) => Some((Ok(piece), Some(pieces))),
+            Ok(Some(Err(error))) => Some((Err(BoxError::from(error)), None)),
+            Ok(None) => None,
+            Err(elapsed) => Some((Err(BoxError::from(elapsed)), None)),
+        }
+    });
+    Body::from_stream(pieces)
+}
+
+/// Why a body did not arrive.
+fn lost(error: &axum::Error) -> Problem {
+    let mut causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
+    match causes.any(|cause| cause.is::<Elapsed>()) {
+        true => Problem::new(ProblemKind::Timeout, msg!("the body did not arrive in time")),
+        false => Problem::invalid(msg!("the body did not arrive completely")),
+    }
+}
+
 /// How much of a body that is too large is read, so that its client reads the response: a connection that is closed while the client
 /// sends is an error to it.
 const MAX_DISCARDED_BYTES: usize = 16 * MAX_BODY_BYTES;
@@ -55,7 +90,7 @@ const MAX_DISCARDED_BYTES: usize = 16 * MAX_BODY_BYTES;
 /// The whole body.
 ///
 /// # Errors
-/// `TooLarge`, and what has not arrived.
+/// `TooLarge`; `InvalidRequest` if it has not arrived completely; `Timeout`.
 pub(crate) async fn read(body: Body) -> Result<Vec<u8>, Problem> {
     read_up_to(body, MAX_BODY_BYTES).await
 }
@@ -64,7 +99,7 @@ async fn read_up_to(body: Body, max_bytes: usize) -> Result<Vec<u8>, Problem> {
     let mut pieces = body.into_data_stream();
     let (mut read, mut length) = (Vec::new(), 0_usize);
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| Problem::invalid(msg!("the body did not arrive completely")))?;
+        let piece = piece.map_err(|error| lost(&error))?;
         length = length.saturating_add(piece.len());
         if length > max_bytes.saturating_add(MAX_DISCARDED_BYTES) {
             break;

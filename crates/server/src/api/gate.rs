@@ -14,6 +14,7 @@ use tracing::Instrument;
 use crate::access::ApiCaller;
 use crate::api::request_span::{record_response, request_span};
 use crate::chat::error::chat_error;
+use crate::client_limit::client_at;
 use crate::metrics::ResponseLabels;
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
@@ -89,7 +90,7 @@ fn admit(state: &ServerState, request: &mut Request, route: &str) -> Result<(), 
     // Also for requests with a wrong token, so that tokens are not guessed.
     let client = match &caller {
         Ok(Some(ApiCaller { name: Some(name), .. })) => name.clone(),
-        _ => address.map(|address| address.to_string()).unwrap_or_default(),
+        _ => address.map(client_at).unwrap_or_default(),
     };
     if let Err(until) = state.limiter.check_key(&client) {
         state.metrics.rejected.inc();

@@ -4,13 +4,13 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router, middleware};
 use bcc_lang::message::msg;
-use tower_http::timeout::RequestBodyTimeoutLayer;
 use utoipa::openapi::OpenApi as OpenApiDocument;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::body::limit_body_time;
 use crate::api::{
     again, authoring, data, data_sets, events, gate, health, journal, links, messages, outline, outputs, plans,
     requests, scripts, sessions,
@@ -132,7 +132,7 @@ pub(crate) fn router(state: ServerState) -> Router {
         .merge(talk::router::router())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        .layer(RequestBodyTimeoutLayer::new(limits.request_time))
+        .layer(middleware::from_fn_with_state(limits.request_time, limit_body_time))
         .layer(middleware::from_fn_with_state(state.clone(), gate::gate))
         .with_state(state)
 }

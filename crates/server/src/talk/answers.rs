@@ -1,7 +1,7 @@
 //! What a person does in a conversation: answers, takes the last answer back, tries again.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bcc_runtime::run::take_back::TakenBack;
@@ -10,16 +10,15 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
 
-use crate::api::body::JsonBody;
 use crate::api::messages::{NewMessage, OnBusy, SendOptions, key_of, say};
 use crate::api::reply::answer_with_key;
 use crate::live::command::SessionCommand;
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::ProblemKind;
 use crate::state::ServerState;
 use crate::talk::beginning::ensure_started;
 use crate::talk::error::TalkErrorKind;
 use crate::talk::view::go_on;
-use crate::talk::visit::TalkVisit;
+use crate::talk::visit::{TalkVisit, body_of};
 
 /// An answer of the person.
 #[derive(Debug, Deserialize)]
@@ -35,9 +34,9 @@ pub(crate) async fn answer(
     State(state): State<ServerState>,
     Path((token, secret)): Path<(String, String)>,
     headers: HeaderMap,
-    body: Result<JsonBody<TalkAnswer>, Problem>,
+    request: Request,
 ) -> Result<Response, TalkErrorKind> {
-    let JsonBody(TalkAnswer { text, answer_id }) = body?;
+    let TalkAnswer { text, answer_id } = body_of(&state, &token, request).await?;
     let key = key_of(&headers)?.ok_or(TalkErrorKind::BadRequest)?;
     if text.trim().is_empty() {
         return Err(TalkErrorKind::BadRequest);
@@ -96,9 +95,9 @@ pub(crate) struct TakeBackBody {
 pub(crate) async fn take_back(
     State(state): State<ServerState>,
     Path((token, secret)): Path<(String, String)>,
-    body: Result<JsonBody<TakeBackBody>, Problem>,
+    request: Request,
 ) -> Result<Response, TalkErrorKind> {
-    let JsonBody(TakeBackBody { answer_id }) = body?;
+    let TakeBackBody { answer_id } = body_of(&state, &token, request).await?;
     let visit = TalkVisit::of(&state, &token, &secret).await?;
     visit.require_valid()?;
     let command = |done| SessionCommand::TakeBack { answer_id: Some(answer_id.clone()), done };

@@ -1,7 +1,7 @@
 //! How a conversation begins: once for each secret, and only after the consent.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::RunRequest;
@@ -10,12 +10,11 @@ use bcc_store::link_rows::{LinkTalkRow, TalkOutcome};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::api::body::JsonBody;
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::ProblemKind;
 use crate::state::ServerState;
 use crate::talk::error::TalkErrorKind;
 use crate::talk::terms::LinkTerms;
-use crate::talk::visit::{TalkVisit, Visit, secret_hash};
+use crate::talk::visit::{TalkVisit, Visit, body_of, secret_hash};
 use crate::talk::withdrawal::erase;
 
 /// `GET /t/TOKEN/link`: what a visitor sees before a conversation begins.
@@ -45,9 +44,9 @@ pub(crate) struct BeginBody {
 pub(crate) async fn start_talk(
     State(state): State<ServerState>,
     Path((token, secret)): Path<(String, String)>,
-    body: Result<JsonBody<BeginBody>, Problem>,
+    request: Request,
 ) -> Result<Response, TalkErrorKind> {
-    let JsonBody(body) = body?;
+    let body: BeginBody = body_of(&state, &token, request).await?;
     let visit = Visit::of(&state, &token).await?;
     if visit.talk(&state, &secret).await?.is_none() {
         if let Some(closed) = visit.closed() {

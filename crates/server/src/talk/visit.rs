@@ -1,9 +1,12 @@
 //! Who visits: the link of a token, and the conversation of a secret.
 
+use axum::extract::{FromRequest, Request};
 use bcc_engine::clock::{now, stamp};
 use bcc_store::link_rows::{LinkRow, LinkTalkRow};
+use serde::de::DeserializeOwned;
 
 use crate::access::{hex, token_hash};
+use crate::api::body::JsonBody;
 use crate::state::ServerState;
 use crate::talk::error::TalkErrorKind;
 use crate::talk::terms::LinkTerms;
@@ -48,6 +51,20 @@ impl Visit {
     pub(crate) async fn talk(&self, state: &ServerState, secret: &str) -> Result<Option<LinkTalkRow>, TalkErrorKind> {
         Ok(state.sessions.store().talk(&self.link.id, &secret_hash(secret)?).await?)
     }
+}
+
+/// The body of a request for a link, which is read only if there is such a link: without one, nobody holds a connection with it.
+///
+/// # Errors
+/// `NotFound`, and those of [`JsonBody`].
+pub(crate) async fn body_of<T: DeserializeOwned>(
+    state: &ServerState,
+    token: &str,
+    request: Request,
+) -> Result<T, TalkErrorKind> {
+    Visit::of(state, token).await?;
+    let JsonBody(body) = JsonBody::from_request(request, state).await?;
+    Ok(body)
 }
 
 impl TalkVisit {

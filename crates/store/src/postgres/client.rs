@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bcc_lang::message::message::Message;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::types::{ToSql, Type};
@@ -51,6 +52,8 @@ pub(crate) struct Database {
     /// How it is called in messages: without a password.
     pub(crate) name: String,
     migrated: OnceCell<()>,
+    /// The task that brings the database to the newest layout, while there is one.
+    migration: Mutex<Option<JoinHandle<Result<(), StatementFailure>>>>,
 }
 
 impl fmt::Debug for Database {
@@ -74,11 +77,11 @@ pub(crate) async fn in_time<T>(
     answer.map_err(StatementFailure::Statement)
 }
 
-/// A connection that may be in a transaction. Unless the transaction has ended, nobody else gets it, also if whoever waits for the database
-/// has gone away: it is closed, and the database forgets what was written.
-struct InTransaction(Option<Object>);
+/// A connection that may be in a transaction, or whose answer is still to come. Until either has ended, nobody else gets it, also if
+/// whoever waits for the database has gone away: it is closed, and the database forgets what was written in a transaction.
+struct BusyConnection(Option<Object>);
 
-impl InTransaction {
+impl BusyConnection {
     fn get(&self) -> Result<&Object, StatementFailure> {
         self.0.as_ref().ok_or(StatementFailure::TimeUp)
     }
@@ -89,12 +92,20 @@ impl InTransaction {
     }
 }
 
-impl Drop for InTransaction {
+impl Drop for BusyConnection {
     fn drop(&mut self) {
         if let Some(client) = self.0.take() {
             drop(Object::take(client));
         }
     }
+}
+
+/// Brings a database to the newest layout, or leaves it as it was.
+async fn migrate(pool: Pool, store: String) -> Result<(), StatementFailure> {
+    let client = BusyConnection(Some(pool.get().await.map_err(StatementFailure::Pool)?));
+    let migrated = schema::migrate(client.get()?, &store).await.map_err(StatementFailure::Statement)?;
+    client.ended();
+    migrated.map_err(StatementFailure::Store)
 }
 
 /// Why a statement failed.
@@ -158,7 +169,7 @@ impl Database {
             .create_timeout(Some(CONNECT_TIME))
             .build()
             .map_err(|_| unreachable(&name, Message::word("no pool of connections can be made")))?;
-        Ok(Self { config, pool, name, migrated: OnceCell::new() })
+        Ok(Self { config, pool, name, migrated: OnceCell::new(), migration: Mutex::default() })
     }
 
     /// The same database, with connections of its own: a connection belongs to the runtime in which it was made.
@@ -181,15 +192,11 @@ impl Database {
         concern: Concern<'_>,
     ) -> Result<Vec<Row>, StoreError> {
         self.again(concern, async || {
-            let client = self.client().await?;
-            match tokio::time::timeout(STATEMENT_TIME, client.query_typed(sql, parameters)).await {
-                Ok(rows) => rows.map_err(StatementFailure::Statement),
-                // The connection may be dead: nobody else gets it.
-                Err(_) => {
-                    drop(Object::take(client));
-                    Err(StatementFailure::TimeUp)
-                }
-            }
+            let client = BusyConnection(Some(self.client().await?));
+            let answer = tokio::time::timeout(STATEMENT_TIME, client.get()?.query_typed(sql, parameters)).await;
+            let rows = answer.map_err(|_| StatementFailure::TimeUp)?;
+            client.ended();
+            rows.map_err(StatementFailure::Statement)
         })
         .await
     }
@@ -213,7 +220,7 @@ impl Database {
         write: &dyn TransactionWrites,
     ) -> Result<(), StoreError> {
         self.again(concern, async || {
-            let client = InTransaction(Some(self.client().await?));
+            let client = BusyConnection(Some(self.client().await?));
             in_time(client.get()?.batch_execute("BEGIN")).await?;
             write.send(client.get()?).await?;
             in_time(client.get()?.batch_execute("COMMIT")).await?;
@@ -225,13 +232,19 @@ impl Database {
 
     /// A connection to a database that has the newest layout.
     async fn client(&self) -> Result<Object, StatementFailure> {
-        let mut client = self.pool.get().await.map_err(StatementFailure::Pool)?;
-        let migrated = self.migrated.get_or_try_init(async || {
-            let migrated = schema::migrate(&mut client, &self.name).await.map_err(StatementFailure::Statement)?;
-            migrated.map_err(StatementFailure::Store)
-        });
-        migrated.await?;
-        Ok(client)
+        self.migrated.get_or_try_init(|| self.migrate()).await?;
+        self.pool.get().await.map_err(StatementFailure::Pool)
+    }
+
+    /// Brings the database to the newest layout, in a task of its own: who waits for it may go away at any moment, and the next one waits
+    /// for the same task.
+    async fn migrate(&self) -> Result<(), StatementFailure> {
+        let mut migration = self.migration.lock().await;
+        let task = migration.get_or_insert_with(|| tokio::spawn(migrate(self.pool.clone(), self.name.clone())));
+        let migrated = task.await;
+        *migration = None;
+        // A task that was ended, as by the end of its runtime, has changed nothing.
+        migrated.unwrap_or(Err(StatementFailure::TimeUp))
     }
 
     async fn again<T, F: Future<Output = Result<T, StatementFailure>>>(

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use serde::Serialize;
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
 
 use crate::contract::Store;
 use crate::copying::{HiddenRows, KeptEdit, PlanCopy, ReplacedState, SessionCopy, StoreCopying};
 use crate::error::StoreError;
+use crate::link_rows::{LinkRow, LinkTalkRow};
 use crate::plan_contract::PlanStore;
+use crate::postgres::client::{Parameter, StatementFailure, TransactionWrites, in_time};
 use crate::postgres::error::Concern;
 use crate::postgres::read::{count, limit, text};
-use crate::postgres::schema::{if_known, is_known};
+use crate::postgres::schema::is_known;
 use crate::postgres::store::{OF_SESSION, PostgresStore, replaced_head, session_key};
 use crate::postgres::text::TextParameter;
 use crate::postgres::write::{self, CopiedTexts, json};
@@ -34,6 +36,79 @@ pub(crate) struct RowOf<'c> {
     revision: u64,
     key: &'c RowKey,
     row: &'c Option<ReplacedRow>,
+}
+
+/// A link and the columns of its conversations.
+struct CopiedLink<'c> {
+    link: &'c LinkRow,
+    secrets: Vec<TextParameter<'c>>,
+    sessions: Vec<TextParameter<'c>>,
+    began_at: Vec<TextParameter<'c>>,
+    consents: Vec<Option<TextParameter<'c>>>,
+    are_started: Vec<bool>,
+    withdrawn_at: Vec<Option<TextParameter<'c>>>,
+}
+
+impl<'c> CopiedLink<'c> {
+    fn new(link: &'c LinkRow, talks: &'c [LinkTalkRow]) -> Self {
+        Self {
+            link,
+            secrets: talks.iter().map(|talk| TextParameter(&talk.secret_sha256)).collect(),
+            sessions: talks.iter().map(|talk| TextParameter(&talk.session)).collect(),
+            began_at: talks.iter().map(|talk| TextParameter(&talk.began_at)).collect(),
+            consents: talks.iter().map(|talk| talk.consent.as_deref().map(TextParameter)).collect(),
+            are_started: talks.iter().map(|talk| talk.is_started).collect(),
+            withdrawn_at: talks.iter().map(|talk| talk.withdrawn_at.as_deref().map(TextParameter)).collect(),
+        }
+    }
+}
+
+#[async_trait]
+impl TransactionWrites for CopiedLink<'_> {
+    async fn send(&self, client: &Client) -> Result<(), StatementFailure> {
+        let (id, token) = (TextParameter(&self.link.id), TextParameter(&self.link.token_sha256));
+        let (created_at, body) = (TextParameter(&self.link.created_at), TextParameter(&self.link.body));
+        let expires_at = self.link.expires_at.as_deref().map(TextParameter);
+        let revoked_at = self.link.revoked_at.as_deref().map(TextParameter);
+        let sql = format!(
+            "INSERT INTO bcc_script.link (id, token_sha256, created_at, expires_at, revoked_at, body)
+            SELECT $1, $2, $3, $4, $5, $6 WHERE {} ON CONFLICT DO NOTHING",
+            is_known()
+        );
+        let parameters: &[Parameter<'_>] = &[
+            (&id, Type::TEXT),
+            (&token, Type::TEXT),
+            (&created_at, Type::TEXT),
+            (&expires_at, Type::TEXT),
+            (&revoked_at, Type::TEXT),
+            (&body, Type::TEXT),
+        ];
+        in_time(client.query_typed(&sql, parameters)).await?;
+        // Until the end of the transaction, no conversation begins by it.
+        let sql = "UPDATE bcc_script.link SET revoked_at = coalesce(revoked_at, $3) WHERE id = $1 AND token_sha256 = $2
+            RETURNING id";
+        let parameters: &[Parameter<'_>] = &[(&id, Type::TEXT), (&token, Type::TEXT), (&revoked_at, Type::TEXT)];
+        if in_time(client.query_typed(sql, parameters)).await?.is_empty() {
+            return Ok(());
+        }
+        let sql = "INSERT INTO bcc_script.talk AS t
+                (link, secret_sha256, session, began_at, consent, is_started, withdrawn_at)
+            SELECT $1, * FROM unnest($2, $3, $4, $5, $6, $7)
+            ON CONFLICT (link, secret_sha256) DO UPDATE SET is_started = t.is_started OR excluded.is_started,
+                withdrawn_at = coalesce(t.withdrawn_at, excluded.withdrawn_at)
+            WHERE t.session = excluded.session";
+        let parameters: &[Parameter<'_>] = &[
+            (&id, Type::TEXT),
+            (&self.secrets, Type::TEXT_ARRAY),
+            (&self.sessions, Type::TEXT_ARRAY),
+            (&self.began_at, Type::TEXT_ARRAY),
+            (&self.consents, Type::TEXT_ARRAY),
+            (&self.are_started, Type::BOOL_ARRAY),
+            (&self.withdrawn_at, Type::TEXT_ARRAY),
+        ];
+        in_time(client.query_typed(sql, parameters)).await?;
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -123,14 +198,17 @@ impl StoreCopying for PostgresStore {
         Ok(Some(PlanCopy { stored, edits }))
     }
 
-    async fn put_plan(&self, copy: &PlanCopy) -> Result<(), StoreError> {
+    async fn put_plan(&self, copy: &PlanCopy) -> Result<bool, StoreError> {
         let plan = &copy.stored.plan;
         let columns = self.columns(&copy.stored.tasks)?;
         let numbers: Vec<i64> = copy.edits.iter().map(|edit| limit(edit.number)).collect();
         let keys: Vec<_> = copy.edits.iter().map(|edit| TextParameter(&edit.key)).collect();
         let results: Vec<_> = copy.edits.iter().map(|edit| TextParameter(&edit.result)).collect();
-        let sql =
-            &if_known("SELECT bcc_script.put_plan($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)");
+        let sql = &format!(
+            "SELECT bcc_script.put_plan($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+            WHERE {} AND NOT EXISTS (SELECT FROM bcc_script.plan_edit WHERE key = ANY ($14))",
+            is_known()
+        );
         let parameters = &[
             (&self.number(plan.id)? as _, Type::INT8),
             (&TextParameter(&plan.user) as _, Type::TEXT),
@@ -148,7 +226,29 @@ impl StoreCopying for PostgresStore {
             (&keys as _, Type::TEXT_ARRAY),
             (&results as _, Type::TEXT_ARRAY),
         ];
-        self.database.rows(sql, parameters, Concern { plan: plan.id, ..Concern::default() }).await?;
-        Ok(())
+        match self.database.row(sql, parameters, Concern { plan: plan.id, ..Concern::default() }).await {
+            Ok(row) => Ok(row.is_some()),
+            Err(StoreError::PlanExists { .. } | StoreError::PlanTaskExists { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn put_link(&self, link: &LinkRow, talks: &[LinkTalkRow]) -> Result<bool, StoreError> {
+        let copy = CopiedLink::new(link, talks);
+        self.database.in_transaction(Concern::default(), &copy).await?;
+        let sql = "SELECT EXISTS (SELECT FROM bcc_script.link WHERE id = $1 AND token_sha256 = $2)
+            AND NOT EXISTS (
+                SELECT FROM unnest($3, $4) AS x(secret, session) WHERE NOT EXISTS (
+                    SELECT FROM bcc_script.talk AS t
+                    WHERE t.link = $1 AND t.secret_sha256 = x.secret AND t.session = x.session
+                )
+            )";
+        let parameters = &[
+            (&TextParameter(&link.id) as _, Type::TEXT),
+            (&TextParameter(&link.token_sha256) as _, Type::TEXT),
+            (&copy.secrets as _, Type::TEXT_ARRAY),
+            (&copy.sessions as _, Type::TEXT_ARRAY),
+        ];
+        Ok(self.one(sql, parameters, Concern::default(), |row| row.try_get(0)).await?.unwrap_or(false))
     }
 }

@@ -46,6 +46,12 @@ pub(crate) const MIN_LEFT: Duration = LEASE_TIME.saturating_sub(RENEWAL).saturat
 /// How often a process looks for leases that others want.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How long what is done between two renewals may take, so that these are not late: to release leases, and to remove what others have left.
+const SIDE_TIME: Duration = Duration::from_secs(1);
+
+/// The maximum number of leases that are released with one statement.
+const MAX_RELEASES: usize = 1_000;
+
 /// How long a process that ends tries to release its leases. If it cannot, they expire.
 const END_TIME: Duration = Duration::from_secs(2);
 
@@ -55,11 +61,12 @@ const LISTEN_PAUSE: Duration = Duration::from_secs(5);
 /// How many renewals there are between two removals of what others have left.
 const RENEWALS_PER_REMOVAL: u64 = 100;
 
-/// A lease that this process has.
+/// A lease that this process has, or that it has lost while somebody still holds it.
 struct HeldLease {
     token: i64,
     holder: String,
     signals: Arc<LockSignals>,
+    is_lost: bool,
 }
 
 /// What the threads share.
@@ -68,7 +75,8 @@ struct Shared {
     process: i64,
     /// Whether it runs one session, and keeps it when another process asks for it.
     runs_one: bool,
-    /// The leases that it has, by session.
+    /// The leases that it has, by session. A lost one stays until its holder drops it: what the holder would still commit names its token,
+    /// and is rejected.
     held: Mutex<HashMap<String, HeldLease>>,
 }
 
@@ -158,8 +166,9 @@ impl Shared {
     async fn look(&self, database: &Database) -> Result<Vec<Release>, StoreError> {
         let mut left = vec![];
         for wanted in WantedLease::of(database, self.process).await? {
-            let signals = self.held().get(&wanted.session).map(|lease| Arc::clone(&lease.signals));
-            match signals {
+            let held =
+                self.held().get(&wanted.session).filter(|lease| !lease.is_lost).map(|lease| Arc::clone(&lease.signals));
+            match held {
                 Some(signals) => wanted.tell(&signals, database).await?,
                 None => left.push(Release { key: wanted.key, token: wanted.token }),
             }
@@ -169,8 +178,8 @@ impl Shared {
 
     /// Counts all leases as lost: others may have taken them.
     fn lose_all(&self) {
-        let lost: Vec<HeldLease> = self.held().drain().map(|(_, lease)| lease).collect();
-        for lease in lost {
+        for lease in self.held().values_mut() {
+            lease.is_lost = true;
             lease.signals.lose();
         }
     }
@@ -183,7 +192,7 @@ impl Leases {
         Self { database, shared, keeper: OnceCell::new() }
     }
 
-    /// The token of the lease of a session, if this process has it.
+    /// The token of the lease of a session, if this process has it, or has lost it and still holds it.
     pub(crate) fn token(&self, id: &str) -> Option<i64> {
         self.shared.held().get(id).map(|lease| lease.token)
     }
@@ -198,7 +207,8 @@ impl Leases {
             Entry::Occupied(held) => return Err(self.is_held(id, &held.get().holder)),
             Entry::Vacant(place) => {
                 let (token, signals) = (random_number(), Arc::<LockSignals>::default());
-                place.insert(HeldLease { token, holder: holder.to_owned(), signals: Arc::clone(&signals) });
+                let (holder, signals_of) = (holder.to_owned(), Arc::clone(&signals));
+                place.insert(HeldLease { token, holder, signals: signals_of, is_lost: false });
                 let (shared, releases) = (Arc::clone(&self.shared), keeper.releases.clone());
                 Lease { shared, releases, id: id.to_owned(), key: key.to_vec(), token, signals }
             }
@@ -263,21 +273,22 @@ impl Keeping {
     async fn run(self, mut releases: UnboundedReceiver<Release>, mut closed: oneshot::Receiver<()>) {
         let mut listener = Listener::default();
         let (mut renewed, mut next_renewal, mut renewals) = (Instant::now(), Instant::now() + RENEWAL, 0_u64);
-        let mut next_look = Instant::now() + LOOK;
+        let (mut next_look, mut to_release) = (Instant::now() + LOOK, vec![]);
         loop {
             tokio::select! {
+                biased;
                 _ = &mut closed => break,
-                Some(release) = releases.recv() => self.release(&release).await,
-                () = listener.wait(&self.database, self.shared.process) => self.look().await,
+                // Before the others, so that many of them do not delay a renewal.
                 () = tokio::time::sleep_until(next_look.min(next_renewal)) => {
                     if Instant::now() >= next_renewal {
-                        if let Some(moment) = self.renew().await {
+                        let moment = self.renew().await;
+                        next_renewal = Instant::now() + RENEWAL;
+                        if let Some(moment) = moment {
                             renewed = moment;
                             renewals += 1;
-                        }
-                        next_renewal = Instant::now() + RENEWAL;
-                        if renewals % RENEWALS_PER_REMOVAL == 1 {
-                            self.remove_expired().await;
+                            if renewals % RENEWALS_PER_REMOVAL == 1 {
+                                self.remove_expired().await;
+                            }
                         }
                     }
                     if renewed.elapsed() >= LEASE_TIME {
@@ -286,6 +297,11 @@ impl Keeping {
                     self.look().await;
                     next_look = Instant::now() + LOOK;
                 }
+                1.. = releases.recv_many(&mut to_release, MAX_RELEASES) => {
+                    self.release(&to_release).await;
+                    to_release.clear();
+                }
+                () = listener.wait(&self.database, self.shared.process) => self.look().await,
             }
         }
         let _ = tokio::time::timeout(END_TIME, self.end()).await;
@@ -304,25 +320,25 @@ impl Keeping {
 
     async fn look(&self) {
         match tokio::time::timeout(RENEWAL, self.shared.look(&self.database)).await {
-            Ok(Ok(left)) => {
-                for release in left {
-                    self.release(&release).await;
-                }
-            }
+            Ok(Ok(left)) if left.is_empty() => {}
+            Ok(Ok(left)) => self.release(&left).await,
             Ok(Err(error)) => tracing::debug!(%error, "wanted leases were not looked for"),
             Err(_) => tracing::debug!("the database does not answer: wanted leases were not looked for"),
         }
     }
 
-    async fn release(&self, release: &Release) {
-        let sql = "DELETE FROM bcc_script.lease WHERE session_sha256 = $1 AND token = $2";
-        let parameters = &[(&release.key as _, Type::BYTEA), (&release.token as _, Type::INT8)];
+    async fn release(&self, leases: &[Release]) {
+        let sql = "DELETE FROM bcc_script.lease AS l USING unnest($1, $2) AS x(session, token)
+            WHERE l.session_sha256 = x.session AND l.token = x.token";
+        let sessions: Vec<&[u8]> = leases.iter().map(|lease| lease.key.as_slice()).collect();
+        let tokens: Vec<i64> = leases.iter().map(|lease| lease.token).collect();
+        let parameters = &[(&sessions as _, Type::BYTEA_ARRAY), (&tokens as _, Type::INT8_ARRAY)];
         let released = self.database.rows(sql, parameters, Concern::default());
         // One that is not released stays with this process, which can take it again at any time.
-        match tokio::time::timeout(RENEWAL, released).await {
+        match tokio::time::timeout(SIDE_TIME, released).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "a lease was not released"),
-            Err(_) => tracing::debug!("the database does not answer: a lease was not released"),
+            Ok(Err(error)) => tracing::debug!(%error, "leases were not released"),
+            Err(_) => tracing::debug!("the database does not answer: leases were not released"),
         }
     }
 
@@ -331,8 +347,10 @@ impl Keeping {
         let sql = "WITH expired AS (
                 DELETE FROM bcc_script.process WHERE expires_at < clock_timestamp() - interval '1 hour' RETURNING id
             ) DELETE FROM bcc_script.lease WHERE process IN (SELECT id FROM expired)";
-        if let Err(error) = self.database.rows(sql, &[], Concern::default()).await {
-            tracing::debug!(%error, "expired leases were not removed");
+        match tokio::time::timeout(SIDE_TIME, self.database.rows(sql, &[], Concern::default())).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "expired leases were not removed"),
+            Err(_) => tracing::debug!("the database does not answer: expired leases were not removed"),
         }
     }
 

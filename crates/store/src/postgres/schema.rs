@@ -48,17 +48,17 @@ pub(crate) async fn layout(client: &Client) -> Result<u32, Error> {
     Ok(u32::try_from(layout).unwrap_or(u32::MAX))
 }
 
-/// Brings the database to the newest layout. Any number of processes may do this at the same time.
+/// Brings the database to the newest layout. Any number of processes may do this at the same time. After a failure, or without the end,
+/// the connection may be in a transaction.
 ///
 /// Errors: [`StoreError::Newer`].
-pub(crate) async fn migrate(client: &mut Client, store: &str) -> Result<Result<(), StoreError>, Error> {
+pub(crate) async fn migrate(client: &Client, store: &str) -> Result<Result<(), StoreError>, Error> {
     let known = newest();
     let mut found = layout(client).await?;
     if found < known {
         client.batch_execute("BEGIN").await?;
-        let migrated = apply(client).await;
-        client.batch_execute(if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
-        migrated?;
+        apply(client).await?;
+        client.batch_execute("COMMIT").await?;
         found = layout(client).await?;
     }
     Ok(match found > known {

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use crate::conformance::{commit_at, conformance, event, message, new_session, start};
 use crate::conformance_cells::cells_conformance;
@@ -140,6 +141,40 @@ async fn a_session_that_nobody_waits_for_any_more_leaves_no_open_transaction() {
     assert!(last_created && revision > 3, "{revision}");
 }
 
+/// The same for whoever is the first to use an empty database, which gets its layout then.
+#[tokio::test]
+async fn a_first_use_that_nobody_waits_for_any_more_leaves_no_open_transaction() {
+    let Some(server) = server() else { return };
+    // Dropped after its first wake-up, its second one, and so on, until it is finished before.
+    for polls in 1.. {
+        assert!(polls < 100, "it is never finished");
+        let url = new_database(&server).await;
+        let (first, other) = (store(&url), store(&url));
+        let (mut count, mut session) = (0, first.session("s"));
+        let is_finished = poll_fn(|context| {
+            count += 1;
+            match session.as_mut().poll(context) {
+                Poll::Ready(found) => Poll::Ready(found.is_ok()),
+                Poll::Pending if count >= polls => Poll::Ready(false),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await;
+        drop(session);
+        let used = async {
+            for store in [&other, &first] {
+                store.session("s").await.unwrap();
+            }
+            start(&first, "s").await;
+            assert!(other.session("s").await.unwrap().is_some(), "after {polls} polls");
+        };
+        tokio::time::timeout(Duration::from_secs(20), used).await.unwrap_or_else(|_| panic!("after {polls} polls"));
+        if is_finished {
+            break;
+        }
+    }
+}
+
 /// In transaction mode, each transaction may have another connection.
 mod through_a_pooler {
     use super::{conformance, new_database, pooled, requests_conformance, server, store};
@@ -248,19 +283,52 @@ async fn a_process_that_has_lost_its_lease_cannot_commit() {
     let url = new_url!();
     let (first, second) = (store(&url).with_many_sessions(), store(&url).with_many_sessions());
     start(&first, "s").await;
-    let _lost = first.lock("s", "the first").await.unwrap();
-    loop {
+    let lost = first.lock("s", "the first").await.unwrap();
+    let lease = loop {
         // The first one may just renew it.
         expire_all(&url).await;
         if let Ok(lease) = second.lock("s", "the second").await {
-            std::mem::forget(lease);
-            break;
+            break lease;
         }
-    }
+    };
     let error = first.commit("s", &commit_at(1)).await.unwrap_err();
     assert!(matches!(error, StoreError::LeaseLost { .. }), "{error}");
+    // Also after it has noticed it, until its holder has gone.
+    assert_eq!(lost.notice().await, LockNotice::Lost);
+    let later = Arc::new(vec![commit_at(1), commit_at(2)]);
+    for error in [first.commit("s", &commit_at(1)).await, first.commit_all("s", &later).await] {
+        let error = error.unwrap_err();
+        assert!(matches!(error, StoreError::LeaseLost { .. }), "{error}");
+    }
+    assert!(matches!(first.lock("s", "the first").await, Err(StoreError::Held { .. })));
     second.commit("s", &commit_at(1)).await.unwrap();
     assert_eq!(first.session("s").await.unwrap().unwrap().revision, 2);
+    drop((lost, lease, second));
+    drop(taken(&first, "s").await);
+}
+
+/// Somebody keeps what expired processes have left.
+#[tokio::test]
+async fn leases_are_renewed_while_something_else_takes_long() {
+    let url = new_url!();
+    let store = store(&url);
+    let _lease = store.lock("s", "the owner").await.unwrap();
+    let (keeping, looking) = (connect(&url).await, connect(&url).await);
+    let expired = "INSERT INTO bcc_script.process (id, expires_at, runs_one)
+        VALUES (1, clock_timestamp() - interval '2 h', false)";
+    keeping.batch_execute(expired).await.unwrap();
+    keeping.batch_execute("BEGIN; SELECT FROM bcc_script.process WHERE id = 1 FOR UPDATE").await.unwrap();
+    let mut ends: Vec<String> = vec![];
+    while ends.len() < 4 {
+        let sql = "SELECT expires_at::text, expires_at > clock_timestamp() FROM bcc_script.process, pg_sleep(0.02)
+            WHERE id <> 1";
+        let row = looking.query_one(sql, &[]).await.unwrap();
+        assert!(row.get::<_, bool>(1), "not renewed any more after {ends:?}");
+        let end = row.get(0);
+        if ends.last() != Some(&end) {
+            ends.push(end);
+        }
+    }
 }
 
 #[tokio::test]

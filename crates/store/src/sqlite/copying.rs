@@ -9,10 +9,12 @@ use tokio::sync::mpsc::{Receiver, channel};
 use crate::contract::Store;
 use crate::copying::{HiddenRows, KeptEdit, PlanCopy, SessionCopy, StoreCopying};
 use crate::error::StoreError;
+use crate::link_rows::{LinkRow, LinkTalkRow};
 use crate::plan_contract::PlanStore;
 use crate::rows::{DocumentRow, TextRow, VariableRow};
 use crate::sqlite::blobs::Blobs;
 use crate::sqlite::error::{Failure, thread_ended};
+use crate::sqlite::links::put_link;
 use crate::sqlite::plans::{put_plan, sought};
 use crate::sqlite::read::{all, key_of};
 use crate::sqlite::readers::ReadSize;
@@ -112,7 +114,11 @@ impl StoreCopying for SqliteStore {
         Ok(Some(PlanCopy { stored, edits }))
     }
 
-    async fn put_plan(&self, copy: &PlanCopy) -> Result<(), StoreError> {
+    async fn put_plan(&self, copy: &PlanCopy) -> Result<bool, StoreError> {
         self.file.write(|transaction| put_plan(transaction, &self.file.store, copy))
+    }
+
+    async fn put_link(&self, link: &LinkRow, talks: &[LinkTalkRow]) -> Result<bool, StoreError> {
+        self.file.write(|transaction| put_link(transaction, link, talks))
     }
 }

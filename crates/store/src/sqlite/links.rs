@@ -46,6 +46,10 @@ fn talk(connection: &Connection, link: &str, secret: &str) -> rusqlite::Result<O
     connection.prepare_cached(&sql)?.query_row([link, secret], talk_row).optional()
 }
 
+fn link_of(connection: &Connection, id: &str) -> rusqlite::Result<Option<LinkRow>> {
+    connection.prepare_cached(&format!("{LINK} WHERE id = ?"))?.query_row([id], link_row).optional()
+}
+
 fn create(transaction: &Transaction<'_>, link: &LinkRow) -> Result<bool, Failure> {
     let sql = "INSERT INTO link (id, token_sha256, created_at, expires_at, revoked_at, body) VALUES (?, ?, ?, ?, ?, ?)
                ON CONFLICT DO NOTHING";
@@ -64,18 +68,43 @@ fn start(transaction: &Transaction<'_>, new: &LinkTalkRow, limit: Option<u64>) -
     if let Some(earlier) = talk(transaction, &new.link, &new.secret_sha256)? {
         return Ok(TalkOutcome::Repeated(earlier));
     }
-    let sql = format!("{LINK} WHERE id = ?");
-    let link = transaction.prepare_cached(&sql)?.query_row([&new.link], link_row).optional()?;
-    let Some(link) = link.filter(|link| link.revoked_at.is_none()) else { return Ok(TalkOutcome::Closed) };
+    let Some(link) = link_of(transaction, &new.link)?.filter(|link| link.revoked_at.is_none()) else {
+        return Ok(TalkOutcome::Closed);
+    };
     if limit.is_some_and(|limit| link.talks >= limit) {
         return Ok(TalkOutcome::UsedUp);
     }
+    insert_talk(transaction, new)?;
+    Ok(TalkOutcome::Begun)
+}
+
+fn insert_talk(transaction: &Transaction<'_>, new: &LinkTalkRow) -> rusqlite::Result<()> {
     let sql = "INSERT INTO talk (link, secret_sha256, session, began_at, consent, is_started, withdrawn_at)
                VALUES (?, ?, ?, ?, ?, ?, ?)";
     let LinkTalkRow { link, secret_sha256, session, began_at, consent, is_started, withdrawn_at } = new;
     let parameters = params![link, secret_sha256, session, began_at, consent, is_started, withdrawn_at];
     transaction.prepare_cached(sql)?.execute(parameters)?;
-    Ok(TalkOutcome::Begun)
+    Ok(())
+}
+
+/// Writes a link as it was copied, with conversations. False if some of it was left out.
+pub(crate) fn put_link(transaction: &Transaction<'_>, link: &LinkRow, talks: &[LinkTalkRow]) -> Result<bool, Failure> {
+    create(transaction, link)?;
+    if link_of(transaction, &link.id)?.is_none_or(|there| there.token_sha256 != link.token_sha256) {
+        return Ok(false);
+    }
+    if let Some(at) = &link.revoked_at {
+        revoke(transaction, &link.id, at)?;
+    }
+    let mut is_complete = true;
+    for new in talks {
+        match talk(transaction, &link.id, &new.secret_sha256)? {
+            None => insert_talk(transaction, new)?,
+            Some(there) if there.session == new.session => update(transaction, new)?,
+            Some(_) => is_complete = false,
+        }
+    }
+    Ok(is_complete)
 }
 
 fn update(transaction: &Transaction<'_>, talk: &LinkTalkRow) -> Result<(), Failure> {

@@ -107,15 +107,25 @@ fn put(transaction: &Transaction<'_>, store: &str, plan: u64, rows: &[PlanTaskRo
     }
 }
 
-/// Creates a plan as it was copied.
-pub(crate) fn put_plan(transaction: &Transaction<'_>, store: &str, copy: &PlanCopy) -> Result<(), Failure> {
+/// Creates a plan as it was copied. False if its id, or that of one of its tasks or edits, is taken.
+pub(crate) fn put_plan(transaction: &Transaction<'_>, store: &str, copy: &PlanCopy) -> Result<bool, Failure> {
     let (row, tasks) = (&copy.stored.plan, &copy.stored.tasks);
+    let mut is_taken = plan(transaction, row.id)?.is_some();
+    for task in tasks {
+        is_taken |= owner(transaction, task.id)?.is_some();
+    }
+    for edit in &copy.edits {
+        is_taken |= result_of(transaction, &edit.key)?.is_some();
+    }
+    if is_taken {
+        return Ok(false);
+    }
     insert(transaction, store, row, row.revision)?;
     put(transaction, store, row.id, tasks)?;
     for edit in &copy.edits {
         keep_edit(transaction, row.id, &edit.key, edit.number, &edit.result)?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Inserts the row of a plan.
