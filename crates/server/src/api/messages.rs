@@ -128,6 +128,7 @@ pub(crate) async fn say(
             text: message.text.clone(),
             key: key.map(str::to_owned),
             answer_id: message.answer_id.clone(),
+            expected: None,
             accepted: accepted.clone(),
             ended,
         })
@@ -141,6 +142,7 @@ pub(crate) async fn say(
         (Ok(AnsweredTurn::Repeated), None) => {
             Err(Problem::new(ProblemKind::Conflict, msg!("this answer was accepted before")))
         }
+        (Ok(AnsweredTurn::MovedOn), _) => Err(Problem::moved_on()),
         // A session that is over, or that is about to go on, may have got this message before.
         (Err(problem), Some(key))
             if problem.kind() == ProblemKind::Conflict && store.answer_accepted(id, key).await? =>
@@ -151,7 +153,8 @@ pub(crate) async fn say(
     }
 }
 
-async fn repeated(state: &ServerState, id: &str, key: &str, text: &str) -> Result<TurnReply, Problem> {
+/// The reply to a message whose key was accepted before.
+pub(crate) async fn repeated(state: &ServerState, id: &str, key: &str, text: &str) -> Result<TurnReply, Problem> {
     let store = state.sessions.store().as_ref();
     match answer_with_key(store, id, key).await? {
         Some(answer) if answer.text == text => earlier_reply(store, id, &answer).await,

@@ -217,6 +217,19 @@ pub(crate) async fn earlier_reply(store: &dyn Store, id: &str, answer: &EarlierA
     Ok(TurnReply { id: id.to_owned(), status, messages, waiting, last_seq: until })
 }
 
+/// What a session said before the first answer.
+pub(crate) async fn opening_of(store: &dyn Store, row: SessionRow) -> Result<TurnReply, Problem> {
+    let first = store.messages(&row.id, 0, PAGE).await?.into_iter().find(|said| said.role == Speaker::User.name());
+    // The id of an answer has the number of its event.
+    match first.and_then(|answer| answer.message_id.strip_prefix('u')?.parse::<u64>().ok()) {
+        Some(seq) => {
+            let opening = EarlierAnswer { seq: 0, until: seq.saturating_sub(1), text: String::new() };
+            earlier_reply(store, &row.id, &opening).await
+        }
+        None => state_of(store, row).await,
+    }
+}
+
 /// The error for a key that was used with another text.
 pub(crate) fn key_reused() -> Problem {
     Problem::new(ProblemKind::KeyReused, msg!("this `Idempotency-Key` was used before, with another body"))

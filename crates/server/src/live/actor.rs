@@ -414,7 +414,7 @@ impl Actor {
     }
 
     async fn answer(&mut self, answer: Answer) -> Next {
-        let Answer { text, key, answer_id, accepted, ended } = answer;
+        let Answer { text, key, answer_id, expected, accepted, ended } = answer;
         if let Some(key) = &key {
             match self.context.store.answer_accepted(&self.session.id, key).await {
                 Ok(false) => {}
@@ -428,6 +428,10 @@ impl Actor {
                     return Next::Rest;
                 }
             }
+        }
+        if expected.is_some_and(|answers| answers != self.session.answers()) {
+            let _ = ended.send(Ok(AnsweredTurn::MovedOn));
+            return Next::Rest;
         }
         let awaited = self.session.awaited().filter(|_| self.session.request().is_none()).map(str::to_owned);
         if let Some(given) = answer_id.as_deref().filter(|given| Some(*given) != awaited.as_deref()) {

@@ -32,6 +32,8 @@ pub(crate) enum AnsweredTurn {
     Ended(EndedTurn),
     /// Its key was accepted before. Nothing changed; all turns that followed from it have ended.
     Repeated,
+    /// The session has another number of answers than expected. Nothing changed.
+    MovedOn,
 }
 
 /// Tells the number of the last event before a turn, once its answer is stored. Cloned for each attempt to answer.
@@ -44,6 +46,8 @@ pub(crate) struct Answer {
     pub(crate) key: Option<String>,
     /// The question that it answers; the current one if not set.
     pub(crate) answer_id: Option<String>,
+    /// The number of answers that the session must have; any if not set.
+    pub(crate) expected: Option<u64>,
     /// Learns the number of the last event before the turn, as soon as the answer is stored.
     pub(crate) accepted: Option<AcceptedSender>,
     pub(crate) ended: oneshot::Sender<Result<AnsweredTurn, Problem>>,

@@ -56,12 +56,24 @@ fn sessions_in(
 }
 
 async fn say(sessions: &Arc<LiveSessions>, id: &str, text: &str, key: &str) -> Result<AnsweredTurn, Problem> {
+    say_after(sessions, id, text, key, None).await
+}
+
+/// Says something after this number of answers.
+async fn say_after(
+    sessions: &Arc<LiveSessions>,
+    id: &str,
+    text: &str,
+    key: &str,
+    expected: Option<u64>,
+) -> Result<AnsweredTurn, Problem> {
     let (accepted, mut after) = mpsc::channel(1);
     let command = |ended| {
         SessionCommand::Answer(Answer {
             text: text.to_owned(),
             key: Some(stored_key(key)),
             answer_id: None,
+            expected,
             accepted: Some(accepted.clone()),
             ended,
         })
@@ -148,6 +160,29 @@ async fn a_session_that_would_rest_for_an_hour_is_given_up_to_another_process_on
         caller.await.unwrap();
     }
     assert_eq!(said(&first, "s").await.len(), 24);
+}
+
+#[tokio::test]
+async fn an_answer_is_not_taken_after_another_number_of_answers() {
+    let (_folder, sessions, request) = sessions(Duration::from_secs(3600));
+    sessions.start(request, "s").await.unwrap();
+    let answers = (0..4).map(|number| {
+        let sessions = Arc::clone(&sessions);
+        tokio::spawn(async move {
+            let text = format!("{number}");
+            say_after(&sessions, "s", &text, &text, Some(0)).await.unwrap()
+        })
+    });
+    let mut moved_on = 0;
+    for answer in answers.collect::<Vec<_>>() {
+        moved_on += usize::from(matches!(answer.await.unwrap(), AnsweredTurn::MovedOn));
+    }
+    assert_eq!(moved_on, 3);
+    let taken = said(&sessions, "s").await;
+    assert_eq!(taken.len(), 1);
+    // The key of an answer that was taken counts more than the number.
+    let again = say_after(&sessions, "s", &taken[0], &taken[0], Some(0)).await;
+    assert!(matches!(again, Ok(AnsweredTurn::Repeated)), "{again:?}");
 }
 
 #[tokio::test]
