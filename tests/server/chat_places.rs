@@ -200,3 +200,32 @@ async fn a_message_is_no_answer_to_a_question_that_was_not_shown() {
         assert_eq!(client.say("Main street 1").await, ("Sent to Main street 1.".to_owned(), session));
     }
 }
+
+#[tokio::test]
+async fn a_message_waits_for_what_the_session_says_after_a_decision() {
+    let home = Home::new();
+    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
+    let wait = "{ action_type: command, action_id: wait, config: { command: [sh, -c, 'while [ ! -e go ]; do sleep 0.01; done'] } }";
+    let at = "            - { action_type: ai_ask, action_id: where";
+    home.put("scripts/talk.yaml", LOAN.replace(at, &format!("            - {wait}\n{at}")));
+    let serving = Serving::with(&home, &["--trust"]);
+    let mut client = ChatClient::new(&serving);
+    client.say("hello").await;
+    let (_, session) = client.say("a loan").await;
+    let news = async {
+        // The turn after the decision runs.
+        let path = format!("/v1/sessions/{session}");
+        while serving.get(&path).await.json()["status"] != "running" {}
+        let go = async {
+            // So that the message has most likely arrived; if not, the outcome is the same.
+            for _ in 0..10 {
+                serving.get("/healthz").await;
+            }
+            home.put("go", "");
+        };
+        tokio::join!(client.say("any news?"), go).0
+    };
+    let ((), said) = tokio::join!(approve(&serving, &session), news);
+    assert_eq!(said, ("Your address?".to_owned(), session.clone()));
+    assert_eq!(client.say("Main street 1").await, ("Sent to Main street 1.".to_owned(), session));
+}

@@ -74,33 +74,36 @@ async fn people_without_ids_never_share_a_session() {
 #[tokio::test]
 async fn messages_that_are_edited_at_the_same_time_are_forks() {
     let home = project();
-    let serving = Serving::start(&home);
-    let mut client = ChatClient { more: json!({ "metadata": { "chat_id": "c" } }), ..ChatClient::new(&serving) };
-    client.say("hi").await;
-    let bodies = (0..6).map(|number| {
-        let mut body = client.body();
-        body["stream"] = json!(number % 2 == 1);
-        body["messages"].as_array_mut().unwrap().push(json!({ "role": "user", "content": format!("P{number}") }));
-        (&serving, vec![], body)
-    });
-    let replies = at_once(bodies.collect()).await;
-    assert!(replies.iter().all(|reply| reply.status == 200 && !reply.text.contains("error")), "{replies:?}");
-    assert_eq!(sessions(&replies).len(), 6, "{replies:?}");
-    for (number, reply) in replies.iter().enumerate() {
-        assert_eq!(answers(&serving, reply.header("x-session-id")).await, [format!("P{number}")]);
+    let servers = [Serving::start(&home), Serving::start(&home)];
+    for (servers, id) in [(&servers[..1], "one"), (&servers[..], "two")] {
+        let mut client = ChatClient { more: json!({ "metadata": { "chat_id": id } }), ..ChatClient::new(&servers[0]) };
+        client.say("hi").await;
+        let bodies = (0..6).map(|number| {
+            let mut body = client.body();
+            body["stream"] = json!(number % 4 > 1);
+            body["messages"].as_array_mut().unwrap().push(json!({ "role": "user", "content": format!("P{number}") }));
+            (&servers[number % servers.len()], vec![], body)
+        });
+        let replies = at_once(bodies.collect()).await;
+        assert!(replies.iter().all(|reply| reply.status == 200 && !reply.text.contains("error")), "{replies:?}");
+        assert_eq!(sessions(&replies).len(), 6, "{replies:?}");
+        for (number, reply) in replies.iter().enumerate() {
+            assert_eq!(answers(&servers[0], reply.header("x-session-id")).await, [format!("P{number}")]);
+        }
     }
 }
 
 #[tokio::test]
 async fn conversations_with_one_id_that_begin_at_once_are_no_conflict() {
     let home = project();
-    let serving = Serving::start(&home);
-    for round in 0..4 {
+    let servers = [Serving::start(&home), Serving::start(&home)];
+    for round in 0..6 {
+        let used = if round % 2 == 0 { &servers[..1] } else { &servers[..] };
         let bodies = (0..8).map(|number| {
             let first = if number < 4 { "hi".to_owned() } else { format!("hi {number}") };
             let body = json!({ "model": "talk", "messages": [{ "role": "user", "content": first }],
                 "metadata": { "chat_id": format!("c{round}") } });
-            (&serving, vec![], body)
+            (&used[number % used.len()], vec![], body)
         });
         let replies = at_once(bodies.collect()).await;
         assert!(replies.iter().all(|reply| content(reply) == "Hello.\n\nWho are you?"), "{replies:?}");

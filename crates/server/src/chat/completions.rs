@@ -1,6 +1,7 @@
 //! `POST /v1/chat/completions`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -10,7 +11,9 @@ use bcc_lang::message::language::Language;
 use bcc_lang::message::msg;
 use bcc_lang::value::exact::ExactValues;
 use bcc_runtime::run::head::SessionStatus;
+use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
+use bcc_store::rows::SessionRow;
 use tracing::Instrument;
 
 use crate::access::{ApiCaller, hex};
@@ -33,6 +36,10 @@ use crate::state::ServerState;
 
 /// How often another session is looked for if somebody else answers the one that was found.
 const MAX_ATTEMPTS: usize = 16;
+
+/// How often, and with which pauses, a session is looked for that another process creates.
+const MAX_CHECKS: usize = 500;
+const CHECK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The header of the response with the id of the session.
 const SESSION_HEADER: HeaderName = HeaderName::from_static("x-session-id");
@@ -195,9 +202,9 @@ async fn begin(
     let started = start_with_id(state, &turn.script, id.to_owned(), turn.user.clone(), ExactValues::default());
     let opening = match started.await {
         Ok(opening) => opening,
-        // The same request has begun it before.
-        Err(problem) if problem.kind() == ProblemKind::Conflict => {
-            let mut row = store.session(id).await?.ok_or(problem)?;
+        // The same request has begun it before, or another process begins it.
+        Err(problem) if matches!(problem.kind(), ProblemKind::Conflict | ProblemKind::Held) => {
+            let mut row = created(store, id).await?.ok_or(problem)?;
             if row.status == SessionStatus::Running.name() {
                 state.sessions.send(id, None, |ended| SessionCommand::Rest { ended }).await?;
                 row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
@@ -211,6 +218,17 @@ async fn begin(
         true => answer(state, turn, place, 0, accepted).await,
         false => Ok(ChatReply { reply: opening, after: 0, answers: 0 }),
     }
+}
+
+/// A session that another process may be about to create.
+async fn created(store: &dyn Store, id: &str) -> Result<Option<SessionRow>, Problem> {
+    for _ in 0..MAX_CHECKS {
+        if let Some(row) = store.session(id).await? {
+            return Ok(Some(row));
+        }
+        tokio::time::sleep(CHECK_AGAIN).await;
+    }
+    Ok(None)
 }
 
 async fn answer(

@@ -12,6 +12,9 @@ use crate::live::command::SessionCommand;
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
 
+/// How often another id is tried for a fork.
+const MAX_ATTEMPTS: usize = 16;
+
 /// What is done with the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChatTask {
@@ -189,12 +192,19 @@ impl ChatTurn {
 
     /// A fork of a session that is not there any more.
     async fn forked(&self, state: &ServerState, branch: &ChatBranch) -> Result<ChatPlace, Problem> {
-        let (new, reservation) = self.free_id(state).await?;
-        // Without an id, nobody knows whose session it was: its variables are not for others.
-        let user = (self.user.is_none() && self.conversation.is_none()).then(|| new.clone());
-        let at = ForkPoint::AfterAnswers(branch.answers);
-        state.sessions.fork(ForkRequest { id: &branch.session, at, new: &new, user }).await?;
-        self.waiting(state, ChatBranch { session: new, ..branch.clone() }, reservation).await
+        let mut attempts = 0..MAX_ATTEMPTS;
+        loop {
+            let (new, reservation) = self.free_id(state).await?;
+            // Without an id, nobody knows whose session it was: its variables are not for others.
+            let user = (self.user.is_none() && self.conversation.is_none()).then(|| new.clone());
+            let at = ForkPoint::AfterAnswers(branch.answers);
+            match state.sessions.fork(ForkRequest { id: &branch.session, at, new: &new, user }).await {
+                Ok(()) => return self.waiting(state, ChatBranch { session: new, ..branch.clone() }, reservation).await,
+                // Another process has taken the id.
+                Err(problem) if problem.kind() == ProblemKind::Conflict && attempts.next().is_some() => {}
+                Err(problem) => return Err(problem),
+            }
+        }
     }
 
     /// The session that a client means which sends an id, and only the last part of the history: the newest one, if it waits.
