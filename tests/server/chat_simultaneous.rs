@@ -8,8 +8,11 @@ use crate::chat::{ChatClient, PATH, project};
 use crate::process::Home;
 use crate::served::{Reply, Serving, TALK};
 
+/// A request: the server, headers, and the body.
+type Request<'s> = (&'s Serving, Vec<(&'static str, String)>, Value);
+
 /// Sends all of these requests at once, each to its server.
-async fn at_once(requests: Vec<(&Serving, Vec<(&'static str, String)>, Value)>) -> Vec<Reply> {
+async fn at_once(requests: Vec<Request<'_>>) -> Vec<Reply> {
     let tasks = requests.into_iter().map(|(serving, headers, body)| {
         let target = serving.target();
         tokio::spawn(async move {

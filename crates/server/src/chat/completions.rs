@@ -178,7 +178,7 @@ pub(crate) async fn speak(
     accepted: Option<AcceptedSender>,
 ) -> Result<ChatReply, Unanswered> {
     match &place.task {
-        ChatTask::Begin { .. } => begin(state, turn, place, accepted).await,
+        ChatTask::Begin { .. } => open_conversation(state, turn, place, accepted).await,
         ChatTask::Answer { answers } => answer(state, turn, place, *answers, accepted).await,
         ChatTask::Tell { answers, messages } => {
             let store = state.sessions.store().as_ref();
@@ -192,7 +192,7 @@ pub(crate) async fn speak(
 }
 
 /// Begins the session, or waits until it has begun. If it listens first, the message is its first answer.
-async fn begin(
+async fn open_conversation(
     state: &ServerState,
     turn: &ChatTurn,
     place: &ChatPlace,

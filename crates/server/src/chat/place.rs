@@ -7,7 +7,7 @@ use bcc_store::rows::SessionRow;
 
 use crate::chat::branches::{ChatBranch, Reservation};
 use crate::chat::conversation::ChatTurn;
-use crate::chat::transcript::{said_after, shown_in_tail};
+use crate::chat::transcript::{messages_after, shown_in_tail};
 use crate::live::command::SessionCommand;
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
@@ -232,7 +232,7 @@ impl ChatTurn {
         let row = self.at_rest(state, &branch).await?;
         let Some(row) = row.filter(|row| row.status == SessionStatus::WaitingInput.name()) else { return Ok(None) };
         let shown = shown_in_tail(store, &row.id, self.history.before.last()).await?;
-        let task = match said_after(store, &row.id, shown).await? {
+        let task = match messages_after(store, &row.id, shown).await? {
             messages if messages.is_empty() => ChatTask::Answer { answers: row.answers },
             messages => ChatTask::Tell { answers: row.answers, messages },
         };
@@ -247,7 +247,7 @@ impl ChatTurn {
         reservation: Reservation,
     ) -> Result<ChatPlace, Problem> {
         let ChatBranch { session, answers, shown } = branch;
-        let task = match said_after(state.sessions.store().as_ref(), &session, shown).await? {
+        let task = match messages_after(state.sessions.store().as_ref(), &session, shown).await? {
             messages if messages.is_empty() => ChatTask::Answer { answers },
             messages => ChatTask::Tell { answers, messages },
         };

@@ -55,7 +55,7 @@ pub(crate) async fn transcript(store: &dyn Store, id: &str) -> Result<Vec<Transc
 }
 
 /// The ids of what a session has said after this message, up to the next answer.
-pub(crate) async fn said_after(store: &dyn Store, id: &str, shown: u64) -> Result<Vec<String>, Problem> {
+pub(crate) async fn messages_after(store: &dyn Store, id: &str, shown: u64) -> Result<Vec<String>, Problem> {
     let rows = store.messages(id, shown, PAGE).await?;
     let messages = rows.into_iter().map(TranscriptMessage::from);
     Ok(messages.take_while(|message| !message.said.is_person).map(|message| message.id).collect())
