@@ -173,6 +173,9 @@ async fn a_message_is_no_answer_to_a_question_that_was_not_shown() {
         let (waits, session) = client.say("a loan").await;
         assert_eq!(waits, "The conversation goes on after a decision of somebody else.");
         let (mut history, plain) = (client.history.clone(), client.more.clone());
+        client.history.push(json!({ "role": "user", "content": "any news?" }));
+        let early = client.send().await;
+        assert!(early.status == 409 && early.text.contains("`waiting_approval`"), "{early:?}");
         approve(&serving, &session).await;
         if restarts {
             serving = other(&home, serving);

@@ -157,7 +157,16 @@ impl ChatTurn {
                 continue;
             };
             if row.answers == branch.answers {
-                found = Some(self.waiting(state, branch, reservation).await?);
+                let place = self.waiting(state, branch, reservation).await?;
+                let waits = SessionStatus::parse(&row.status);
+                if matches!(waits, Some(SessionStatus::WaitingApproval | SessionStatus::WaitingTime))
+                    && matches!(place.task, ChatTask::Answer { .. })
+                {
+                    // If it went on at this moment, the message would answer a question that nobody has seen.
+                    let why = msg!("the session waits for no answer: its status is `{status}`", status = row.status);
+                    return Err(Problem::new(ProblemKind::Conflict, why));
+                }
+                found = Some(place);
                 break;
             }
             if self.is_repeated && store.answer_accepted(&row.id, &key).await? {
