@@ -6,38 +6,38 @@ use crate::process::Home;
 use crate::served::{Reply, Serving, TALK, said};
 use crate::server::{Server, ServerBehavior};
 
-const PATH: &str = "/v1/chat/completions";
+pub const PATH: &str = "/v1/chat/completions";
 
 /// A client that keeps the history, as chat clients do.
-struct ChatClient<'s> {
-    serving: &'s Serving,
-    model: &'static str,
-    history: Vec<Value>,
-    headers: Vec<(&'static str, String)>,
+pub struct ChatClient<'s> {
+    pub serving: &'s Serving,
+    pub model: &'static str,
+    pub history: Vec<Value>,
+    pub headers: Vec<(&'static str, String)>,
     /// Fields that are added to the requests.
-    more: Value,
+    pub more: Value,
 }
 
 impl<'s> ChatClient<'s> {
-    fn new(serving: &'s Serving) -> Self {
+    pub fn new(serving: &'s Serving) -> Self {
         let history = vec![json!({ "role": "system", "content": "You are helpful." })];
         Self { serving, model: "talk", history, headers: vec![], more: json!({}) }
     }
 
-    fn body(&self) -> Value {
+    pub fn body(&self) -> Value {
         let mut body = json!({ "model": self.model, "messages": self.history, "temperature": 0.7 });
         body.as_object_mut().unwrap().extend(self.more.as_object().unwrap().clone());
         body
     }
 
-    async fn send(&self) -> Reply {
+    pub async fn send(&self) -> Reply {
         let mut headers = vec![("content-type", "application/json")];
         headers.extend(self.headers.iter().map(|(name, value)| (*name, value.as_str())));
         self.serving.send(reqwest::Method::POST, PATH, &headers, Some(self.body().to_string().into_bytes())).await
     }
 
     /// Says something, and returns the reply and the session.
-    async fn say(&mut self, text: &str) -> (String, String) {
+    pub async fn say(&mut self, text: &str) -> (String, String) {
         self.history.push(json!({ "role": "user", "content": text }));
         let reply = self.send().await;
         assert_eq!(reply.status, 200, "{reply:?}");
@@ -51,12 +51,12 @@ impl<'s> ChatClient<'s> {
     }
 
     /// Forgets the last messages.
-    fn forget(&mut self, count: usize) {
+    pub fn forget(&mut self, count: usize) {
         self.history.truncate(self.history.len() - count);
     }
 }
 
-fn project() -> Home {
+pub fn project() -> Home {
     let home = Home::new();
     home.put("scripts/talk.yaml", TALK);
     home

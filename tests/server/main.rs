@@ -11,6 +11,8 @@ mod behavior;
 mod behavior_client;
 mod behavior_streams;
 mod chat;
+mod chat_places;
+mod chat_simultaneous;
 mod code_cells;
 mod conversations;
 mod data_sets;

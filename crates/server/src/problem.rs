@@ -383,6 +383,11 @@ impl Problem {
         Self::new(ProblemKind::Held, msg!("another process runs session `{id}`")).retry_after(1)
     }
 
+    /// Somebody else has answered the question meanwhile.
+    pub(crate) fn moved_on() -> Self {
+        Self::new(ProblemKind::Conflict, msg!("the session has gone on meanwhile; try again")).retry_after(1)
+    }
+
     pub(crate) fn no_session(id: &str) -> Self {
         Self::not_found(msg!("there is no session `{id}`"))
     }

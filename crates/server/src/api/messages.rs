@@ -165,6 +165,11 @@ pub(crate) async fn say(
         (Ok(AnsweredTurn::Repeated), None) => {
             Err(Problem::new(ProblemKind::Conflict, msg!("this answer was accepted before")))
         }
+        // Only one that is rejected otherwise asks for it.
+        (Ok(AnsweredTurn::MovedOn), _) => {
+            let why = msg!("the session has accepted another message in the meantime");
+            Err(Problem::new(ProblemKind::Busy, why).retry_after(1))
+        }
         // A session that is over, or that is about to go on, may have got this message before.
         (Err(problem), Some(key))
             if problem.kind() == ProblemKind::Conflict && store.answer_accepted(id, key).await? =>
@@ -198,7 +203,8 @@ async fn interrupting(
     state.sessions.send(id, None, command).await
 }
 
-async fn repeated(state: &ServerState, id: &str, key: &str, text: &str) -> Result<TurnReply, Problem> {
+/// The reply to a message whose key was accepted before.
+pub(crate) async fn repeated(state: &ServerState, id: &str, key: &str, text: &str) -> Result<TurnReply, Problem> {
     let store = state.sessions.store().as_ref();
     match answer_with_key(store, id, key).await? {
         Some(answer) if answer.text == text && is_taken_back(store, id, &answer).await? => {

@@ -39,6 +39,11 @@ pub(crate) struct TurnReply {
 }
 
 impl TurnReply {
+    /// Whether the session waits for the person in the conversation, or for nothing.
+    pub(crate) fn waits_for_person(&self) -> bool {
+        self.waiting.as_ref().is_none_or(|waiting| is_for_person(&waiting.r#for))
+    }
+
     /// What a caller with this role may see of it.
     pub(crate) fn shown_to(mut self, role: AccessRole) -> Self {
         let waiting =
@@ -246,6 +251,19 @@ pub(crate) async fn earlier_reply(store: &dyn Store, id: &str, answer: &EarlierA
     let (messages, waiting) = collect(store, id, answer.seq, until).await?;
     let status = if until < row.last_seq && answer.until != u64::MAX { "waiting_input".to_owned() } else { row.status };
     Ok(TurnReply { id: id.to_owned(), status, messages, waiting, last_seq: until })
+}
+
+/// What a session said before the first answer.
+pub(crate) async fn opening_of(store: &dyn Store, row: SessionRow) -> Result<TurnReply, Problem> {
+    let first = store.messages(&row.id, 0, PAGE).await?.into_iter().find(|said| said.role == Speaker::User.name());
+    // The id of an answer has the number of its event.
+    match first.and_then(|answer| answer.message_id.strip_prefix('u')?.parse::<u64>().ok()) {
+        Some(seq) => {
+            let opening = EarlierAnswer { seq: 0, until: seq.saturating_sub(1), text: String::new() };
+            earlier_reply(store, &row.id, &opening).await
+        }
+        None => state_of(store, row).await,
+    }
 }
 
 /// The error for a key that was used with another text.

@@ -1,29 +1,45 @@
 //! `POST /v1/chat/completions`.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use bcc_lang::message::language::Language;
 use bcc_lang::message::msg;
+use bcc_lang::value::exact::ExactValues;
 use bcc_runtime::run::head::SessionStatus;
+use bcc_store::contract::Store;
+use bcc_store::error::StoreError;
+use bcc_store::rows::SessionRow;
 use tracing::Instrument;
 
 use crate::access::{ApiCaller, hex};
 use crate::api::body::JsonBody;
 use crate::api::gate::language_of;
-use crate::api::messages::{NewMessage, OnBusy, SendOptions, say};
-use crate::api::reply::{TurnReply, state_of};
+use crate::api::messages::repeated;
+use crate::api::reply::{TurnReply, opening_of, reply_from, reply_of, state_of};
 use crate::api::sessions::start_with_id;
 use crate::chat::branches::ChatBranch;
-use crate::chat::conversation::{ChatPlace, ChatTurn};
+use crate::chat::conversation::ChatTurn;
 use crate::chat::error::ChatErrorBody;
+use crate::chat::place::{ChatPlace, ChatTask};
 use crate::chat::request::{ChatRequest, SaidText};
 use crate::chat::response::{Completion, CompletionHead, content_of, usage_of};
 use crate::chat::stream::completion_stream;
-use crate::live::command::{AcceptedSender, SessionCommand};
-use crate::problem::Problem;
+use crate::chat::transcript::last_shown;
+use crate::live::command::{AcceptedSender, Answer, AnsweredTurn, SessionCommand};
+use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
-use bcc_lang::value::exact::ExactValues;
+
+/// How often another session is looked for if somebody else answers the one that was found.
+const MAX_ATTEMPTS: usize = 16;
+
+/// How often, and with which pauses, a session is looked for that another process creates.
+const MAX_CHECKS: usize = 500;
+const CHECK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The header of the response with the id of the session.
 const SESSION_HEADER: HeaderName = HeaderName::from_static("x-session-id");
@@ -67,34 +83,82 @@ pub(crate) async fn create_completion(
         history,
         is_repeated: retries.is_some_and(|retries: u64| retries > 0),
     };
-    let place = turn.place(&state).await?;
-    let (ChatPlace::Begin(id) | ChatPlace::Answer(id) | ChatPlace::Opened(id)) = &place;
-    let number = turn.history.before.len() as u64 / 2 + 1;
-    let head = CompletionHead::new(id, number, &request.model);
-    // Ids have no characters that a header may not have, except letters of other scripts.
-    let session = HeaderValue::from_bytes(id.as_bytes()).ok();
+    let turn = Arc::new(turn);
     let language = language_of(&headers);
     let wants_usage = request.stream_options.is_some_and(|options| options.include_usage);
-    let mut response = match request.stream.unwrap_or_default() {
-        true => completion_stream(state, turn, place, head, language, wants_usage).await?,
-        false => {
-            // In a task of its own: a client that leaves does not end the turn.
-            let answering = async move {
-                let reply = speak(&state, &turn, &place, None).await?;
-                let content = content_of(&reply.reply, language);
-                remember(&state, &turn, &reply.reply, &[&content]).await?;
-                let store = state.sessions.store().as_ref();
-                let usage = usage_of(store, &reply.reply.id, reply.after, reply.reply.last_seq).await?;
-                Ok::<_, Problem>(Json(head.completion(content, usage)))
-            };
-            let task = tokio::spawn(answering.in_current_span());
-            task.await.map_err(|error| Problem::failure(&msg!("a turn ended early: {error}")))??.into_response()
+    for _ in 0..MAX_ATTEMPTS {
+        let place = turn.place(&state).await?;
+        let number = turn.history.before.len() as u64 / 2 + 1;
+        let head = CompletionHead::new(&place.session, number, &request.model);
+        // Ids have no characters that a header may not have, except letters of other scripts.
+        let session = HeaderValue::from_bytes(place.session.as_bytes()).ok();
+        let (state, turn) = (state.clone(), Arc::clone(&turn));
+        let answered = match request.stream.unwrap_or_default() {
+            true => completion_stream(state, turn, place, head, language, wants_usage).await,
+            false => completion(state, turn, place, head, language).await,
+        };
+        let mut response = match answered {
+            Ok(response) => response,
+            Err(Unanswered::MovedOn) => continue,
+            Err(Unanswered::Problem(problem)) => return Err(problem),
+        };
+        if let Some(session) = session {
+            response.headers_mut().insert(SESSION_HEADER, session);
         }
-    };
-    if let Some(session) = session {
-        response.headers_mut().insert(SESSION_HEADER, session);
+        return Ok(response);
     }
-    Ok(response)
+    Err(Problem::moved_on())
+}
+
+/// Answers with the whole reply.
+async fn completion(
+    state: ServerState,
+    turn: Arc<ChatTurn>,
+    place: ChatPlace,
+    head: CompletionHead,
+    language: Language,
+) -> Result<Response, Unanswered> {
+    // In a task of its own: a client that leaves does not end the turn.
+    let answering = async move {
+        let reply = speak(&state, &turn, &place, None).await?;
+        let content = content_of(&reply.reply, language);
+        remember(&state, &turn, &reply, &[&content]).await?;
+        let store = state.sessions.store().as_ref();
+        let usage = usage_of(store, &reply.reply.id, reply.after, reply.reply.last_seq).await?;
+        Ok::<_, Unanswered>(Json(head.completion(content, usage)).into_response())
+    };
+    let task = tokio::spawn(answering.in_current_span());
+    task.await.map_err(|error| Problem::failure(&msg!("a turn ended early: {error}")))?
+}
+
+/// Why a message was not answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Unanswered {
+    /// Somebody else was faster: its place is another one.
+    MovedOn,
+    Problem(Problem),
+}
+
+impl From<Problem> for Unanswered {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl From<StoreError> for Unanswered {
+    fn from(error: StoreError) -> Self {
+        Self::Problem(error.into())
+    }
+}
+
+impl Unanswered {
+    /// For the client.
+    pub(crate) fn into_problem(self) -> Problem {
+        match self {
+            Self::MovedOn => Problem::moved_on(),
+            Self::Problem(problem) => problem,
+        }
+    }
 }
 
 /// What was said in a turn.
@@ -102,6 +166,8 @@ pub(crate) struct ChatReply {
     pub(crate) reply: TurnReply,
     /// The number of the last event before the turn.
     pub(crate) after: u64,
+    /// The number of answers that the session has accepted then.
+    answers: u64,
 }
 
 /// Says the message in its session, and waits for the end of the turn. `accepted` learns the number of the last event before it.
@@ -110,56 +176,118 @@ pub(crate) async fn speak(
     turn: &ChatTurn,
     place: &ChatPlace,
     accepted: Option<AcceptedSender>,
-) -> Result<ChatReply, Problem> {
-    match place {
-        ChatPlace::Begin(id) => {
-            let opening =
-                start_with_id(state, &turn.script, id.clone(), turn.user.clone(), ExactValues::default()).await?;
-            let listens = opening.status == SessionStatus::WaitingInput.name();
-            if !opening.messages.is_empty() || !listens {
-                return Ok(ChatReply { reply: opening, after: 0 });
-            }
-            answer(state, turn, id, accepted).await
-        }
-        ChatPlace::Answer(id) => answer(state, turn, id, accepted).await,
-        ChatPlace::Opened(id) => {
+) -> Result<ChatReply, Unanswered> {
+    match &place.task {
+        ChatTask::Begin { .. } => open_conversation(state, turn, place, accepted).await,
+        ChatTask::Answer { answers } => answer(state, turn, place, *answers, accepted).await,
+        ChatTask::Tell { answers, messages } => {
             let store = state.sessions.store().as_ref();
-            let mut row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
+            let row = store.session(&place.session).await?.ok_or_else(|| Problem::no_session(&place.session))?;
+            let after = row.last_seq;
+            let mut reply = state_of(store, row).await?;
+            reply.messages.retain(|said| messages.contains(&said.message_id));
+            Ok(ChatReply { reply, after, answers: *answers })
+        }
+    }
+}
+
+/// Begins the session, or waits until it has begun. If it listens first, the message is its first answer.
+async fn open_conversation(
+    state: &ServerState,
+    turn: &ChatTurn,
+    place: &ChatPlace,
+    accepted: Option<AcceptedSender>,
+) -> Result<ChatReply, Unanswered> {
+    let (store, id) = (state.sessions.store().as_ref(), place.session.as_str());
+    let started = start_with_id(state, &turn.script, id.to_owned(), turn.user.clone(), ExactValues::default());
+    let opening = match started.await {
+        Ok(opening) => opening,
+        // The same request has begun it before, or another process begins it.
+        Err(problem) if matches!(problem.kind(), ProblemKind::Conflict | ProblemKind::Held) => {
+            let mut row = created(store, id).await?.ok_or(problem)?;
             if row.status == SessionStatus::Running.name() {
                 state.sessions.send(id, None, |ended| SessionCommand::Rest { ended }).await?;
                 row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
             }
-            let after = row.last_seq;
-            Ok(ChatReply { reply: state_of(store, row).await?, after })
+            opening_of(store, row).await?
         }
+        Err(problem) => return Err(problem.into()),
+    };
+    let listens = opening.messages.is_empty() && opening.status == SessionStatus::WaitingInput.name();
+    match listens {
+        true => answer(state, turn, place, 0, accepted).await,
+        false => Ok(ChatReply { reply: opening, after: 0, answers: 0 }),
     }
+}
+
+/// A session that another process may be about to create.
+async fn created(store: &dyn Store, id: &str) -> Result<Option<SessionRow>, Problem> {
+    for _ in 0..MAX_CHECKS {
+        if let Some(row) = store.session(id).await? {
+            return Ok(Some(row));
+        }
+        tokio::time::sleep(CHECK_AGAIN).await;
+    }
+    Ok(None)
 }
 
 async fn answer(
     state: &ServerState,
     turn: &ChatTurn,
-    id: &str,
+    place: &ChatPlace,
+    answers: u64,
     accepted: Option<AcceptedSender>,
-) -> Result<ChatReply, Problem> {
-    let store = state.sessions.store().as_ref();
-    let before = store.session(id).await?.map_or(0, |row| row.last_seq);
-    let message = NewMessage { text: turn.history.message.clone(), answer_id: None, on_busy: OnBusy::Wait };
-    let options = SendOptions { key: Some(turn.message_key()), accepted, may_decide: false };
-    Ok(ChatReply { reply: say(state, id, &message, options).await?, after: before })
+) -> Result<ChatReply, Unanswered> {
+    let (store, id) = (state.sessions.store().as_ref(), place.session.as_str());
+    let after = store.session(id).await?.map_or(0, |row| row.last_seq);
+    let answered = state.sessions.send(id, None, |ended| {
+        SessionCommand::Answer(Answer {
+            text: turn.history.message.clone(),
+            key: Some(place.key.clone()),
+            answer_id: None,
+            expected_answers: Some(answers),
+            may_decide: false,
+            accepted: accepted.clone(),
+            ended,
+        })
+    });
+    let reply = match answered.await {
+        Ok(AnsweredTurn::Ended(ended)) => match reply_from(&state.sessions.feed(id), id, ended) {
+            Some(reply) => reply?,
+            None => reply_of(store, id, ended).await?,
+        },
+        Ok(AnsweredTurn::Repeated) => repeated(state, id, &place.key, &turn.history.message).await?,
+        Ok(AnsweredTurn::MovedOn) => return Err(Unanswered::MovedOn),
+        // A session that is over, or that is about to go on, may have got this message before, or another one.
+        Err(problem) if problem.kind() == ProblemKind::Conflict => {
+            if store.answer_accepted(id, &place.key).await? {
+                repeated(state, id, &place.key, &turn.history.message).await?
+            } else if store.session(id).await?.is_some_and(|row| row.answers != answers) {
+                return Err(Unanswered::MovedOn);
+            } else {
+                return Err(problem.into());
+            }
+        }
+        Err(problem) => return Err(problem.into()),
+    };
+    // An answer about an effect does not count.
+    let row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
+    Ok(ChatReply { reply, after, answers: row.answers.min(answers + 1) })
 }
 
 /// Remembers where the session is now: after the history that the client has, in each form that it may have the reply in.
 pub(crate) async fn remember(
     state: &ServerState,
     turn: &ChatTurn,
-    reply: &TurnReply,
+    ChatReply { reply, answers, .. }: &ChatReply,
     contents: &[&str],
 ) -> Result<(), Problem> {
-    let Some(row) = state.sessions.store().session(&reply.id).await? else { return Ok(()) };
+    let last = reply.messages.last().map(|said| said.message_id.as_str());
+    let shown = last_shown(state.sessions.store().as_ref(), &reply.id, last).await?;
     for content in contents {
         let mut history = turn.history.with_message();
         history.push(SaidText::new(false, content));
-        let branch = ChatBranch { session: row.id.clone(), answers: row.answers };
+        let branch = ChatBranch { session: reply.id.clone(), answers: *answers, shown };
         state.branches.add(turn.hash(&history), branch);
     }
     Ok(())

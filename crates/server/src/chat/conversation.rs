@@ -1,20 +1,16 @@
-//! Finds the session that a conversation is with: the one that said its history, or a fork of it.
+//! A request for a completion, and the sessions that its conversation may be with.
 
-use std::collections::BTreeSet;
-
-use bcc_engine::fork::{ForkPoint, ForkRequest};
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
-use bcc_runtime::program::event::Speaker;
-use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
 use bcc_store::rows::{SessionFilter, SessionRow};
 use sha2::{Digest, Sha256};
 
 use crate::access::hex;
 use crate::api::catalog::ScriptEntry;
-use crate::chat::branches::{ChatBranch, HistoryHash, history_hash};
+use crate::chat::branches::{ChatBranch, HistoryHash, MAX_AT_POINT, Reservation, history_hash};
 use crate::chat::request::{ChatHistory, SaidText};
+use crate::chat::transcript::{point_at, transcript};
 use crate::problem::Problem;
 use crate::state::ServerState;
 
@@ -24,8 +20,8 @@ const MAX_BEGINNINGS: usize = 1000;
 /// How many of the newest sessions are searched for a history that this process does not remember.
 const MAX_SEARCHED: usize = 1000;
 
-/// The number of messages that are read at a time.
-const PAGE: usize = 256;
+/// How many of the sessions of a conversation may be missing in a row: those whose beginning failed while another one began.
+const MAX_MISSING: usize = 8;
 
 /// A request for a completion: whose it is, and what was said.
 pub(crate) struct ChatTurn {
@@ -38,17 +34,6 @@ pub(crate) struct ChatTurn {
     pub(crate) history: ChatHistory,
     /// Whether the client sends the same request again, because it got no response.
     pub(crate) is_repeated: bool,
-}
-
-/// What is done with the message.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ChatPlace {
-    /// A session begins with it.
-    Begin(String),
-    /// It answers the question of this session.
-    Answer(String),
-    /// It has begun this session before, whose opening is the reply.
-    Opened(String),
 }
 
 impl ChatTurn {
@@ -64,8 +49,13 @@ impl ChatTurn {
         format!("chat:{}", hex(&self.hash(&self.history.with_message())))
     }
 
+    /// The same for a message after a part of the history, which may be the same again later: after this number of answers.
+    pub(crate) fn message_key_after(&self, answers: u64) -> String {
+        format!("{}:{answers}", self.message_key())
+    }
+
     /// The part of the ids of the sessions of this conversation that tells them apart from those of others.
-    fn id_prefix(&self) -> String {
+    pub(crate) fn id_prefix(&self) -> String {
         let script: String = self.script.session_id.trim_start_matches('-').chars().take(100).collect();
         let mut hash = Sha256::new();
         for part in [Some(&self.caller), self.user.as_ref(), self.conversation.as_ref()] {
@@ -86,97 +76,46 @@ impl ChatTurn {
         }
     }
 
-    /// Finds the session, or makes it by a fork.
-    ///
-    /// # Errors
-    /// `NotFound` if no session said the history; those of a fork.
-    pub(crate) async fn place(&self, state: &ServerState) -> Result<ChatPlace, Problem> {
-        if self.history.is_beginning() {
-            return self.beginning(state).await;
-        }
-        let store = state.sessions.store().as_ref();
-        let mut branches = state.branches.at(&self.hash(&self.history.before));
-        if branches.is_empty() {
-            branches = self.branches_in_store(store).await?;
-        }
+    /// An id that no session has, and that nobody else gets meanwhile.
+    pub(crate) async fn free_id(&self, state: &ServerState) -> Result<(String, Reservation), Problem> {
         let key = self.message_key();
-        let mut passed = Vec::new();
-        for branch in branches {
-            let Some(row) = store.session(&branch.session).await? else { continue };
-            if row.answers == branch.answers {
-                return Ok(ChatPlace::Answer(row.id));
-            }
-            let was_accepted = store.answer_accepted(&row.id, &key).await?;
-            if was_accepted && (self.is_repeated || state.sessions.is_busy(&row.id).await) {
-                return Ok(ChatPlace::Answer(row.id));
-            }
-            passed.push((branch, row.user));
-        }
-        // Another answer to a question that was answered before, or another reply to the same answer.
-        let users: BTreeSet<&str> = passed.iter().map(|(_, user)| user.as_str()).collect();
-        if let Some((branch, _)) = passed.last() {
-            let new = self.free_id(store).await?;
-            // Several persons said the same up to here: the variables of one of them are not for the others.
-            let user = (users.len() > 1).then(|| new.clone());
-            let at = ForkPoint::AfterAnswers(branch.answers);
-            state.sessions.fork(ForkRequest { id: &branch.session, at, new: &new, user }).await?;
-            return Ok(ChatPlace::Answer(new));
-        }
-        Err(Problem::not_found(msg!("no session of the script `{}` has said this", self.script.session_id))
-            .with_help("begin a new conversation: the first request has one message"))
-    }
-
-    async fn beginning(&self, state: &ServerState) -> Result<ChatPlace, Problem> {
-        let store = state.sessions.store().as_ref();
-        let begun = state.branches.at(&self.hash(&self.history.with_message()));
-        if self.is_repeated
-            && let Some(branch) = begun.last()
-        {
-            return Ok(ChatPlace::Opened(branch.session.clone()));
-        }
-        let session = self.free_id(store).await?;
-        let branch = ChatBranch { session: session.clone(), answers: 0 };
-        state.branches.add(self.hash(&self.history.with_message()), branch);
-        Ok(ChatPlace::Begin(session))
-    }
-
-    /// An id that no session has.
-    async fn free_id(&self, store: &dyn Store) -> Result<String, Problem> {
         for number in 0..MAX_BEGINNINGS {
             let id = self.new_id(number);
-            if store.session(&id).await?.is_none() {
-                return Ok(id);
+            let Some(reservation) = state.branches.reserve(&id, &key) else { continue };
+            if state.sessions.store().session(&id).await?.is_none() {
+                return Ok((id, reservation));
             }
         }
         Err(Problem::invalid(msg!("the conversation has too many branches")).with_help("begin a new conversation"))
     }
 
-    /// The sessions that said the history, from the store: after a restart of the server, or when another one began the conversation.
-    async fn branches_in_store(&self, store: &dyn Store) -> Result<Vec<ChatBranch>, Problem> {
-        let mut found = Vec::new();
-        let mut newest: Option<SessionRow> = None;
-        for row in self.rows(store).await? {
-            let transcript = transcript(store, &row.id).await?;
-            if let Some(answers) = answers_at(&transcript, &self.history.before) {
-                found.push(ChatBranch { session: row.id.clone(), answers });
-            }
-            if newest.as_ref().is_none_or(|newest| newest.updated_at < row.updated_at) {
-                newest = Some(row);
+    /// The sessions that said the history, the newest first, from the store: after a restart of the server, or when another one began the
+    /// conversation. With a number, only those that have this number of answers now.
+    pub(crate) async fn branches_in_store(
+        &self,
+        store: &dyn Store,
+        answers: Option<u64>,
+    ) -> Result<Vec<ChatBranch>, Problem> {
+        let (mut exact, mut loose) = (Vec::new(), Vec::new());
+        let mut rows = self.rows(store).await?;
+        rows.retain(|row| answers.is_none_or(|answers| row.answers == answers));
+        for row in rows {
+            let Some(point) = point_at(&transcript(store, &row.id).await?, &self.history.before) else { continue };
+            let found = if point.is_loose { &mut loose } else { &mut exact };
+            found.push(ChatBranch { session: row.id, answers: point.answers, shown: point.shown });
+            if exact.len() >= MAX_AT_POINT {
+                break;
             }
         }
-        // Clients that send an id may shorten the history.
-        if found.is_empty()
-            && self.conversation.is_some()
-            && let Some(row) = newest
-            && row.status == SessionStatus::WaitingInput.name()
-        {
-            found.push(ChatBranch { session: row.id, answers: row.answers });
+        if exact.is_empty() {
+            loose.truncate(MAX_AT_POINT);
+            return Ok(loose);
         }
-        Ok(found)
+        Ok(exact)
     }
 
-    /// The sessions that may belong to the conversation.
-    async fn rows(&self, store: &dyn Store) -> Result<Vec<SessionRow>, Problem> {
+    /// The sessions that may belong to the conversation, the most recently updated first.
+    pub(crate) async fn rows(&self, store: &dyn Store) -> Result<Vec<SessionRow>, Problem> {
         if self.conversation.is_none() {
             let filter = SessionFilter {
                 id: Some(format!("{}-", self.id_prefix())),
@@ -185,64 +124,20 @@ impl ChatTurn {
             };
             return Ok(store.sessions_page(&filter, None, MAX_SEARCHED).await?);
         }
-        let mut rows = Vec::new();
+        let (mut rows, mut missing) = (Vec::new(), 0);
         for number in 0..MAX_BEGINNINGS {
             match store.session(&self.new_id(number)).await? {
-                Some(row) => rows.push(row),
-                None => break,
+                Some(row) => {
+                    missing = 0;
+                    rows.push(row);
+                }
+                None => missing += 1,
+            }
+            if missing >= MAX_MISSING {
+                break;
             }
         }
+        rows.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
         Ok(rows)
-    }
-}
-
-/// What was said in a session: messages of the same side in a row are one, as the client got them.
-async fn transcript(store: &dyn Store, id: &str) -> Result<Vec<SaidText>, Problem> {
-    let mut said: Vec<SaidText> = Vec::new();
-    let mut after = 0;
-    loop {
-        let rows = store.messages(id, after, PAGE).await?;
-        let Some(last) = rows.last() else { return Ok(said) };
-        after = last.number;
-        for row in rows {
-            let next = SaidText::new(row.role == Speaker::User.name(), &row.text);
-            match said.last_mut().filter(|last| last.is_person == next.is_person) {
-                Some(last) => last.text = format!("{}\n\n{}", last.text, next.text),
-                None => said.push(next),
-            }
-        }
-    }
-}
-
-/// The number of answers after which a session had said exactly this; none if it did not.
-fn answers_at(transcript: &[SaidText], history: &[SaidText]) -> Option<u64> {
-    let opens = transcript.first().is_some_and(|first| !first.is_person);
-    // The first message of a conversation is no answer, if the session speaks first.
-    let history = match history.split_first() {
-        Some((first, rest)) if first.is_person && opens => rest,
-        _ => history,
-    };
-    let is_prefix = !history.is_empty() && transcript.get(..history.len()) == Some(history);
-    is_prefix.then(|| history.iter().filter(|said| said.is_person).count() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn said(texts: &[&str]) -> Vec<SaidText> {
-        texts.iter().map(|text| SaidText::new(text.starts_with('<'), text.trim_start_matches('<'))).collect()
-    }
-
-    #[test]
-    fn a_history_is_found_in_a_transcript() {
-        let opening = said(&["Who?", "<Ann", "Hi Ann. How?", "<well", "Bye."]);
-        assert_eq!(answers_at(&opening, &said(&["<hello", "Who?"])), Some(0));
-        assert_eq!(answers_at(&opening, &said(&["<hello", "Who?", "<Ann", "Hi Ann. How?"])), Some(1));
-        assert_eq!(answers_at(&opening, &said(&["<hello", "Who?", "<Bob", "Hi Bob. How?"])), None);
-        assert_eq!(answers_at(&opening, &said(&["<hello"])), None);
-        let listening = said(&["<question", "answer"]);
-        assert_eq!(answers_at(&listening, &said(&["<question", "answer"])), Some(1));
-        assert_eq!(answers_at(&listening, &said(&["<question", "answer", "<more", "yes"])), None);
     }
 }

@@ -5,6 +5,8 @@ pub(crate) mod completions;
 pub(crate) mod conversation;
 pub(crate) mod error;
 pub(crate) mod models;
+pub(crate) mod place;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod stream;
+pub(crate) mod transcript;

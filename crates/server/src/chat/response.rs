@@ -126,15 +126,23 @@ pub(crate) fn content_of(reply: &TurnReply, language: Language) -> String {
         let texts: Vec<&str> = reply.messages.iter().map(|message| message.text.as_str()).collect();
         return texts.join(BETWEEN);
     }
-    // What a decision is about is not for the person in the conversation.
-    let waits = match SessionStatus::parse(&reply.status) {
-        Some(SessionStatus::WaitingApproval) => {
-            Message::word("The conversation goes on after a decision of somebody else.")
-        }
-        Some(SessionStatus::WaitingTime) => Message::word("The conversation goes on later."),
-        _ => return String::new(),
-    };
-    waits.render(language)
+    let [decision, time] = waiting_texts(language);
+    match SessionStatus::parse(&reply.status) {
+        Some(SessionStatus::WaitingApproval) => decision,
+        Some(SessionStatus::WaitingInput) if !reply.waits_for_person() => decision,
+        Some(SessionStatus::WaitingTime) => time,
+        _ => String::new(),
+    }
+}
+
+/// What is said when a session says nothing because it waits: for a decision, or for a time. What a decision is about is not for the person
+/// in the conversation.
+pub(crate) fn waiting_texts(language: Language) -> [String; 2] {
+    [
+        Message::word("The conversation goes on after a decision of somebody else."),
+        Message::word("The conversation goes on later."),
+    ]
+    .map(|text| text.render(language))
 }
 
 /// The tokens of the model calls after an event, up to another one.

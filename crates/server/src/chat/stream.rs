@@ -1,6 +1,7 @@
 //! A reply in pieces, while the session says it.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
@@ -15,9 +16,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
 
-use crate::chat::completions::{ChatReply, remember, speak};
-use crate::chat::conversation::{ChatPlace, ChatTurn};
+use crate::chat::completions::{ChatReply, Unanswered, remember, speak};
+use crate::chat::conversation::ChatTurn;
 use crate::chat::error::ChatErrorBody;
+use crate::chat::place::{ChatPlace, ChatTask};
 use crate::chat::response::{BETWEEN, ChunkDelta, CompletionHead, content_of, usage_of};
 use crate::live::feed::FeedItem;
 use crate::problem::Problem;
@@ -102,50 +104,42 @@ impl SpokenText {
 /// Answers with the pieces of the reply.
 pub(crate) async fn completion_stream(
     state: ServerState,
-    turn: ChatTurn,
+    turn: Arc<ChatTurn>,
     place: ChatPlace,
     head: CompletionHead,
     language: Language,
     wants_usage: bool,
-) -> Result<Response, Problem> {
-    let (ChatPlace::Begin(id) | ChatPlace::Answer(id) | ChatPlace::Opened(id)) = &place;
+) -> Result<Response, Unanswered> {
     // Subscribed before the turn begins, so that no piece is missed.
-    let feed = state.sessions.feed(id);
+    let feed = state.sessions.feed(&place.session);
     let items = feed.subscribe();
     let (accepted, mut after) = mpsc::channel(1);
     let (end, ended) = oneshot::channel();
     // The first turn of a session begins with its first event.
-    let begins = matches!(place, ChatPlace::Begin(_));
+    let begins = place.task == ChatTask::Begin { is_new: true };
     let (pieces, waiting) = mpsc::channel(MAX_WAITING);
     let (begun, beginning) = oneshot::channel();
     let streaming = async move {
-        let speaker_state = state.clone();
-        let (turn, reply) = {
-            let mut speaker = Speaker { head, pieces, begun: Some(begun), text: SpokenText::default(), language };
-            let speaking = async move {
-                let reply = speak(&speaker_state, &turn, &place, Some(accepted)).await;
-                let _ = end.send(());
-                (turn, reply)
-            };
-            let after = async move { if begins { Some(0) } else { after.recv().await } };
-            let ((turn, reply), ()) = tokio::join!(speaking, speaker.listen(items, after, ended));
-            speaker.close(&state, &turn, reply.as_ref(), wants_usage).await;
-            (turn, reply.map(|reply| (reply, speaker.text.sent)))
+        let mut speaker = Speaker { head, pieces, begun: Some(begun), text: SpokenText::default(), language };
+        let speaking = async {
+            let reply = speak(&state, &turn, &place, Some(accepted)).await;
+            let _ = end.send(());
+            reply
         };
-        if let Ok((ChatReply { reply, .. }, sent)) = &reply {
-            let content = content_of(reply, language);
-            let contents: &[&str] = if *sent == content { &[&content] } else { &[&content, sent] };
-            if let Err(problem) = remember(&state, &turn, reply, contents).await {
-                tracing::warn!(session = %reply.id, error = %problem.detail(), "a conversation is not remembered");
-            }
+        let after = async move { if begins { Some(0) } else { after.recv().await } };
+        let (reply, ()) = tokio::join!(speaking, speaker.listen(items, after, ended));
+        // Whoever is told that it was not answered looks for another place.
+        drop((feed, place));
+        match reply {
+            Ok(reply) => speaker.close(&state, &turn, &reply, wants_usage).await,
+            Err(why) => speaker.fail(&state, &turn, why).await,
         }
-        drop(feed);
     };
     // The request ends with its stream.
     tokio::spawn(streaming.in_current_span());
     // What was not accepted is an error, and no stream.
-    if let Ok(Err(problem)) = beginning.await {
-        return Err(problem);
+    if let Ok(Err(why)) = beginning.await {
+        return Err(why);
     }
     let events = stream::unfold(waiting, async |mut waiting: mpsc::Receiver<SseEvent>| {
         let event = waiting.recv().await?;
@@ -159,7 +153,7 @@ struct Speaker {
     head: CompletionHead,
     pieces: mpsc::Sender<SseEvent>,
     /// Learns that the turn has begun, or why it has not.
-    begun: Option<oneshot::Sender<Result<(), Problem>>>,
+    begun: Option<oneshot::Sender<Result<(), Unanswered>>>,
     text: SpokenText,
     language: Language,
 }
@@ -226,31 +220,30 @@ impl Speaker {
         }
     }
 
+    /// Says why there is no reply.
+    async fn fail(&mut self, state: &ServerState, turn: &ChatTurn, why: Unanswered) {
+        if let Some(begun) = self.begun.take() {
+            let _ = begun.send(Err(why));
+            return;
+        }
+        let problem = why.into_problem();
+        tracing::warn!(script = %turn.script.session_id, error = %problem.detail(), "a reply was not completed");
+        let shown = problem.in_language(self.language).in_project(&state.sessions.engine().project().directory);
+        self.send(&ChatErrorBody::of(&shown)).await;
+    }
+
     /// Sends what is missing, and the end.
-    async fn close(
-        &mut self,
-        state: &ServerState,
-        turn: &ChatTurn,
-        reply: Result<&ChatReply, &Problem>,
-        wants_usage: bool,
-    ) {
-        let reply = match reply {
-            Ok(reply) => reply,
-            Err(problem) => {
-                if let Some(begun) = self.begun.take() {
-                    let _ = begun.send(Err(problem.clone()));
-                    return;
-                }
-                tracing::warn!(script = %turn.script.session_id, error = %problem.detail(), "a reply was not completed");
-                let shown =
-                    problem.clone().in_language(self.language).in_project(&state.sessions.engine().project().directory);
-                self.send(&ChatErrorBody::of(&shown)).await;
-                return;
-            }
-        };
+    async fn close(&mut self, state: &ServerState, turn: &ChatTurn, reply: &ChatReply, wants_usage: bool) {
         self.start_response();
-        let missing = self.text.end(&content_of(&reply.reply, self.language));
+        let content = content_of(&reply.reply, self.language);
+        let missing = self.text.end(&content);
         self.content(missing).await;
+        // Before the client learns that it has the whole reply, and answers it.
+        let sent = self.text.sent.as_str();
+        let contents: &[&str] = if sent == content { &[&content] } else { &[&content, sent] };
+        if let Err(problem) = remember(state, turn, reply, contents).await {
+            tracing::warn!(session = %reply.reply.id, error = %problem.detail(), "a conversation is not remembered");
+        }
         self.send(&self.head.chunk(ChunkDelta::default(), Some("stop"))).await;
         if wants_usage {
             let store = state.sessions.store().as_ref();

@@ -415,7 +415,7 @@ impl Actor {
 
     async fn answer(&mut self, answer: Answer) -> Next {
         let problem = answer.problem_in(&self.session);
-        let Answer { text, key, accepted, ended, .. } = answer;
+        let Answer { text, key, expected_answers, accepted, ended, .. } = answer;
         if let Some(key) = &key {
             match self.context.store.answer_accepted(&self.session.id, key).await {
                 Ok(false) => {}
@@ -429,6 +429,10 @@ impl Actor {
                     return Next::Rest;
                 }
             }
+        }
+        if expected_answers.is_some_and(|expected| expected != self.session.answers()) {
+            let _ = ended.send(Ok(AnsweredTurn::MovedOn));
+            return Next::Rest;
         }
         if let Some(problem) = problem {
             return rejected(ended, problem);

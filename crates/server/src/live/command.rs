@@ -34,6 +34,8 @@ pub(crate) enum AnsweredTurn {
     Ended(EndedTurn),
     /// Its key was accepted before. Nothing changed; all turns that followed from it have ended.
     Repeated,
+    /// The session has another number of answers than expected. Nothing changed.
+    MovedOn,
 }
 
 /// Tells the number of the last event before a turn, once its answer is stored. Cloned for each attempt to answer.
@@ -58,10 +60,6 @@ pub(crate) struct Answer {
 impl Answer {
     /// Why a session that rests does not accept it, unless it was accepted before.
     pub(crate) fn problem_in(&self, session: &Session) -> Option<Problem> {
-        if self.expected_answers.is_some_and(|expected| expected != session.answers()) {
-            let why = msg!("the session has accepted another message in the meantime");
-            return Some(Problem::new(ProblemKind::Busy, why).retry_after(1));
-        }
         if session.awaits_effect_answer() && !self.may_decide {
             let why = msg!("the session waits for a decision about an action that was interrupted");
             let help = "somebody whose token has the role `decide` answers the request of the session; then it goes on";

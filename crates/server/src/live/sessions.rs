@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
+use bcc_engine::error::EngineError;
 use bcc_engine::fork::ForkRequest;
 use bcc_engine::left_kernel::left_kernel;
 use bcc_lang::message::msg;
@@ -166,16 +167,19 @@ impl LiveSessions {
         let mut place = slot.lock().await;
         if place.is_some() || self.store().session(id).await?.is_some() {
             self.forget(id, &slot);
-            return Err(Problem::new(ProblemKind::Conflict, msg!("there is already a session `{id}`")));
+            return Err(exists(id));
         }
         let feed = self.feed(id);
         let named_from = Some(self.engine.project().directory.clone());
         let request = RunRequest { session: Some(id.to_owned()), named_from, ..request };
         let opened = self.engine.run(&request, Arc::clone(&feed) as Arc<dyn Observer>).await;
-        let opened = opened.map_err(|error| {
-            self.forget(id, &slot);
-            Problem::from(error)
-        })?;
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.forget(id, &slot);
+                return Err(self.not_created(id, error).await);
+            }
+        };
         let (ended, end) = oneshot::channel();
         let growing_lists = opened.session.program().growing_lists.clone();
         *place = Some(self.spawn(id, opened, feed, false, Some(SessionCommand::Rest { ended })));
@@ -190,9 +194,21 @@ impl LiveSessions {
         self.refuse_at_end()?;
         let new = request.new;
         if self.store().session(new).await?.is_some() {
-            return Err(Problem::new(ProblemKind::Conflict, msg!("there is already a session `{new}`")));
+            return Err(exists(new));
         }
-        self.engine.fork(request).await.map_err(Problem::from)
+        match self.engine.fork(request).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.not_created(new, error).await),
+        }
+    }
+
+    /// Why a session was not created. Another process may have created one with the same id at this moment.
+    async fn not_created(&self, id: &str, error: EngineError) -> Problem {
+        let is_certain = !matches!(error, EngineError::Failed { .. } | EngineError::Held { .. });
+        match is_certain || !matches!(self.store().session(id).await, Ok(Some(_))) {
+            true => error.into(),
+            false => exists(id),
+        }
     }
 
     /// Sends a command to a session, which is opened if no process runs it.
@@ -393,6 +409,10 @@ impl LiveSessions {
             }
         }
     }
+}
+
+fn exists(id: &str) -> Problem {
+    Problem::new(ProblemKind::Conflict, msg!("there is already a session `{id}`"))
 }
 
 fn gone(id: &str) -> Problem {

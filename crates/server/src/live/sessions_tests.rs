@@ -57,13 +57,24 @@ fn sessions_in(
 }
 
 async fn say(sessions: &Arc<LiveSessions>, id: &str, text: &str, key: &str) -> Result<AnsweredTurn, Problem> {
+    say_after(sessions, id, text, key, None).await
+}
+
+/// Says something after this number of answers.
+async fn say_after(
+    sessions: &Arc<LiveSessions>,
+    id: &str,
+    text: &str,
+    key: &str,
+    expected: Option<u64>,
+) -> Result<AnsweredTurn, Problem> {
     let (accepted, mut after) = mpsc::channel(1);
     let command = |ended| {
         SessionCommand::Answer(Answer {
             text: text.to_owned(),
             key: Some(stored_key(key)),
             answer_id: None,
-            expected_answers: None,
+            expected_answers: expected,
             may_decide: true,
             accepted: Some(accepted.clone()),
             ended,
@@ -154,6 +165,29 @@ async fn a_session_that_would_rest_for_an_hour_is_given_up_to_another_process_on
 }
 
 #[tokio::test]
+async fn an_answer_is_not_taken_after_another_number_of_answers() {
+    let (_folder, sessions, request) = sessions(Duration::from_secs(3600));
+    sessions.start(request, "s").await.unwrap();
+    let answers = (0..4).map(|number| {
+        let sessions = Arc::clone(&sessions);
+        tokio::spawn(async move {
+            let text = format!("{number}");
+            say_after(&sessions, "s", &text, &text, Some(0)).await.unwrap()
+        })
+    });
+    let mut moved_on = 0;
+    for answer in answers.collect::<Vec<_>>() {
+        moved_on += usize::from(matches!(answer.await.unwrap(), AnsweredTurn::MovedOn));
+    }
+    assert_eq!(moved_on, 3);
+    let taken = said(&sessions, "s").await;
+    assert_eq!(taken.len(), 1);
+    // The key of an answer that was taken counts more than the number.
+    let again = say_after(&sessions, "s", &taken[0], &taken[0], Some(0)).await;
+    assert!(matches!(again, Ok(AnsweredTurn::Repeated)), "{again:?}");
+}
+
+#[tokio::test]
 async fn a_session_that_rests_leaves_memory() {
     let (_folder, sessions, request) = sessions(Duration::ZERO);
     for number in 0..50 {
@@ -181,40 +215,12 @@ async fn at_the_end_all_sessions_leave_memory_and_no_other_is_opened() {
 }
 
 /// An answer, and what becomes of it.
-fn answer(
-    text: &str,
-    expected_answers: Option<u64>,
-) -> (SessionCommand, oneshot::Receiver<Result<AnsweredTurn, Problem>>, mpsc::Receiver<u64>) {
+fn answer(text: &str) -> (SessionCommand, oneshot::Receiver<Result<AnsweredTurn, Problem>>, mpsc::Receiver<u64>) {
     let ((ended, result), (accepted, after)) = (oneshot::channel(), mpsc::channel(1));
     let (text, accepted) = (text.to_owned(), Some(accepted));
-    let answer = Answer { text, key: None, answer_id: None, expected_answers, may_decide: false, accepted, ended };
+    let answer =
+        Answer { text, key: None, answer_id: None, expected_answers: None, may_decide: false, accepted, ended };
     (SessionCommand::Answer(answer), result, after)
-}
-
-#[tokio::test]
-async fn an_answer_to_an_earlier_state_of_a_session_is_refused() {
-    let (_folder, sessions, request) = sessions(Duration::from_secs(3600));
-    sessions.start(request, "s").await.unwrap();
-    // Both have seen the session without answers.
-    for (text, is_accepted) in [("first", true), ("second", false)] {
-        let expected_answers = Some(0);
-        let command = |ended| {
-            let text = text.to_owned();
-            let accepted = None;
-            SessionCommand::Answer(Answer {
-                text,
-                key: None,
-                answer_id: None,
-                expected_answers,
-                may_decide: false,
-                accepted,
-                ended,
-            })
-        };
-        let answered = sessions.send("s", None, command).await;
-        assert_eq!(answered.as_ref().err().map(Problem::kind), (!is_accepted).then_some(ProblemKind::Busy), "{text}");
-    }
-    assert_eq!(said(&sessions, "s").await, ["first"]);
 }
 
 #[tokio::test]
@@ -230,14 +236,14 @@ async fn a_message_that_interrupts_comes_before_those_that_wait() {
         .unwrap();
     sessions.start(request, "s").await.unwrap();
     let live = sessions.open("s", None, None).await.unwrap();
-    let (first, first_result, mut stored) = answer("first", None);
+    let (first, first_result, mut stored) = answer("first");
     live.commands.send(first.caused()).await.unwrap();
     stored.recv().await.unwrap();
     // It waits for the end of that turn.
     let waiting = tokio::spawn({
         let (sessions, queued) = (Arc::clone(&sessions), live.commands.clone());
         async move {
-            let (waiting, result, _stored) = answer("waits", None);
+            let (waiting, result, _stored) = answer("waits");
             queued.send(waiting.caused()).await.unwrap();
             // The session leaves memory, and whoever waits sends it again.
             assert!(result.await.unwrap().unwrap_err().is_outdated());
@@ -258,7 +264,7 @@ async fn a_message_that_interrupts_comes_before_those_that_wait() {
             sessions.send("s", None, command).await
         }
     });
-    let (interrupting, _result, mut stored) = answer("interrupts", None);
+    let (interrupting, _result, mut stored) = answer("interrupts");
     assert!(sessions.interrupt("s", Some(interrupting)).await.unwrap());
     assert_eq!(first_result.await.unwrap().unwrap_err().kind(), ProblemKind::Interrupted);
     stored.recv().await.unwrap();

@@ -1,0 +1,281 @@
+//! Finds the session that a conversation is with: the one that said its history, or a fork of it.
+
+use bcc_engine::fork::{ForkPoint, ForkRequest};
+use bcc_lang::message::msg;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_store::rows::SessionRow;
+
+use crate::chat::branches::{ChatBranch, Reservation};
+use crate::chat::conversation::ChatTurn;
+use crate::chat::transcript::{messages_after, shown_in_tail};
+use crate::live::command::SessionCommand;
+use crate::problem::{Problem, ProblemKind};
+use crate::state::ServerState;
+
+/// How often another id is tried for a fork.
+const MAX_ATTEMPTS: usize = 16;
+
+/// What is done with the message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ChatTask {
+    /// The session begins with it.
+    Begin {
+        /// Whether this request begins it, and not one that came before.
+        is_new: bool,
+    },
+    /// It answers the question that follows this number of answers.
+    Answer { answers: u64 },
+    /// The session has said something that the client has not got: that is the reply, and the message is no answer.
+    Tell {
+        answers: u64,
+        /// The ids of the messages.
+        messages: Vec<String>,
+    },
+}
+
+/// The session of a message, and what is done there.
+pub(crate) struct ChatPlace {
+    pub(crate) session: String,
+    pub(crate) task: ChatTask,
+    /// The idempotency key of the message there.
+    pub(crate) key: String,
+    /// Until the message is answered, nobody else answers the session. None if this is a request for the same answer again.
+    _reservation: Option<Reservation>,
+}
+
+impl ChatTurn {
+    /// Finds the session, or makes it by a fork.
+    ///
+    /// # Errors
+    /// `NotFound` if no session said the history; those of a fork.
+    pub(crate) async fn place(&self, state: &ServerState) -> Result<ChatPlace, Problem> {
+        // Requests of one conversation are placed one after the other: each sees what the one before has reserved.
+        let conversation = self.conversation.as_ref().map(|_| state.branches.conversation(&self.id_prefix()));
+        let _placing = match &conversation {
+            Some(conversation) => Some(conversation.lock().await),
+            None => None,
+        };
+        if let Some(place) = self.sent_before(state).await? {
+            return Ok(place);
+        }
+        if self.history.is_beginning() {
+            let (session, reservation) = self.free_id(state).await?;
+            return Ok(self.reserved(state, session, ChatTask::Begin { is_new: true }, reservation));
+        }
+        let mut passed = Vec::new();
+        let hash = self.hash(&self.history.before);
+        let known = state.branches.at(&hash);
+        if let Some(place) = self.continued(state, known, &mut passed).await? {
+            return Ok(place);
+        }
+        // Somebody may have said the same to another process, or before it started.
+        let answers = passed.first().filter(|_| !self.is_repeated).map(|branch: &ChatBranch| branch.answers);
+        let mut found = self.branches_in_store(state.sessions.store().as_ref(), answers).await?;
+        found.retain(|branch| !passed.iter().any(|passed| passed.session == branch.session));
+        for branch in found.iter().rev() {
+            state.branches.add(hash, branch.clone());
+        }
+        if let Some(place) = self.continued(state, found, &mut passed).await? {
+            return Ok(place);
+        }
+        // Another answer to a question that was answered before, or another reply to the same answer.
+        if let Some(branch) = passed.into_iter().next() {
+            return self.forked(state, &branch).await;
+        }
+        if self.conversation.is_some()
+            && let Some(place) = self.after_part(state).await?
+        {
+            return Ok(place);
+        }
+        Err(Problem::not_found(msg!("no session of the script `{}` has said this", self.script.session_id))
+            .with_help("begin a new conversation: the first request has one message"))
+    }
+
+    /// The place of the same message that was sent before, if the client wants the same reply.
+    async fn sent_before(&self, state: &ServerState) -> Result<Option<ChatPlace>, Problem> {
+        // Without an id, somebody else may have said the same.
+        if !self.is_repeated && self.conversation.is_none() {
+            return Ok(None);
+        }
+        let store = state.sessions.store().as_ref();
+        let key = self.message_key();
+        for branch in state.branches.at(&self.hash(&self.history.with_message())) {
+            let id = branch.session.as_str();
+            let is_reserved = state.branches.is_reserved_for(id, &key);
+            let Some(row) = store.session(id).await? else {
+                // It begins at this moment, or its beginning has failed.
+                if !self.history.is_beginning() {
+                    continue;
+                }
+                if is_reserved {
+                    return Ok(Some(self.joined(branch, ChatTask::Begin { is_new: false })));
+                }
+                if let Some(reservation) = state.branches.reserve(id, &key) {
+                    return Ok(Some(self.reserved(
+                        state,
+                        branch.session,
+                        ChatTask::Begin { is_new: true },
+                        reservation,
+                    )));
+                }
+                continue;
+            };
+            let is_accepted = store.answer_accepted(id, &key).await?;
+            if self.history.is_beginning() {
+                // Without an id, a session that has gone on is that of somebody else.
+                let is_same = self.conversation.is_some() || row.answers == 0 || is_accepted && row.answers == 1;
+                if is_reserved || self.is_repeated && is_same {
+                    return Ok(Some(self.joined(branch, ChatTask::Begin { is_new: false })));
+                }
+            } else if is_reserved || is_accepted && (self.is_repeated || state.sessions.is_busy(id).await) {
+                let task = ChatTask::Answer { answers: branch.answers };
+                return Ok(Some(self.joined(branch, task)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first of these sessions that still waits at the end of the history. The others that were there are `passed`.
+    async fn continued(
+        &self,
+        state: &ServerState,
+        branches: Vec<ChatBranch>,
+        passed: &mut Vec<ChatBranch>,
+    ) -> Result<Option<ChatPlace>, Problem> {
+        let store = state.sessions.store().as_ref();
+        let hash = self.hash(&self.history.before);
+        let key = self.message_key();
+        let mut gone = Vec::new();
+        let mut found = None;
+        for branch in branches {
+            let Some(reservation) = state.branches.reserve(&branch.session, &key) else {
+                passed.push(branch);
+                continue;
+            };
+            let Some(row) = self.at_rest(state, &branch).await? else {
+                gone.push(branch);
+                continue;
+            };
+            if row.answers == branch.answers {
+                let place = self.waiting(state, branch, reservation).await?;
+                let waits = SessionStatus::parse(&row.status);
+                if matches!(waits, Some(SessionStatus::WaitingApproval | SessionStatus::WaitingTime))
+                    && matches!(place.task, ChatTask::Answer { .. })
+                {
+                    // If it went on at this moment, the message would answer a question that nobody has seen.
+                    let why = msg!("the session waits for no answer: its status is `{status}`", status = row.status);
+                    return Err(Problem::new(ProblemKind::Conflict, why));
+                }
+                found = Some(place);
+                break;
+            }
+            if self.is_repeated && store.answer_accepted(&row.id, &key).await? {
+                let task = ChatTask::Answer { answers: branch.answers };
+                found = Some(self.joined(branch, task));
+                break;
+            }
+            gone.push(branch.clone());
+            passed.push(branch);
+        }
+        // One of them is needed for a fork.
+        if found.is_none() {
+            gone.retain(|branch| passed.first() != Some(branch));
+        }
+        state.branches.forget(&hash, &gone);
+        Ok(found)
+    }
+
+    /// A session as it is when no turn of it runs, unless it has gone on.
+    async fn at_rest(&self, state: &ServerState, branch: &ChatBranch) -> Result<Option<SessionRow>, Problem> {
+        let store = state.sessions.store().as_ref();
+        let row = store.session(&branch.session).await?;
+        match row {
+            Some(row) if row.status == SessionStatus::Running.name() && row.answers == branch.answers => {
+                // Whoever answers it learns what is wrong with it.
+                let _ = state.sessions.send(&row.id, None, |ended| SessionCommand::Rest { ended }).await;
+                Ok(store.session(&branch.session).await?)
+            }
+            row => Ok(row),
+        }
+    }
+
+    /// A fork of a session that is not there any more.
+    async fn forked(&self, state: &ServerState, branch: &ChatBranch) -> Result<ChatPlace, Problem> {
+        let mut attempts = 0..MAX_ATTEMPTS;
+        loop {
+            let (new, reservation) = self.free_id(state).await?;
+            // Without an id, nobody knows whose session it was: its variables are not for others.
+            let user = (self.user.is_none() && self.conversation.is_none()).then(|| new.clone());
+            let at = ForkPoint::AfterAnswers(branch.answers);
+            match state.sessions.fork(ForkRequest { id: &branch.session, at, new: &new, user }).await {
+                Ok(()) => return self.waiting(state, ChatBranch { session: new, ..branch.clone() }, reservation).await,
+                // Another process has taken the id.
+                Err(problem) if problem.kind() == ProblemKind::Conflict && attempts.next().is_some() => {}
+                Err(problem) => return Err(problem),
+            }
+        }
+    }
+
+    /// The session that a client means which sends an id, and only the last part of the history: the newest one, if it waits.
+    async fn after_part(&self, state: &ServerState) -> Result<Option<ChatPlace>, Problem> {
+        let store = state.sessions.store().as_ref();
+        let Some(row) = self.rows(store).await?.into_iter().next() else { return Ok(None) };
+        let part = |session: String, answers: u64, task: ChatTask, reservation: Option<Reservation>| {
+            let key = self.message_key_after(answers);
+            Ok(Some(ChatPlace { session, task, key, _reservation: reservation }))
+        };
+        if let Some(before) = row.answers.checked_sub(1)
+            && store.answer_accepted(&row.id, &self.message_key_after(before)).await?
+            && (self.is_repeated || state.sessions.is_busy(&row.id).await)
+        {
+            return part(row.id, before, ChatTask::Answer { answers: before }, None);
+        }
+        let key = self.message_key_after(row.answers);
+        let Some(reservation) = state.branches.reserve(&row.id, &key) else {
+            if state.branches.is_reserved_for(&row.id, &key) {
+                return part(row.id, row.answers, ChatTask::Answer { answers: row.answers }, None);
+            }
+            return Err(Problem::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1));
+        };
+        let branch = ChatBranch { session: row.id, answers: row.answers, shown: 0 };
+        let row = self.at_rest(state, &branch).await?;
+        let Some(row) = row.filter(|row| row.status == SessionStatus::WaitingInput.name()) else { return Ok(None) };
+        let shown = shown_in_tail(store, &row.id, self.history.before.last()).await?;
+        let task = match messages_after(store, &row.id, shown).await? {
+            messages if messages.is_empty() => ChatTask::Answer { answers: row.answers },
+            messages => ChatTask::Tell { answers: row.answers, messages },
+        };
+        part(row.id, row.answers, task, Some(reservation))
+    }
+
+    /// What is done with the message in a session that waits after the history.
+    async fn waiting(
+        &self,
+        state: &ServerState,
+        branch: ChatBranch,
+        reservation: Reservation,
+    ) -> Result<ChatPlace, Problem> {
+        let ChatBranch { session, answers, shown } = branch;
+        let task = match messages_after(state.sessions.store().as_ref(), &session, shown).await? {
+            messages if messages.is_empty() => ChatTask::Answer { answers },
+            messages => ChatTask::Tell { answers, messages },
+        };
+        Ok(self.reserved(state, session, task, reservation))
+    }
+
+    /// A place that is for this request, which is remembered for those that are sent again.
+    fn reserved(&self, state: &ServerState, session: String, task: ChatTask, reservation: Reservation) -> ChatPlace {
+        let answers = match &task {
+            ChatTask::Begin { .. } => 0,
+            ChatTask::Answer { answers } | ChatTask::Tell { answers, .. } => *answers,
+        };
+        let branch = ChatBranch { session: session.clone(), answers, shown: 0 };
+        state.branches.add(self.hash(&self.history.with_message()), branch);
+        ChatPlace { session, task, key: self.message_key(), _reservation: Some(reservation) }
+    }
+
+    /// A place that another request has, for the same message.
+    fn joined(&self, branch: ChatBranch, task: ChatTask) -> ChatPlace {
+        ChatPlace { session: branch.session, task, key: self.message_key(), _reservation: None }
+    }
+}
