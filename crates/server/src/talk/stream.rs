@@ -46,7 +46,11 @@ impl TalkStream {
     async fn next(&mut self) -> Option<SseEvent> {
         while !self.is_over {
             let event = tokio::select! {
-                event = self.reader.next() => event?,
+                event = self.reader.next() => match event {
+                    Some(event) => event,
+                    // Perhaps because the conversation was erased.
+                    None => return self.changed().await,
+                },
                 _ = self.checks.tick() => {
                     if let Some(change) = self.changed().await {
                         return Some(change);
