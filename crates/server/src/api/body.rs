@@ -75,7 +75,7 @@ fn within(body: Body, time: Duration) -> Body {
 }
 
 /// Why a body did not arrive.
-fn lost(error: &axum::Error) -> Problem {
+fn body_problem(error: &axum::Error) -> Problem {
     let mut causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
     match causes.any(|cause| cause.is::<Elapsed>()) {
         true => Problem::new(ProblemKind::Timeout, msg!("the body did not arrive in time")),
@@ -99,7 +99,7 @@ async fn read_up_to(body: Body, max_bytes: usize) -> Result<Vec<u8>, Problem> {
     let mut pieces = body.into_data_stream();
     let (mut read, mut length) = (Vec::new(), 0_usize);
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| lost(&error))?;
+        let piece = piece.map_err(|error| body_problem(&error))?;
         length = length.saturating_add(piece.len());
         if length > max_bytes.saturating_add(MAX_DISCARDED_BYTES) {
             break;
