@@ -88,13 +88,14 @@ async fn a_stream_whose_turn_is_interrupted_says_so() {
     let serving = Serving::with(&home, &["--trust"]);
     let id = serving.session("talk").await;
     let path = format!("/v1/sessions/{id}/messages");
-    let headers = [("accept", "text/event-stream")];
+    let headers = [("accept", "text/event-stream"), ("accept-language", "zh")];
     let mut first = serving.stream(&path, &headers, &json!({ "text": "I am An" })).await;
     assert_eq!(first.next().await.unwrap().event, "message");
     let second = serving.stream(&path, &headers, &json!({ "text": "I am Ann", "on_busy": "interrupt" })).await;
     let last = first.rest().await.pop().unwrap();
     assert_eq!((last.event.as_str(), last.id.as_str()), ("problem", ""));
     assert_eq!(last.json()["type"], "/problems/interrupted", "{last:?}");
+    assert_eq!(last.json()["detail"], "另一条消息打断了这一轮，这条消息已被收回");
     drop(second);
 }
 

@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use bcc_lang::message::language::Language;
 use bcc_lang::message::library::library;
 use bcc_lang::message::msg;
 use futures_util::{StreamExt, stream};
@@ -52,6 +53,13 @@ impl<T: DeserializeOwned> JsonBody<T> {
         let Json(value) = Json::<T>::from_bytes(&body).map_err(|rejection| unreadable(cause(&rejection)))?;
         Ok(Self(value))
     }
+}
+
+/// The language that the client wants, of those that messages have.
+pub(crate) fn language_of(headers: &HeaderMap) -> Language {
+    let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let first = accepted.split([',', ';', '-']).next().unwrap_or_default().trim();
+    Language::parse(first).unwrap_or_default()
 }
 
 /// Limits the time in which the body of a request must arrive: all of it, however often a piece of it does.

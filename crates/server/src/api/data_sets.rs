@@ -21,8 +21,7 @@ use tokio::task::spawn_blocking;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::UrlQuery;
-use crate::api::gate::language_of;
+use crate::api::body::{UrlQuery, language_of};
 use crate::api::sessions::session_filter;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;

@@ -9,6 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use bcc_lang::message::language::Language;
 use bcc_lang::message::msg;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_runtime::run::head::SessionStatus;
@@ -367,6 +368,7 @@ pub(crate) async fn turn_stream(
     caller: ApiCaller,
     message: NewMessage,
     key: Option<String>,
+    language: Language,
 ) -> Result<Response, Problem> {
     let (accepted, mut answered) = mpsc::channel(1);
     let (end, ended) = oneshot::channel();
@@ -378,7 +380,9 @@ pub(crate) async fn turn_stream(
     // In a task of its own: a client that leaves does not change what is answered to a repeated message.
     let saying = async move {
         let said = say(&turn_state, &turn_id, &message, options).await;
-        drop(end.send(said.map(|reply| reply.last_seq)));
+        let directory = &turn_state.sessions.engine().project().directory;
+        let shown = said.map_err(|problem| problem.in_language(language).in_project(directory));
+        drop(end.send(shown.map(|reply| reply.last_seq)));
     };
     tokio::spawn(saying.in_current_span());
     let after = match answered.recv().await {

@@ -12,6 +12,7 @@ use bcc_lang::message::msg;
 use tracing::Instrument;
 
 use crate::access::ApiCaller;
+use crate::api::body::language_of;
 use crate::api::request_span::{record_response, request_span};
 use crate::chat::error::chat_error;
 use crate::client_limit::client_at;
@@ -115,12 +116,6 @@ fn preflight(request: &HeaderMap) -> Response {
     }
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response
-}
-
-pub(crate) fn language_of(headers: &HeaderMap) -> Language {
-    let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let first = accepted.split([',', ';', '-']).next().unwrap_or_default().trim();
-    Language::parse(first).unwrap_or_default()
 }
 
 /// A problem is written again in the language of the client, with files as they are in the project, and in the form that clients of the

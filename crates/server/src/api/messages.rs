@@ -13,7 +13,7 @@ use tracing::Instrument;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::JsonBody;
+use crate::api::body::{JsonBody, language_of};
 use crate::api::events::turn_stream;
 use crate::api::reply::{
     TurnReply, answer_with_key, earlier_reply, is_taken_back, key_reused, reply_from, reply_of, state_of,
@@ -94,7 +94,7 @@ pub(crate) async fn post_message(
         .and_then(|value| value.to_str().ok())
         .is_some_and(|accepted| accepted.contains("text/event-stream"));
     if is_stream {
-        return turn_stream(state, id, caller, message, key).await;
+        return turn_stream(state, id, caller, message, key, language_of(&headers)).await;
     }
     let may_decide = caller.role >= AccessRole::Decide;
     let reply = say(&state, &id, &message, SendOptions { key, accepted: None, may_decide }).await?;

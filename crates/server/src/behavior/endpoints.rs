@@ -8,8 +8,7 @@ use bcc_lang::message::language::Language;
 use serde_json::json;
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::JsonBody;
-use crate::api::gate::language_of;
+use crate::api::body::{JsonBody, language_of};
 use crate::behavior::actions::action_objects;
 use crate::behavior::answers::{judgement, next_behavior, plan, text_without_actions};
 use crate::behavior::judgement::ReflectionSignals;

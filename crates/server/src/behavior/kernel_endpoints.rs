@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::JsonBody;
-use crate::api::gate::language_of;
+use crate::api::body::{JsonBody, language_of};
 use crate::behavior::kernels::{CellCode, EndedCell, NotebookKey};
 use crate::behavior::outputs::{ClientOutput, outputs_of, text_output};
 use crate::behavior::request::MAX_NOTEBOOK_ID_BYTES;

@@ -17,8 +17,7 @@ use bcc_store::rows::SessionRow;
 use tracing::Instrument;
 
 use crate::access::{ApiCaller, hex};
-use crate::api::body::JsonBody;
-use crate::api::gate::language_of;
+use crate::api::body::{JsonBody, language_of};
 use crate::api::messages::repeated;
 use crate::api::reply::{TurnReply, opening_of, reply_from, reply_of, state_of};
 use crate::api::sessions::start_with_id;

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::msg;
 
-use crate::api::gate::language_of;
+use crate::api::body::language_of;
 use crate::pages::embedded::{EmbeddedFile, ICON, SCRIPT, STYLE, embedded_file, version_of};
 use crate::pages::page_headers::with_page_headers;
 use crate::problem::Problem;

@@ -9,7 +9,7 @@ use bcc_lang::message::language::Language;
 use bcc_lang::message::message::Message;
 use bcc_lang::source::render::html::escape;
 
-use crate::api::gate::language_of;
+use crate::api::body::language_of;
 use crate::pages::embedded::{EmbeddedFile, ICON, SCRIPT, STYLE, embedded_file, version_of};
 use crate::pages::page_headers::with_page_headers;
 use crate::state::ServerState;
