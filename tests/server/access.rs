@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
+use crate::begin_again::ORDER;
 use crate::process::{Home, TIMEOUT};
 use crate::served::{Serving, TALK};
 
@@ -17,20 +18,6 @@ session:
           actions:
             - { action_type: ai_ask, action_id: name, config: { content: Who are you?, delivery: verbatim, max_rounds: 1 } }
             - { action_type: approval, action_id: ask, config: { prompt: 'Risk 97: deploy?' } }
-";
-
-/// A conversation that writes a file.
-const ORDER: &str = "
-session:
-  session_id: order
-  phases:
-    - phase_id: p
-      topics:
-        - topic_id: t
-          actions:
-            - { action_type: ai_ask, action_id: ask, config: { content: What?, delivery: verbatim, max_rounds: 1 } }
-            - { action_type: write_file, action_id: note, config: { path: out/note.txt, content: written } }
-            - { action_type: ai_ask, action_id: more, config: { content: More?, delivery: verbatim, max_rounds: 1 } }
 ";
 
 /// A token of each role, in a configuration that lists their hashes.

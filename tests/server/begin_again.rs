@@ -65,7 +65,8 @@ async fn a_session_begins_again_at_an_answer() {
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 2);
 }
 
-const ORDER: &str = "
+/// A conversation that writes a file.
+pub const ORDER: &str = "
 session:
   session_id: order
   phases:

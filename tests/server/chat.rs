@@ -62,6 +62,17 @@ pub fn project() -> Home {
     home
 }
 
+/// A project whose conversation waits before this action, until there is a file `go`.
+pub fn project_that_waits(script: &str, action: &str) -> Home {
+    let home = Home::new();
+    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
+    let wait = "{ action_type: command, action_id: wait, config: { command: [sh, -c, 'while [ ! -e go ]; do sleep 0.01; done'] } }";
+    let at = format!("            - {{ action_type: ai_ask, action_id: {action}");
+    assert!(script.contains(&at), "{script}");
+    home.put("scripts/talk.yaml", script.replace(&at, &format!("            - {wait}\n{at}")));
+    home
+}
+
 #[tokio::test]
 async fn a_script_is_a_model_that_one_can_talk_to() {
     let home = project();

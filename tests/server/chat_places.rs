@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::chat::{ChatClient, PATH, project};
+use crate::chat::{ChatClient, PATH, project, project_that_waits};
 use crate::process::Home;
 use crate::served::{Serving, TALK};
 
@@ -206,11 +206,7 @@ async fn a_message_is_no_answer_to_a_question_that_was_not_shown() {
 
 #[tokio::test]
 async fn a_message_waits_for_what_the_session_says_after_a_decision() {
-    let home = Home::new();
-    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
-    let wait = "{ action_type: command, action_id: wait, config: { command: [sh, -c, 'while [ ! -e go ]; do sleep 0.01; done'] } }";
-    let at = "            - { action_type: ai_ask, action_id: where";
-    home.put("scripts/talk.yaml", LOAN.replace(at, &format!("            - {wait}\n{at}")));
+    let home = project_that_waits(LOAN, "where");
     let serving = Serving::with(&home, &["--trust"]);
     let mut client = ChatClient::new(&serving);
     client.say("hello").await;

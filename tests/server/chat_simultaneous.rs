@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::chat::{ChatClient, PATH, project};
+use crate::chat::{ChatClient, PATH, project, project_that_waits};
 use crate::process::Home;
 use crate::served::{Reply, Serving, TALK};
 
@@ -160,11 +160,7 @@ async fn a_first_message_that_is_sent_again_while_the_session_begins_gets_its_re
 
 #[tokio::test]
 async fn a_message_that_is_sent_twice_at_once_with_an_id_is_answered_once() {
-    let home = Home::new();
-    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
-    let wait = "{ action_type: command, action_id: wait, config: { command: [sh, -c, 'while [ ! -e go ]; do sleep 0.01; done'] } }";
-    let at = "            - { action_type: ai_ask, action_id: ask_likes";
-    home.put("scripts/talk.yaml", TALK.replace(at, &format!("            - {wait}\n{at}")));
+    let home = project_that_waits(TALK, "ask_likes");
     let serving = Serving::with(&home, &["--trust"]);
     let mut client = ChatClient { more: json!({ "metadata": { "chat_id": "c" } }), ..ChatClient::new(&serving) };
     let (_, session) = client.say("hi").await;

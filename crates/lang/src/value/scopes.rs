@@ -248,8 +248,8 @@ impl Scopes {
         position_in(&self.layers, name, scope)
     }
 
-    /// The value that a write to `name` replaces. What a branch sets first is compared with what it replaces when the branches have ended:
-    /// the value of a branch before it, or that outside of branches.
+    /// The value that a write to `name` replaces. In a branch that has not set `name`, it is the one that is replaced when all branches have
+    /// ended: of a branch that this one depends on, or outside of branches.
     pub fn replaced(&self, name: &str, scope: Option<Scope>) -> Option<&Stored> {
         let Some((outside, branches)) = self.outside.and_then(|outside| self.layers.split_at_checked(outside)) else {
             return self.target(name, scope)?.get(name);
