@@ -14,7 +14,8 @@ use bcc_lang::script::fields::TextField;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::misreading::quote;
-use bcc_lang::source::yaml::ScalarStyle;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::{ScalarStyle, YamlNode};
 use bcc_lang::template::text::Text;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
@@ -27,14 +28,17 @@ impl Checker<'_> {
         let known = |name: &str| self.known.knows(name) || ENGINE_NAMES.contains(&name);
         let converted = convert_legacy(&field.text, known);
         for (range, today) in &converted.replaced {
-            // An unknown name is reported separately, and its fix is another name.
-            if known(today.trim_matches(['{', '}', ' '])) {
-                self.report_legacy_placeholder(field, range, today);
+            // Of an unknown name, it depends on what follows (`unknown_names`): its fix may be another name.
+            if known(today.trim_matches(['{', '}', ' ']))
+                && let Some(diagnostic) = deprecated_placeholder(self.file, &field.node, range, today)
+            {
+                self.findings.report(diagnostic);
             }
         }
         let text = self.compiled(field, &converted)?;
         let at = self.position();
-        self.collected.texts.push(CollectedText { text: text.clone(), node: Arc::clone(&field.node), at });
+        let legacy = converted.replaced.into_iter().map(|(range, _)| range).collect();
+        self.collected.texts.push(CollectedText { text: text.clone(), node: Arc::clone(&field.node), legacy, at });
         Some(text)
     }
 
@@ -45,7 +49,7 @@ impl Checker<'_> {
             Ok(text) => {
                 for name in text.names() {
                     let original = converted.original(&name.range);
-                    let older = converted.replaced.iter().any(|(range, _)| *range == original);
+                    let older = converted.replaces(&original);
                     let place = UseLocation::Within(Arc::clone(&field.node), original);
                     self.used(&name.name, place, UseKind::Text, name.optional, !older);
                 }
@@ -70,33 +74,39 @@ impl Checker<'_> {
             }
         }
     }
+}
 
-    fn report_legacy_placeholder(&self, field: &TextField, range: &Range<usize>, today: &str) {
-        let older = field.text.get(range.clone()).unwrap_or_default();
-        let span = locate_bytes(self.file, &field.node, range.clone());
-        let message = msg!("`{older}` is a deprecated spelling of `{today}`");
-        let diagnostic = Diagnostic::warning("deprecated-placeholder", message, self.file, span);
-        let plain = field.node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
-        let replace = vec![Edit::replace(span, today)];
-        let (help, edits) = if plain && range.start == 0 {
-            // YAML reads a plain text that starts with `{` as a mapping.
-            let all = self.file.slice(field.node.span);
-            let edits = match all.strip_prefix(older) {
-                // A text with both kinds of quotes is rewritten.
-                Some(rest) if all.contains(['"', '\\']) && all.contains('\'') => {
-                    vec![Edit::replace(field.node.span, format!("'{today}{}'", rest.replace('\'', "''")))]
-                }
-                _ => quote(self.file, field.node.span).edits.into_iter().chain(replace).collect(),
-            };
-            (msg!("write `{today}`, and put quotes around the whole text"), edits)
-        } else {
-            (msg!("write `{today}`"), replace)
+/// The finding for a legacy placeholder: `today` is how it is written.
+pub(crate) fn deprecated_placeholder(
+    file: &Arc<SourceFile>,
+    node: &YamlNode,
+    range: &Range<usize>,
+    today: &str,
+) -> Option<Diagnostic> {
+    let scalar = node.as_scalar()?;
+    let older = scalar.text.get(range.clone())?;
+    let span = locate_bytes(file, node, range.clone());
+    let message = msg!("`{older}` is a deprecated spelling of `{today}`");
+    let diagnostic = Diagnostic::warning("deprecated-placeholder", message, file, span);
+    let replace = vec![Edit::replace(span, today)];
+    let (help, edits) = if scalar.style == ScalarStyle::Plain && range.start == 0 {
+        // YAML reads a plain text that starts with `{` as a mapping.
+        let all = file.slice(node.span);
+        let edits = match all.strip_prefix(older) {
+            // A text with both kinds of quotes is rewritten.
+            Some(rest) if all.contains(['"', '\\']) && all.contains('\'') => {
+                vec![Edit::replace(node.span, format!("'{today}{}'", rest.replace('\'', "''")))]
+            }
+            _ => quote(file, node.span).edits.into_iter().chain(replace).collect(),
         };
-        let diagnostic = diagnostic.with_help(help.clone());
-        // If its place in the text is unknown, the span is that of the complete text.
-        let is_located = span != field.node.span || self.file.slice(span) == older;
-        self.findings.report(if is_located { diagnostic.with_sure_fix(help, edits) } else { diagnostic });
-    }
+        (msg!("write `{today}`, and put quotes around the whole text"), edits)
+    } else {
+        (msg!("write `{today}`"), replace)
+    };
+    let diagnostic = diagnostic.with_help(help.clone());
+    // If its place in the text is unknown, the span is that of the complete text.
+    let is_located = span != node.span || file.slice(span) == older;
+    Some(if is_located { diagnostic.with_sure_fix(help, edits) } else { diagnostic })
 }
 
 /// The help for a text that minijinja cannot read, by its error message.

@@ -261,6 +261,8 @@ impl CollectedExpression {
 pub struct CollectedText {
     pub text: Text,
     pub node: Arc<YamlNode>,
+    /// Where it has legacy placeholders, in bytes of the text of the node.
+    pub legacy: Vec<Range<usize>>,
     pub at: ActionPosition,
 }
 

@@ -20,6 +20,12 @@ impl ConvertedText {
         Self { text: text.to_owned(), ..Self::default() }
     }
 
+    /// Whether this range of the original is a legacy placeholder.
+    pub(crate) fn replaces(&self, original: &Range<usize>) -> bool {
+        let place = self.replaced.binary_search_by_key(&original.start, |(range, _)| range.start);
+        place.is_ok_and(|place| self.replaced.get(place).is_some_and(|(range, _)| range == original))
+    }
+
     /// The range of the original for the range `within` of the new text.
     pub(crate) fn original(&self, within: &Range<usize>) -> Range<usize> {
         if self.replaced.is_empty() {
@@ -30,15 +36,15 @@ impl ConvertedText {
 
     /// The range of the original for the byte `at` of the new text.
     fn place(&self, at: usize) -> Range<usize> {
-        for (new, original) in &self.pieces {
-            if new.contains(&at) {
-                // A copied piece maps byte by byte; a replaced one maps to the complete placeholder.
-                if new.len() == original.len() {
-                    let start = original.start + (at - new.start);
-                    return start..start + 1;
-                }
-                return original.clone();
+        let after = self.pieces.partition_point(|(new, _)| new.start <= at);
+        let piece = after.checked_sub(1).and_then(|last| self.pieces.get(last));
+        if let Some((new, original)) = piece.filter(|(new, _)| new.contains(&at)) {
+            // A copied piece maps byte by byte; a replaced one maps to the complete placeholder.
+            if new.len() == original.len() {
+                let start = original.start + (at - new.start);
+                return start..start + 1;
             }
+            return original.clone();
         }
         let end = self.pieces.last().map_or(0, |(_, original)| original.end);
         end..end

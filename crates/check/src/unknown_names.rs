@@ -6,6 +6,7 @@ use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::author_texts::deprecated_placeholder;
 use crate::collected::{ActionPosition, AssignmentKind, CalleeBody, Definition, UnknownUse, Use, UseKind, UseLocation};
 use crate::expressions::equivalent_constant;
 use crate::name_table::start_tick;
@@ -29,6 +30,7 @@ pub(crate) fn unknown_names(model: &SemanticModel<'_>, findings: &Findings) {
         let definitions = of_name.entry(&used.name).or_insert_with(|| NameDefinitions::of(model, &used.name));
         let visible = definitions.visible_from(used.at.body);
         if visible.is_some_and(|visible| visible.first <= used.latest(collected)) {
+            legacy_placeholder(model, used, unknown).into_iter().for_each(|diagnostic| findings.report(diagnostic));
             continue;
         }
         let diagnostic = match (visible, definitions.elsewhere(used)) {
@@ -38,6 +40,13 @@ pub(crate) fn unknown_names(model: &SemanticModel<'_>, findings: &Findings) {
         };
         findings.report(diagnostic);
     }
+}
+
+/// The finding for a use that is a legacy placeholder of a name that is known after all, as one that its own action assigns.
+fn legacy_placeholder(model: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<Diagnostic> {
+    let UseLocation::Within(node, range) = &used.place else { return None };
+    let is_legacy = used.by == UseKind::Text && !unknown.alone;
+    is_legacy.then(|| deprecated_placeholder(model.file, node, range, &format!("{{{{ {} }}}}", used.name)))?
 }
 
 /// The definitions of one name, indexed once for all of its uses.

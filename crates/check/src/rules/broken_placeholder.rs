@@ -59,7 +59,8 @@ fn check_braced(
     if known(model, name) {
         if braced.form == BraceForm::Legacy {
             // Where the name is known, this form is read as a placeholder.
-            let read = entry.text.names().iter().any(|used| used.name == name);
+            let after = entry.legacy.partition_point(|range| range.end <= braced.range.start);
+            let read = entry.legacy.get(after).is_some_and(|range| range.contains(&braced.range.start));
             let message = || {
                 msg!(
                     "`{written}` is not a placeholder here, because `{name}` is not known at this point, {stays}",
@@ -73,9 +74,12 @@ fn check_braced(
             BraceForm::Unclosed => msg!("`{written}` lacks its closing brace, {stays}", stays = Message::word(stays)),
             _ => msg!("`{written}` looks like a placeholder but is not one, {stays}", stays = Message::word(stays)),
         };
-        return Some(report(message, msg!("write `{}`", modern(name)), Some(name)));
+        return Some(report(message, msg!("write `{}`", modern(braced.path)), Some(braced.path)));
     }
-    if !matches!(braced.form, BraceForm::Legacy | BraceForm::Odd) || name.chars().nth(MIN_NAME_CHARS - 1).is_none() {
+    if !matches!(braced.form, BraceForm::Legacy | BraceForm::Odd)
+        || braced.path != name
+        || name.chars().nth(MIN_NAME_CHARS - 1).is_none()
+    {
         return None;
     }
     if !near.contains_key(name) {
@@ -101,7 +105,7 @@ fn known(model: &SemanticModel<'_>, name: &str) -> bool {
 pub(crate) enum BraceForm {
     /// `{x}`, which is a placeholder where `x` is known.
     Legacy,
-    /// `｛x｝`, `{ x }`, `{ { x } }`.
+    /// `｛x｝`, `{ x }`, `{ { x } }`, `{x.a}`.
     Odd,
     /// `【x】`, which is also used for headings.
     Lenticular,
@@ -113,6 +117,8 @@ pub(crate) enum BraceForm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Braced<'t> {
     pub name: &'t str,
+    /// The name with its members: `x.a`.
+    pub path: &'t str,
     /// Its range with the braces, in bytes.
     pub range: Range<usize>,
     pub form: BraceForm,
@@ -144,7 +150,7 @@ fn braced_at(text: &str, open: usize) -> Option<Braced<'_>> {
         let name = leading_name(inner);
         let sure = name.is_ascii() && name.contains('_') && inner.get(name.len()..)?.starts_with('】');
         let end = open + '【'.len_utf8() + name.len() + '】'.len_utf8();
-        return sure.then_some(Braced { name, range: open..end, form: BraceForm::Lenticular });
+        return sure.then_some(Braced { name, path: name, range: open..end, form: BraceForm::Lenticular });
     }
     let inside = open + braces_len(rest, ['{', '｛']);
     let gap = spaces_len(text.get(inside..)?);
@@ -152,8 +158,10 @@ fn braced_at(text: &str, open: usize) -> Option<Braced<'_>> {
     if name.is_empty() {
         return None;
     }
-    let name_end = inside + gap + name.len();
-    let after = text.get(name_end..)?;
+    let start = inside + gap;
+    let path_end = start + path_len(text.get(start..)?, name);
+    let path = text.get(start..path_end)?;
+    let after = text.get(path_end..)?;
     let space = spaces_len(after);
     let close = braces_len(after.get(space..)?, ['}', '｝']);
     let opening = text.get(open..inside)?;
@@ -161,17 +169,17 @@ fn braced_at(text: &str, open: usize) -> Option<Braced<'_>> {
         let line = after.split('\n').next().unwrap_or_default();
         let ends = after.chars().next().is_none_or(|c| c.is_whitespace() || "，。！？；、!?".contains(c));
         let alone = gap == 0 && matches!(opening, "{" | "｛") && ends && !line.contains(['}', '｝']);
-        return alone.then_some(Braced { name, range: open..name_end, form: BraceForm::Unclosed });
+        return alone.then_some(Braced { name, path, range: open..path_end, form: BraceForm::Unclosed });
     }
-    let end = name_end + space + close;
-    let legacy = opening == "{" && gap == 0 && space == 0 && text.get(name_end..end)? == "}";
+    let end = path_end + space + close;
+    let legacy = opening == "{" && gap == 0 && space == 0 && path == name && text.get(path_end..end)? == "}";
     let form = if legacy { BraceForm::Legacy } else { BraceForm::Odd };
     let dollar = text.get(..open)?.ends_with('$');
     // `${x}` is a placeholder for any `x`.
     if dollar && legacy {
         return None;
     }
-    Some(Braced { name, range: if dollar { open - 1 } else { open }..end, form })
+    Some(Braced { name, path, range: if dollar { open - 1 } else { open }..end, form })
 }
 
 /// The length of the one or two braces at the start of the text, with the spaces between them.
@@ -195,6 +203,17 @@ fn leading_name(text: &str) -> &str {
     if name.starts_with(|c: char| c.is_alphabetic() || c == '_') { name } else { "" }
 }
 
+/// The length of `name`, with which the text starts, and of the members after it.
+fn path_len(text: &str, name: &str) -> usize {
+    let mut length = name.len();
+    while let Some(member) = text.get(length..).and_then(|rest| rest.strip_prefix('.')).map(leading_name)
+        && !member.is_empty()
+    {
+        length += 1 + member.len();
+    }
+    length
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +232,7 @@ mod tests {
                 ],
             ),
             ("{a}{{ a }}{% if a %}{# {a} #}${a}", &[("{a}", BraceForm::Legacy)]),
+            ("{a.b} ${a.b.c} {a.}", &[("{a.b}", BraceForm::Odd), ("${a.b.c}", BraceForm::Odd)]),
             ("【user_name】【年龄】【重点】", &[("【user_name】", BraceForm::Lenticular)]),
             ("您好，{a，请说\n{a: 1} {a", &[("{a", BraceForm::Unclosed), ("{a", BraceForm::Unclosed)]),
             ("{\"a\": 1} {} {1} { a, b } { a b } x{2,3}", &[]),

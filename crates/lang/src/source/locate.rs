@@ -4,10 +4,11 @@
 //! At the first difference the position is unknown, so a gap in these rules can never point to a wrong position.
 
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
-use crate::source::yaml::{ScalarStyle, YamlNode};
+use crate::source::yaml::{Scalar, ScalarStyle, YamlNode};
 
 /// The position in the file of the characters `within` of a scalar's decoded text (after block scalars, folding and escapes
 /// are decoded). Returns the node's own span if the position is unknown: `within` exceeds the text, the node is not a scalar,
@@ -15,44 +16,115 @@ use crate::source::yaml::{ScalarStyle, YamlNode};
 ///
 /// `within` counts **characters**; [`locate_bytes`] takes bytes of the decoded text, which is what minijinja reports.
 pub fn locate(file: &SourceFile, node: &YamlNode, within: Range<usize>) -> Span {
-    find(file, node, &within).unwrap_or(node.span)
+    let Some(scalar) = node.as_scalar() else { return node.span };
+    let ends = scalar.text.char_indices().map(|(byte, _)| byte).chain([scalar.text.len()]);
+    let byte = |character: usize| ends.clone().nth(character);
+    match (byte(within.start), byte(within.end)) {
+        (Some(start), Some(end)) => locate_bytes(file, node, start..end),
+        _ => node.span,
+    }
 }
 
 /// Like [`locate()`], for a range of bytes of the decoded text. A byte inside a character counts as its start.
 pub fn locate_bytes(file: &SourceFile, node: &YamlNode, within: Range<usize>) -> Span {
-    let Some(scalar) = node.as_scalar() else { return node.span };
-    let characters = |byte: usize| {
-        let byte = scalar.text.floor_char_boundary(byte);
-        scalar.text.get(..byte).map_or(usize::MAX, |before| before.chars().count())
-    };
-    if within.end > scalar.text.len() {
-        return node.span;
-    }
-    locate(file, node, characters(within.start)..characters(within.end))
+    find(file, node, &within).unwrap_or(node.span)
 }
 
 fn find(file: &SourceFile, node: &YamlNode, within: &Range<usize>) -> Option<Span> {
     let scalar = node.as_scalar()?;
-    let text = file.text();
-    let span = node.span;
-    let mut trace = Trace { expected: scalar.text.chars(), index: 0, wanted: within, start: None, end: None };
-    let decoded = match scalar.style {
-        ScalarStyle::Plain => flow(&mut trace, text.get(span.range())?, span.start, None),
-        ScalarStyle::SingleQuoted => flow(&mut trace, between_quotes(text, span)?, span.start + 1, Some('\'')),
-        ScalarStyle::DoubleQuoted => flow(&mut trace, between_quotes(text, span)?, span.start + 1, Some('"')),
-        ScalarStyle::Literal => block(&mut trace, text, span, false, &scalar.text),
-        ScalarStyle::Folded => block(&mut trace, text, span, true, &scalar.text),
-    };
-    // `None` is a difference or the end of the search: what was found before it is still valid.
-    if decoded.is_some() && trace.expected.next().is_none() && within.start == trace.index {
+    if within.end > scalar.text.len() {
+        return None;
+    }
+    let [start, end] = [within.start, within.end].map(|byte| scalar.text.floor_char_boundary(byte));
+    let key = ScalarKey { span: node.span, text: (scalar.text.as_ptr().addr(), scalar.text.len()) };
+    let decoded = file.last_located().of(key, || DecodedScalar::new(file.text(), node.span, scalar));
+    if start == decoded.length && decoded.is_complete {
         // After the last character there is a position, but no character to mark.
-        return Some(Span::point(trace.end.unwrap_or_else(|| end_of_text(scalar.style, span))));
+        return Some(Span::point(
+            decoded.pieces.last().map_or_else(|| end_of_text(scalar.style, node.span), |last| last.to),
+        ));
     }
-    let start = trace.start?;
-    if within.is_empty() {
-        return Some(Span::point(start));
+    let from = decoded.start_of(start)?;
+    if start >= end {
+        return Some(Span::point(from));
     }
-    (trace.index >= within.end).then(|| Span::new(start, trace.end.unwrap_or(start)))
+    Some(Span::new(from, decoded.end_before(end)?))
+}
+
+/// What tells a scalar from others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ScalarKey {
+    span: Span,
+    /// Where its decoded text is in memory, and how long it is: a node of another file may have the same span.
+    text: (usize, usize),
+}
+
+/// The scalar of a file that was located last: positions in one text are often asked for one after the other.
+#[derive(Default)]
+pub(crate) struct LastLocated(Mutex<Option<(ScalarKey, Arc<DecodedScalar>)>>);
+
+impl LastLocated {
+    fn of(&self, key: ScalarKey, decode: impl FnOnce() -> DecodedScalar) -> Arc<DecodedScalar> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((known, decoded)) if *known == key => Arc::clone(decoded),
+            _ => {
+                let decoded = Arc::new(decode());
+                *last = Some((key, Arc::clone(&decoded)));
+                decoded
+            }
+        }
+    }
+}
+
+/// A part of a decoded text, and where it is in the file. If both have the same length, each byte is at the same place in both.
+struct Piece {
+    /// Its first byte in the decoded text.
+    decoded: usize,
+    length: usize,
+    from: usize,
+    to: usize,
+}
+
+impl Piece {
+    fn is_copied(&self) -> bool {
+        self.to - self.from == self.length
+    }
+}
+
+/// Where the decoded text of a scalar is in the file, up to the first difference.
+struct DecodedScalar {
+    pieces: Vec<Piece>,
+    /// The length of what is known, in bytes.
+    length: usize,
+    /// Whether this is the whole text.
+    is_complete: bool,
+}
+
+impl DecodedScalar {
+    fn new(text: &str, span: Span, scalar: &Scalar) -> Self {
+        let mut trace = Trace { expected: scalar.text.chars(), length: 0, pieces: vec![] };
+        let decoded = trace.decode(text, span, scalar);
+        let is_complete = decoded.is_some() && trace.expected.next().is_none();
+        Self { pieces: trace.pieces, length: trace.length, is_complete }
+    }
+
+    fn piece(&self, byte: usize) -> Option<&Piece> {
+        let after = self.pieces.partition_point(|piece| piece.decoded <= byte);
+        self.pieces.get(after.checked_sub(1)?).filter(|piece| byte < piece.decoded + piece.length)
+    }
+
+    /// Where the character is in the file that starts at this byte.
+    fn start_of(&self, byte: usize) -> Option<usize> {
+        let piece = self.piece(byte)?;
+        Some(piece.from + if piece.is_copied() { byte - piece.decoded } else { 0 })
+    }
+
+    /// Where the character ends in the file that ends before this byte.
+    fn end_before(&self, byte: usize) -> Option<usize> {
+        let piece = self.piece(byte.checked_sub(1)?)?;
+        Some(if piece.is_copied() { piece.from + (byte - piece.decoded) } else { piece.to })
+    }
 }
 
 /// The text between the quotes.
@@ -67,32 +139,39 @@ fn end_of_text(style: ScalarStyle, span: Span) -> usize {
     }
 }
 
-/// Follows the decoded characters and stores the position of the wanted ones.
+/// Follows the decoded characters, and collects where they are.
 struct Trace<'a> {
     expected: std::str::Chars<'a>,
-    index: usize,
-    wanted: &'a Range<usize>,
-    start: Option<usize>,
-    /// The end of the last character that is wanted or precedes the wanted ones.
-    end: Option<usize>,
+    /// The number of bytes of the decoded text that have been found.
+    length: usize,
+    pieces: Vec<Piece>,
 }
 
 impl Trace<'_> {
-    /// Adds the next decoded character, from the bytes `from..to` of the file. `None` ends the search: complete, or a difference.
+    fn decode(&mut self, text: &str, span: Span, scalar: &Scalar) -> Option<()> {
+        match scalar.style {
+            ScalarStyle::Plain => flow(self, text.get(span.range())?, span.start, None),
+            ScalarStyle::SingleQuoted => flow(self, between_quotes(text, span)?, span.start + 1, Some('\'')),
+            ScalarStyle::DoubleQuoted => flow(self, between_quotes(text, span)?, span.start + 1, Some('"')),
+            ScalarStyle::Literal => block(self, text, span, false, &scalar.text),
+            ScalarStyle::Folded => block(self, text, span, true, &scalar.text),
+        }
+    }
+
+    /// Adds the next decoded character, from the bytes `from..to` of the file. `None` ends the search: a difference.
     fn put(&mut self, decoded: char, from: usize, to: usize) -> Option<()> {
-        if self.index >= self.wanted.end && self.start.is_some() {
-            return None;
-        }
         if self.expected.next()? != decoded {
-            // What was found before the difference may be incomplete.
-            self.start = None;
             return None;
         }
-        if self.index == self.wanted.start {
-            self.start = Some(from);
+        let piece = Piece { decoded: self.length, length: decoded.len_utf8(), from, to };
+        self.length += piece.length;
+        match self.pieces.last_mut() {
+            Some(last) if last.is_copied() && piece.is_copied() && last.to == from => {
+                last.length += piece.length;
+                last.to = to;
+            }
+            _ => self.pieces.push(piece),
         }
-        self.end = Some(to);
-        self.index += 1;
         Some(())
     }
 }

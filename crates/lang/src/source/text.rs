@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::source::diagnostic::Diagnostic;
 use crate::source::json_file::{NOTEBOOK_HELP, damaged_json, is_notebook_name};
+use crate::source::locate::LastLocated;
 use crate::source::secrets::{Secret, secrets};
 use crate::source::span::Span;
 
@@ -52,6 +53,7 @@ pub struct SourceFile {
     strides: OnceLock<Vec<usize>>,
     /// The text that looks like a secret; computed for the first report.
     secrets: OnceLock<Vec<Secret>>,
+    last_located: LastLocated,
 }
 
 /// A column is counted over at most about this many bytes, so that many diagnostics in one line of megabytes cost no more than
@@ -63,7 +65,8 @@ impl SourceFile {
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let line_starts = line_starts(&text);
-        Self { name: name.into(), text, line_starts, strides: OnceLock::new(), secrets: OnceLock::new() }
+        let (strides, secrets) = (OnceLock::new(), OnceLock::new());
+        Self { name: name.into(), text, line_starts, strides, secrets, last_located: LastLocated::default() }
     }
 
     /// A file from its bytes on disk. Nothing is stripped: a UTF-8 byte-order mark stays, so offsets are those of the file.
@@ -116,6 +119,10 @@ impl SourceFile {
 
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    pub(crate) fn last_located(&self) -> &LastLocated {
+        &self.last_located
     }
 
     /// The line and the column of a byte, both from 1, the column in characters. Any value is valid: one past the end counts as
