@@ -106,7 +106,7 @@ async fn copy(from: &StorePlace, to: &StorePlace) -> Result<Exit, EngineError> {
     if from == to {
         return Err(EngineError::usage("the store and its copy are the same"));
     }
-    let (source, target) = (from.open_for_copying(true)?, to.open_for_copying(false)?);
+    let (source, target) = (from.open_to_copy_from()?, to.open_to_copy_into()?);
     let copied = |id: &str| report::quiet(&msg!("copied session {id}"));
     let report = copy_store(source.as_ref(), target.as_ref(), copied).await?;
     for (id, holder) in &report.held {

@@ -99,6 +99,12 @@ fn what_cannot_be_copied_is_said() {
     assert_eq!(missing.code, Some(2));
     assert!(missing.err.contains("there is no store at") && missing.err.contains("none.db"), "{}", missing.err);
     assert!(!home.path().join("second.db").exists());
+    // As a process leaves it that is killed while it creates a store.
+    let empty = home.put("empty.db", "");
+    let missing = home.finish(["store", "copy", "empty.db", "second.db"], "");
+    assert!(missing.code == Some(2) && missing.err.contains("there is no store at"), "{}", missing.err);
+    assert_eq!(std::fs::metadata(empty).unwrap().len(), 0);
+    assert!(!home.path().join("second.db").exists());
     let same = home.finish(["store", "copy", "a.db", "./a.db"], "");
     assert_eq!((same.code, same.err.as_str()), (Some(2), "error: the store and its copy are the same\n"));
     let url = "postgres://u:geheim@%2Fno%2Fsuch%2Fplace/db";

@@ -151,6 +151,27 @@ fn a_directory_in_place_of_the_store_is_reported() {
     assert!(output.err.contains("store.db"), "{}", output.err);
 }
 
+/// Whoever makes the file first, and where a backup was put back.
+#[test]
+fn a_store_that_others_may_read_is_restricted_or_reported() {
+    let directory = project();
+    let store = directory.path().join("s0.db");
+    std::fs::write(&store, "").unwrap();
+    let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    set(&store, 0o644);
+    assert_eq!(program(directory.path(), &["run", "talk.yaml", "--store", "s0.db"], "").code, Some(3));
+    assert_eq!(std::fs::metadata(&store).unwrap().permissions().mode() & 0o777, 0o600);
+    let doctor = || program(directory.path(), &["doctor", "--offline", "--store", "s0.db"], "").out;
+    assert!(!doctor().contains("can read"), "{}", doctor());
+    set(&store, 0o644);
+    set(directory.path(), 0o700);
+    // Somebody who does not reach it cannot read it.
+    assert!(!doctor().contains("can read"), "{}", doctor());
+    set(directory.path(), 0o755);
+    let report = doctor();
+    assert!(report.contains("everyone on this machine can read") && report.contains("chmod go-rwx"), "{report}");
+}
+
 #[test]
 fn only_the_owner_may_read_the_conversation() {
     let directory = project();

@@ -20,6 +20,10 @@ use crate::store_place::StorePlace;
 /// The permission of everyone to write.
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
+/// The permissions of everyone to read a file, and to reach what is in a directory.
+const READABLE_BY_OTHERS: u32 = 0o004;
+const SEARCHABLE_BY_OTHERS: u32 = 0o001;
+
 /// In such a directory, only the owner of a file may rename or remove it.
 const STICKY: u32 = 0o1000;
 
@@ -80,6 +84,17 @@ pub fn is_named(given: Option<&Path>, environment: &Environment) -> bool {
 pub fn notice(place: &StorePlace) -> Option<Message> {
     let mut parts = place.file()?.ancestors().filter_map(|part| Some((part, part.metadata().ok()?)));
     parts.find(|(_, metadata)| risk(metadata).is_some()).map(|(part, metadata)| describe(part, &metadata))
+}
+
+/// The file of a store that everyone can read: itself, and each directory on the way to it.
+pub fn readable_by_everyone(place: &StorePlace) -> Option<&Path> {
+    let path = place.file()?;
+    let has = |path: &Path, permission: u32| path.metadata().is_ok_and(|metadata| metadata.mode() & permission != 0);
+    let is_reached = path
+        .ancestors()
+        .skip(1)
+        .all(|directory| directory.as_os_str().is_empty() || has(directory, SEARCHABLE_BY_OTHERS));
+    (has(path, READABLE_BY_OTHERS) && is_reached).then_some(path)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -100,16 +100,32 @@ impl StorePlace {
         }
     }
 
-    /// Opens the store to copy it, or to copy another one into it. With `must_exist`, no file is created.
+    /// Opens the store to copy it. Its file may be read-only, and none is created. One of an earlier release is migrated.
     ///
     /// # Errors
     /// Those of the store; `Usage` if there is none.
-    pub fn open_for_copying(&self, must_exist: bool) -> Result<Arc<dyn StoreCopying>, EngineError> {
-        match self {
-            Self::File(path) if must_exist && !path.exists() => {
+    pub fn open_to_copy_from(&self) -> Result<Arc<dyn StoreCopying>, EngineError> {
+        let Self::File(path) = self else { return self.open_to_copy_into() };
+        let read_only = match open_read_only(path) {
+            Err(StoreError::Missing { .. }) => {
                 let shown = path.display();
-                Err(EngineError::usage(bcc_lang::message::msg!("there is no store at {shown}")))
+                return Err(EngineError::usage(bcc_lang::message::msg!("there is no store at {shown}")));
             }
+            read_only => read_only,
+        };
+        // Where sessions can be locked, they are.
+        match (open(path), read_only) {
+            (Err(StoreError::ReadOnly { .. } | StoreError::Denied { .. }), read_only) => Ok(Arc::new(read_only?)),
+            (writable, _) => Ok(Arc::new(writable?)),
+        }
+    }
+
+    /// Opens the store to copy another one into it. It is created if there is none.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn open_to_copy_into(&self) -> Result<Arc<dyn StoreCopying>, EngineError> {
+        match self {
             Self::File(path) => Ok(Arc::new(open(path)?)),
             Self::Database(url) => database(url).map(|store| store as Arc<dyn StoreCopying>),
         }

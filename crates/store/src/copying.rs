@@ -13,6 +13,9 @@ use crate::session_pages::SessionPages;
 /// The holder name of a session while it is copied.
 const COPY_HOLDER: &str = "a copy of the store";
 
+/// Who runs a session that changed while it was read without a lock.
+const OTHER_HOLDER: &str = "another process";
+
 /// The number of rows that are read at a time.
 const PAGE: usize = 1_000;
 
@@ -134,12 +137,14 @@ pub async fn copy_store(
     let mut sessions = SessionPages::new(from, SessionFilter::default());
     while let Some(SessionRow { id, .. }) = sessions.next().await? {
         // Nobody changes it while it is read.
-        let _lock = match from.lock(&id, COPY_HOLDER).await {
-            Ok(lock) => lock,
+        let lock = match from.lock(&id, COPY_HOLDER).await {
+            Ok(lock) => Some(lock),
             Err(StoreError::Held { holder, .. }) => {
                 report.held.push((id, holder));
                 continue;
             }
+            // No lock can be written there either: whether somebody changes it shows afterwards.
+            Err(StoreError::ReadOnly { .. } | StoreError::Denied { .. }) => None,
             Err(error) => return Err(error),
         };
         // It may have been deleted meanwhile.
@@ -151,7 +156,12 @@ pub async fn copy_store(
             }
             continue;
         }
-        to.put_session(session_copy(from, row).await?, from).await?;
+        let copy = session_copy(from, row.clone()).await?;
+        if lock.is_none() && from.session(&id).await? != Some(row) {
+            report.held.push((id, OTHER_HOLDER.to_owned()));
+            continue;
+        }
+        to.put_session(copy, from).await?;
         copied(&id);
         report.copied.push(id);
     }

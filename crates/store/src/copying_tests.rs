@@ -5,12 +5,13 @@ use crate::conformance_cells::cell;
 use crate::conformance_links::{link, talk};
 use crate::contract::Store;
 use crate::copying::{SessionCopy, StoreCopying, copy_store, session_copy};
+use crate::error::StoreError;
 use crate::link_contract::LinkStore;
 use crate::link_rows::{LinkRow, LinkTalkRow};
 use crate::plan_contract::PlanStore;
 use crate::plan_rows::{PlanEditOutcome, PlanEditRow, PlanRow, PlanTaskRow};
 use crate::rows::{Commit, CounterRow, DocumentRow, FrameRow, RequestRow, TextRow, VariableKey, VariableRow};
-use crate::sqlite::open::open;
+use crate::sqlite::open::{open, open_read_only};
 use crate::sqlite::store::SqliteStore;
 
 fn new_file() -> (tempfile::TempDir, SqliteStore) {
@@ -161,6 +162,19 @@ async fn a_copy_has_everything_that_was_copied() {
     fill_plan(&from).await;
     fill_links(&from).await;
     copy_is_equal(&from, &to).await;
+}
+
+/// As on a disk that only reads, or in a folder of somebody else.
+#[tokio::test]
+async fn a_store_that_cannot_be_written_is_copied_too() {
+    let ((first, from), (_second, to)) = (new_file(), new_file());
+    fill(&from, "s").await;
+    fill(&from, NASTY).await;
+    fill_plan(&from).await;
+    fill_links(&from).await;
+    let read_only = open_read_only(&first.path().join("sessions.db")).unwrap();
+    assert!(matches!(read_only.lock("s", "me").await, Err(StoreError::ReadOnly { .. })));
+    copy_is_equal(&read_only, &to).await;
 }
 
 #[cfg(feature = "postgres")]

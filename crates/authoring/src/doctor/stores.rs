@@ -10,7 +10,7 @@ use rustix::fs::{Access, access, statvfs};
 
 use crate::doctor::finding::DoctorFinding;
 use bcc_engine::error::EngineError;
-use bcc_engine::store_access::notice;
+use bcc_engine::store_access::{notice, readable_by_everyone};
 use bcc_engine::store_place::StorePlace;
 use bcc_store::error::StoreError;
 use bcc_store::rows::SessionFilter;
@@ -44,6 +44,14 @@ pub(crate) async fn store(place: &StorePlace) -> Vec<DoctorFinding> {
     if let Some(notice) = notice(place) {
         let help = "give it to yourself, and remove the permission of others to write there; or specify another store with `--store`";
         found.push(DoctorFinding::note("store", notice).with_help(help));
+    }
+    if let Some(path) = readable_by_everyone(place) {
+        let shown = path.display();
+        let note = DoctorFinding::note(
+            "store",
+            msg!("everyone on this machine can read {shown}, and the conversations in it"),
+        );
+        found.push(note.with_help(msg!("run `chmod go-rwx {shown}`, also for `{shown}-wal` if it exists")));
     }
     found.extend(free_space(path));
     found

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -87,6 +88,10 @@ pub(crate) fn open_with(path: &Path, migrations: &[&str]) -> Result<SqliteStore,
         Some(file) => file,
         None => create_file(path, &store)?,
     };
+    // Somebody may have created it, readable for everyone. If it belongs to another user, its permissions are theirs.
+    if fs::metadata(&file).is_ok_and(|metadata| metadata.len() == 0) {
+        let _ = fs::set_permissions(&file, fs::Permissions::from_mode(0o600));
+    }
     check_header(&file, &store, migrations)
         .and_then(|_| ensure_writable(&file, &store))
         .map_err(|failure| failure.into_store_error(&store))?;
