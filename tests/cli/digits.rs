@@ -96,4 +96,48 @@ fn numbers_keep_their_digits_after_a_kill_and_in_every_output() {
         assert!(markdown.contains(part), "{part}\n{markdown}");
     }
     assert!(!json.contains("8100") && !markdown.contains("8100"));
+    let state = home.finish(["sessions", "export", "one", "--format", "protocol"], "").out;
+    for part in [
+        "\"price\": 1.10,",
+        "\"cost\": 20241018220014123456789012,",
+        "\"rate\": 0.50,",
+        "\"fee\": 3.00,",
+        "\"low\": 2.250",
+    ] {
+        assert!(state.contains(part), "{part}\n{state}");
+    }
+    assert!(!state.contains("8100"));
+}
+
+#[test]
+fn snapshots_of_tests_have_the_digits() {
+    let home = Home::new();
+    home.file("shop.yaml", SCRIPT);
+    let test = "test: shop\nscript: shop.yaml\nvars: { fee: 3.00, sizes: [1.0, { low: 2.250 }], salary: 8100.50 }\ndialogue:\n  - ai: How much?\nexpect: { status: waiting_input }\nsnapshot: variables\n";
+    home.file("test.yaml", test);
+    let updated = home.finish(["test", "test.yaml", "--update"], "");
+    assert_eq!(updated.code, Some(0), "{}{}", updated.out, updated.err);
+    let files =
+        std::fs::read_dir(home.path().join("snapshots")).map(|found| found.map(|file| file.unwrap().path()).collect());
+    let files: Vec<std::path::PathBuf> = files.unwrap_or_default();
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    for part in ["    fee: 3.00\n", "    rate: 0.50\n", "    - 1.0\n", "low: 2.250\n"] {
+        assert!(text.contains(part), "{part}\n{files:?}\n{text}");
+    }
+    assert!(!text.contains("8100"), "{text}");
+    assert_eq!(home.finish(["test", "test.yaml"], "").code, Some(0));
+}
+
+#[test]
+fn a_key_that_is_given_twice_is_refused() {
+    let home = Home::new();
+    home.file("shop.yaml", SCRIPT);
+    for (name, text) in [("twice.json", "{\"fee\": 3.10,\n \"fee\": 4}"), ("twice.yaml", "fee: 3.10\nfee: 4\n")] {
+        home.file(name, text);
+        let refused = home.finish(["run", "shop.yaml", "--vars", name], "");
+        assert_eq!(refused.code, Some(2), "{}{}", refused.out, refused.err);
+        for part in [&*format!("{name}, line 2: `fee` appears more than once"), "keep only one of them"] {
+            assert!(refused.err.contains(part), "{part}\n{}", refused.err);
+        }
+    }
 }

@@ -7,6 +7,8 @@ use bcc_lang::message::message::Message;
 use bcc_lang::source::compose;
 use bcc_lang::source::diagnostic::Severity;
 use bcc_lang::source::text::SourceFile;
+use bcc_lang::value::digits::Digits;
+use bcc_lang::value::exact::ExactValue;
 use bcc_runtime::notebook::protocol::state_document::read::read_state;
 use bcc_runtime::notebook::protocol::state_document::write::{StateDocumentSource, state_document};
 use bcc_runtime::program::event_masking::mask_cell;
@@ -14,24 +16,25 @@ use bcc_store::contract::Store;
 use serde_json::{Map, Value};
 
 use crate::error::EngineError;
-use crate::export::{masker, parse, stored_session};
+use crate::export::{masker, parse, parse_exact, stored_session};
 use crate::exported_notebook::{stored_cells, stored_state};
 
 /// The state of a session, without sensitive values.
 ///
 /// # Errors
 /// There is no such session, or its rows cannot be read.
-pub async fn protocol_state(store: &dyn Store, id: &str) -> Result<Value, EngineError> {
+pub async fn protocol_state(store: &dyn Store, id: &str) -> Result<ExactValue, EngineError> {
     let row = stored_session(store, id).await?;
     let rows = store.variables(id).await?;
     let user_rows = store.user_variables(&row.user).await?;
     let masker = masker(&rows, &user_rows)?;
-    let mut variables = Map::new();
+    let (mut variables, mut digits) = (Map::new(), vec![]);
     let scopes = ["global", "session", "phase", "topic"];
     for row in user_rows.iter().chain(&rows).filter(|row| !row.sensitive && scopes.contains(&row.scope.as_str())) {
-        let value = parse(&row.value, "variable")?;
+        let value = parse_exact(&row.value, "variable")?;
         if !value.is_null() {
-            variables.insert(row.name.clone(), value);
+            digits.push((row.name.clone(), value.digits().cloned()));
+            variables.insert(row.name.clone(), value.into_value());
         }
     }
     let state = stored_state(&rows)?.unwrap_or_default();
@@ -54,7 +57,10 @@ pub async fn protocol_state(store: &dyn Store, id: &str) -> Result<Value, Engine
     if let Some(stored) = document.pointer_mut("/observation/context/notebook/cells") {
         *stored = Value::Array(cells);
     }
-    Ok(document)
+    let digits = ["variables", "context", "observation"]
+        .into_iter()
+        .fold(Digits::of_fields(digits), |part, name| Digits::of_fields([(name.to_owned(), part)]));
+    Ok(ExactValue::new(document, digits))
 }
 
 /// Why no session can begin from a state, as text: a session may have more than a state may.

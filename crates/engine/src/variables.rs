@@ -66,7 +66,7 @@ pub fn read_variables_file(path: &Path) -> Result<ExactValues, EngineError> {
     }
     match serde_yaml::from_slice::<Value>(&bytes) {
         Ok(value @ Value::Object(_)) => {
-            let value = ExactValue::new(value, written_digits(&bytes));
+            let value = ExactValue::new(value, written_digits(&bytes, path)?);
             Ok(value.fields().map(|(name, value)| (name.to_owned(), value)).collect())
         }
         Ok(_) => Err(EngineError::usage(msg!("{shown} must be a mapping of names to values"))),
@@ -78,10 +78,19 @@ pub fn read_variables_file(path: &Path) -> Result<ExactValues, EngineError> {
 }
 
 /// The digits of the numbers in a file in JSON or YAML.
-fn written_digits(bytes: &[u8]) -> Option<Digits> {
-    let text = std::str::from_utf8(bytes).ok()?;
+///
+/// # Errors
+/// `Usage` for a key that is there twice: one of its values would be lost.
+fn written_digits(bytes: &[u8], path: &Path) -> Result<Option<Digits>, EngineError> {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(None) };
     let file = Arc::new(SourceFile::new("variables", text));
-    parse(&file).root?.to_exact().digits().cloned()
+    let parsed = parse(&file);
+    if let Some(twice) = parsed.diagnostics.iter().find(|found| found.rule == "duplicate-key") {
+        let (shown, line) = (path.display(), file.line(twice.span.start));
+        return Err(EngineError::usage(msg!("{shown}, line {line}: {found}", found = twice.message.clone()))
+            .with_help("keep only one of them, or rename one"));
+    }
+    Ok(parsed.root.and_then(|root| root.to_exact().digits().cloned()))
 }
 
 fn declaration<'p>(program: &'p Program, name: &str) -> Result<&'p Declaration, EngineError> {

@@ -1,11 +1,15 @@
 //! The contents of a snapshot. They do not depend on when, where or how often a test is run: no times, ids of sessions,
 //! messages or calls, durations, tokens or prices. Sensitive values are masked, also in the transcript.
 
+use std::collections::BTreeMap;
+
 use bcc_lang::message::msg;
 use serde_json::{Map, Value, json};
 
 use bcc_engine::error::EngineError;
 use bcc_lang::script::test::snapshot::SnapshotSetting;
+use bcc_lang::value::digits::Digits;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_runtime::run::session::Session;
 
@@ -43,7 +47,7 @@ const ENGINE_FIELDS: [&str; 8] =
 pub struct SnapshotContent<'s> {
     pub events: &'s [Value],
     /// The variables at the end, as returned by [`variables`].
-    pub variables: &'s Value,
+    pub variables: &'s ExactValue,
     pub masker: &'s Masker,
 }
 
@@ -52,7 +56,7 @@ pub fn content(settings: &[SnapshotSetting], data: &SnapshotContent<'_>) -> Resu
     for setting in settings {
         let part = match setting {
             SnapshotSetting::Transcript => transcript(data.events),
-            SnapshotSetting::Variables => data.variables.clone(),
+            SnapshotSetting::Variables => Value::clone(data.variables),
             SnapshotSetting::Outcomes => of_type(data.events, "outcome").map(outcome).collect(),
             SnapshotSetting::Events => data.events.iter().map(event).collect(),
             SnapshotSetting::Prompts => of_type(data.events, "outcome").filter_map(prompt).collect(),
@@ -61,26 +65,70 @@ pub fn content(settings: &[SnapshotSetting], data: &SnapshotContent<'_>) -> Resu
     }
     let mut snapshot = Value::Object(snapshot);
     data.masker.value(&mut snapshot, &ENGINE_FIELDS);
-    serde_yaml::to_string(&snapshot).map_err(|error| EngineError::failed(msg!("a snapshot cannot be written: {error}")))
+    let digits = Digits::of_fields([("variables".to_owned(), data.variables.digits().cloned())]);
+    yaml(&ExactValue::new(snapshot, digits))
+        .map_err(|error| EngineError::failed(msg!("a snapshot cannot be written: {error}")))
 }
 
-/// The variables of a session by scope, with sensitive values masked.
-pub fn variables(session: &Session) -> Value {
-    let mut scopes = Map::new();
-    for layer in session.all_scopes().flat_map(|scopes| scopes.layers()) {
-        let scope = scopes.entry(layer.scope.name()).or_insert_with(|| json!({}));
-        for (name, stored) in layer.values().filter(|(_, stored)| !stored.value.is_null()) {
-            let sensitive = layer.declaration(name).is_some_and(|declaration| declaration.sensitive);
-            let value = if sensitive { Value::from(MASK) } else { Value::clone(&stored.value) };
-            // The innermost variable hides the others.
-            if let Some(scope) = scope.as_object_mut() {
-                scope.entry(name.to_owned()).or_insert(value);
+/// A value as YAML, with the digits of its numbers.
+fn yaml(value: &ExactValue) -> Result<String, serde_yaml::Error> {
+    let text = serde_yaml::to_string(&**value)?;
+    let Some(digits) = value.digits() else { return Ok(text) };
+    // YAML is written from numbers of the machine. A word that occurs nowhere stands for each number that is none of these.
+    let mut word = "number".to_owned();
+    while text.contains(&word) {
+        word.push('_');
+    }
+    let (mut marked, mut numbers) = (Value::clone(value), vec![]);
+    mark_numbers(&mut marked, digits, &word, &mut numbers);
+    let text = serde_yaml::to_string(&marked)?;
+    let mut parts = text.split(&word);
+    let mut exact = parts.next().unwrap_or_default().to_owned();
+    for (part, number) in parts.zip(numbers) {
+        exact.push_str(number);
+        exact.push_str(part);
+    }
+    Ok(exact)
+}
+
+/// Replaces each number that has digits by a word, and collects the digits.
+fn mark_numbers<'d>(value: &mut Value, digits: &'d Digits, word: &str, numbers: &mut Vec<&'d str>) {
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                digits.item(index).into_iter().for_each(|own| mark_numbers(item, own, word, numbers));
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                digits.field(name).into_iter().for_each(|own| mark_numbers(field, own, word, numbers));
+            }
+        }
+        number => {
+            if let Some(written) = digits.number() {
+                numbers.push(written);
+                *number = Value::from(word);
             }
         }
     }
-    scopes.retain(|_, scope| scope.as_object().is_some_and(|scope| !scope.is_empty()));
-    let mut scopes = Value::Object(scopes);
-    scopes.sort_all_objects();
+}
+
+/// The variables of a session by scope, with sensitive values masked.
+pub fn variables(session: &Session) -> ExactValue {
+    let mut scopes: BTreeMap<&str, BTreeMap<&str, ExactValue>> = BTreeMap::new();
+    for layer in session.all_scopes().flat_map(|scopes| scopes.layers()) {
+        for (name, stored) in layer.values().filter(|(_, stored)| !stored.value.is_null()) {
+            let sensitive = layer.declaration(name).is_some_and(|declaration| declaration.sensitive);
+            let value = if sensitive { Value::from(MASK).into() } else { stored.value.clone() };
+            // The innermost variable hides the others.
+            scopes.entry(layer.scope.name()).or_default().entry(name).or_insert(value);
+        }
+    }
+    let named = |values: BTreeMap<&str, ExactValue>| -> ExactValue {
+        values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    };
+    let mut scopes: ExactValue = scopes.into_iter().map(|(scope, values)| (scope.to_owned(), named(values))).collect();
+    scopes.change(Value::sort_all_objects);
     scopes
 }
 

@@ -91,8 +91,20 @@ impl TextExpectation {
         None
     }
 
-    /// Describes the expectation in a message, with the author's texts in quotes.
+    /// The text, if only one is right.
+    fn only_text(&self) -> Option<&str> {
+        let others = self.contains.len() + self.matches.len() + self.not_contains.len() + self.any.len();
+        match self.equals.as_slice() {
+            [text] if others == 0 && self.action.is_none() => Some(&text.value),
+            _ => None,
+        }
+    }
+
+    /// Describes the expectation: the text if only one is right, else a description with the author's texts in quotes.
     pub fn describe(&self) -> Message {
+        if let Some(text) = self.only_text() {
+            return Message::text(text.to_owned());
+        }
         let quoted = |text: &str| Message::text(format!("「{text}」"));
         let each = |texts: &[Spanned<String>]| texts.iter().map(|text| quoted(&text.value)).collect::<Vec<_>>();
         let mut parts = Vec::new();
