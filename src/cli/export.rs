@@ -97,7 +97,7 @@ pub struct ExportArgs {
     /// Format [default: from the extension of --output, otherwise json; with --all csv]
     #[arg(long, value_enum)]
     pub format: Option<ExportFormat>,
-    /// Include prompts and raw replies
+    /// Of JSON: include prompts and raw replies
     #[arg(long)]
     pub calls: bool,
     /// Of Markdown: write pictures to files in this folder, which must be beside the document
@@ -188,6 +188,9 @@ async fn export_as(
         (None, Some(path)) => format_of_file(path)?,
         (None, None) => DocumentFormat::Json,
     };
+    if calls && format != DocumentFormat::Json {
+        return Err(EngineError::usage("`--calls` is for JSON: add `--format json`"));
+    }
     if pictures.is_some() && format != DocumentFormat::Md {
         return Err(EngineError::usage("`--pictures` is for Markdown: add `--format md`"));
     }

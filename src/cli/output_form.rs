@@ -3,6 +3,8 @@
 use bcc_lang::message::language::Language;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use bcc_engine::error::EngineError;
@@ -14,6 +16,13 @@ use bcc_runtime::notebook::export::form::ExportForm;
 
 /// The number of bytes at the start of a file that show its form.
 const START_BYTES: u64 = 8 * 1024;
+
+/// The start of every flowchart of `graph`, and of a line of each.
+const MERMAID_START: &str = "flowchart TB\n";
+const MERMAID_STYLE: &str = "  classDef place fill:#e8f0fe,";
+
+/// The start of every Graphviz graph of `graph`.
+const DOT_START: &str = "digraph script {\n  graph [rankdir=TB, fontname=";
 
 /// The start of every file of SQLite.
 const SQLITE: &str = "SQLite format 3\0";
@@ -56,7 +65,7 @@ pub fn check_output(path: &Path, form: OutputForm, force: bool) -> Result<(), En
     let start = read_bounded(path, START_BYTES)
         .map_err(|error| EngineError::usage(msg!("{shown} already exists and cannot be read: {error}")))?;
     let start = String::from_utf8_lossy(&start);
-    if form.matches(path, &start) {
+    if form.matches(path, &start)? {
         return Ok(());
     }
     let message = match start.starts_with(SQLITE) {
@@ -87,20 +96,21 @@ impl OutputForm {
     }
 
     /// Whether a file with this start has this form.
-    fn matches(self, path: &Path, start: &str) -> bool {
+    fn matches(self, path: &Path, start: &str) -> Result<bool, EngineError> {
         let json = |fields: &str| start.split_whitespace().collect::<String>().starts_with(fields);
-        match self {
+        Ok(match self {
             Self::Session => json(r#"{"version":1,"session":{"#),
             Self::Markdown => session_of(path, ExportForm::Markdown).is_some() || is_transcript(start),
             Self::Page => session_of(path, ExportForm::Html).is_some(),
             Self::Notebook => session_of(path, ExportForm::Ipynb).is_some(),
             Self::ProtocolState => json(r#"{"observation":{"location":{"current_stage_id":"#),
             Self::Plan => json(r#"{"bcc_plan":"#),
-            Self::PlanMarkdown => start.starts_with("# ") && start.contains("\nPlan "),
-            Self::Mermaid => start.starts_with("flowchart "),
-            Self::Dot => start.starts_with("digraph script {"),
+            Self::PlanMarkdown => is_plan(start),
+            // Its styles are at its end.
+            Self::Mermaid => start.starts_with(MERMAID_START) && has(path, MERMAID_STYLE)?,
+            Self::Dot => start.starts_with(DOT_START),
             Self::Junit => start.contains("<testsuites name=\"bcc-script test\""),
-            Self::CoverageTable => languages().any(|language| start.starts_with(&*language.translate("Coverage"))),
+            Self::CoverageTable => is_coverage_table(start),
             Self::CoverageJson => json(r#"{"version":1,"total":{"#),
             Self::CoveragePage => {
                 let generator = "<meta name=\"generator\" content=\"bcc-script\">\n<title>Test coverage · ";
@@ -108,18 +118,54 @@ impl OutputForm {
             }
             Self::ManualPage => start.contains("\n.TH bcc-script"),
             Self::Report(format) => is_report(format, start),
-        }
+        })
     }
 }
 
-/// Whether a Markdown document starts like the transcript of a session, in any language.
+/// Whether the file at `path` has a line that starts so.
+fn has(path: &Path, line: &str) -> Result<bool, EngineError> {
+    let unreadable = |error: io::Error| {
+        EngineError::usage(msg!("{shown} already exists and cannot be read: {error}", shown = path.display()))
+    };
+    let mut lines = BufReader::new(File::open(path).map_err(unreadable)?).split(b'\n');
+    lines.try_fold(false, |found, next| Ok(found || next.map_err(unreadable)?.starts_with(line.as_bytes())))
+}
+
+/// Whether a Markdown document starts like the transcript of a session, in any language: its title, whose session it is, from when to when
+/// it lasted, and its id.
 fn is_transcript(start: &str) -> bool {
-    start.starts_with("# ")
+    let lines: Vec<&str> = start.lines().take(5).collect();
+    let [title, "", user, rest @ ..] = lines.as_slice() else { return false };
+    title.starts_with("# ")
         && languages().any(|language| {
-            let line = language.format("- session: {id} ({status})", &[("id", "\0"), ("status", "")]);
-            let label = line.split('\0').next().unwrap_or_default();
-            start.lines().any(|line| line.starts_with(label))
+            user.starts_with(&label(language, "- user: {user}", "user"))
+                && rest.iter().any(|line| line.starts_with(&label(language, "- session: {id} ({status})", "id")))
         })
+}
+
+/// What a line starts with, before its first value.
+fn label(language: Language, literal: &str, value: &str) -> String {
+    let line = language.format(literal, &[(value, "\0"), ("status", "")]);
+    line.split('\0').next().unwrap_or_default().to_owned()
+}
+
+/// Whether a Markdown document starts like a plan: its title, its number and its status.
+fn is_plan(start: &str) -> bool {
+    let mut lines = start.lines();
+    let is_status = |line: &str| {
+        let number = line.strip_prefix("Plan ").and_then(|line| line.split_once(" ("));
+        number.is_some_and(|(number, status)| number.parse::<u64>().is_ok() && status.contains("): "))
+    };
+    lines.next().is_some_and(|title| title.starts_with("# ")) && lines.any(is_status)
+}
+
+/// Whether a text starts with the heading of the table, in any language.
+fn is_coverage_table(start: &str) -> bool {
+    let heading = start.lines().next().unwrap_or_default().trim_end();
+    languages().any(|language| {
+        let [first, last] = ["Coverage", "endings"].map(|word| language.translate(word));
+        heading.starts_with(&*first) && heading.ends_with(&*last)
+    })
 }
 
 fn languages() -> impl Iterator<Item = Language> {

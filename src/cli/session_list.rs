@@ -109,6 +109,10 @@ fn instant_since(text: &str) -> Result<String, EngineError> {
     if let Some(time) = instant(text, &TimeZone::system()) {
         return Ok(time);
     }
+    if humantime::parse_duration(text).is_err() {
+        return Err(EngineError::usage(msg!("`{text}` is no duration, date or time"))
+            .with_help("write, for example, 12h, 30d, 2026-11-01 or 2026-11-01T09:30"));
+    }
     Ok(stamp(before_now(text)?))
 }
 
@@ -129,17 +133,14 @@ pub fn before_now(age: &str) -> Result<jiff::Timestamp, EngineError> {
 fn line(row: &SessionRow) -> String {
     let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
     let status = row.status.as_str();
-    let user = filled("user {user}", &[("user", &visible_line(&row.user))]);
+    // Tabs separate the fields.
+    let field = |text: &str| visible_line(text).replace('\t', " ");
+    let user = filled("user {user}", &[("user", &field(&row.user))]);
     let answers = match row.answers {
         1 => translated("1 answer").into_owned(),
         count => filled("{answers} answers", &[("answers", &count.to_string())]),
     };
-    format!(
-        "{}\t{status}\t{}\t{user}\t{answers}\t{updated}\t{}",
-        row.id,
-        visible_line(&row.script),
-        translated(&usage(row))
-    )
+    format!("{}\t{status}\t{}\t{user}\t{answers}\t{updated}\t{}", row.id, field(&row.script), translated(&usage(row)))
 }
 
 /// The usage and the budget of a session.

@@ -338,7 +338,7 @@ fn nothing_of_a_person_is_replaced() {
         ("-o .", "not part of an earlier export"),
         ("-o new --script nothing", "no session is selected"),
         ("-o new --status failed", "no session is selected"),
-        ("-o new --since yesterday", "is not a duration"),
+        ("-o new --since yesterday", "is no duration, date or time"),
         ("-o new --status ended", "waiting_input"),
         ("-o new --format md", "for a single session"),
         ("-o new --force", "--force"),

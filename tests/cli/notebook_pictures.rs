@@ -67,11 +67,13 @@ fn pictures_of_markdown_become_files_beside_it() {
 fn pictures_are_written_only_for_markdown_and_only_beside_it() {
     let home = with_picture();
     for (arguments, expected) in [
-        (["--format", "html", "--pictures", "p"], "`--pictures` is for Markdown"),
-        (["--format", "md", "--pictures", "../p"], "is not in"),
-        (["--format", "md", "--pictures", "."], "is not in"),
+        (&["--format", "html", "--pictures", "p"] as &[&str], "`--pictures` is for Markdown"),
+        (&["--format", "html", "--calls"], "`--calls` is for JSON"),
+        (&["--format", "ipynb", "--calls"], "`--calls` is for JSON"),
+        (&["--format", "md", "--pictures", "../p"], "is not in"),
+        (&["--format", "md", "--pictures", "."], "is not in"),
     ] {
-        let refused = export(&home, &arguments);
+        let refused = export(&home, arguments);
         assert_eq!(refused.code, Some(2), "{}", refused.err);
         assert!(refused.err.contains(expected), "{}", refused.err);
     }

@@ -41,6 +41,11 @@ fn project() -> Home {
     home.put("page.html", "<!DOCTYPE html>\n<html><head><title>Mine</title></head></html>\n");
     home.put("mine.ipynb", "{ \"cells\": [], \"metadata\": {}, \"nbformat\": 4, \"nbformat_minor\": 5 }\n");
     home.put("mine.dot", "digraph mine {}\n");
+    home.put("drawing.dot", "digraph script {\n  a -> b\n}\n");
+    home.put("drawing.mmd", "flowchart TB\n  a[a drawing of mine] --> b\n");
+    home.put("notes.md", "# Notes\n\n- session: Monday, with Ann\n");
+    home.put("督导.md", "# 督导记录\n\n- 会话：小林，周一\n");
+    home.put("coverage-of-the-clinic.txt", "Coverage of our clinic\n");
     home.put("pom.xml", "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<project/>\n");
     let started = home.finish(["run", "scripts/talk.yaml", "--session", "s"], "");
     assert_eq!(started.code, Some(0), "{}", started.err);
@@ -65,6 +70,11 @@ fn an_output_replaces_documents_of_its_form_and_nothing_else() {
         "page.html",
         "mine.ipynb",
         "mine.dot",
+        "drawing.dot",
+        "drawing.mmd",
+        "notes.md",
+        "督导.md",
+        "coverage-of-the-clinic.txt",
         "pom.xml",
     ];
     for (command, own) in OUTPUTS {

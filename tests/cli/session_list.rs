@@ -67,8 +67,15 @@ fn sessions_are_listed_by_script_status_user_and_time() {
     );
     assert_eq!(one["used"]["turns"], 2);
 
+    // A line has always as many fields.
+    let odd = home.finish(["run", "work/intake.yaml", "--session", "odd", "--user", "a\tb", "--project", "work"], "");
+    assert_eq!(odd.code, Some(3), "{odd:?}");
+    let lines = list(&home, "").out;
+    assert!(lines.contains("user a b") && lines.lines().all(|line| line.split('\t').count() == 7), "{lines}");
+
     for (more, expected) in [
-        ("--since yesterday", "`yesterday` is not a duration"),
+        ("--since 2026-13-01", "2026-11-01T09:30"),
+        ("--since yesterday", "`yesterday` is no duration, date or time"),
         ("--since 99999999y", "goes back too far"),
         ("--status ended", "waiting_input"),
     ] {

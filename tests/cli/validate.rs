@@ -186,6 +186,7 @@ fn an_unreadable_file_is_a_finding_and_all_others_are_checked() {
     let finished = run(&home, &arguments);
     assert_eq!(finished.code, Some(1));
     assert!(finished.out.contains("a-pipe.yaml cannot be read: it is not a regular file"), "{}", finished.out);
+    assert!(finished.out.contains("save what comes from a pipe or a device to a file first"), "{}", finished.out);
 }
 
 #[test]

@@ -67,6 +67,10 @@ pub(crate) fn read_failure(project: &Path, path: &Path, shown: &str, reason: imp
 
 fn not_read(found: &FoundFile, error: &io::Error) -> Diagnostic {
     let shown = &found.shown;
+    if error.kind() == io::ErrorKind::InvalidInput && error.get_ref().is_some() {
+        return unreadable(shown, msg!("{shown} cannot be read: {error}"))
+            .with_help("specify a file or a folder; save what comes from a pipe or a device to a file first");
+    }
     // Such an error already says that it is a link.
     if error.get_ref().is_some() {
         return unreadable(shown, msg!("{shown} cannot be read: {error}"))
