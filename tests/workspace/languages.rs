@@ -126,6 +126,39 @@ fn every_message_has_a_chinese_translation() {
     );
 }
 
+/// The placeholders of a text with backticks directly around them. In English they may have no numbers, in Chinese they begin with 1.
+fn placeholders_in_code(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let (mut rest, mut before, mut unnumbered) = (text, '\0', 0);
+    while let Some((start, tail)) = rest.split_once('{') {
+        let before_brace = start.chars().next_back().unwrap_or(before);
+        let Some((name, after)) = tail.split_once('}') else { break };
+        if name.is_empty() {
+            unnumbered += 1;
+        }
+        let name = if name.is_empty() { unnumbered.to_string() } else { name.to_owned() };
+        let is_placeholder = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+        if is_placeholder && before_brace == '`' && after.starts_with('`') {
+            found.insert(name);
+        }
+        (rest, before) = (after, '}');
+    }
+    found
+}
+
+#[test]
+fn what_is_code_in_a_message_is_code_in_its_translation() {
+    let numbered_from_zero = |text: &str| text.contains("{0}");
+    let wrong: Vec<String> = FILES
+        .iter()
+        .flat_map(|(_, text)| parse_file(text))
+        .filter(|(english, _)| !numbered_from_zero(english))
+        .filter(|(english, chinese)| placeholders_in_code(english) != placeholders_in_code(chinese))
+        .map(|(english, chinese)| format!("{english}\n    {chinese}"))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn every_entry_of_the_catalog_is_used() {
     let mut used: BTreeSet<Key> = help().iter().map(|(_, text)| pieces(text)).collect();

@@ -128,7 +128,12 @@ pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
 /// Reads `enum` of a declaration or an output of type `declared`. Choices of another type are reported as `rule`.
 pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>, rule: &'static str) -> Vec<Value> {
     let mut choices = Vec::new();
-    for item in fields.list("enum").unwrap_or_default() {
+    let items = fields.list("enum");
+    if let (Some([]), Some(entry)) = (items, fields.entry("enum")) {
+        let message = msg!("`enum` of {} is empty", fields.subject());
+        fields.error("empty-list", message, entry.value.span, "add at least one choice, or remove `enum`");
+    }
+    for item in items.unwrap_or_default() {
         let choice = item.to_json();
         match declared {
             Some(declared) if !choice.is_null() && declared.coerce(&choice).is_none() => {

@@ -4,7 +4,7 @@ use crate::message::msg;
 use crate::source::diagnostic::{Edit, Fix};
 use crate::source::known_fields::is_field;
 use crate::source::lines::SourceLine;
-use crate::source::misreading::Misreading;
+use crate::source::misreading::{ASCII_BRACKETS, Misreading};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 
@@ -42,8 +42,10 @@ fn brackets(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading> {
     let span = Span::new(start, line.content().end);
     let mark = file.slice(span).chars().next()?;
     let message = msg!("this `{mark}` is a full-width bracket, which YAML treats as part of the text");
-    let help = "use ASCII `{ }`, `[ ]` and commas";
-    Some(Misreading::new(message, help, Span::new(start, start + mark.len_utf8())).fixed_by(ascii_fix(file, span)))
+    Some(
+        Misreading::new(message, ASCII_BRACKETS, Span::new(start, start + mark.len_utf8()))
+            .fixed_by(ascii_fix(file, span)),
+    )
 }
 
 /// A `，` between the fields of a `{ … }` of one line.

@@ -224,6 +224,9 @@ fn wide_name(c: char) -> &'static str {
     }
 }
 
+/// The help for full-width brackets.
+pub(crate) const ASCII_BRACKETS: &str = "use ASCII `{ }`, `[ ]` and commas";
+
 /// The help for a full-width colon.
 pub(crate) fn full_width_colon_help() -> Message {
     msg!("{}: {}", Message::word(FULL_WIDTH_COLON), Message::word(FULL_WIDTH_COLON_HELP))
@@ -234,6 +237,9 @@ pub(crate) fn full_width_colon_help() -> Message {
 pub(crate) fn help_for(file: &SourceFile, node: &YamlNode) -> Option<Message> {
     match &node.kind {
         NodeKind::Scalar(scalar) if scalar.style == ScalarStyle::Plain => {
+            if scalar.text.starts_with(['［', '｛', '【']) {
+                return Some(Message::word(ASCII_BRACKETS));
+            }
             let line = SourceLine::at(file, node.span.start);
             let inside = |byte: usize| (node.span.start..node.span.end).contains(&byte);
             if full_width_colon(file, &line).is_some_and(inside) {
@@ -258,6 +264,8 @@ mod tests {
     #[test]
     fn a_node_of_the_wrong_kind_is_explained_if_its_text_shows_why() {
         let table = [
+            ("a: ［｛ get： nm ｝］\n", Some("ASCII")),
+            ("a: 【名字】\n", Some("ASCII")),
             ("a:\n  名字：张三\n", Some("full-width")),
             ("a:\n  名字：张三\n  年龄：5\n", Some("full-width")),
             // With ASCII colons this would not be valid YAML.

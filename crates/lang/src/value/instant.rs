@@ -18,6 +18,11 @@ pub fn instant(text: &str, zone: &TimeZone) -> Option<String> {
     Some(stamp(local.to_zoned(zone.clone()).ok()?.timestamp()))
 }
 
+/// Whether `text` is a point in time, in whatever time zone.
+pub fn is_instant(text: &str) -> bool {
+    instant(text, &TimeZone::UTC).is_some()
+}
+
 /// The point in time this long after `at`; nothing if `at` is no point in time, or the result is out of range.
 pub fn later(at: &str, duration: Duration) -> Option<String> {
     let moment: Timestamp = at.parse().ok()?;

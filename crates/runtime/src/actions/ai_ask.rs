@@ -35,7 +35,7 @@ impl Kind for AiAsk {
     }
 
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        let content = fields.required_text("content").and_then(|field| checker.text(&field));
+        let content = fields.required_content("content").and_then(|field| checker.text(&field));
         let tone = fields.text("tone").and_then(|field| checker.text(&field));
         let exit = fields.text("exit").and_then(|field| checker.text(&field));
         let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(3);

@@ -53,7 +53,7 @@ impl Kind for AiThink {
     }
 
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        let content = fields.required_text("content").and_then(|field| checker.text(&field));
+        let content = fields.required_content("content").and_then(|field| checker.text(&field));
         let goal = fields.text("goal").and_then(|field| checker.text(&field));
         let mut inputs = Vec::new();
         for item in fields.list("input_variables").unwrap_or_default() {

@@ -61,7 +61,7 @@ impl Kind for ApprovalKind {
     }
 
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        let prompt = fields.required_text("prompt").and_then(|field| checker.text(&field));
+        let prompt = fields.required_content("prompt").and_then(|field| checker.text(&field));
         let approvers = fields.texts("approvers").iter().filter_map(|field| checker.text(field)).collect();
         let form = read_form(fields, checker);
         let rewind_to = fields.name("rewind_to");

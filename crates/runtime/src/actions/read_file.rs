@@ -64,7 +64,7 @@ impl Kind for ReadFileKind {
 
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let before = fields.findings().author_errors();
-        let path = fields.required_text("path").and_then(|words| file_path(&words, "path", fields, checker));
+        let path = fields.required_content("path").and_then(|words| file_path(&words, "path", fields, checker));
         let format = fields.choice("as", &["text", "json", "yaml"]).map(|format| match format {
             "json" => Format::Json,
             "yaml" => Format::Yaml,

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::script::fields::Fields;
+use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::script::time::time;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::template::text::Text;
-use bcc_lang::value::instant::later;
+use bcc_lang::value::instant::{is_instant, later};
 
 use crate::program::action::Action;
 use crate::program::decision::{DecisionRequest, RequestKind};
@@ -46,7 +46,7 @@ impl Kind for WaitKind {
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let (written_for, written_until) = (fields.entry("for"), fields.entry("until"));
         let duration = written_for.and_then(|_| time(fields, "for", MAX_WAIT));
-        let until = fields.text("until").and_then(|field| checker.text(&field));
+        let until = fields.text("until").and_then(|field| moment(&field, fields, checker));
         checker.describe(ActionProperties { max_rounds: 1, ..ActionProperties::default() });
         match (written_for, written_until) {
             (Some(_), Some(until)) => {
@@ -65,6 +65,20 @@ impl Kind for WaitKind {
             _ => duration.map(Wait::For).or(until.map(Wait::Until)).map(|wait| Box::new(wait) as Box<dyn Action>),
         }
     }
+}
+
+const TIME_HELP: &str = "it must be like `2026-12-01 09:00`, `2026-12-01` or `2026-12-01T09:00:00Z`";
+
+/// The text of `until`. One without placeholders must be a point in time.
+fn moment(field: &TextField, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Text> {
+    let text = checker.text(field)?;
+    if text.plain().is_none_or(is_instant) {
+        return Some(text);
+    }
+    let message = msg!("`until` of {} is not a point in time", fields.subject());
+    let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), field.node.span);
+    fields.findings().report(diagnostic.with_help(TIME_HELP));
+    None
 }
 
 #[async_trait]
@@ -88,9 +102,7 @@ impl Action for Wait {
                     return Err(ActionError::Failed {
                         code: "not-a-time",
                         message: Message::word("`until` is not a point in time"),
-                        help: Some(Message::word(
-                            "it must be like `2026-12-01 09:00`, `2026-12-01` or `2026-12-01T09:00:00Z`",
-                        )),
+                        help: Some(Message::word(TIME_HELP)),
                     });
                 }
                 due

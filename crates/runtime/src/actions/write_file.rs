@@ -54,7 +54,7 @@ impl Kind for WriteFileKind {
 
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let before = fields.findings().author_errors();
-        let path = fields.required_text("path").and_then(|words| file_path(&words, "path", fields, checker));
+        let path = fields.required_content("path").and_then(|words| file_path(&words, "path", fields, checker));
         let text = fields.has("content").then(|| fields.text("content").and_then(|words| checker.code(&words)));
         let value = fields.take("value").map(|node| read_value(node, checker));
         let _ = fields.take("content");

@@ -107,7 +107,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
     }
 
     pub(crate) fn required_text(&mut self, name: &'static str) {
-        let field = self.fields.required_text(name).and_then(|field| self.not_empty(name, field));
+        let field = self.fields.required_content(name);
         let text = field.and_then(|field| self.checker.text(&field));
         self.is_incomplete |= text.is_none();
         self.put(name, text.map(AuthorValue::Text));
@@ -118,21 +118,10 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         if !code {
             return self.required_text(name);
         }
-        let field = self.fields.required_text(name).and_then(|field| self.not_empty(name, field));
+        let field = self.fields.required_content(name);
         let text = field.and_then(|field| self.checker.code(&field));
         self.is_incomplete |= text.is_none();
         self.put(name, text.map(AuthorValue::Text));
-    }
-
-    /// The text, unless it is empty.
-    fn not_empty(&self, name: &'static str, field: TextField) -> Option<TextField> {
-        if !field.text.trim().is_empty() {
-            return Some(field);
-        }
-        let message = msg!("`{name}` of {} is empty", self.fields.subject());
-        let diagnostic = Diagnostic::error("missing-key", message, self.fields.file(), field.node.span);
-        self.fields.findings().report(diagnostic.with_help(msg!("write something after `{name}:`")));
-        None
     }
 
     /// Reads one of `choices` and returns it.

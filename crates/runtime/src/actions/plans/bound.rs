@@ -28,11 +28,16 @@ pub(crate) fn plan_of(turn: &Turn<'_>, plan: &Assigned) -> Result<Option<PlanId>
     let value = evaluate(turn, std::iter::once(("plan", plan)))?.pop().map(|(_, value)| value.into_value());
     match value {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => match whole_number(&value).and_then(|number| PlanId::try_from(number).ok()) {
+        Some(value) => match plan_number(&value) {
             Some(plan) => Ok(Some(plan)),
             None => Err(ActionError::failed("no-plan", msg!("`plan` must be the number of a plan"))),
         },
     }
+}
+
+/// The plan with this number, or with the number that a text consists of.
+pub(crate) fn plan_number(value: &Value) -> Option<PlanId> {
+    whole_number(value).and_then(|number| PlanId::try_from(number).ok())
 }
 
 /// The session works on this plan from now on. Also called when the plan changed, so that `bound_plan` says what it is now.

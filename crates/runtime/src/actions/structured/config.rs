@@ -6,6 +6,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 
 use crate::actions::conversation::config::{ModelConfig, model_config};
+use crate::actions::plans::bound::plan_number;
 use crate::actions::plans::prompts::{PLAN_PROMPTS, PlanPrompts};
 use crate::actions::structured::instruction::PermittedOperations;
 use crate::actions::structured::operations::{OPERATIONS, OperationInfo};
@@ -61,13 +62,27 @@ impl ActConfig {
     /// Reads the config, and describes the action. All problems are reported.
     pub(crate) fn read(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Self> {
         let before = fields.findings().author_errors();
-        let content = fields.required_text("content").and_then(|field| checker.text(&field));
+        let content = fields.required_content("content").and_then(|field| checker.text(&field));
         let goal = fields.text("goal").and_then(|field| checker.text(&field));
         let tone = fields.text("tone").and_then(|field| checker.text(&field));
         let listens = fields.choice("opening", &["ask", "listen"]) == Some("listen");
         let max_rounds = fields.integer("max_rounds", 1..=MAX_ROUNDS).unwrap_or(1);
         let until = fields.text("until").and_then(|field| checker.expression(&field));
-        let plan = fields.take("plan").and_then(|node| read_value(node, checker));
+        let plan = fields.take("plan").and_then(|node| {
+            let plan = read_value(node, checker)?;
+            if let Assigned::Literal(number) = &plan
+                && !number.is_null()
+                && plan_number(number).is_none()
+            {
+                let message = msg!("`plan` of {} must be the number of a plan", fields.subject());
+                let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
+                fields
+                    .findings()
+                    .report(diagnostic.with_help("write a number, or a variable that has one: `plan: \"{{ plan }}\"`"));
+                return None;
+            }
+            Some(plan)
+        });
         let operations = operations(fields);
         let has_tools = fields.has("tools");
         let tools = fields.texts("tools").into_iter().map(|field| field.text).collect();
