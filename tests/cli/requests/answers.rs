@@ -168,6 +168,26 @@ fn an_approval_that_cannot_be_asked_for_or_stored_fails_the_session() {
     assert_eq!(call(&home, "reject s --set mood=bad --run").code, 2, "the form has the choices of the variable");
 }
 
+/// What the trigger inserted runs before anybody is asked, and the decision is that of the approval.
+#[test]
+fn a_decision_after_a_trigger_belongs_to_its_approval() {
+    let home = Home::new();
+    let script = plain("prompt: x").replace(
+        "session_id: plain\n",
+        "session_id: plain\n  declare: [{ var: vip, type: boolean, value: true }]\n  \
+         triggers: [{ trigger_id: t, when: vip == true, insert: greet, once: true }]\n  \
+         skills: [{ skill_id: greet, actions: [{ action_type: ai_say, action_id: hi, config: { content: 您好, delivery: verbatim } }] }]\n",
+    );
+    let started = run(&home, &script, "");
+    assert_eq!((started.code, started.stdout.starts_with("您好\n")), (3, true), "{started:?}");
+    let approved = call(&home, "approve s --run");
+    assert_eq!(approved.code, 0, "{approved:?}");
+    assert_eq!(variable(&home, "result"), "approve ");
+    let paths: Vec<_> = journal(&home, "s").into_iter().filter(|event| event["type"] == "request_answered").collect();
+    assert_eq!(paths.len(), 1, "{paths:?}");
+    assert_eq!(paths[0]["location"]["path"], "t/ask");
+}
+
 /// A clock that was ahead when the session ran, and was set back since then.
 #[test]
 fn a_clock_that_goes_back_loses_no_decision_and_makes_nothing_due() {

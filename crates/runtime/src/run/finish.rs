@@ -26,7 +26,9 @@ impl Session {
         }
         match next {
             // A branch ends inside of its action only.
-            Ok(NextStep::Turn | NextStep::Rest | NextStep::BranchEnd) => {}
+            Ok(NextStep::Turn | NextStep::BranchEnd) => {}
+            Ok(NextStep::Request(request)) => self.request_decision(*request, place, draft),
+            Ok(NextStep::Effect(announced)) => self.announce(place, announced, draft),
             Ok(NextStep::Wait(what)) => self.wait(what, place, draft),
             Ok(NextStep::End) => {
                 self.status = SessionStatus::Completed;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tracing::{Instrument, Span};
 
 use crate::notebook::kernel::contract::KernelError;
+use crate::program::decision::DecisionRequest;
 use crate::program::event::Event;
-use crate::program::flow::{ActionError, Call, Flow, StepBlock, WaitReason};
+use crate::program::flow::{ActionError, Call, EffectAnnouncement, Flow, StepBlock, WaitReason};
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
@@ -38,13 +39,15 @@ pub(crate) struct ActionContext<'a> {
     pub(crate) kind: &'static str,
 }
 
-/// The next step after a turn, if no trigger fires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The next step after a turn, if no trigger fires and no change leads elsewhere.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NextStep {
     Turn,
     Wait(WaitReason),
-    /// The request that the session waits for is open.
-    Rest,
+    /// The session opens this request and waits for it.
+    Request(Box<DecisionRequest>),
+    /// The session announces this effect, which starts with the next turn.
+    Effect(EffectAnnouncement),
     /// The branch that the session works in has no more actions.
     BranchEnd,
     End,
@@ -382,15 +385,9 @@ impl Session {
             Flow::Again | Flow::Onward => Ok(NextStep::Turn),
             Flow::Wait(_) if takes_answer => Ok(NextStep::Turn),
             Flow::Wait(what) => Ok(NextStep::Wait(what)),
-            Flow::Request(request) => {
-                self.request_decision(*request, &context.place, draft);
-                Ok(NextStep::Rest)
-            }
+            Flow::Request(request) => Ok(NextStep::Request(request)),
             Flow::Rewind(outcome, target) => self.push_back(program, context, *outcome, target, draft),
-            Flow::Effect(announced) => {
-                self.announce(key, &context.place, announced, draft);
-                Ok(NextStep::Turn)
-            }
+            Flow::Effect(announced) => Ok(NextStep::Effect(announced)),
             Flow::Enter(StepBlock(block)) => {
                 let frame = Frame { at: FrameTarget::Block(block.clone()), ..Frame::default() };
                 self.frames.put(child(key, &block_component(&block)), frame);
