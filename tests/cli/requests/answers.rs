@@ -168,6 +168,22 @@ fn an_approval_that_cannot_be_asked_for_or_stored_fails_the_session() {
     assert_eq!(call(&home, "reject s --set mood=bad --run").code, 2, "the form has the choices of the variable");
 }
 
+#[test]
+fn an_approval_that_is_retried_after_an_error_asks_again() {
+    let home = Home::new();
+    let script = plain("prompt: 几台？, form: [{ get: count, define: 台数, type: string }]")
+        .replace("session_id: plain\n", "session_id: plain\n  declare: [{ var: count, type: integer, value: 1 }]\n")
+        .replace("action_id: ask,", "action_id: ask, on_exit: { error: retry },");
+    run(&home, &script, "");
+    let first = requests(&home)[0]["request_id"].clone();
+    let retried = call(&home, "approve s --set count=几台 --run");
+    assert_eq!((retried.code, status(&home)), (3, json!("waiting_approval")), "{retried:?}");
+    let open = requests(&home);
+    assert!(open.len() == 1 && open[0]["request_id"] != first, "{open:?}");
+    assert_eq!(call(&home, "approve s --set count=3 --run").code, 0);
+    assert_eq!(variable(&home, "count"), 3);
+}
+
 /// What the trigger inserted runs before anybody is asked, and the decision is that of the approval.
 #[test]
 fn a_decision_after_a_trigger_belongs_to_its_approval() {

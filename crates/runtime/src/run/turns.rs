@@ -319,6 +319,8 @@ impl Session {
         // The turn is over and is not repeated: its calls keep their numbers.
         if let Some(frame) = self.frames.change(context.key) {
             frame.calls += work.calls;
+            // If a route restarts the action, it asks again.
+            frame.decision = None;
         }
         self.keep_calls(&context.place, work, draft);
         self.close_effect_of(context.key, &context.place, "the action failed", draft);
