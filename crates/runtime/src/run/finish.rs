@@ -1,5 +1,7 @@
 //! What follows a turn: the session goes on, waits, or ends, also before its script does.
 
+use std::sync::Arc;
+
 use crate::program::event::{Event, Summary};
 use crate::program::location::EventLocation;
 use crate::program::work::TurnWork;
@@ -48,9 +50,16 @@ impl Session {
         })
     }
 
+    /// [`Session::settled`], and follows what a route on the way has changed.
+    pub(crate) fn settled_with_changes(&mut self, draft: &mut CommitDraft) -> Result<NextStep, SessionFailure> {
+        let next = self.settled(draft)?;
+        let program = Arc::clone(&self.program);
+        self.follow_changes(&program, next, draft)
+    }
+
     /// Moves to the next action, and completes or fails the session if there is none.
     pub(crate) fn walk_on(&mut self, place: &EventLocation, draft: &mut CommitDraft) {
-        let next = self.settled(draft);
+        let next = self.settled_with_changes(draft);
         self.conclude(next, place, draft);
     }
 

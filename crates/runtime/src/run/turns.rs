@@ -187,6 +187,7 @@ impl Session {
 
     pub(crate) async fn one_turn(&mut self) -> Result<(), RunError> {
         self.ensure_consistent()?;
+        self.forget_changes();
         if self.is_between_compensations() {
             self.write_held().await?;
             return self.next_compensation().await;
@@ -250,7 +251,7 @@ impl Session {
             if let Some(fired) = self.interrupting_trigger(&program, check, (flow, &work), &mut draft) {
                 self.drop_turn(context.key, &context.place, (flow, work), &mut draft);
                 let fired = self.fire(&program, fired, check, &mut draft);
-                let next = fired.and_then(|()| self.settled(&mut draft));
+                let next = fired.and_then(|()| self.settled_with_changes(&mut draft));
                 self.conclude(next, &context.place, &mut draft);
                 return self.commit(draft).await;
             }
@@ -286,8 +287,7 @@ impl Session {
             (Err(error), Some(planned)) => self.skip_planned_action(planned, error, &context.place, &mut draft),
             (next, _) => next,
         };
-        let parts = (position.phase, position.topic);
-        let next = next.and_then(|next| self.follow_changes(&program, parts, next, &mut draft));
+        let next = next.and_then(|next| self.follow_changes(&program, next, &mut draft));
         let failure = next.as_ref().err().map(|error| error.message.clone());
         let check = TriggerCheck { place: &context.place, unjudged: !answered, failure: failure.as_ref() };
         let next = if was_checked {
@@ -295,7 +295,7 @@ impl Session {
             next
         } else {
             match self.check_triggers(&program, check, &mut draft) {
-                Ok(true) => self.settled(&mut draft),
+                Ok(true) => self.settled_with_changes(&mut draft),
                 Ok(false) => next,
                 Err(error) => Err(error),
             }
@@ -338,12 +338,9 @@ impl Session {
     ) -> Result<Result<NextStep, SessionFailure>, RunError> {
         let key = context.key;
         let asks = work.events.iter().any(|(_, event)| event.says_something());
-        let written: Vec<String> = match work.changed.is_empty() {
-            true => Vec::new(),
-            false => work.writes.iter().map(|write| write.name.clone()).collect(),
-        };
+        self.written_in_turn = work.writes.iter().map(|write| write.name.clone()).collect();
         let reported = self.apply_turn(context, work, draft)?;
-        if let Err(error) = self.set_for_changes(program, key, &written, draft) {
+        if let Err(error) = self.set_for_changes(program, key, draft) {
             return Ok(Err(error));
         }
         self.clear_answer(key);
