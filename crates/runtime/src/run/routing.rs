@@ -395,7 +395,8 @@ impl Session {
 
 /// The error of a session that a route of the action `key` fails.
 pub(crate) fn routed_to_fail(key: &str) -> SessionFailure {
-    let message = msg!("a route of `{}` fails the session", id_of(component(key)));
+    let id = id_of(component(key));
+    let message = msg!("a route of `{id}` fails the session");
     SessionFailure { code: "routed-to-fail", message, help: None }
 }
 
