@@ -12,7 +12,7 @@ use crate::run::draft::CommitDraft;
 use crate::run::frames::{self, FrameTarget, lineage};
 use crate::run::head::SessionStatus;
 use crate::run::insertion::Insertion;
-use crate::run::routing::routed_to_fail;
+use crate::run::routing::fail_route_error;
 use crate::run::session::Session;
 use crate::run::skipped_actions::SkipReason;
 use crate::run::topic_exit::TopicExit;
@@ -164,7 +164,7 @@ impl Session {
             RouteTarget::End => TopicExit::End,
             RouteTarget::SkipPhase => TopicExit::SkipPhase,
             RouteTarget::Fail => {
-                let SessionFailure { code, message, help } = routed_to_fail(&way.action);
+                let SessionFailure { code, message, help } = fail_route_error(&way.action);
                 draft.event(&way.event.0, Event::Error { code, message: message.clone(), help });
                 self.starts_ending(SessionStatus::Failed, Some(message), true);
                 return None;

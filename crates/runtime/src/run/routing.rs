@@ -288,7 +288,7 @@ impl Session {
                 self.end(program);
                 Ok(())
             }
-            RouteTarget::Fail => Err(routed_to_fail(key)),
+            RouteTarget::Fail => Err(fail_route_error(key)),
         }
     }
 
@@ -394,7 +394,7 @@ impl Session {
 }
 
 /// The error of a session that a route of the action `key` fails.
-pub(crate) fn routed_to_fail(key: &str) -> SessionFailure {
+pub(crate) fn fail_route_error(key: &str) -> SessionFailure {
     let id = id_of(component(key));
     let message = msg!("a route of `{id}` fails the session");
     SessionFailure { code: "routed-to-fail", message, help: None }
