@@ -168,6 +168,42 @@ fn an_approval_that_cannot_be_asked_for_or_stored_fails_the_session() {
     assert_eq!(call(&home, "reject s --set mood=bad --run").code, 2, "the form has the choices of the variable");
 }
 
+#[test]
+fn an_approval_that_is_retried_after_an_error_asks_again() {
+    let home = Home::new();
+    let script = plain("prompt: 几台？, form: [{ get: count, define: 台数, type: string }]")
+        .replace("session_id: plain\n", "session_id: plain\n  declare: [{ var: count, type: integer, value: 1 }]\n")
+        .replace("action_id: ask,", "action_id: ask, on_exit: { error: retry },");
+    run(&home, &script, "");
+    let first = requests(&home)[0]["request_id"].clone();
+    let retried = call(&home, "approve s --set count=几台 --run");
+    assert_eq!((retried.code, status(&home)), (3, json!("waiting_approval")), "{retried:?}");
+    let open = requests(&home);
+    assert!(open.len() == 1 && open[0]["request_id"] != first, "{open:?}");
+    assert_eq!(call(&home, "approve s --set count=3 --run").code, 0);
+    assert_eq!(variable(&home, "count"), 3);
+}
+
+/// What the trigger inserted runs before anybody is asked, and the decision is that of the approval.
+#[test]
+fn a_decision_after_a_trigger_belongs_to_its_approval() {
+    let home = Home::new();
+    let script = plain("prompt: x").replace(
+        "session_id: plain\n",
+        "session_id: plain\n  declare: [{ var: vip, type: boolean, value: true }]\n  \
+         triggers: [{ trigger_id: t, when: vip == true, insert: greet, once: true }]\n  \
+         skills: [{ skill_id: greet, actions: [{ action_type: ai_say, action_id: hi, config: { content: 您好, delivery: verbatim } }] }]\n",
+    );
+    let started = run(&home, &script, "");
+    assert_eq!((started.code, started.stdout.starts_with("您好\n")), (3, true), "{started:?}");
+    let approved = call(&home, "approve s --run");
+    assert_eq!(approved.code, 0, "{approved:?}");
+    assert_eq!(variable(&home, "result"), "approve ");
+    let paths: Vec<_> = journal(&home, "s").into_iter().filter(|event| event["type"] == "request_answered").collect();
+    assert_eq!(paths.len(), 1, "{paths:?}");
+    assert_eq!(paths[0]["location"]["path"], "t/ask");
+}
+
 /// A clock that was ahead when the session ran, and was set back since then.
 #[test]
 fn a_clock_that_goes_back_loses_no_decision_and_makes_nothing_due() {

@@ -185,7 +185,13 @@ impl Session {
         draft: &mut CommitDraft,
     ) {
         match next {
-            Ok(NextStep::Turn | NextStep::Rest) => {}
+            Ok(NextStep::Turn) => {}
+            Ok(NextStep::Request(request)) => {
+                self.in_branch(Some(branch), |session| session.request_decision(*request, place, draft));
+            }
+            Ok(NextStep::Effect(announced)) => {
+                self.in_branch(Some(branch), |session| session.announce(place, announced, draft));
+            }
             Ok(NextStep::BranchEnd | NextStep::End) => self.end_branch(branch, BranchEnd::Completed, None),
             // One question at a time: the others are asked after its answer.
             Ok(NextStep::Wait(WaitReason::InterruptedEffect)) => {

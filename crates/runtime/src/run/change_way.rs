@@ -2,12 +2,14 @@
 
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
+use bcc_lang::script::route_parser::RouteTarget;
 
 /// Where the session goes after a turn that changed a watched variable.
 #[derive(Debug)]
 pub(crate) struct ChangeWay {
-    /// The variable, by which the route is found again.
-    pub(crate) name: String,
+    /// `insert` and `then` of the route.
+    pub(crate) insert: Option<String>,
+    pub(crate) then: Option<RouteTarget>,
     /// The frames of the turn: its action, its topic and its phase.
     pub(crate) action: String,
     pub(crate) topic: Option<String>,

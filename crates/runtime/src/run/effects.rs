@@ -24,21 +24,16 @@ impl Session {
         self.due.lock().unwrap_or_else(PoisonError::into_inner).remove(effect_id);
     }
 
-    /// Announces the external effect of the action `key`, which starts with its next turn. The announcement is committed first.
-    pub(crate) fn announce(
-        &mut self,
-        key: &str,
-        place: &EventLocation,
-        announced: EffectAnnouncement,
-        draft: &mut CommitDraft,
-    ) {
+    /// Announces the external effect of the innermost action, which starts with its next turn. The announcement is committed first.
+    pub(crate) fn announce(&mut self, place: &EventLocation, announced: EffectAnnouncement, draft: &mut CommitDraft) {
+        let key = self.frames.leaf();
         let EffectAnnouncement { kind, summary } = announced;
         let id = format!("e{}", self.last_seq + 1);
         let is_earlier = self.take_earlier_effect(kind, place);
         let (answer, code) = (None, None);
         let effect =
             OpenEffect { id: id.clone(), kind: kind.to_owned(), summary: summary.clone(), answer, is_earlier, code };
-        if let Some(frame) = self.frames.change(key) {
+        if let Some(frame) = self.frames.change(&key) {
             frame.effect = Some(effect);
         }
         draft.event(place, Event::EffectStarted { effect_id: id.clone(), kind: kind.to_owned(), summary });

@@ -41,6 +41,7 @@ impl Session {
         self.head.pending = false;
         self.clear_carried_answer();
         self.metadata.clear();
+        self.forget_changes();
     }
 
     /// Whether the session is about to end, and nothing of its script runs any more: the next turn starts a compensation, or ends

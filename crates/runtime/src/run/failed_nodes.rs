@@ -52,6 +52,8 @@ impl Session {
         };
         if !found.route.set.is_empty() {
             self.apply_assignments(program, &container, &found.route.set, draft)?;
+            self.written_in_turn.extend(found.route.set.iter().map(|set| set.name.clone()));
+            self.set_for_changes_in(program, (phase, topic), &container, draft)?;
         }
         let then = found.route.then.clone().unwrap_or(RouteTarget::Next);
         if let Some(inserted) = &found.route.insert {

@@ -1,5 +1,7 @@
 //! What follows a turn: the session goes on, waits, or ends, also before its script does.
 
+use std::sync::Arc;
+
 use crate::program::event::{Event, Summary};
 use crate::program::location::EventLocation;
 use crate::program::work::TurnWork;
@@ -26,7 +28,9 @@ impl Session {
         }
         match next {
             // A branch ends inside of its action only.
-            Ok(NextStep::Turn | NextStep::Rest | NextStep::BranchEnd) => {}
+            Ok(NextStep::Turn | NextStep::BranchEnd) => {}
+            Ok(NextStep::Request(request)) => self.request_decision(*request, place, draft),
+            Ok(NextStep::Effect(announced)) => self.announce(place, announced, draft),
             Ok(NextStep::Wait(what)) => self.wait(what, place, draft),
             Ok(NextStep::End) => {
                 self.status = SessionStatus::Completed;
@@ -46,9 +50,16 @@ impl Session {
         })
     }
 
+    /// [`Session::settled`], and follows what a route on the way has changed.
+    pub(crate) fn settled_with_changes(&mut self, draft: &mut CommitDraft) -> Result<NextStep, SessionFailure> {
+        let next = self.settled(draft)?;
+        let program = Arc::clone(&self.program);
+        self.follow_changes(&program, next, draft)
+    }
+
     /// Moves to the next action, and completes or fails the session if there is none.
     pub(crate) fn walk_on(&mut self, place: &EventLocation, draft: &mut CommitDraft) {
-        let next = self.settled(draft);
+        let next = self.settled_with_changes(draft);
         self.conclude(next, place, draft);
     }
 

@@ -305,7 +305,7 @@ impl Frames {
     }
 
     /// The key of the innermost frame: of the branch that the session works in, or outside of branches. An action whose branches run is
-    /// innermost there. Apart from branches the frames form one chain, in which the longest key is also the last.
+    /// innermost there, unless something is inserted below it. Apart from branches the frames form one chain, in which the longest key is also the last.
     pub(crate) fn leaf(&self) -> String {
         let focus = self.focus.as_deref();
         let last = match focus {
@@ -313,13 +313,26 @@ impl Frames {
             // `0` follows `/`, so this is what lies below.
             Some(focus) => self.frames.range(format!("{focus}/")..format!("{focus}0")).next_back().map(|(key, _)| key),
         };
-        let last = last.map_or(focus.unwrap_or(ROOT), String::as_str);
+        let mut last = last.map_or(focus.unwrap_or(ROOT), String::as_str);
         if self.parallel.is_empty() {
             return last.to_owned();
         }
-        let inside = |key: &&str| focus.is_none_or(|focus| is_below(key, focus));
-        let branching = lineage(last).filter(inside).find(|key| self.parallel.contains(*key));
-        branching.unwrap_or(last).to_owned()
+        let mut above = focus;
+        loop {
+            let inside = |key: &&str| above.is_none_or(|above| is_below(key, above));
+            let branching = lineage(last).filter(inside).find(|key| self.parallel.contains(*key));
+            let Some(branching) = branching else { return last.to_owned() };
+            // What was inserted before the branches have started runs first.
+            let Some(inserted) = self.last_inserted(branching) else { return branching.to_owned() };
+            (above, last) = (Some(branching), inserted);
+        }
+    }
+
+    /// The last frame of what is inserted below the action `key` itself, and not in one of its blocks.
+    fn last_inserted(&self, key: &str) -> Option<&str> {
+        // `,` follows the mark of insertions.
+        let inserted = self.frames.range(format!("{key}/{INSERTED}")..format!("{key}/,"));
+        inserted.map(|(key, _)| key.as_str()).next_back()
     }
 
     /// The changes since the last call, as rows.
@@ -452,6 +465,22 @@ mod tests {
         frames.set_focus(Some("p/t/all/=branch.a".into()));
         assert_eq!(frames.leaf(), "p/t/all/=branch.a/one");
         assert_eq!(frames.parallel_within("p/t/all/=branch.a").len(), 1);
+    }
+
+    #[test]
+    fn what_is_inserted_below_an_action_with_branches_is_innermost() {
+        let mut frames = Frames::new();
+        let inserted = "p/t/all/+help/both";
+        for key in ["p", "p/t", "p/t/all", "p/t/all/=branch.a", "p/t/all/+help", inserted] {
+            frames.put(key.to_owned(), Frame::default());
+        }
+        frames.set_branches("p/t/all", Some(BranchRules::default()));
+        assert_eq!(frames.leaf(), inserted);
+        frames.put(format!("{inserted}/=branch.b"), Frame::default());
+        frames.set_branches(inserted, Some(BranchRules::default()));
+        assert_eq!(frames.leaf(), inserted);
+        frames.set_branches(inserted, None);
+        assert_eq!(frames.leaf(), format!("{inserted}/=branch.b"));
     }
 
     #[test]

@@ -36,10 +36,7 @@ impl Session {
             return Ok(());
         }
         // The topic was not entered, a plan removed the action, or a route of an inserted action was written for another topic.
-        let message =
-            msg!("`{target}` is not an action of the current topic, so the session continues with the next one");
-        let place = self.place_of(key);
-        draft.event(&place, Event::Error { code: "goto-out-of-reach", message, help: None });
+        self.report_out_of_reach(key, target, draft);
         if self.is_container(key) {
             self.next_child(key);
             return Ok(());
@@ -47,6 +44,21 @@ impl Session {
         let outcome = self.frames.get(key).and_then(|frame| frame.last.as_deref().cloned());
         self.finish_action(key, &outcome.unwrap_or_default());
         Ok(())
+    }
+
+    /// Whether a jump from the frame `key` reaches the topic, the phase or the action `target`. If not, this is reported.
+    pub(crate) fn reaches(&self, program: &Program, key: &str, target: &str, draft: &mut CommitDraft) -> bool {
+        let reaches = part_with(program, target).is_some() || self.list_with(program, key, target).is_some();
+        if !reaches {
+            self.report_out_of_reach(key, target, draft);
+        }
+        reaches
+    }
+
+    fn report_out_of_reach(&self, key: &str, target: &str, draft: &mut CommitDraft) {
+        let message =
+            msg!("`{target}` is not an action of the current topic, so the session continues with the next one");
+        draft.event(&self.place_of(key), Event::Error { code: "goto-out-of-reach", message, help: None });
     }
 
     /// Jumps to the topic or the phase `target`, from any position. A trigger belongs to the script, wherever it fires.

@@ -59,11 +59,16 @@ impl<'p> Position<'p> {
         })
     }
 
-    /// The reasons for which a route leads away from an unfinished action.
+    /// The reasons for which a route leads away from an unfinished action, or may do so through what it sets.
     pub(crate) fn reasons_with_route(&self, program: &'p Program) -> Vec<ExitReason> {
+        let tables = [&self.topic.changes, &self.phase.changes, &program.changes];
+        let change = |name: &str| tables.into_iter().find_map(|table| table.get(name));
+        let may_lead_away = |route: &Route| {
+            route.leads_away() || route.set.iter().any(|set| change(&set.name).is_some_and(Route::leads_away))
+        };
         [ExitReason::UserBlocked, ExitReason::OffTopic]
             .into_iter()
-            .filter(|reason| self.route(program, *reason).is_some_and(|found| found.route.leads_away()))
+            .filter(|reason| self.route(program, *reason).is_some_and(|found| may_lead_away(found.route)))
             .collect()
     }
 }

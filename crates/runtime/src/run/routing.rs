@@ -108,6 +108,8 @@ impl Session {
         let level = Some(found.level);
         if !found.route.set.is_empty() {
             self.apply_assignments(program, key, &found.route.set, draft)?;
+            self.written_in_turn.extend(found.route.set.iter().map(|set| set.name.clone()));
+            self.set_for_changes(program, key, draft)?;
         }
         let written = found.route.then.clone();
         let written = written.map(|then| self.target_within_plan(key, then, (reason, error.as_ref()), &place, draft));
@@ -286,10 +288,7 @@ impl Session {
                 self.end(program);
                 Ok(())
             }
-            RouteTarget::Fail => {
-                let message = msg!("a route of `{id}` fails the session");
-                Err(SessionFailure { code: "routed-to-fail", message, help: None })
-            }
+            RouteTarget::Fail => Err(fail_route_error(key)),
         }
     }
 
@@ -392,6 +391,13 @@ impl Session {
             Message::word("give one of these routes another target, or let an action between them wait for an answer");
         Err(SessionFailure { code: "endless-routes", message, help: Some(help) })
     }
+}
+
+/// The error of a session that a route of the action `key` fails.
+pub(crate) fn fail_route_error(key: &str) -> SessionFailure {
+    let id = id_of(component(key));
+    let message = msg!("a route of `{id}` fails the session");
+    SessionFailure { code: "routed-to-fail", message, help: None }
 }
 
 /// The default route for this reason (docs/routes.md). `error` is the cause of an exit with an error.

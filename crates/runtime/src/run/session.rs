@@ -91,6 +91,8 @@ pub struct Session {
     pub(crate) metadata: Map<String, Value>,
     /// The watched variables that the running turn changed; empty between turns.
     pub(crate) changed: Vec<String>,
+    /// The names of what the running turn and the routes from its action set.
+    pub(crate) written_in_turn: Vec<String>,
     /// Where these changes lead after the turn.
     pub(crate) change_way: Option<ChangeWay>,
     /// Masks sensitive values in all output.

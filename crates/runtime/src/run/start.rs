@@ -91,6 +91,7 @@ impl Session {
             triggers_checked: false,
             metadata: serde_json::Map::new(),
             changed: Vec::new(),
+            written_in_turn: Vec::new(),
             change_way: None,
             counters: BTreeMap::new(),
             request: None,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tracing::{Instrument, Span};
 
 use crate::notebook::kernel::contract::KernelError;
+use crate::program::decision::DecisionRequest;
 use crate::program::event::Event;
-use crate::program::flow::{ActionError, Call, Flow, StepBlock, WaitReason};
+use crate::program::flow::{ActionError, Call, EffectAnnouncement, Flow, StepBlock, WaitReason};
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
@@ -38,13 +39,15 @@ pub(crate) struct ActionContext<'a> {
     pub(crate) kind: &'static str,
 }
 
-/// The next step after a turn, if no trigger fires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The next step after a turn, if no trigger fires and no change leads elsewhere.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NextStep {
     Turn,
     Wait(WaitReason),
-    /// The request that the session waits for is open.
-    Rest,
+    /// The session opens this request and waits for it.
+    Request(Box<DecisionRequest>),
+    /// The session announces this effect, which starts with the next turn.
+    Effect(EffectAnnouncement),
     /// The branch that the session works in has no more actions.
     BranchEnd,
     End,
@@ -184,6 +187,7 @@ impl Session {
 
     pub(crate) async fn one_turn(&mut self) -> Result<(), RunError> {
         self.ensure_consistent()?;
+        self.forget_changes();
         if self.is_between_compensations() {
             self.write_held().await?;
             return self.next_compensation().await;
@@ -247,7 +251,7 @@ impl Session {
             if let Some(fired) = self.interrupting_trigger(&program, check, (flow, &work), &mut draft) {
                 self.drop_turn(context.key, &context.place, (flow, work), &mut draft);
                 let fired = self.fire(&program, fired, check, &mut draft);
-                let next = fired.and_then(|()| self.settled(&mut draft));
+                let next = fired.and_then(|()| self.settled_with_changes(&mut draft));
                 self.conclude(next, &context.place, &mut draft);
                 return self.commit(draft).await;
             }
@@ -283,8 +287,7 @@ impl Session {
             (Err(error), Some(planned)) => self.skip_planned_action(planned, error, &context.place, &mut draft),
             (next, _) => next,
         };
-        let parts = (position.phase, position.topic);
-        let next = next.and_then(|next| self.follow_changes(&program, parts, next, &mut draft));
+        let next = next.and_then(|next| self.follow_changes(&program, next, &mut draft));
         let failure = next.as_ref().err().map(|error| error.message.clone());
         let check = TriggerCheck { place: &context.place, unjudged: !answered, failure: failure.as_ref() };
         let next = if was_checked {
@@ -292,7 +295,7 @@ impl Session {
             next
         } else {
             match self.check_triggers(&program, check, &mut draft) {
-                Ok(true) => self.settled(&mut draft),
+                Ok(true) => self.settled_with_changes(&mut draft),
                 Ok(false) => next,
                 Err(error) => Err(error),
             }
@@ -316,6 +319,8 @@ impl Session {
         // The turn is over and is not repeated: its calls keep their numbers.
         if let Some(frame) = self.frames.change(context.key) {
             frame.calls += work.calls;
+            // If a route restarts the action, it asks again.
+            frame.decision = None;
         }
         self.keep_calls(&context.place, work, draft);
         self.close_effect_of(context.key, &context.place, "the action failed", draft);
@@ -333,12 +338,9 @@ impl Session {
     ) -> Result<Result<NextStep, SessionFailure>, RunError> {
         let key = context.key;
         let asks = work.events.iter().any(|(_, event)| event.says_something());
-        let written: Vec<String> = match work.changed.is_empty() {
-            true => Vec::new(),
-            false => work.writes.iter().map(|write| write.name.clone()).collect(),
-        };
+        self.written_in_turn = work.writes.iter().map(|write| write.name.clone()).collect();
         let reported = self.apply_turn(context, work, draft)?;
-        if let Err(error) = self.set_for_changes(program, key, &written, draft) {
+        if let Err(error) = self.set_for_changes(program, key, draft) {
             return Ok(Err(error));
         }
         self.clear_answer(key);
@@ -382,15 +384,9 @@ impl Session {
             Flow::Again | Flow::Onward => Ok(NextStep::Turn),
             Flow::Wait(_) if takes_answer => Ok(NextStep::Turn),
             Flow::Wait(what) => Ok(NextStep::Wait(what)),
-            Flow::Request(request) => {
-                self.request_decision(*request, &context.place, draft);
-                Ok(NextStep::Rest)
-            }
+            Flow::Request(request) => Ok(NextStep::Request(request)),
             Flow::Rewind(outcome, target) => self.push_back(program, context, *outcome, target, draft),
-            Flow::Effect(announced) => {
-                self.announce(key, &context.place, announced, draft);
-                Ok(NextStep::Turn)
-            }
+            Flow::Effect(announced) => Ok(NextStep::Effect(announced)),
             Flow::Enter(StepBlock(block)) => {
                 let frame = Frame { at: FrameTarget::Block(block.clone()), ..Frame::default() };
                 self.frames.put(child(key, &block_component(&block)), frame);
