@@ -330,3 +330,40 @@ fn a_budget_lets_turns_end_and_the_session_goes_on_with_more() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!((value(&home, "a3"), value(&home, "b3")), (json!(3), json!(3)));
 }
+
+/// Waits until the time of every open request that has one is over.
+fn wait_until_due(home: &Home) {
+    let listed = home.finish(["requests", "list", "--json"], "");
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    let times = listed["requests"].as_array().unwrap().iter().filter_map(|request| request["due_at"].as_str());
+    let due: jiff::Timestamp = times.max().unwrap().parse().unwrap();
+    while jiff::Timestamp::now() <= due {
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+#[test]
+fn a_decision_is_late_only_if_its_own_time_is_over() {
+    let waits = json!({ "action_type": "wait", "action_id": "pause", "config": { "for": "500ms" } });
+    let mut timed = approval("timed");
+    timed["config"]["timeout"] = json!("500ms");
+    timed["config"]["on_timeout"] = json!("approve");
+    for (other, given, is_late) in [(&waits, "ask", false), (&timed, "ask", false), (&timed, "timed", true)] {
+        let branches = json!([branch("a", json!([other])), branch("b", json!([approval("ask")]))]);
+        let home = project(&json!([
+            parallel(json!({ "branches": branches }), json!({})),
+            set("end", json!({ "said": "{{ approval.comment }}" }))
+        ]));
+        assert_eq!(home.finish(RUN, "").code, Some(3), "{given} beside {other}");
+        wait_until_due(&home);
+        let decided = home.finish(["approve", "one", given, "--comment", "yes", "--trust"], "");
+        assert_eq!(decided.code, Some(if is_late { 2 } else { 0 }), "{given} beside {other}: {decided:?}");
+        if is_late {
+            assert!(decided.err.contains("the time for this decision is over"), "{decided:?}");
+            assert_eq!(home.finish(["approve", "one", "ask", "--comment", "yes", "--trust"], "").code, Some(0));
+        }
+        let done = home.finish(["sessions", "resume", "one", "--trust"], "");
+        assert_eq!(done.code, Some(0), "{given} beside {other}: {done:?}");
+        assert_eq!(value(&home, "said"), "yes", "{given} beside {other}");
+    }
+}
