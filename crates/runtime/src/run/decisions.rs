@@ -255,7 +255,10 @@ impl Session {
             Some(_) => self.branch_requests.remove(key),
             None => self.request.take(),
         };
-        let Some(request) = request else { return Ok(()) };
+        let Some(request) = request else {
+            let what = Message::word("the request that it waits for is missing");
+            return Err(RunError::Unreadable { id: self.id.clone(), what });
+        };
         let place = self.place_of(key);
         let mut draft = CommitDraft::default();
         let mut shown = given.values.clone();

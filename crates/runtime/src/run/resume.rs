@@ -168,7 +168,7 @@ async fn open_request(
 }
 
 /// The open requests of branches, by the keys of their actions.
-async fn branch_requests(
+pub(crate) async fn branch_requests(
     store: &dyn Store,
     id: &str,
     frames: &Frames,
