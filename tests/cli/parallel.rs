@@ -200,7 +200,7 @@ fn several_decisions_are_open_and_each_is_made_by_its_name() {
         format!("{}\n", json!({ "user": "approve", "answer_id": opened[0] })),
     );
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    let again: Vec<Value> = resumed.events().into_iter().filter(|event| event["type"] == "waiting").collect();
+    let again = waiting_in(&resumed);
     assert_eq!(again.iter().map(|event| event["request_id"].clone()).collect::<Vec<_>>(), [json!(opened[0])]);
     assert_eq!((value(&home, "by_a"), value(&home, "by_b")), (json!(null), json!("李")));
 }
@@ -232,6 +232,11 @@ fn wait_for(home: &Home, file: &str, count: usize) {
 }
 
 #[test]
+/// What a run or resume said that the session waits for.
+fn waiting_in(finished: &Finished) -> Vec<Value> {
+    finished.events().into_iter().filter(|event| event["type"] == "waiting").collect()
+}
+
 fn a_killed_session_asks_about_the_program_of_each_branch() {
     let waits = |name: &str| {
         shell(
@@ -256,8 +261,10 @@ fn a_killed_session_asks_about_the_program_of_each_branch() {
     home.file("go", "");
     let asked = home.finish(["sessions", "resume", "one", "--json", "--trust"], "");
     assert_eq!(asked.code, Some(3), "{asked:?}");
-    let waiting: Vec<Value> = asked.events().into_iter().filter(|event| event["type"] == "waiting").collect();
-    assert_eq!(waiting.iter().filter(|event| event["for"] == "interrupted_effect").count(), 1, "{waiting:?}");
+    // Whoever resumes it is told again about the decision, and once about one of the programs.
+    let waiting = waiting_in(&asked);
+    let kinds: Vec<&Value> = waiting.iter().map(|event| &event["for"]).collect();
+    assert_eq!(kinds, ["approval", "interrupted_effect"], "{waiting:?}");
     assert_eq!(lines(&home, "log").len(), 3);
     // A decision is possible beside the question, and the question stays.
     let approved = home.finish(["approve", "one", "ask", "--trust"], "");
@@ -266,6 +273,7 @@ fn a_killed_session_asks_about_the_program_of_each_branch() {
     let answered = home.finish(["sessions", "resume", "one", "--json", "--trust"], "again\nskip\n");
     assert_eq!(answered.code, Some(0), "{answered:?}");
     let mut log = lines(&home, "log");
+    assert_eq!(waiting_in(&answered).first(), waiting.last(), "the open question is asked again");
     log.sort();
     let repeated = log.iter().filter(|line| *line == "a1").count();
     assert_eq!((log.len(), repeated), (4, 2), "{log:?}");
