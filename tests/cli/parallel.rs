@@ -1,5 +1,6 @@
 //! Tests of the action type `parallel` through the program: branches at the same time, their variables, failures, requests, and kills.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Instant;
 
@@ -231,12 +232,12 @@ fn wait_for(home: &Home, file: &str, count: usize) {
     }
 }
 
-#[test]
 /// What a run or resume said that the session waits for.
 fn waiting_in(finished: &Finished) -> Vec<Value> {
     finished.events().into_iter().filter(|event| event["type"] == "waiting").collect()
 }
 
+#[test]
 fn a_killed_session_asks_about_the_program_of_each_branch() {
     let waits = |name: &str| {
         shell(
@@ -272,8 +273,8 @@ fn a_killed_session_asks_about_the_program_of_each_branch() {
     // One answer for each program.
     let answered = home.finish(["sessions", "resume", "one", "--json", "--trust"], "again\nskip\n");
     assert_eq!(answered.code, Some(0), "{answered:?}");
-    let mut log = lines(&home, "log");
     assert_eq!(waiting_in(&answered).first(), waiting.last(), "the open question is asked again");
+    let mut log = lines(&home, "log");
     log.sort();
     let repeated = log.iter().filter(|line| *line == "a1").count();
     assert_eq!((log.len(), repeated), (4, 2), "{log:?}");
@@ -374,4 +375,24 @@ fn a_decision_is_late_only_if_its_own_time_is_over() {
         assert_eq!(done.code, Some(0), "{given} beside {other}: {done:?}");
         assert_eq!(value(&home, "said"), "yes", "{given} beside {other}");
     }
+}
+
+#[test]
+fn every_model_call_in_branches_has_an_id_of_its_own() {
+    let think = |id: &str| json!({ "action_type": "ai_think", "action_id": id, "config": { "content": id, "output": [{ "get": format!("of_{id}") }] } });
+    let inner = json!({ "action_type": "parallel", "action_id": "inner", "config": { "branches": [
+        branch("a", json!([think("c1")])), branch("b", json!([think("d1")]))
+    ] } });
+    let branches = json!([
+        branch("a", json!([think("a1"), think("a2")])),
+        branch("b", json!([think("b1")])),
+        branch("c", json!([inner]))
+    ]);
+    let home = project(&json!([parallel(json!({ "branches": branches }), json!({})), think("last")]));
+    let finished = home.finish(RUN.into_iter().chain(["--model", "offline"]), "");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let calls = finished.events().into_iter().filter(|event| event["type"] == "model_call");
+    let ids: Vec<String> = calls.map(|event| event["call_id"].as_str().unwrap().to_owned()).collect();
+    let different: BTreeSet<&String> = ids.iter().collect();
+    assert_eq!((ids.len(), different.len()), (6, 6), "{ids:?}");
 }

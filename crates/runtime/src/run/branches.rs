@@ -417,6 +417,17 @@ impl Session {
         branches.last().map(str::to_owned)
     }
 
+    /// The numbers of a branch and of those around it, the outermost first, each in the list of its action and from 1.
+    pub(crate) fn branch_numbers(&self, branch: &str) -> String {
+        let number = |key: &str| {
+            let action = parent(key);
+            let branches = &self.frames.get(action)?.branches.as_deref()?.branches;
+            let number = branches.iter().position(|other| branch_key(action, other) == key)?;
+            Some(format!("b{}.", number + 1))
+        };
+        lineage(branch).filter_map(number).collect()
+    }
+
     /// The branches of all actions at `top` or below it, in their order.
     fn branches_within(&self, top: &str) -> Vec<String> {
         let mut found = Vec::new();
