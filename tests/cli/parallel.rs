@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Instant;
 
+use bcc_engine::clock::now;
 use serde_json::{Value, json};
 
 use crate::process::{Finished, Home, POLL_INTERVAL, TIMEOUT};
@@ -346,7 +347,7 @@ fn wait_until_due(home: &Home) {
     let listed: Value = serde_json::from_str(&listed.out).unwrap();
     let times = listed["requests"].as_array().unwrap().iter().filter_map(|request| request["due_at"].as_str());
     let due: jiff::Timestamp = times.max().unwrap().parse().unwrap();
-    while jiff::Timestamp::now() <= due {
+    while now() <= due {
         std::thread::sleep(POLL_INTERVAL);
     }
 }
