@@ -1,8 +1,10 @@
 //! Tests of the action type `parallel` through the program: branches at the same time, their variables, failures, requests, and kills.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Instant;
 
+use bcc_engine::clock::now;
 use serde_json::{Value, json};
 
 use crate::process::{Finished, Home, POLL_INTERVAL, TIMEOUT};
@@ -200,7 +202,7 @@ fn several_decisions_are_open_and_each_is_made_by_its_name() {
         format!("{}\n", json!({ "user": "approve", "answer_id": opened[0] })),
     );
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    let again: Vec<Value> = resumed.events().into_iter().filter(|event| event["type"] == "waiting").collect();
+    let again = waiting_in(&resumed);
     assert_eq!(again.iter().map(|event| event["request_id"].clone()).collect::<Vec<_>>(), [json!(opened[0])]);
     assert_eq!((value(&home, "by_a"), value(&home, "by_b")), (json!(null), json!("李")));
 }
@@ -231,6 +233,11 @@ fn wait_for(home: &Home, file: &str, count: usize) {
     }
 }
 
+/// What a run or resume said that the session waits for.
+fn waiting_in(finished: &Finished) -> Vec<Value> {
+    finished.events().into_iter().filter(|event| event["type"] == "waiting").collect()
+}
+
 #[test]
 fn a_killed_session_asks_about_the_program_of_each_branch() {
     let waits = |name: &str| {
@@ -256,8 +263,10 @@ fn a_killed_session_asks_about_the_program_of_each_branch() {
     home.file("go", "");
     let asked = home.finish(["sessions", "resume", "one", "--json", "--trust"], "");
     assert_eq!(asked.code, Some(3), "{asked:?}");
-    let waiting: Vec<Value> = asked.events().into_iter().filter(|event| event["type"] == "waiting").collect();
-    assert_eq!(waiting.iter().filter(|event| event["for"] == "interrupted_effect").count(), 1, "{waiting:?}");
+    // Whoever resumes it is told again about the decision, and once about one of the programs.
+    let waiting = waiting_in(&asked);
+    let kinds: Vec<&Value> = waiting.iter().map(|event| &event["for"]).collect();
+    assert_eq!(kinds, ["approval", "interrupted_effect"], "{waiting:?}");
     assert_eq!(lines(&home, "log").len(), 3);
     // A decision is possible beside the question, and the question stays.
     let approved = home.finish(["approve", "one", "ask", "--trust"], "");
@@ -265,6 +274,7 @@ fn a_killed_session_asks_about_the_program_of_each_branch() {
     // One answer for each program.
     let answered = home.finish(["sessions", "resume", "one", "--json", "--trust"], "again\nskip\n");
     assert_eq!(answered.code, Some(0), "{answered:?}");
+    assert_eq!(waiting_in(&answered).first(), waiting.last(), "the open question is asked again");
     let mut log = lines(&home, "log");
     log.sort();
     let repeated = log.iter().filter(|line| *line == "a1").count();
@@ -329,4 +339,61 @@ fn a_budget_lets_turns_end_and_the_session_goes_on_with_more() {
     let done = home.finish(["sessions", "resume", "one", "--budget", "turns=50", "--trust"], "");
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!((value(&home, "a3"), value(&home, "b3")), (json!(3), json!(3)));
+}
+
+/// Waits until the time of every open request that has one is over.
+fn wait_until_due(home: &Home) {
+    let listed = home.finish(["requests", "list", "--json"], "");
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    let times = listed["requests"].as_array().unwrap().iter().filter_map(|request| request["due_at"].as_str());
+    let due: jiff::Timestamp = times.max().unwrap().parse().unwrap();
+    while now() <= due {
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+#[test]
+fn a_decision_is_late_only_if_its_own_time_is_over() {
+    let waits = json!({ "action_type": "wait", "action_id": "pause", "config": { "for": "500ms" } });
+    let mut timed = approval("timed");
+    timed["config"]["timeout"] = json!("500ms");
+    timed["config"]["on_timeout"] = json!("approve");
+    for (other, given, is_late) in [(&waits, "ask", false), (&timed, "ask", false), (&timed, "timed", true)] {
+        let branches = json!([branch("a", json!([other])), branch("b", json!([approval("ask")]))]);
+        let home = project(&json!([
+            parallel(json!({ "branches": branches }), json!({})),
+            set("end", json!({ "said": "{{ approval.comment }}" }))
+        ]));
+        assert_eq!(home.finish(RUN, "").code, Some(3), "{given} beside {other}");
+        wait_until_due(&home);
+        let decided = home.finish(["approve", "one", given, "--comment", "yes", "--trust"], "");
+        assert_eq!(decided.code, Some(if is_late { 2 } else { 0 }), "{given} beside {other}: {decided:?}");
+        if is_late {
+            assert!(decided.err.contains("the time for this decision is over"), "{decided:?}");
+            assert_eq!(home.finish(["approve", "one", "ask", "--comment", "yes", "--trust"], "").code, Some(0));
+        }
+        let done = home.finish(["sessions", "resume", "one", "--trust"], "");
+        assert_eq!(done.code, Some(0), "{given} beside {other}: {done:?}");
+        assert_eq!(value(&home, "said"), "yes", "{given} beside {other}");
+    }
+}
+
+#[test]
+fn every_model_call_in_branches_has_an_id_of_its_own() {
+    let think = |id: &str| json!({ "action_type": "ai_think", "action_id": id, "config": { "content": id, "output": [{ "get": format!("of_{id}") }] } });
+    let inner = json!({ "action_type": "parallel", "action_id": "inner", "config": { "branches": [
+        branch("a", json!([think("c1")])), branch("b", json!([think("d1")]))
+    ] } });
+    let branches = json!([
+        branch("a", json!([think("a1"), think("a2")])),
+        branch("b", json!([think("b1")])),
+        branch("c", json!([inner]))
+    ]);
+    let home = project(&json!([parallel(json!({ "branches": branches }), json!({})), think("last")]));
+    let finished = home.finish(RUN.into_iter().chain(["--model", "offline"]), "");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let calls = finished.events().into_iter().filter(|event| event["type"] == "model_call");
+    let ids: Vec<String> = calls.map(|event| event["call_id"].as_str().unwrap().to_owned()).collect();
+    let different: BTreeSet<&String> = ids.iter().collect();
+    assert_eq!((ids.len(), different.len()), (6, 6), "{ids:?}");
 }

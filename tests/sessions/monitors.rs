@@ -335,6 +335,7 @@ async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>)
         max_rounds: None,
         calls_before: 0,
         last_seq: 0,
+        branch: "",
         notebook: &notebook,
         cells: &NoCells,
         masker: &Masker::default(),

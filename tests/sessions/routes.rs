@@ -112,3 +112,54 @@ fn a_list_of_ten_thousand_elements_runs_for_a_thousand_with_a_warning_about_the_
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0]["message"].as_str().unwrap().contains("the list has 10000"), "{}", warnings[0]);
 }
+
+/// A case with a topic for each of 150 elements, which can be entered again, and then a last one.
+fn case_with_elements(actions: &Value, last: &Value) -> Value {
+    let topics = json!([
+        { "topic_id": "each", "for_each": { "in": "range(150) | list", "as": "number" }, "actions": actions },
+        { "topic_id": "last", "actions": last },
+    ]);
+    let session = json!({
+        "declare": [{ "var": "count", "value": 0 }, { "var": "tries", "value": 0 }],
+        "phases": [{ "phase_id": "phase", "topics": topics }],
+    });
+    json!({ "session": session, "expect": null })
+}
+
+fn set_action(id: &str, values: Value) -> Value {
+    json!({ "action_type": "set", "action_id": id, "config": { "values": values } })
+}
+
+fn goto_if(id: &str, condition: &str, target: &str) -> Value {
+    json!({ "action_type": "condition", "action_id": id, "config": { "cases": [{ "when": condition, "goto": target }] } })
+}
+
+#[test]
+fn routes_in_one_element_of_a_list_do_not_count_for_the_next() {
+    let actions = json!([
+        set_action("start", json!({ "tries": 0 })),
+        set_action("try", json!({ "tries": "{{ tries + 1 }}" })),
+        goto_if("again", "tries < 3", "try"),
+        goto_if("forward", "tries == 3", "count_it"),
+        set_action("never", json!({ "count": 1000 })),
+        set_action("count_it", json!({ "count": "{{ count + 1 }}" })),
+    ]);
+    let case = case_with_elements(&actions, &json!([say_action("tell", "{{ count }}")]));
+    let record = run(&case, CrashMode::Never);
+    assert_eq!((record.status.as_str(), record.said), ("completed", vec!["ai: 150".to_owned()]));
+}
+
+#[test]
+fn routes_that_lead_to_a_topic_with_a_list_again_and_again_fail() {
+    // In every element one route, and after the last one another: without a count, this would never end.
+    let actions = json!([
+        goto_if("forward", "count >= 0", "count_it"),
+        set_action("count_it", json!({ "count": "{{ count + 1 }}" })),
+    ]);
+    let mut case = case_with_elements(&actions, &json!([goto_if("back", "count > 0", "each")]));
+    case["session"]["phases"][0]["topics"][0]["for_each"]["in"] = json!("[1, 2]");
+    let record = run(&case, CrashMode::Never);
+    assert_eq!(record.status, "failed");
+    let error = record.events.iter().find(|event| event["type"] == "error").unwrap();
+    assert_eq!(error["code"], "endless-routes", "{error}");
+}

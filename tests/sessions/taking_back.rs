@@ -9,8 +9,10 @@ use bcc_engine::handle::SessionEvent;
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::project::Project;
 use bcc_lang::message::language::Language;
-use bcc_lang::value::exact::ExactValue;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
+use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::event::{Event, NoObserver};
+use bcc_runtime::run::decisions::ApprovalDecision;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::contract::Store;
@@ -70,9 +72,13 @@ impl World {
     }
 
     fn on(store: Arc<dyn Store>) -> Self {
+        Self::of(SCRIPT, store)
+    }
+
+    fn of(script: &str, store: Arc<dyn Store>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("talk.yaml");
-        std::fs::write(&file, SCRIPT).unwrap();
+        std::fs::write(&file, script).unwrap();
         let environment = Environment::default();
         let project = Project::of(&file, None, false, &environment).unwrap();
         let engine = Engine::new(project, environment, Arc::clone(&store));
@@ -336,4 +342,50 @@ async fn a_handle_takes_an_answer_back_and_its_events_follow() {
     assert!(answered);
     assert_eq!(kinds[kinds.len() - 2..], ["taken_back", "waiting"]);
     assert_eq!(handle.close().await.unwrap(), SessionPause::Waiting);
+}
+
+/// A question, and then an approval in a branch.
+const BRANCH_SCRIPT: &str = r#"
+session:
+  session_id: branch
+  template_scheme: english
+  phases:
+    - phase_id: phase
+      topics:
+        - topic_id: topic
+          actions:
+            - { action_type: ai_ask, action_id: ask, config: { content: "Which one?", max_rounds: 1 } }
+            - action_type: parallel
+              action_id: both
+              config:
+                branches:
+                  - id: decides
+                    actions: [{ action_type: approval, action_id: check, config: { prompt: "Right?", timeout: 1h } }]
+"#;
+
+#[tokio::test]
+async fn a_request_of_a_branch_that_is_taken_back_is_open_no_more() {
+    let decision = |request: &str| ApprovalDecision {
+        request: Some(request.to_owned()),
+        decision: DecisionKind::Approve,
+        by: None,
+        comment: None,
+        values: ExactValues::new(),
+    };
+    let world = World::of(BRANCH_SCRIPT, Arc::new(MemoryStore::default()));
+    let mut session = world.start().await;
+    assert_eq!(answer(&mut session, "this").await, SessionPause::Waiting);
+    let old = session.requests()[0].1.id.clone();
+    assert_eq!(world.open().await, [old.as_str()]);
+    take_back(&mut session).await;
+    assert_eq!((session.requests().len(), session.time_left()), (0, None));
+    assert!(!world.open().await.contains(&old));
+    assert!(session.decide(decision(&old)).await.is_err(), "nothing waits for this decision");
+
+    assert_eq!(answer(&mut session, "that").await, SessionPause::Waiting);
+    let new = session.requests()[0].1.id.clone();
+    session.decide(decision(&new)).await.unwrap();
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
+    let answered = world.events("request_answered").await;
+    assert_eq!(answered.iter().map(|event| &event["request_id"]).collect::<Vec<_>>(), [&json!(new)]);
 }

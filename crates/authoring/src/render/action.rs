@@ -287,6 +287,7 @@ impl ActionSetup<'_> {
             max_rounds: None,
             calls_before: self.calls,
             last_seq: 0,
+            branch: "",
             notebook: &self.notebook,
             cells: &NoCells,
             masker: &masker(&self.scopes),

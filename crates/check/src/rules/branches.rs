@@ -12,7 +12,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 
 use crate::cleanup::Cleanup;
-use crate::collected::{ActionPosition, AssignmentKind, Collected, CollectedAction, Definition};
+use crate::collected::{AssignmentKind, Collected, CollectedAction, Definition};
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
 
@@ -63,6 +63,22 @@ impl<'a> Branches<'a> {
         found
     }
 
+    /// Whether an action with this id is in the list of the action `number` or in a list around it, and in the same branch.
+    fn reaches(&self, number: usize, id: &str) -> bool {
+        let mut current = self.actions.get(number);
+        while let Some(action) = current {
+            if self.actions.iter().any(|other| other.block == action.block && other.id.value == id) {
+                return true;
+            }
+            let is_outermost = |parent: &usize| {
+                self.cleanup.contains_key(&action.block)
+                    || self.blocks.get(parent).is_some_and(|blocks| blocks.contains(&action.block))
+            };
+            current = action.parent.filter(|parent| !is_outermost(parent)).and_then(|parent| self.actions.get(parent));
+        }
+        false
+    }
+
     /// Whether one branch runs after the other, so that it sees what that one set.
     fn follows(&self, action: usize, branch: usize, other: usize) -> bool {
         let described = self.actions.get(action).and_then(|action| action.described.as_ref());
@@ -92,10 +108,12 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
             continue;
         }
         check_kind(model, action, findings);
-        check_routes(model, action, findings);
+        check_routes(model, &branches, number, findings);
     }
     for (id, at) in &model.collected.gotos {
-        if !branches.around(at.action).is_empty() && !is_sibling(model, *at, &id.value) {
+        if !branches.around(at.action).is_empty()
+            && !at.action.is_some_and(|action| branches.reaches(action, &id.value))
+        {
             report_exit(model, id.span, &RouteTarget::Goto(id.value.clone()), findings);
         }
     }
@@ -113,26 +131,19 @@ fn check_kind(model: &SemanticModel<'_>, action: &CollectedAction, findings: &Fi
 }
 
 /// Reports routes that lead out of the branch of an action.
-fn check_routes(model: &SemanticModel<'_>, action: &CollectedAction, findings: &Findings) {
-    for route in action.on_exit.iter().flat_map(|table| &table.routes) {
+fn check_routes(model: &SemanticModel<'_>, branches: &Branches<'_>, number: usize, findings: &Findings) {
+    let table = branches.actions.get(number).and_then(|action| action.on_exit.as_ref());
+    for route in table.iter().flat_map(|table| &table.routes) {
         let Some(then) = &route.then else { continue };
         let leaves = match &then.value {
             RouteTarget::SkipTopic | RouteTarget::SkipPhase | RouteTarget::End => true,
-            RouteTarget::Goto(id) => {
-                !model.collected.actions.iter().any(|other| other.block == action.block && other.id.value == *id)
-            }
+            RouteTarget::Goto(id) => !branches.reaches(number, id),
             RouteTarget::Next | RouteTarget::Resume | RouteTarget::Retry | RouteTarget::Fail => false,
         };
         if leaves {
             report_exit(model, then.span, &then.value, findings);
         }
     }
-}
-
-/// Whether an action with this id is in the same list as the action at `at`.
-fn is_sibling(model: &SemanticModel<'_>, at: ActionPosition, id: &str) -> bool {
-    let Some(action) = at.action.and_then(|number| model.collected.actions.get(number)) else { return false };
-    model.collected.actions.iter().any(|other| other.block == action.block && other.id.value == id)
 }
 
 fn report_exit(model: &SemanticModel<'_>, span: Span, target: &RouteTarget, findings: &Findings) {

@@ -352,7 +352,7 @@ impl Turn<'_> {
     fn new_call(&self, reask: u32) -> (u32, ModelCall) {
         let mut work = self.work();
         let call = self.calls_before + work.calls;
-        let call_id = format!("c{}.{}", self.last_seq + 1, work.calls);
+        let call_id = format!("c{}.{}{}", self.last_seq + 1, self.branch, work.calls);
         work.calls += 1;
         (
             call,

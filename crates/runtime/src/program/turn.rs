@@ -114,6 +114,8 @@ pub struct TurnResources<'a> {
     pub calls_before: u32,
     /// The last sequence number before this turn, from which unique ids are made.
     pub last_seq: u64,
+    /// The numbers of the branches around the action, as in `b2.b1.`: turns that run at the same time make their ids with them.
+    pub branch: &'a str,
     pub notebook: &'a NotebookState,
     pub cells: &'a dyn CellReader,
     /// Masks every value that a sensitive variable of the session has or had, as committed.

@@ -23,7 +23,7 @@ use crate::run::branch_turns::{BranchTurn, FinishedTurn, asks_in_branch, next_fi
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{
-    Frame, FrameTarget, branch_key, component, id_of, lineage, parent, public_path, redacted_key,
+    Frame, FrameTarget, branch_key, component, id_of, is_below, lineage, parent, public_path, redacted_key,
 };
 use crate::run::head::SessionStatus;
 use crate::run::session::Session;
@@ -397,16 +397,17 @@ impl Session {
         key: &str,
         target: &RouteTarget,
     ) -> Result<(), SessionFailure> {
-        if self.frames.focus().is_none() {
-            return Ok(());
-        }
-        let is_near = |id: &String| {
-            let steps = self.steps_of(program, parent(key));
-            steps.is_some_and(|steps| steps.iter().any(|step| step.id == *id))
-        };
+        let Some(branch) = self.frames.focus() else { return Ok(()) };
         let leaves = match target {
-            RouteTarget::SkipTopic | RouteTarget::SkipPhase | RouteTarget::End => true,
-            RouteTarget::Goto(id) => !is_near(id),
+            RouteTarget::SkipPhase | RouteTarget::End => true,
+            // What a skill contains is below the branch that calls it.
+            RouteTarget::SkipTopic => {
+                !self.skill_topic_around(program, key).is_some_and(|topic| is_below(&topic, branch))
+            }
+            RouteTarget::Goto(id) => {
+                let list = self.list_for(program, key, id);
+                !list.is_some_and(|(list, _)| list == branch || is_below(&list, branch))
+            }
             RouteTarget::Next | RouteTarget::Resume | RouteTarget::Retry | RouteTarget::Fail => false,
         };
         if !leaves {
@@ -420,6 +421,17 @@ impl Session {
     pub(crate) fn enclosing_branch(&self, key: &str) -> Option<String> {
         let branches = lineage(parent(key)).filter(|key| self.branch(key).is_some());
         branches.last().map(str::to_owned)
+    }
+
+    /// The numbers of a branch and of those around it, the outermost first, each in the list of its action and from 1.
+    pub(crate) fn branch_numbers(&self, branch: &str) -> String {
+        let number = |key: &str| {
+            let action = parent(key);
+            let branches = &self.frames.get(action)?.branches.as_deref()?.branches;
+            let number = branches.iter().position(|other| branch_key(action, other) == key)?;
+            Some(format!("b{}.", number + 1))
+        };
+        lineage(branch).filter_map(number).collect()
     }
 
     /// The branches of all actions at `top` or below it, in their order.

@@ -19,6 +19,7 @@ use crate::run::head::SessionStatus;
 use crate::run::held_commits::PreparedCommit;
 use crate::run::position::Position;
 use crate::run::session::Session;
+use crate::run::take_back::restored_variables;
 use bcc_store::rows::{Commit, CounterRow, JournalRow, MessageRow};
 
 /// The maximum number of commits that wait for each other.
@@ -262,6 +263,7 @@ impl Session {
             requests_answered: draft.answered,
             ..commit
         };
+        self.stored_variables = self.stored_variables.take().map(|rows| restored_variables(rows, &commit));
         Ok(PreparedCommit { commit, events })
     }
 

@@ -108,11 +108,17 @@ impl Session {
 
     /// The frames of the compensation of a recorded action, with the program and the variables at their position.
     async fn restored_position(
-        &self,
+        &mut self,
         key: &str,
         record: &Compensation,
     ) -> Result<Result<(Vec<(String, Frame)>, StoredState), Message>, RunError> {
-        let variables = self.store.variables(&self.id).await?;
+        // There may be many compensations, so the rows are not read for each of them.
+        let mut variables = match self.stored_variables.take() {
+            Some(variables) => variables,
+            None => self.store.variables(&self.id).await?,
+        };
+        // The records are in memory.
+        variables.retain(|row| row.scope != COMPENSATIONS);
         let row = self.store.session(&self.id).await?.ok_or_else(|| RunError::NotFound(self.id.clone()))?;
         let user_rows = self.store.user_variables(&row.user).await?;
         let running =
@@ -127,6 +133,7 @@ impl Session {
             Ok(rows) => read_state(&self.base, &self.services, &rows, &variables, &user_rows),
             Err(error) => Err(error.to_message()),
         };
+        self.stored_variables = Some(variables);
         Ok(state.map(|state| (frames, state)))
     }
 

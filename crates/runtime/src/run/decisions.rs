@@ -147,7 +147,12 @@ impl Session {
     /// `Refused` if no such request is open, or the decision, the person or a value is not permitted; otherwise the store failed.
     pub async fn decide(&mut self, decision: ApprovalDecision) -> Result<(), DecisionError> {
         self.ensure_consistent()?;
-        if self.take_due().await? {
+        let is_meant = |request: &RequestRow| {
+            let is_decision = request.kind == RequestKind::Approval.name();
+            is_decision && decision.request.as_ref().is_none_or(|given| *given == request.id)
+        };
+        // In another branch, a time may be over that has nothing to do with this decision.
+        if self.answer_due().await?.iter().any(is_meant) {
             let message = Message::word("the time for this decision is over");
             return Err(rejected(
                 "decision-late",
@@ -215,17 +220,22 @@ impl Session {
 
     /// Answers the open requests whose time has come. Returns whether there were any.
     pub(crate) async fn take_due(&mut self) -> Result<bool, RunError> {
+        Ok(!self.answer_due().await?.is_empty())
+    }
+
+    /// Answers the open requests whose time has come, and returns them.
+    async fn answer_due(&mut self) -> Result<Vec<RequestRow>, RunError> {
         let is_due = |request: &RequestRow| {
             let due = request.due_at.as_deref().and_then(|due| self.services.clock.remaining(due));
             due == Some(Duration::ZERO)
         };
-        let due: Vec<String> =
-            self.open_requests().filter(|(_, request)| is_due(request)).map(|(key, _)| key).collect();
-        for key in &due {
+        let due = self.open_requests().filter(|(_, request)| is_due(request));
+        let due: Vec<(String, RequestRow)> = due.map(|(key, request)| (key, request.clone())).collect();
+        for (key, _) in &due {
             let given = GivenDecision { decision: None, by: None, comment: None, values: ExactValues::new() };
             self.answer_request(key, given).await?;
         }
-        Ok(!due.is_empty())
+        Ok(due.into_iter().map(|(_, request)| request).collect())
     }
 
     /// Answers an open request as it was answered in the session that is repeated: that of this action, else the one that is open.
@@ -245,7 +255,10 @@ impl Session {
             Some(_) => self.branch_requests.remove(key),
             None => self.request.take(),
         };
-        let Some(request) = request else { return Ok(()) };
+        let Some(request) = request else {
+            let what = Message::word("the request that it waits for is missing");
+            return Err(RunError::Unreadable { id: self.id.clone(), what });
+        };
         let place = self.place_of(key);
         let mut draft = CommitDraft::default();
         let mut shown = given.values.clone();

@@ -64,7 +64,13 @@ impl Session {
             return Ok(());
         }
         let element = items.swap_remove(taken);
+        let hops = self.head.route_hops;
         if let Some(frame) = self.frames.change(above) {
+            if frame.taken == 0 {
+                frame.hops = hops;
+            }
+            // A list is no loop: the routes in one element do not count for the next.
+            self.head.route_hops = hops.min(frame.hops);
             frame.taken += 1;
         }
         // The name appears in paths, which are shown with the topic's events.

@@ -139,6 +139,9 @@ pub(crate) struct Frame {
     /// Of a phase: the number of elements processed for its topic `next`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken: u32,
+    /// Of a phase: the number of routes that were counted when its topic `next` began with its first element.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u32,
     /// Of a phase: the time of its topic `next`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TopicTime>,

@@ -20,20 +20,18 @@ impl Session {
         target: &str,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
-        let list = self.list_with(program, key, target);
-        let part = part_with(program, target).filter(|_| list.is_none() || !self.is_in_skill(key));
-        if let Some((phase, topic)) = part {
-            if self.enter_finally(program, TopicExit::Goto(target.to_owned())) {
-                return Ok(());
-            }
-            return self.jump_to_part(program, phase, topic, draft);
-        }
-        if let Some((list, index)) = list {
+        if let Some((list, index)) = self.list_for(program, key, target) {
             self.unwind(&list);
             if let Some(frame) = self.frames.change(&list) {
                 frame.next = index;
             }
             return Ok(());
+        }
+        if let Some((phase, topic)) = part_with(program, target) {
+            if self.enter_finally(program, TopicExit::Goto(target.to_owned())) {
+                return Ok(());
+            }
+            return self.jump_to_part(program, phase, topic, draft);
         }
         // The topic was not entered, a plan removed the action, or a route of an inserted action was written for another topic.
         self.report_out_of_reach(key, target, draft);
@@ -76,6 +74,13 @@ impl Session {
             return Ok(());
         }
         self.jump_to_part(program, phase, topic, draft)
+    }
+
+    /// The list of actions around the frame `key` in which a jump to `target` stays, and the index of the action there; none if it
+    /// leads to a topic or a phase, or nowhere.
+    pub(crate) fn list_for(&self, program: &Program, key: &str, target: &str) -> Option<(String, usize)> {
+        let found = self.list_with(program, key, target)?;
+        (self.is_in_skill(key) || part_with(program, target).is_none()).then_some(found)
     }
 
     /// The innermost list of actions around the frame `key` that contains the action `id`, by the key of its frame, and the index of the

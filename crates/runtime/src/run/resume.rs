@@ -96,9 +96,14 @@ impl Session {
         Ok(session)
     }
 
+    /// Whether a branch waits for somebody or for a time.
+    fn branches_wait(&self) -> bool {
+        !self.branch_requests.is_empty() || self.head.effect_in_branch.is_some()
+    }
+
     /// The journal rows of what the session waits for.
     async fn waiting_lines(&self) -> Result<Vec<JournalRow>, RunError> {
-        if self.branch_requests.is_empty() {
+        if !self.branches_wait() {
             return Ok(self.store.last_by_kind(&self.id, "waiting").await?.into_iter().collect());
         }
         let mut found = Vec::new();
@@ -124,28 +129,36 @@ impl Session {
             answers: row.answers,
         };
         draft.event(&EventLocation::default(), resumed);
+        // Branches can wait while others go on.
+        let waits = self.status.is_waiting() || self.branches_wait();
+        let waiting = if waits { self.waiting_lines().await? } else { vec![] };
         if self.status.is_waiting() {
-            let waiting = self.waiting_lines().await?;
             self.commit_with_first(draft).await?;
-            for waiting in waiting {
-                let unreadable =
-                    |error: serde_json::Error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() };
-                let (place, event) = stored_waiting(&waiting.body).map_err(unreadable)?;
-                let (at, line) = (waiting.at.as_str(), &*public_line(&waiting.body));
-                let committed = Committed { seq: waiting.seq, at, place: &place, event: &event, line };
-                self.services.observer.committed(&committed);
-                if let Err(reason) = self.services.observer.commit_ended() {
-                    self.halted = Some(reason);
-                }
-            }
-            return Ok(());
+            return self.repeat_lines(&waiting);
         }
         if self.status == SessionStatus::Running {
             // A turn was running, so a message may have been shown partially. A stopped turn reported this itself.
             draft.event(&place, Event::MessageDiscarded { message_id: message_id(row.last_seq, 0) });
         }
         self.status = SessionStatus::Running;
-        self.commit(draft).await
+        self.commit(draft).await?;
+        self.repeat_lines(&waiting)
+    }
+
+    /// Shows stored `waiting` lines again.
+    fn repeat_lines(&mut self, waiting: &[JournalRow]) -> Result<(), RunError> {
+        for waiting in waiting {
+            let unreadable =
+                |error: serde_json::Error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() };
+            let (place, event) = stored_waiting(&waiting.body).map_err(unreadable)?;
+            let (at, line) = (waiting.at.as_str(), &*public_line(&waiting.body));
+            let committed = Committed { seq: waiting.seq, at, place: &place, event: &event, line };
+            self.services.observer.committed(&committed);
+            if let Err(reason) = self.services.observer.commit_ended() {
+                self.halted = Some(reason);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -168,7 +181,7 @@ async fn open_request(
 }
 
 /// The open requests of branches, by the keys of their actions.
-async fn branch_requests(
+pub(crate) async fn branch_requests(
     store: &dyn Store,
     id: &str,
     frames: &Frames,

@@ -78,6 +78,8 @@ pub struct Session {
     pub(crate) counters: BTreeMap<String, u64>,
     /// What undoes the actions that are completed.
     pub(crate) compensations: Compensations,
+    /// The rows of the variables as they are stored, while compensations run.
+    pub(crate) stored_variables: Option<Vec<VariableRow>>,
     pub(crate) recent: RecentTranscript,
     /// The open request, if the session waits for a decision or a time outside of branches.
     pub(crate) request: Option<RequestRow>,

@@ -86,6 +86,7 @@ impl Session {
             scopes: Scopes::default(),
             outer: vec![],
             compensations: BTreeMap::new(),
+            stored_variables: None,
             branches: BTreeMap::new(),
             branch_requests: BTreeMap::new(),
             triggers_checked: false,

@@ -17,10 +17,10 @@ use crate::run::frames::Frames;
 use crate::run::head::{Head, SessionStatus};
 use crate::run::mailbox::Mailbox;
 use crate::run::planner::Planner;
-use crate::run::resume::{StoredState, read_state, recent, waiting_of};
+use crate::run::resume::{StoredState, branch_requests, read_state, recent, waiting_of};
 use crate::run::session::{MASKED_VALUES, Session};
 use bcc_lang::value::scopes::Scope;
-use bcc_store::rows::{Commit, EarlierState, FrameRow, VariableRow};
+use bcc_store::rows::{Commit, EarlierState, FrameRow, RequestRow, VariableRow};
 
 /// The result of taking an answer back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,7 @@ impl Session {
         let frames = restored_frames(self.store.frames(&self.id).await?, &earlier.changes);
         let variables = restored_variables(self.store.variables(&self.id).await?, &earlier.changes);
         let state = read_state(&self.base, &self.services, &frames, &variables, &user_rows).map_err(unreadable)?;
+        let requests = branch_requests(self.store.as_ref(), &self.id, &state.frames).await?;
         let mut counters: BTreeMap<String, u64> =
             self.store.counters(&self.id).await?.into_iter().map(|row| (row.name, row.count)).collect();
         counters.retain(|name, _| !earlier.changes.counters_removed.contains(name));
@@ -102,7 +103,7 @@ impl Session {
         };
         draft.event(&place, taken);
         self.close_taken_back(&state.frames, &place, &mut draft);
-        self.become_earlier(state, head, recent);
+        self.become_earlier(state, head, requests, recent);
         self.answers = answers;
         self.counters = counters;
         self.request = None;
@@ -190,7 +191,13 @@ impl Session {
         }
     }
 
-    fn become_earlier(&mut self, state: StoredState, head: Head, recent: RecentTranscript) {
+    fn become_earlier(
+        &mut self,
+        state: StoredState,
+        head: Head,
+        branch_requests: BTreeMap<String, RequestRow>,
+        recent: RecentTranscript,
+    ) {
         let StoredState { program, frames, scopes, outer, branches, notebook, compensations } = state;
         self.program = program;
         self.frames = frames;
@@ -198,6 +205,7 @@ impl Session {
         self.outer = outer;
         self.compensations = compensations;
         self.branches = branches;
+        self.branch_requests = branch_requests;
         self.notebook = notebook;
         self.cells.outline.forget();
         self.head = head;

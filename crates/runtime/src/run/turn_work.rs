@@ -155,6 +155,7 @@ impl Session {
             max_rounds: None,
             calls_before: frame.calls,
             last_seq: self.last_seq,
+            branch: "",
             notebook: &self.notebook,
             cells: &NoCells,
             masker: &self.masker,

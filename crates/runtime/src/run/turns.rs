@@ -173,6 +173,7 @@ impl Session {
             max_rounds: self.round_limit(key),
             calls_before: frame.calls,
             last_seq: self.last_seq,
+            branch: "",
             notebook: &self.notebook,
             cells: &self.cells,
             masker: &self.masker,
