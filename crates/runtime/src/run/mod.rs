@@ -24,6 +24,8 @@ pub(crate) mod failed_nodes;
 mod finally;
 mod finish;
 pub mod frames;
+#[cfg(test)]
+mod frames_tests;
 pub mod head;
 pub(crate) mod held_commits;
 pub(crate) mod insertion;

@@ -211,6 +211,7 @@ impl Session {
         self.head = head;
         self.recent = recent;
         self.changed_counters.clear();
+        self.stored_variables = None;
         self.pending = None;
         self.triggers_checked = false;
         self.metadata = serde_json::Map::new();
