@@ -153,6 +153,23 @@ async fn errors_of_a_server_are_failures_with_harmless_texts() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_not_json_fails_its_call_at_once() {
+    for mode in ["handshake", "newest"] {
+        let test = TestServers::misbehaving(mode, "");
+        for how in ["half", "latin", "nan", "deep", "large"] {
+            let error = test.call("mcp.s.garble", json!({ "how": how })).await.unwrap_err();
+            assert!(error.starts_with("the tool `mcp.s.garble` failed: "), "{how}: {error}");
+            assert!(
+                error.contains("something that is not a result;") && error.contains("what it did is not known"),
+                "{how}: {error}"
+            );
+        }
+        // Only its call fails.
+        assert!(test.call("mcp.s.pid", json!({})).await.is_ok());
+    }
+}
+
+#[tokio::test]
 async fn progress_reaches_the_caller() {
     for mode in ["handshake", "newest"] {
         let test = TestServers::misbehaving(mode, "");

@@ -8,6 +8,7 @@ mod bad_texts;
 mod misbehaving_server;
 mod questions;
 mod real_servers;
+mod repeated_keys;
 mod servers_under_test;
 mod stopping;
 

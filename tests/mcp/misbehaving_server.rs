@@ -189,6 +189,7 @@ impl Server {
             "die",
             "environment",
             "fail",
+            "garble",
             "hang",
             "huge",
             "late_answer",
@@ -219,6 +220,7 @@ impl Server {
                 self.reply(id, text("done"));
             }
             "huge" => self.reply(id, text(&"x".repeat(20 * 1024 * 1024))),
+            "garble" => garble(id, params["arguments"]["how"].as_str().unwrap_or_default()),
             "big" => self.reply(id, text(&"读".repeat(100_000))),
             "wrong" => self.reply(id, json!({ "content": "not a list" })),
             "fail" => {
@@ -293,6 +295,20 @@ impl Server {
             self.reply(&id, text(&message["result"].to_string()));
         }
     }
+}
+
+/// A result that a reader of JSON does not accept.
+fn garble(id: &Value, how: &str) {
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    let value: &[u8] = match how {
+        "half" => b"\"\\ud83d\"",
+        "latin" => b"\"caf\xE9\"",
+        "nan" => b"NaN",
+        "deep" => deep.as_bytes(),
+        _ => b"1e400",
+    };
+    let start = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[],\"structuredContent\":{{\"v\":");
+    let _ = std::io::stdout().lock().write_all(&[start.as_bytes(), value, b"}}}\n"].concat());
 }
 
 fn discovered() -> Value {

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The lines of a stream. It buffers one line, whose length the caller limits.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@ pub mod client;
 pub(crate) mod host_lookup;
 pub mod lines;
 pub mod retry;
+pub mod secrets;
 pub mod sse;
 pub mod timeouts;
 pub mod value_stream;

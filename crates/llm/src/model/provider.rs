@@ -34,6 +34,33 @@ pub trait Provider: Send + Sync {
     ///
     /// Dropping the future cancels the call.
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError>;
+
+    /// The same, with every request after the first one admitted by `limiter`. Providers that send only one request ignore it.
+    async fn complete_with_retries(
+        &self,
+        request: &ModelRequest,
+        live: &mut dyn LiveObserver,
+        limiter: &dyn RetryLimiter,
+    ) -> Result<ModelReply, ModelError> {
+        let _ = limiter;
+        self.complete(request, live).await
+    }
+}
+
+/// Limits the requests of a call after the first one.
+#[async_trait]
+pub trait RetryLimiter: Send + Sync {
+    /// Waits until one more request may be sent, and counts it. Dropping the future leaves the queue.
+    async fn admit_retry(&self);
+}
+
+/// Admits every request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnlimitedRetries;
+
+#[async_trait]
+impl RetryLimiter for UnlimitedRetries {
+    async fn admit_retry(&self) {}
 }
 
 /// How the replies of a model are parsed (docs/replies.md).

@@ -68,17 +68,15 @@ impl ConfiguredModel {
     ) -> Result<ModelReply, ModelError> {
         let Some(limiter) = &self.rate_limiter else { return self.provider.complete(request, live).await };
         let permit = limiter.acquire(self.estimated_tokens(request)).await;
-        let result = self.provider.complete(request, live).await;
+        let result = self.provider.complete_with_retries(request, live, &**limiter).await;
         match &result {
             Ok(reply) => {
                 let tokens = reply.tokens_in.unwrap_or(0).saturating_add(reply.tokens_out.unwrap_or(0));
-                permit.settle(reply.attempts, Some(tokens));
+                permit.settle(Some(tokens));
             }
             // Calls that were rejected or did not reach the server used no tokens; for other errors the usage is unknown.
-            Err(error @ (ModelError::Http { .. } | ModelError::Unreachable { .. })) => {
-                permit.settle(error.attempts(), Some(0));
-            }
-            Err(error) => permit.settle(error.attempts(), None),
+            Err(ModelError::Http { .. } | ModelError::Unreachable { .. }) => permit.settle(Some(0)),
+            Err(_) => permit.settle(None),
         }
         result
     }

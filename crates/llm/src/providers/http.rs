@@ -8,6 +8,7 @@ pub mod dialect;
 pub mod draft;
 #[cfg(test)]
 pub mod fake;
+pub(crate) mod halves;
 pub mod headers;
 pub mod reading;
 pub mod request_features;

@@ -7,9 +7,11 @@ pub mod window;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
 use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
+use crate::model::provider::RetryLimiter;
 use crate::providers::rate_limiter::window::Window;
 
 /// The limits of a model; `None` means unlimited.
@@ -81,11 +83,17 @@ impl RateLimiter {
             None => None,
         };
         // The slot is acquired first, so that there is no wait between counting a call and sending it.
+        let tokens = self.admit(Some(tokens)).await;
+        Permit { limiter: self, slot, tokens }
+    }
+
+    /// Waits in the queue until a request is allowed, and counts it: the first one of a call with its tokens, a retry with `None`.
+    async fn admit(&self, tokens: Option<u64>) -> Option<(Instant, u64)> {
         let _guard = self.queue.lock().await;
         loop {
             let capacity_freed = self.capacity_freed.notified();
             let until = match self.count(tokens) {
-                Ok(tokens) => return Permit { limiter: self, slot, tokens },
+                Ok(counted) => return counted,
                 Err(until) => until,
             };
             tokio::select! {
@@ -96,19 +104,20 @@ impl RateLimiter {
     }
 
     /// Counts a request, or returns the time at which there is capacity for it.
-    fn count(&self, tokens: u64) -> Result<Option<(Instant, u64)>, Instant> {
+    fn count(&self, tokens: Option<u64>) -> Result<Option<(Instant, u64)>, Instant> {
         let now = Instant::now();
         let mut minute = self.minute();
         let next_available =
             |window: &mut Option<Window>, amount| window.as_mut().and_then(|window| window.available_at(now, amount));
-        let until = next_available(&mut minute.requests, 1).max(next_available(&mut minute.tokens, tokens));
-        if let Some(until) = until {
+        let tokens_until = tokens.and_then(|tokens| next_available(&mut minute.tokens, tokens));
+        if let Some(until) = next_available(&mut minute.requests, 1).max(tokens_until) {
             return Err(until);
         }
         if let Some(requests) = &mut minute.requests {
             requests.take(now, 1);
         }
-        Ok(minute.tokens.as_mut().map(|window| (window.take(now, tokens), tokens)))
+        let counted = minute.tokens.as_mut().zip(tokens);
+        Ok(counted.map(|(window, tokens)| (window.take(now, tokens), tokens)))
     }
 
     fn minute(&self) -> MutexGuard<'_, Minute> {
@@ -116,14 +125,18 @@ impl RateLimiter {
     }
 }
 
+#[async_trait]
+impl RetryLimiter for RateLimiter {
+    async fn admit_retry(&self) {
+        self.admit(None).await;
+    }
+}
+
 impl Permit<'_> {
-    /// Corrects the counts: `requests` were sent, with `tokens` tokens, or `None` if unknown.
-    pub fn settle(self, requests: u32, tokens: Option<u64>) {
+    /// Corrects the count of tokens; `None` if it is unknown.
+    pub fn settle(self, tokens: Option<u64>) {
         let now = Instant::now();
         let mut minute = self.limiter.minute();
-        if let Some(window) = minute.requests.as_mut().filter(|_| requests > 1) {
-            window.take(now, u64::from(requests - 1));
-        }
         if let (Some(window), Some((used_at, counted)), Some(tokens)) = (&mut minute.tokens, self.tokens, tokens) {
             if tokens > counted {
                 window.take(now, tokens - counted);
@@ -162,7 +175,7 @@ mod tests {
         let limiter = limiter(0, 0, 0);
         let start = Instant::now();
         for _ in 0..10_000 {
-            limiter.acquire(u64::MAX).await.settle(9, Some(u64::MAX));
+            limiter.acquire(u64::MAX).await.settle(Some(u64::MAX));
         }
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
@@ -183,7 +196,7 @@ mod tests {
                 max_active.fetch_max(active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 sleep(Duration::from_millis(u64::from(number % 13) * 300)).await;
                 active.fetch_sub(1, Ordering::SeqCst);
-                permit.settle(1, Some(u64::from(number % 5) * 40));
+                permit.settle(Some(u64::from(number % 5) * 40));
                 (number, entered)
             });
         }
@@ -208,8 +221,8 @@ mod tests {
     async fn token_estimates_are_corrected_after_the_reply() {
         let limiter = limiter(0, 0, 1_000);
         let start = Instant::now();
-        limiter.acquire(900).await.settle(1, Some(100));
-        limiter.acquire(900).await.settle(1, Some(2_000));
+        limiter.acquire(900).await.settle(Some(100));
+        limiter.acquire(900).await.settle(Some(2_000));
         assert_eq!(start.elapsed(), Duration::ZERO, "what was not used is free again");
         drop(limiter.acquire(1).await);
         let waited = start.elapsed();
@@ -227,21 +240,24 @@ mod tests {
         };
         let correct = async {
             sleep(Duration::from_secs(3)).await;
-            first.settle(1, Some(200));
+            first.settle(Some(200));
         };
         let (waited, ()) = tokio::join!(second, correct);
         assert_eq!(waited, Duration::from_secs(3));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn repetitions_count_as_requests() {
-        let limiter = limiter(0, 4, 0);
+    async fn retries_count_as_requests_and_wait_for_capacity() {
+        let limiter = limiter(1, 3, 10);
         let start = Instant::now();
-        limiter.acquire(0).await.settle(3, None);
-        drop(limiter.acquire(0).await);
-        assert_eq!(start.elapsed(), Duration::ZERO);
-        drop(limiter.acquire(0).await);
-        assert!(start.elapsed() >= window::MINUTE);
+        let permit = limiter.acquire(10).await;
+        limiter.admit_retry().await;
+        limiter.admit_retry().await;
+        assert_eq!(start.elapsed(), Duration::ZERO, "the tokens of a retry are not counted");
+        assert!(timeout(Duration::from_secs(1), limiter.admit_retry()).await.is_err(), "the minute is full");
+        limiter.admit_retry().await;
+        assert!(start.elapsed() >= window::MINUTE && start.elapsed() < Duration::from_secs(61));
+        permit.settle(Some(0));
     }
 
     #[tokio::test(start_paused = true)]

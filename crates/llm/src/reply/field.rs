@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use bcc_lang::value::declared::DeclaredType;
+use bcc_lang::value::exact::ExactValue;
 
 #[derive(Clone, Debug, Default)]
 pub struct Field {
@@ -96,7 +97,10 @@ impl Field {
             Some(_) => return Verdict::Fits,
             None => {}
         }
-        types.others.iter().find_map(|declared| declared.coerce(value)).map_or(Verdict::Mistyped, Verdict::Coerced)
+        // A number of any length can be converted, because the digits of the text are kept.
+        let exact = ExactValue::from(value.clone());
+        let coerced = types.others.iter().find_map(|declared| declared.coerce_exact(&exact));
+        coerced.map_or(Verdict::Mistyped, |coerced| Verdict::Coerced(coerced.into_value()))
     }
 
     fn check_choice(&self, value: &Value) -> Verdict {

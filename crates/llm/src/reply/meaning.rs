@@ -167,6 +167,10 @@ mod tests {
             ("1.10", Some(DeclaredType::Number), "1.10"),
             ("1.10", None, "1.10"),
             ("\"1.10\"", Some(DeclaredType::Number), "1.10"),
+            ("\" 20241018220014123456789012 \"", Some(DeclaredType::Number), long),
+            ("\"20241018220014123456789012\"", Some(DeclaredType::Integer), long),
+            ("\"20241018220014123.5\"", Some(DeclaredType::Integer), "null"),
+            ("\"0.12345678901234567890\"", Some(DeclaredType::Number), "0.12345678901234567890"),
             ("5.0", Some(DeclaredType::Integer), "5"),
             ("0.12345678901234567890", None, "0.12345678901234567890"),
             ("18446744073709551615", None, "18446744073709551615"),
@@ -176,6 +180,16 @@ mod tests {
             assert_eq!(id(digits, declared).to_string(), expected, "{digits} {declared:?}");
         }
         assert_eq!(id("1.10", None), json!(1.1), "computing with it stays possible");
+    }
+
+    #[test]
+    fn the_digits_of_a_text_stay_inside_an_object() {
+        let order = json!({ "type": "object", "properties": { "id": { "type": "integer" } } });
+        let base = json!({ "type": "object", "properties": { "order": order } });
+        let shape = ReplyShape::new(&base, &[]).unwrap();
+        let raw = r#"{"order": {"id": "20241018220014123456789012", "more": 1.10}}"#;
+        let order = read(raw, &shape, false).unwrap().field("order").unwrap();
+        assert_eq!(order.to_string(), r#"{"id":20241018220014123456789012,"more":1.10}"#);
     }
 
     #[test]

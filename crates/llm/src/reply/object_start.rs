@@ -2,7 +2,7 @@
 //!
 //! It follows the rules of [`crate::reply::extract`] as far as possible without knowing the rest of the text.
 
-use crate::reply::reasoning::BLOCKS;
+use crate::reply::reasoning::{BLOCKS, CHANNEL, MAX_CHANNEL_BYTES, MESSAGE, is_final_channel};
 
 /// The maximum length of a tag, in bytes.
 const MAX_TAG_BYTES: usize = 24;
@@ -11,7 +11,7 @@ const MAX_TAG_BYTES: usize = 24;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectStart {
     state: State,
-    /// The last characters, in lower case.
+    /// The last characters; in [`State::ChannelName`] all since its marker.
     last: String,
 }
 
@@ -21,6 +21,10 @@ enum State {
     Prose,
     /// Inside reasoning, up to this tag.
     Thinking(&'static str),
+    /// After the marker of a channel, up to the end of its name.
+    ChannelName,
+    /// Inside a channel of reasoning, up to the next channel.
+    OtherChannel,
     Brace,
     /// Inside a brace that does not start the object.
     OtherBrace {
@@ -38,14 +42,23 @@ impl ObjectStart {
             State::Prose if c == '{' => *self = Self { state: State::Brace, last: String::new() },
             State::Prose => {
                 self.remember(c);
-                if let Some((_, close)) = BLOCKS.iter().find(|(open, _)| self.last.ends_with(open)) {
+                if let Some((_, close)) = BLOCKS.iter().find(|(open, _)| self.ends_with(open)) {
                     self.state = State::Thinking(close);
+                } else if self.last.ends_with(CHANNEL) {
+                    *self = Self { state: State::ChannelName, last: String::new() };
                 }
             }
             State::Thinking(close) => {
                 self.remember(c);
-                if self.last.ends_with(close) {
+                if self.ends_with(close) {
                     self.state = State::Prose;
+                }
+            }
+            State::ChannelName => self.take_channel_name(c),
+            State::OtherChannel => {
+                self.remember(c);
+                if self.last.ends_with(CHANNEL) {
+                    *self = Self { state: State::ChannelName, last: String::new() };
                 }
             }
             State::Brace => match c {
@@ -59,11 +72,28 @@ impl ObjectStart {
         false
     }
 
+    fn take_channel_name(&mut self, c: char) {
+        self.last.push(c);
+        if let Some(name) = self.last.strip_suffix(MESSAGE) {
+            let state = if is_final_channel(name) { State::Prose } else { State::OtherChannel };
+            *self = Self { state, last: String::new() };
+        } else if self.last.len() >= MAX_CHANNEL_BYTES {
+            // What looked like a marker is none.
+            *self = Self::default();
+        }
+    }
+
     fn remember(&mut self, c: char) {
-        self.last.push(c.to_ascii_lowercase());
+        self.last.push(c);
         while self.last.len() > MAX_TAG_BYTES {
             self.last.remove(0);
         }
+    }
+
+    /// Whether the last characters are this tag, ignoring ASCII case.
+    fn ends_with(&self, tag: &str) -> bool {
+        let start = self.last.len().checked_sub(tag.len());
+        start.and_then(|start| self.last.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(tag))
     }
 }
 
@@ -105,14 +135,24 @@ mod tests {
             "<think>{\"b\":1}",
             "<reasoning>{\"b\":1}</reasoning>{\"a\":1}",
             "[THINK]{\"b\":1}[/THINK]{\"a\":1}",
+            "<|channel|>analysis<|message|>{\"b\":1}<|end|><|start|>assistant<|channel|>final<|message|>{\"a\":1}",
+            "<|channel|>analysis<|message|>{\"b\":1} <think><|end|><|start|>assistant<|channel|>commentary to=a<|message|>{\"b\":2}<|call|><|start|>assistant<|channel|> final <|constrain|>json<|message|>{\"a\":1}",
+            "<|channel|>final<|message|>{\"a\":1}",
+            "<|channel|>Final<|message|>{\"a\":1}",
+            "<|channel|>analysis<|message|>{\"b\":1}",
             "nothing",
             "{",
             "{a {",
         ];
         for text in texts {
-            let read = extract::object(text, &[]).ok();
-            let found = object_text(text).and_then(|text| extract::object(&text, &[]).ok());
-            assert_eq!(found, read, "{text}");
+            // What follows may change what other texts mean.
+            let is_cut = text.starts_with("<|channel|>");
+            let ends = text.char_indices().map(|(end, _)| end).filter(|_| is_cut).chain([text.len()]);
+            for text in ends.map(|end| &text[..end]) {
+                let read = extract::object(text, &[]).ok();
+                let found = object_text(text).and_then(|text| extract::object(&text, &[]).ok());
+                assert_eq!(found, read, "{text}");
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Reads the text of a model as a reply of an action (docs/replies.md).
 
-use std::collections::BTreeMap;
-
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -112,7 +110,7 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
     let original = parsed.object.clone();
     let mut records = meaning::resolve(&mut parsed.object, parsed.digits.as_ref(), shape);
     let (object, coerced) = coerce_object(parsed.object, shape);
-    let digits = with_numbers_from_texts(parsed.digits, &original, &object, shape);
+    let digits = fields_with_digits(parsed.digits.as_ref(), &original, &object);
     records.extend(coerced);
     if !records.is_empty() {
         // One line per reply; the events of the call contain what was expected for each field.
@@ -125,24 +123,26 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
     Ok(Reply { object, received: original, digits, parse_retry_count, failures, coercions: records, repairs })
 }
 
-/// Adds the digits of outputs that were texts and became numbers.
-fn with_numbers_from_texts(
-    digits: Option<Digits>,
-    received: &Map<String, Value>,
-    object: &Map<String, Value>,
-    shape: &ReplyShape,
-) -> Option<Digits> {
-    let from_text = |name: &String| match (received.get(name)?, object.get(name)?) {
-        (Value::String(text), Value::Number(_)) => Some((name.clone(), Digits::of_json(text.trim())?)),
-        _ => None,
-    };
-    let mut added = shape.outputs().iter().filter_map(|output| from_text(&output.name)).peekable();
-    if added.peek().is_none() {
-        return digits;
+/// The digits of `value`, also of numbers that were texts when they were received.
+fn with_numbers_from_texts(digits: Option<&Digits>, received: Option<&Value>, value: &Value) -> Option<Digits> {
+    match (received, value) {
+        (Some(Value::String(text)), Value::Number(_)) => Digits::of_json(text.trim())?.matching(value),
+        (Some(Value::Object(received)), Value::Object(fields)) => fields_with_digits(digits, received, fields),
+        _ => digits.cloned(),
     }
-    let mut fields = if let Some(Digits::Fields(fields)) = digits { fields } else { BTreeMap::new() };
-    fields.extend(added);
-    Some(Digits::Fields(fields))
+}
+
+fn fields_with_digits(
+    digits: Option<&Digits>,
+    received: &Map<String, Value>,
+    fields: &Map<String, Value>,
+) -> Option<Digits> {
+    let own = |name: &str| digits.and_then(|digits| digits.field(name));
+    let kept = fields
+        .iter()
+        .map(|(name, field)| (name.clone(), with_numbers_from_texts(own(name), received.get(name), field)));
+    let removed = received.keys().filter(|name| !fields.contains_key(*name));
+    Digits::of_fields(kept.chain(removed.map(|name| (name.clone(), own(name).cloned()))))
 }
 
 fn is_cut(repairs: &[RepairRecord]) -> bool {

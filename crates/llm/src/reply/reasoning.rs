@@ -21,11 +21,11 @@ pub(crate) const BLOCKS: [(&str, &str); 9] = [
 ];
 
 /// Precedes the name of a channel, which [`MESSAGE`] follows.
-const CHANNEL: &str = "<|channel|>";
-const MESSAGE: &str = "<|message|>";
+pub(crate) const CHANNEL: &str = "<|channel|>";
+pub(crate) const MESSAGE: &str = "<|message|>";
 
 /// The maximum length of the name of a channel, with its marker.
-const MAX_CHANNEL_BYTES: usize = 128;
+pub(crate) const MAX_CHANNEL_BYTES: usize = 128;
 
 /// The channel of the reply; the others contain reasoning.
 const FINAL_CHANNEL: &str = "final";
@@ -103,8 +103,13 @@ pub(crate) fn marker_at(text: &str, at: usize) -> Option<(usize, Marker)> {
     let named = rest.strip_prefix(CHANNEL)?;
     let name = memmem::find(named.as_bytes().get(..named.len().min(MAX_CHANNEL_BYTES))?, MESSAGE.as_bytes())?;
     let end = at + CHANNEL.len() + name + MESSAGE.len();
-    let is_final = named.get(..name)?.trim_start().starts_with(FINAL_CHANNEL);
+    let is_final = is_final_channel(named.get(..name)?);
     Some((end, if is_final { Marker::FinalChannel } else { Marker::OtherChannel }))
+}
+
+/// Whether this is the name of the channel of the reply, after which there may be the format of its content.
+pub(crate) fn is_final_channel(name: &str) -> bool {
+    name.trim_start().starts_with(FINAL_CHANNEL)
 }
 
 fn next_channel(text: &str) -> Option<usize> {

@@ -28,6 +28,7 @@ use crate::mcp::failures::{RequestFailure, may_be_legacy, start_failure};
 use crate::mcp::lines::{LimitedLines, MAX_LINE, log_errors};
 use crate::mcp::listing::ToolList;
 use crate::mcp::program::WatchedProgram;
+use crate::mcp::secrets::McpSecrets;
 
 /// How many pages of tools are requested.
 const MAX_PAGES: usize = 50;
@@ -57,30 +58,32 @@ pub(crate) struct ServerConnection {
     is_line_too_long: Arc<AtomicBool>,
     /// The tools, as they were listed last.
     pub(crate) list: Mutex<Arc<ToolList>>,
+    secrets: Arc<McpSecrets>,
     /// Whether something happened after which it is not certain that the server still answers.
     pub(crate) is_suspect: AtomicBool,
 }
 
 impl ServerConnection {
     /// Connects to a server. A program that ends because it does not know the newest version is started again for an older one.
-    pub(crate) async fn establish(name: &str, to: &McpConnection) -> Result<Self, Message> {
+    pub(crate) async fn establish(name: &str, to: &McpConnection, secrets: &Arc<McpSecrets>) -> Result<Self, Message> {
         let newest = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         };
-        match Self::attempt(name, to, newest).await? {
+        match Self::attempt(name, to, secrets, newest).await? {
             Ok(connection) => Ok(connection),
             Err(error) if may_be_legacy(&error) => {
-                let second = Self::attempt(name, to, ClientLifecycleMode::Initialize).await?;
-                second.map_err(|error| start_failure(&error))
+                let second = Self::attempt(name, to, secrets, ClientLifecycleMode::Initialize).await?;
+                second.map_err(|error| start_failure(&error, secrets))
             }
-            Err(error) => Err(start_failure(&error)),
+            Err(error) => Err(start_failure(&error, secrets)),
         }
     }
 
     async fn attempt(
         name: &str,
         to: &McpConnection,
+        secrets: &Arc<McpSecrets>,
         mode: ClientLifecycleMode,
     ) -> Result<Result<Self, ClientInitializeError>, Message> {
         let calls = Arc::new(OpenCalls::default());
@@ -128,6 +131,7 @@ impl ServerConnection {
             program: Mutex::new(program),
             is_line_too_long,
             list: Mutex::default(),
+            secrets: Arc::clone(secrets),
             is_suspect: AtomicBool::new(false),
         }))
     }
@@ -172,11 +176,12 @@ impl ServerConnection {
         let mut list = ToolList::default();
         let (mut cursor, mut has_more) = (None, false);
         for _ in 0..MAX_PAGES {
-            let (tools, next) = match self.request_page(cursor).await {
+            let (mut tools, next) = match self.request_page(cursor).await {
                 Ok(page) => page,
                 Err(RequestFailure::Lost(why)) => return Err(self.end_reason(why).await),
                 Err(failure) => return Err(failure.into_message()),
             };
+            tools.iter_mut().for_each(|tool| self.secrets.mask_key(tool));
             let left = tools.iter().skip_while(|tool| list.add(server, tool)).count();
             cursor = next;
             if cursor.is_none() || left > 0 {
@@ -197,7 +202,7 @@ impl ServerConnection {
         let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
         let request = ListToolsRequest { params, ..ListToolsRequest::default() };
         let result = self.peer.send_request(ClientRequest::ListToolsRequest(request)).await;
-        match result.map_err(|error| RequestFailure::of(&error))? {
+        match result.map_err(|error| RequestFailure::of(&error, &self.secrets))? {
             ServerResult::ListToolsResult(page) => {
                 let tools = page.tools.iter().filter_map(|tool| serde_json::to_value(tool).ok());
                 Ok((tools.collect(), page.next_cursor))

@@ -9,9 +9,12 @@ use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-use crate::mcp::texts::{MAX_TEXT, cleaned};
+use crate::mcp::garbled::is_garbled;
+use crate::mcp::secrets::McpSecrets;
 
 type HttpError = StreamableHttpError<reqwest::Error>;
+
+const NOT_A_RESULT: &str = "the server answered with something that is not a result";
 
 /// Why a request has no result.
 #[derive(Debug)]
@@ -25,17 +28,18 @@ pub(crate) enum RequestFailure {
 }
 
 impl RequestFailure {
-    pub(crate) fn of(error: &ServiceError) -> Self {
+    pub(crate) fn of(error: &ServiceError, secrets: &McpSecrets) -> Self {
         match error {
-            ServiceError::McpError(error) => Self::Answered(answered(error)),
+            ServiceError::McpError(error) if is_garbled(error) => Self::Lost(NOT_A_RESULT.into()),
+            ServiceError::McpError(error) => Self::Answered(answered(error, secrets)),
             ServiceError::TransportSend(error) => match is_unreachable(error) {
-                true => Self::Unreachable(transport(error)),
-                false => Self::Lost(transport(error)),
+                true => Self::Unreachable(transport(error, secrets)),
+                false => Self::Lost(transport(error, secrets)),
             },
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
                 Self::Lost("the connection was closed".into())
             }
-            _ => Self::Answered("the server answered with something that is not a result".into()),
+            _ => Self::Answered(NOT_A_RESULT.into()),
         }
     }
 
@@ -46,17 +50,18 @@ impl RequestFailure {
     }
 }
 
-fn answered(error: &ErrorData) -> Message {
-    let text = cleaned(&error.message, MAX_TEXT);
+fn answered(error: &ErrorData, secrets: &McpSecrets) -> Message {
+    let text = secrets.error_text(&error.message);
     if text.is_empty() { msg!("error {}", error.code.0) } else { Message::text(text) }
 }
 
 /// Why no connection was established.
-pub(crate) fn start_failure(error: &ClientInitializeError) -> Message {
+pub(crate) fn start_failure(error: &ClientInitializeError, secrets: &McpSecrets) -> Message {
     match error {
-        ClientInitializeError::JsonRpcError(error) => answered(error),
-        ClientInitializeError::TransportError { error, .. } => transport(error),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => start_failure(fallback),
+        ClientInitializeError::JsonRpcError(error) if is_garbled(error) => NOT_A_RESULT.into(),
+        ClientInitializeError::JsonRpcError(error) => answered(error, secrets),
+        ClientInitializeError::TransportError { error, .. } => transport(error, secrets),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => start_failure(fallback, secrets),
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
             "the server knows none of the versions of the protocol that this program knows".into()
         }
@@ -87,7 +92,7 @@ fn is_unreachable(error: &DynamicTransportError) -> bool {
     matches!(http(error), Some(HttpError::Client(error)) if error.is_connect())
 }
 
-fn transport(error: &DynamicTransportError) -> Message {
+fn transport(error: &DynamicTransportError, secrets: &McpSecrets) -> Message {
     match http(error) {
         // The text of the error has the address, which may contain a secret.
         Some(HttpError::Client(error)) => {
@@ -97,14 +102,17 @@ fn transport(error: &DynamicTransportError) -> Message {
             }
             match cause.downcast_ref::<reqwest::Error>() {
                 Some(_) => "the server cannot be reached".into(),
-                None => msg!("the server cannot be reached ({})", cleaned(&cause.to_string(), MAX_TEXT)),
+                None => msg!("the server cannot be reached ({})", secrets.error_text(&cause.to_string())),
             }
         }
         Some(HttpError::AuthRequired(_) | HttpError::InsufficientScope(_)) => {
             "the server does not accept the key; check `api_key_env` or `api_key_file`".into()
         }
         Some(HttpError::ResponseBodyTooLarge { max_size }) => msg!("the server sent more than {max_size} bytes"),
-        Some(error) => Message::text(cleaned(&error.to_string(), MAX_TEXT)),
+        Some(HttpError::Deserialize(_)) => NOT_A_RESULT.into(),
+        // What cannot be parsed; the text goes on with the start of what was sent.
+        Some(HttpError::UnexpectedServerResponse(text)) if text.starts_with("could") => NOT_A_RESULT.into(),
+        Some(error) => Message::text(secrets.cut_error_text(&error.to_string())),
         None => "the connection was closed".into(),
     }
 }

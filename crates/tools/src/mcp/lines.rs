@@ -1,5 +1,7 @@
-//! The output of a server, with a limit on the length of its lines: without one, a server that writes no line end fills the memory.
+//! The output of a server, with a limit on the length of its lines, without which a server that writes no line end fills the memory, and
+//! without answers that cannot be read.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,25 +10,56 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::process::ChildStderr;
 
+use crate::mcp::garbled::replacement;
+
 /// The maximum length of a line, which is one message, in bytes.
 pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// How much is read at once, in bytes.
+const READ_BYTES: usize = 8 * 1024;
 
 /// How much of the standard error of a server is logged, in bytes. The rest is read and dropped.
 const MAX_LOGGED: usize = 64 * 1024;
 
-/// Passes bytes on until a line is too long; then it is an error, which ends the connection.
+/// Passes lines on, with an error instead of each answer that is not JSON, until a line is too long; then it is an error, which ends
+/// the connection.
 pub(crate) struct LimitedLines<R> {
     output: R,
     limit: usize,
-    /// The length of the last line so far.
-    length: usize,
+    /// The last line so far.
+    line: Vec<u8>,
+    /// Complete lines that are not passed on yet.
+    ready: VecDeque<u8>,
     /// Set when a line was too long.
     is_exceeded: Arc<AtomicBool>,
 }
 
 impl<R> LimitedLines<R> {
     pub(crate) fn new(output: R, limit: usize, is_exceeded: Arc<AtomicBool>) -> Self {
-        Self { output, limit, length: 0, is_exceeded }
+        Self { output, limit, line: Vec::new(), ready: VecDeque::new(), is_exceeded }
+    }
+
+    /// Adds what was read. False if a line is too long.
+    fn add(&mut self, read: &[u8]) -> bool {
+        for piece in read.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            let is_complete = piece.ends_with(b"\n");
+            if self.line.len() - usize::from(is_complete) > self.limit {
+                return false;
+            }
+            if is_complete {
+                self.end_line();
+            }
+        }
+        true
+    }
+
+    fn end_line(&mut self) {
+        match replacement(&self.line) {
+            Some(error) => self.ready.extend(error.into_iter().chain(*b"\n")),
+            None => self.ready.extend(self.line.drain(..)),
+        }
+        self.line.clear();
     }
 }
 
@@ -36,20 +69,25 @@ impl<R: AsyncRead + Unpin> AsyncRead for LimitedLines<R> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.output).poll_read(cx, buffer))?;
-        let read = buffer.filled().get(before..).unwrap_or_default();
-        let mut is_exceeded = false;
-        for (number, piece) in read.split(|byte| *byte == b'\n').enumerate() {
-            self.length = if number == 0 { self.length.saturating_add(piece.len()) } else { piece.len() };
-            is_exceeded |= self.length > self.limit;
+        while self.ready.is_empty() {
+            let mut bytes = [0; READ_BYTES];
+            let mut read = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut self.output).poll_read(cx, &mut read))?;
+            if read.filled().is_empty() {
+                // The output has ended.
+                if self.line.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                self.end_line();
+            } else if !self.add(read.filled()) {
+                self.is_exceeded.store(true, Ordering::Relaxed);
+                return Poll::Ready(Err(std::io::ErrorKind::InvalidData.into()));
+            }
         }
-        if is_exceeded {
-            // An error comes without bytes.
-            buffer.set_filled(before);
-            self.is_exceeded.store(true, Ordering::Relaxed);
-            return Poll::Ready(Err(std::io::ErrorKind::InvalidData.into()));
-        }
+        let (piece, _) = self.ready.as_slices();
+        let count = piece.len().min(buffer.remaining());
+        buffer.put_slice(piece.get(..count).unwrap_or_default());
+        self.ready.drain(..count);
         Poll::Ready(Ok(()))
     }
 }
@@ -70,6 +108,17 @@ pub(crate) async fn log_errors(server: String, mut errors: ChildStderr) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_is_not_json_becomes_an_error() {
+        let text = b"{\"id\":1,\"result\":1}\n{\"id\":2,\"result\":NaN}\n{\"id\":3,\"result\":3}";
+        let mut all = String::new();
+        let mut lines = LimitedLines::new(&text[..], 100, Arc::default());
+        lines.read_to_string(&mut all).await.unwrap();
+        let lines: Vec<&str> = all.lines().collect();
+        assert!(lines.len() == 3 && lines[1].contains("\"id\":2,\"error\":"), "{all}");
+        assert_eq!((lines[0], lines[2]), ("{\"id\":1,\"result\":1}", "{\"id\":3,\"result\":3}"));
+    }
 
     async fn read(text: &'static [u8], limit: usize) -> (Result<usize, std::io::ErrorKind>, bool) {
         let flag = Arc::new(AtomicBool::new(false));

@@ -13,6 +13,8 @@ mod connection;
 #[cfg(feature = "mcp")]
 mod failures;
 #[cfg(feature = "mcp")]
+mod garbled;
+#[cfg(feature = "mcp")]
 mod input;
 #[cfg(feature = "mcp")]
 mod lines;
@@ -23,6 +25,8 @@ mod names;
 mod program;
 #[cfg(feature = "mcp")]
 mod results;
+#[cfg(feature = "mcp")]
+mod secrets;
 #[cfg(feature = "mcp")]
 mod server;
 #[cfg(feature = "mcp")]

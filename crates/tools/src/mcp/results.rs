@@ -5,7 +5,8 @@ use bcc_runtime::effects::tools::ToolOutput;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
-use crate::mcp::texts::{MAX_TEXT, cleaned};
+use crate::mcp::secrets::McpSecrets;
+use crate::mcp::texts::cleaned;
 
 /// The maximum length of a name or type of a content, in characters.
 const MAX_NAME: usize = 200;
@@ -14,18 +15,19 @@ const MAX_NAME: usize = 200;
 ///
 /// # Errors
 /// The text of a result that says that the call failed.
-pub(crate) fn output(result: CallToolResult, max_bytes: usize) -> Result<ToolOutput, Message> {
+pub(crate) fn output(result: CallToolResult, max_bytes: usize, secrets: &McpSecrets) -> Result<ToolOutput, Message> {
     if result.is_error.unwrap_or(false) {
         let text = match (result.content.is_empty(), &result.structured_content) {
             (true, Some(value)) => value.to_string(),
             _ => texts(&result.content),
         };
-        return Err(match cleaned(&text, MAX_TEXT) {
+        return Err(match secrets.error_text(&text) {
             text if text.is_empty() => "the server does not say why".into(),
             text => Message::text(text),
         });
     }
-    let value = result.structured_content.unwrap_or_else(|| Value::String(texts(&result.content)));
+    let mut value = result.structured_content.unwrap_or_else(|| Value::String(texts(&result.content)));
+    secrets.mask_key(&mut value);
     Ok(bounded(value, max_bytes))
 }
 
@@ -93,7 +95,8 @@ mod tests {
     use serde_json::json;
 
     fn read(result: Value, max_bytes: usize) -> Result<ToolOutput, String> {
-        output(serde_json::from_value(result).unwrap(), max_bytes).map_err(|why| why.to_string())
+        output(serde_json::from_value(result).unwrap(), max_bytes, &McpSecrets::default())
+            .map_err(|why| why.to_string())
     }
 
     #[test]

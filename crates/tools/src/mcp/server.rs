@@ -9,7 +9,7 @@ use std::time::Duration;
 use bcc_engine::mcp_servers::McpSettings;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_runtime::effects::tools::{ToolDescription, ToolError, ToolLimits, ToolOutput, matches};
+use bcc_runtime::effects::tools::{ToolDescription, ToolError, ToolInputRequest, ToolLimits, ToolOutput, matches};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ElicitResult, ServerResult};
 use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
@@ -23,6 +23,7 @@ use crate::mcp::input::{InputStep, InputToken, PendingInput, answer, question};
 use crate::mcp::listing::ToolList;
 use crate::mcp::names::{full_name, split};
 use crate::mcp::results::output;
+use crate::mcp::secrets::McpSecrets;
 
 /// How many calls of one server stay open until a person answers. The oldest is given up for another one.
 const MAX_WAITING: usize = 16;
@@ -30,6 +31,7 @@ const MAX_WAITING: usize = 16;
 pub(crate) struct ToolServer {
     name: String,
     settings: McpSettings,
+    secrets: Arc<McpSecrets>,
     /// Identifies the process in tokens.
     process: String,
     connection: tokio::sync::Mutex<Option<Arc<ServerConnection>>>,
@@ -60,6 +62,7 @@ impl ToolServer {
     pub(crate) fn new(name: &str, settings: McpSettings, process: &str) -> Self {
         Self {
             name: name.to_owned(),
+            secrets: Arc::new(McpSecrets::of(&settings.connection)),
             settings,
             process: process.to_owned(),
             connection: tokio::sync::Mutex::default(),
@@ -103,7 +106,7 @@ impl ToolServer {
             connection.stop().await;
         }
         let start = async {
-            let connection = ServerConnection::establish(&self.name, &self.settings.connection).await?;
+            let connection = ServerConnection::establish(&self.name, &self.settings.connection, &self.secrets).await?;
             match connection.read_list(&self.name).await {
                 Ok(()) => Ok(Arc::new(connection)),
                 Err(why) => {
@@ -179,7 +182,7 @@ impl ToolServer {
         let mut rounds = 0;
         if let Some(pending) = pending {
             match pending.next().map_err(|why| ToolError::Failed { tool: name.clone(), why })? {
-                InputStep::Ask(request) => return Err(ToolError::NeedsInput { tool: name, request }),
+                InputStep::Ask(request) => return Err(self.needs_input(call, request)),
                 InputStep::CallAgain(pending) => rounds = pending.add_to(&mut params),
             }
         }
@@ -196,7 +199,7 @@ impl ToolServer {
             };
             let failed = |why| ToolError::Failed { tool: name.clone(), why };
             match PendingInput::of(result, rounds).and_then(PendingInput::next).map_err(failed)? {
-                InputStep::Ask(request) => return Err(ToolError::NeedsInput { tool: name, request }),
+                InputStep::Ask(request) => return Err(self.needs_input(call, request)),
                 InputStep::CallAgain(pending) => rounds = pending.add_to(&mut params),
             }
         }
@@ -214,7 +217,8 @@ impl ToolServer {
                 ServerCallStep::Result(result) => match *result {
                     Ok(result) => return Ok(result),
                     Err(error) => {
-                        return Err(self.failed(call, &in_flight.connection, RequestFailure::of(&error)).await);
+                        let failure = RequestFailure::of(&error, &self.secrets);
+                        return Err(self.failed(call, &in_flight.connection, failure).await);
                     }
                 },
                 ServerCallStep::TimedOut => return Err(ToolError::TimedOut { tool: name }),
@@ -231,7 +235,7 @@ impl ToolServer {
                         waiting.pop_first();
                     }
                     waiting.insert(number, WaitingCall { call: in_flight, answer: sender });
-                    return Err(ToolError::NeedsInput { tool: name, request: Box::new(request) });
+                    return Err(self.needs_input(call, Box::new(request)));
                 }
             }
         }
@@ -258,6 +262,11 @@ impl ToolServer {
         self.output(call, result)
     }
 
+    fn needs_input(&self, call: &ServerCall, mut request: Box<ToolInputRequest>) -> ToolError {
+        self.secrets.mask_question(&mut request);
+        ToolError::NeedsInput { tool: full_name(&self.name, &call.tool), request }
+    }
+
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, WaitingCall>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -272,7 +281,7 @@ impl ToolServer {
         };
         let failed = |why| ToolError::Failed { tool: full_name(&self.name, &call.tool), why };
         let result = result.ok_or_else(|| failed("the server answered with something that is not a result".into()))?;
-        output(result, call.limits.max_bytes).map_err(failed)
+        output(result, call.limits.max_bytes, &self.secrets).map_err(failed)
     }
 
     /// The error for a call without a result.

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 use crate::model::message::{ChatMessage, Role};
-use crate::model::provider::NoLiveOutput;
+use crate::model::provider::{NoLiveOutput, RetryLimiter};
 use crate::providers::rate_limiter::RateLimits;
 
 struct Slow {
     delay: Duration,
     result: Result<(u64, u64), ModelError>,
+    retries: u32,
 }
 
 #[async_trait]
@@ -30,6 +31,18 @@ impl Provider for Slow {
             ..ModelReply::default()
         })
     }
+
+    async fn complete_with_retries(
+        &self,
+        request: &ModelRequest,
+        live: &mut dyn LiveObserver,
+        limiter: &dyn RetryLimiter,
+    ) -> Result<ModelReply, ModelError> {
+        for _ in 0..self.retries {
+            limiter.admit_retry().await;
+        }
+        self.complete(request, live).await
+    }
 }
 
 fn request(characters: usize) -> ModelRequest {
@@ -38,8 +51,17 @@ fn request(characters: usize) -> ModelRequest {
 }
 
 fn configured(result: Result<(u64, u64), ModelError>, limits: RateLimits, price: Option<Price>) -> ConfiguredModel {
+    retrying(0, result, limits, price)
+}
+
+fn retrying(
+    retries: u32,
+    result: Result<(u64, u64), ModelError>,
+    limits: RateLimits,
+    price: Option<Price>,
+) -> ConfiguredModel {
     ConfiguredModel {
-        provider: Arc::new(Slow { delay: Duration::from_secs(1), result }),
+        provider: Arc::new(Slow { delay: Duration::from_secs(1), result, retries }),
         rate_limiter: Some(Arc::new(RateLimiter::new(limits))),
         price,
         reply_policy: ReplyPolicy { repair: true, reask: 2 },
@@ -94,6 +116,19 @@ async fn calls_wait_for_the_concurrency_and_rate_limits() {
         start.elapsed().as_secs()
     };
     assert_eq!(tokio::join!(call(), call(), call()), (1, 2, 61));
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_wait_for_the_rate_limit_and_end_with_their_call() {
+    let limits = RateLimits { concurrency: Some(1), requests_per_minute: Some(2), tokens_per_minute: None };
+    let model = retrying(3, Ok((1, 1)), limits, None);
+    let start = Instant::now();
+    let (first, mut live) = (request(3), NoLiveOutput);
+    let call = model.complete(&first, &mut live);
+    assert!(timeout(Duration::from_secs(30), call).await.is_err(), "the third request has to wait");
+    model.complete(&request(3), &mut NoLiveOutput).await.unwrap();
+    // The first two requests count until 60 s, the next two until 120 s.
+    assert_eq!(start.elapsed().as_secs(), 121);
 }
 
 #[tokio::test(start_paused = true)]

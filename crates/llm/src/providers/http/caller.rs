@@ -8,7 +8,7 @@ use tracing::Instrument;
 use crate::http::retry::Retries;
 use crate::model::call_span::{call_span, record_end};
 use crate::model::error::ModelError;
-use crate::model::provider::{LiveObserver, Provider};
+use crate::model::provider::{LiveObserver, Provider, RetryLimiter, UnlimitedRetries};
 use crate::model::reply::ModelReply;
 use crate::model::request::ModelRequest;
 use crate::model::tokens;
@@ -74,6 +74,15 @@ impl Provider for Caller {
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
+        self.complete_with_retries(request, live, &UnlimitedRetries).await
+    }
+
+    async fn complete_with_retries(
+        &self,
+        request: &ModelRequest,
+        live: &mut dyn LiveObserver,
+        limiter: &dyn RetryLimiter,
+    ) -> Result<ModelReply, ModelError> {
         let config = &self.server.config;
         let auto_forms = self.dialect.auto_forms;
         let allowed_forms = if self.form.is_some() || request.schema.is_none() { &[] } else { auto_forms };
@@ -111,6 +120,7 @@ impl Provider for Caller {
                 tracing::debug!(host, kind, sent, pause_ms = pause.as_millis(), "asking the model again");
                 tokio::time::sleep(pause).await;
             }
+            limiter.admit_retry().await;
             live.restart();
         }
     }

@@ -3,6 +3,7 @@
 use crate::model::call_span::ReportedUsage;
 use crate::model::provider::LiveObserver;
 use crate::providers::http::chunk::{Chunk, ServerRejection};
+use crate::providers::http::halves::HalfJoiner;
 
 /// The maximum length of a model name that is taken from a server.
 pub(crate) const MAX_MODEL_NAME_CHARS: usize = 200;
@@ -41,6 +42,8 @@ pub(crate) struct Draft {
     /// Whether the reply was requested as a tool call.
     expects_tool_call: bool,
     has_tool_call: bool,
+    /// Set when the server cut a character in halves.
+    halves: Option<HalfJoiner>,
 }
 
 impl Draft {
@@ -73,15 +76,41 @@ impl Draft {
             // The arguments are the reply. Text before them is discarded.
             if !self.has_tool_call && !self.answer.text.is_empty() {
                 self.answer.text.clear();
+                self.halves = self.halves.take().map(|_| HalfJoiner::default());
                 live.restart();
             }
             self.has_tool_call = true;
             self.append(&chunk.arguments, live);
         }
+        if self.finished || chunk.done {
+            self.end_text(live);
+        }
         Ok(())
     }
 
+    /// From now on, the texts may have characters that stand for halves.
+    pub(crate) fn expect_halves(&mut self) {
+        self.halves.get_or_insert_default();
+    }
+
+    /// Ends the text. Only a half that was not followed by the other one is added.
+    pub(crate) fn end_text(&mut self, live: &mut dyn LiveObserver) {
+        if let Some(half) = self.halves.as_mut().and_then(HalfJoiner::end) {
+            self.push(half.encode_utf8(&mut [0; 4]), live);
+        }
+    }
+
     fn append(&mut self, piece: &str, live: &mut dyn LiveObserver) {
+        match &mut self.halves {
+            Some(halves) => {
+                let joined = halves.join(piece);
+                self.push(&joined, live);
+            }
+            None => self.push(piece, live),
+        }
+    }
+
+    fn push(&mut self, piece: &str, live: &mut dyn LiveObserver) {
         if !piece.is_empty() {
             live.text(piece);
             self.answer.text.push_str(piece);

@@ -3,16 +3,20 @@
 #[cfg(test)]
 mod tests;
 
+use std::mem;
+
 use serde::de::IgnoredAny;
 
 use crate::http::body::{BodyError, ByteSource, ResponseBody};
+use crate::http::lines::BYTE_ORDER_MARK;
 use crate::http::sse::SseDecoder;
 use crate::http::timeouts::Timeouts;
 use crate::model::error::ModelError;
 use crate::model::provider::LiveObserver;
-use crate::providers::http::chunk::ServerRejection;
+use crate::providers::http::chunk::{Chunk, ServerRejection};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::{Draft, HttpAnswer};
+use crate::providers::http::halves::with_stand_ins;
 
 /// The maximum number of bytes that are read of a response, including reasoning and comments.
 pub(crate) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
@@ -31,8 +35,8 @@ impl From<ModelError> for ReadError {
 }
 
 enum Incoming {
-    /// Only white space so far.
-    Unknown,
+    /// Only white space so far, or this part of a byte order mark.
+    Unknown(Vec<u8>),
     Json(Vec<u8>),
     Stream(SseDecoder),
 }
@@ -78,7 +82,7 @@ impl<'a> ResponseReader<'a> {
     ) -> Result<HttpAnswer, ReadError> {
         // The first byte determines the format. The content type is often wrong, so it is used only to classify an early end.
         let declares_stream = content_type.to_ascii_lowercase().contains("event-stream");
-        let mut incoming = Incoming::Unknown;
+        let mut incoming = Incoming::Unknown(Vec::new());
         let mut draft = Draft::new(tool);
         loop {
             let result = match self.body.next().await {
@@ -100,12 +104,23 @@ impl<'a> ResponseReader<'a> {
         match incoming {
             Incoming::Json(body) => self.parser.finish_json(&body, draft, live),
             Incoming::Stream(decoder) => self.parser.finish_stream(decoder, draft, declares_stream, live),
-            Incoming::Unknown => Err(self.parser.cut_off()),
+            Incoming::Unknown(_) => Err(self.parser.cut_off()),
         }
     }
 }
 
 impl ResponseParser<'_> {
+    /// The format of a response that starts with these bytes.
+    fn format_of(&self, start: &[u8]) -> Result<Incoming, ReadError> {
+        Ok(match start.trim_ascii_start().first() {
+            Some(b'{') => Incoming::Json(Vec::new()),
+            Some(b'<') => return Err(self.protocol("it sent a web page; check `base_url`").into()),
+            Some(_) => Incoming::Stream(SseDecoder::default()),
+            // Leading white space is skipped; the format is not known yet.
+            None => Incoming::Unknown(Vec::new()),
+        })
+    }
+
     /// Processes the next bytes; returns whether the stream has ended.
     fn process(
         &self,
@@ -115,14 +130,16 @@ impl ResponseParser<'_> {
         draft: &mut Draft,
         live: &mut dyn LiveObserver,
     ) -> Result<bool, ReadError> {
-        if matches!(incoming, Incoming::Unknown) {
-            *incoming = match bytes.trim_ascii_start().first() {
-                Some(b'{') => Incoming::Json(Vec::new()),
-                Some(b'<') => return Err(self.protocol("it sent a web page; check `base_url`").into()),
-                Some(_) => Incoming::Stream(SseDecoder::default()),
-                // Leading white space is skipped; the format is not known yet.
-                None => return Ok(false),
-            };
+        let first;
+        let mut bytes = bytes;
+        if let Incoming::Unknown(start) = incoming {
+            start.extend_from_slice(bytes);
+            if BYTE_ORDER_MARK.starts_with(start) {
+                return Ok(false);
+            }
+            first = mem::take(start);
+            bytes = first.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&first);
+            *incoming = self.format_of(bytes)?;
         }
         let decoder = match incoming {
             Incoming::Stream(decoder) => decoder,
@@ -131,11 +148,11 @@ impl ResponseParser<'_> {
                 body.extend_from_slice(bytes);
                 return Ok(false);
             }
-            Incoming::Unknown => return Ok(false),
+            Incoming::Unknown(_) => return Ok(false),
         };
         decoder.feed(bytes);
         while let Some(data) = decoder.next_data() {
-            let chunk = (self.dialect.read)(&data).ok_or_else(|| self.invalid_data(draft))?;
+            let chunk = self.read(&data, draft).ok_or_else(|| self.invalid_data(draft))?;
             let done = chunk.done;
             if chunk.is_working {
                 timeouts.mark_started();
@@ -159,7 +176,7 @@ impl ResponseParser<'_> {
         declares_stream: bool,
         live: &mut dyn LiveObserver,
     ) -> Result<HttpAnswer, ReadError> {
-        if let Some(chunk) = decoder.finish().as_deref().and_then(self.dialect.read) {
+        if let Some(chunk) = decoder.finish().and_then(|data| self.read(&data, &mut draft)) {
             draft.finished |= chunk.done;
             draft.add(chunk, live).map_err(ReadError::Reported)?;
         }
@@ -173,7 +190,7 @@ impl ResponseParser<'_> {
     }
 
     fn finish_json(&self, body: &[u8], mut draft: Draft, live: &mut dyn LiveObserver) -> Result<HttpAnswer, ReadError> {
-        let Some(chunk) = (self.dialect.read)(body) else {
+        let Some(chunk) = self.read(body, &mut draft) else {
             return Err(match serde_json::from_slice::<IgnoredAny>(body) {
                 Err(error) if error.is_eof() => self.cut_off(),
                 _ if body.trim_ascii_start().starts_with(b"{\"") => self.garbled_reply().into(),
@@ -184,7 +201,17 @@ impl ResponseParser<'_> {
             return Err(self.protocol("its response contains no reply; check `base_url`").into());
         }
         draft.add(chunk, live).map_err(ReadError::Reported)?;
+        draft.end_text(live);
         Ok(draft.answer)
+    }
+
+    /// Reads the data of an event, or a complete response.
+    fn read(&self, data: &[u8], draft: &mut Draft) -> Option<Chunk> {
+        (self.dialect.read)(data).or_else(|| {
+            let chunk = (self.dialect.read)(&with_stand_ins(data)?)?;
+            draft.expect_halves();
+            Some(chunk)
+        })
     }
 
     /// The error for invalid data: a transmission error if a reply has started, otherwise a server with another protocol.

@@ -13,6 +13,7 @@ use crate::http::address::host_of;
 use crate::http::body::{ByteSource, ResponseBody};
 use crate::http::client::{HttpClient, SendError};
 use crate::http::retry::retry_after;
+use crate::http::secrets::{ServerSecrets, password_secrets, query_secrets};
 use crate::http::timeouts::Timeouts;
 use crate::model::call_span::CalledModel;
 use crate::model::error::{MAX_SERVER_MESSAGE_CHARS, ModelError};
@@ -24,16 +25,12 @@ use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::HttpAnswer;
 use crate::providers::http::headers::with_custom;
 use crate::providers::http::reading::{MAX_REPLY_BYTES, ReadError, ResponseReader, as_model_error};
-use bcc_lang::value::mask::MASK;
 
 /// The maximum number of bytes that are read of an error response.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// How long to wait for the end of a response after a complete reply, so that the connection can be reused.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
-
-/// The minimum length of a secret that is masked in messages of the server. Shorter ones occur in ordinary words.
-const MIN_SECRET_BYTES: usize = 4;
 
 /// A configured server. Its debug output contains no secrets.
 pub(crate) struct ModelServer {
@@ -43,7 +40,7 @@ pub(crate) struct ModelServer {
     pub(crate) host: String,
     pub(crate) config: ServerConfig,
     /// Secrets that must be masked even in messages of the server.
-    secrets: Vec<String>,
+    secrets: ServerSecrets,
 }
 
 impl fmt::Debug for ModelServer {
@@ -161,7 +158,7 @@ impl ModelServer {
 
     /// The message on one line, without secrets, which servers may repeat, truncated to [`MAX_SERVER_MESSAGE_CHARS`].
     fn shorten(&self, message: &str) -> String {
-        let masked = self.secrets.iter().fold(message.to_owned(), |text, secret| text.replace(secret, MASK));
+        let masked = self.secrets.mask(message);
         let line = masked.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
         let line = line.collect::<Vec<_>>().join(" ");
         match line.char_indices().nth(MAX_SERVER_MESSAGE_CHARS) {
@@ -171,21 +168,13 @@ impl ModelServer {
     }
 }
 
-/// All secrets of the settings, the longest first, so that a secret is masked before parts of it.
-fn secrets(config: &ServerConfig, endpoint: &Url) -> Vec<String> {
-    let mut secrets: Vec<String> = config.key().map(str::to_owned).into_iter().collect();
-    secrets.extend(config.headers.iter().map(|(_, value)| value.expose_secret().trim().to_owned()));
-    secrets.extend(endpoint.query_pairs().map(|(_, value)| value.into_owned()));
-    if let Some(proxy) = config.proxy.as_deref().and_then(|address| Url::parse(address.trim()).ok()) {
-        secrets.extend(proxy.password().map(str::to_owned));
-    }
-    // A server may repeat `Bearer x` or only `x`.
-    let words: Vec<String> = secrets.iter().flat_map(|secret| secret.split_whitespace()).map(str::to_owned).collect();
-    secrets.extend(words.into_iter().filter(|word| !word.eq_ignore_ascii_case("bearer")));
-    secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets.dedup();
-    secrets
+/// All secrets of the settings.
+fn secrets(config: &ServerConfig, endpoint: &Url) -> ServerSecrets {
+    let headers = config.headers.iter().map(|(_, value)| value.expose_secret().trim().to_owned());
+    let proxy = config.proxy.as_deref().and_then(|address| Url::parse(address.trim()).ok());
+    let passwords = proxy.iter().flat_map(password_secrets);
+    let secrets = config.key().map(str::to_owned).into_iter().chain(headers);
+    ServerSecrets::new(secrets.chain(query_secrets(endpoint)).chain(passwords))
 }
 
 /// Reads the rest of a response after a complete reply in the background. A connection with an unread response is closed, so that the

@@ -2,13 +2,15 @@
 
 mod structured;
 
+use std::sync::Mutex;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::model::error::{ModelError, TimeoutPhase};
 use crate::model::message::{ChatMessage, Role};
-use crate::model::provider::{NoLiveOutput, Provider};
+use crate::model::provider::{NoLiveOutput, Provider, RetryLimiter};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::providers::http::caller::Caller;
@@ -311,6 +313,28 @@ async fn after_a_rejection_of_stream_options_requests_contain_none() {
     assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "二");
     let asked: Vec<bool> = server.requests().iter().map(|sent| sent.contains("include_usage")).collect();
     assert_eq!(asked, [true, false, false]);
+}
+
+/// Records how many requests the server had received before each retry.
+struct RecordedRetries<'s>(&'s FakeServer, Mutex<Vec<usize>>);
+
+#[async_trait]
+impl RetryLimiter for RecordedRetries<'_> {
+    async fn admit_retry(&self) {
+        self.1.lock().unwrap().push(self.0.requests().len());
+    }
+}
+
+#[tokio::test]
+async fn every_request_after_the_first_is_admitted() {
+    let busy = vec![Step::Send(plain(503, "application/json", "", "{}"))];
+    let rejection = json!({ "error": { "message": "Unrecognized request argument: stream_options" } }).to_string();
+    let reject = vec![Step::Send(plain(400, "application/json", "", &rejection))];
+    let server = FakeServer::start([busy.clone(), reject, busy, good("一")]).await;
+    let provider = Caller::new(&CHAT_COMPLETIONS, config(&server.base_url)).unwrap();
+    let retries = RecordedRetries(&server, Mutex::default());
+    provider.complete_with_retries(&request(), &mut NoLiveOutput, &retries).await.unwrap();
+    assert_eq!(*retries.1.lock().unwrap(), [1, 2, 3]);
 }
 
 #[tokio::test]

@@ -353,3 +353,40 @@ async fn text_next_to_a_tool_call_is_not_part_of_the_reply() {
     let unasked = stream("chat", false, false, &events, 0, 2);
     assert_eq!(unasked.read(vec![unasked.tail(0)]).await.as_deref(), Ok("好的，完成"));
 }
+
+/// Reads the bytes of `sample` with `bytes` instead, cut in two at every place.
+async fn read_cut(sample: &Sample, bytes: &[u8]) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for at in 0..=bytes.len() {
+        let steps = [&bytes[..at], &bytes[at..]].into_iter().filter(|part| !part.is_empty());
+        outcomes.push(sample.read(steps.map(|part| Step::Bytes(part.to_vec())).collect()).await);
+    }
+    outcomes.dedup();
+    outcomes
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_byte_order_mark_is_ignored() {
+    for sample in samples() {
+        let bytes = ["\u{feff}".as_bytes(), &sample.bytes].concat();
+        assert_eq!(read_cut(&sample, &bytes).await, [Ok(TEXT.to_owned())], "{}", sample.name);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn halves_of_a_character_are_joined_across_events() {
+    let event = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    let table: [(&[&str], &str); 6] = [
+        (&["a\\ud83d", "\\ude00b"], "a😀b"),
+        (&["\\ud83d\\ude00\\ud83d", "", "\\ude00\\ud83d", "\\ude00"], "😀😀😀"),
+        (&["\\ud83d", "x"], "\u{fffd}x"),
+        (&["x\\ud83d"], "x\u{fffd}"),
+        (&["\\ude00", "\\ud83dx\\ude00"], "\u{fffd}\u{fffd}x\u{fffd}"),
+        (&["\\\\ud83d", "\\\\ude00"], "\\ud83d\\ude00"),
+    ];
+    let sample = samples().swap_remove(0);
+    for (pieces, expected) in table {
+        let bytes = pieces.iter().map(|text| event(text)).collect::<String>() + "data: [DONE]\n\n";
+        assert_eq!(sample.read(vec![Step::Bytes(bytes.into_bytes())]).await, Ok(expected.to_owned()), "{pieces:?}");
+    }
+}

@@ -296,6 +296,17 @@ async fn secrets_are_masked_even_if_the_server_repeats_them() {
 }
 
 #[tokio::test]
+async fn secrets_of_addresses_are_masked_encoded_and_decoded() {
+    let reported = "a query%2Bgeheim%20x, query+geheim x, proxy%40geheim, proxy@geheim";
+    let server = FakeServer::start([reject(400, reported)]).await;
+    let mut config = config("http://models.invalid/v1?key=query%2Bgeheim%20x");
+    config.proxy = Some(format!("http://user:proxy%40geheim@{}", server.host));
+    let error =
+        Caller::new(&CHAT_COMPLETIONS, config).unwrap().complete(&request(), &mut NoLiveOutput).await.unwrap_err();
+    assert!(error.to_string().contains("a ***, ***, ***, ***"), "{error}");
+}
+
+#[tokio::test]
 async fn a_connection_is_reused() {
     // Chunked and kept open; the end of the body arrives after the end of the reply.
     let chunk =
