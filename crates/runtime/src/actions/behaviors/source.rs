@@ -17,6 +17,7 @@ use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::protocol::observation::{MAX_CELLS, ObservationSource, legacy_observation, observation};
 use crate::notebook::protocol::response::{Response, response};
 use crate::notebook::state::NotebookState;
+use crate::program::event_masking::mask_fields;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::open_question::OpenQuestion;
 use crate::program::question::Asked;
@@ -55,6 +56,9 @@ const FOREIGN_PARTS: [&str; 5] = [
     "/behavior_feedback/failures",
     "/behavior_feedback/not_understood",
 ];
+
+/// The variables of a script, of servers and of the kernel, in the new and the legacy form.
+const VARIABLES: [&str; 2] = ["/observation/context/variables", "/state/variables"];
 
 /// Actions that are already available, returned one by one as from a stream.
 struct ReceivedActions(VecDeque<Value>);
@@ -203,6 +207,9 @@ impl LoopConfig {
             if let Some(part) = observed.pointer_mut(place) {
                 masker.value(part, &[]);
             }
+        }
+        for place in VARIABLES {
+            observed.pointer_mut(place).into_iter().for_each(|variables| mask_fields(variables, &masker));
         }
         masker.value(&mut observed, &ENGINE_KEYS);
         Ok(observed)
