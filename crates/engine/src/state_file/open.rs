@@ -174,10 +174,10 @@ pub(crate) async fn keeper_of(
     let stamp = FileStamp::of(&path).map_err(|error| unreadable(&path, &error.to_message()))?;
     let found = read(&path).map_err(|why| unreadable(&path, &why))?;
     match agreement(store.as_ref(), id, pinned, found).await? {
-        Agreement::Agrees { text, is_behind, waiting, decision } => {
+        Agreement::Agrees { text, is_behind, waiting, decisions } => {
             let stamp = Some(stamp).filter(|_| !is_behind);
             let keeper = StateFileKeeper::new(path, *text, stamp, Arc::clone(observer));
-            Ok(Some(keeper.with_decision(waiting, decision)))
+            Ok(Some(keeper.with_decisions(waiting, decisions)))
         }
         Agreement::Edited(why) => {
             let path = path.display();
