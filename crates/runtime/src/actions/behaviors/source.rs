@@ -82,7 +82,7 @@ impl LoopConfig {
         turn.in_round(frame.behaviors + 1);
         state.start_behavior(&at);
         state.set_behavior_id(frame.task.as_ref().and_then(|task| task.id.as_deref()), None);
-        let step = plan::current(&state);
+        let (step, stage) = (plan::current(&state), plan::stage_without_step(&state));
         let answer = match &self.source {
             BehaviorSource::Model(request) => self.ask_model(turn, &frame, &state, request).await?,
             BehaviorSource::Server(name) => {
@@ -102,6 +102,7 @@ impl LoopConfig {
             id: state.location.behavior_id.clone().unwrap_or_default(),
             iteration: state.location.behavior_iteration,
             start_step: step,
+            start_stage: stage,
             goal: plan::goal(&state),
             target: frame.task.take().map(|task| task.task).unwrap_or_default(),
             ..Current::default()
