@@ -5,6 +5,8 @@ use crate::behavior_process as process;
 mod payloads;
 
 use std::fs::read_to_string;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use bcc_runtime::effects::behavior_server::client::HttpServer;
@@ -177,6 +179,35 @@ async fn a_response_in_single_bytes_is_the_same_even_inside_characters() {
     let actions = actions_of(&pieces);
     assert_eq!(actions.len(), 2);
     assert!(actions[1]["content"].as_str().unwrap().contains("一、二、三。"));
+}
+
+/// Answers one request with this body.
+fn answer_once(body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut connection = listener.accept().unwrap().0;
+        let (mut request, mut buffer) = (String::new(), [0; 4096]);
+        // The observation of these tests ends the request.
+        while !request.ends_with('}') {
+            let count = connection.read(&mut buffer).unwrap();
+            request += &String::from_utf8_lossy(&buffer[..count]);
+        }
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+        connection.write_all((head + body).as_bytes()).unwrap();
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_before_an_answer_is_skipped() {
+    let server = |body| HttpServer::new(ServerSettings::new("marked", answer_once(body))).unwrap();
+    let (pieces, result) = all(&server("\u{feff}{\"actions\": [{\"type\": \"add-text\", \"content\": \"x\"}]}")).await;
+    result.unwrap();
+    assert_eq!(actions_of(&pieces).len(), 1);
+    assert_eq!(server("\u{feff}true").reflection(&observation()).await.unwrap(), true);
+    let plan = server("\u{feff}{\"steps\": []}").plan(&observation()).await.unwrap();
+    assert_eq!(plan, json!({ "steps": [] }));
 }
 
 #[tokio::test]

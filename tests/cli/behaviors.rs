@@ -441,7 +441,7 @@ async fn unknown_actions_are_skipped() {
 async fn declared_variables_keep_their_type_and_sensitive_ones_are_never_sent() {
     let behaviors = json!({
         "a#1": { "actions": [text("call 13800001111")],
-                 "context_update": { "variables": { "rows": "many", "note": { "deep": [1] } } } },
+                 "context_update": { "variables": { "rows": "many", "note": { "deep": [1] }, "index": { "13800001111": 1 } } } },
         "a#2": { "actions": [], "context_update": { "variables": { "phone": "13900002222" } }, "transition": { "target_achieved": true } },
         "b#1": done(),
     });
@@ -456,6 +456,7 @@ async fn declared_variables_keep_their_type_and_sensitive_ones_are_never_sent() 
         (&json!(7), &json!("housing.csv"), &json!({ "deep": [1] }))
     );
     assert_eq!(variables.get("phone"), None);
+    assert_eq!(variables["index"], json!({ "***": 1 }));
     assert!(!requests[1].to_string().contains("13800001111"), "{}", requests[1]);
     assert!(requests[1].to_string().contains("call "));
     for line in requests.iter().chain(result.events("variable_set")).map(Value::to_string) {

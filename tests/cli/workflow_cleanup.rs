@@ -74,6 +74,43 @@ fn a_cancelled_workflow_undoes_its_steps_and_says_so_in_the_file() {
 }
 
 #[test]
+fn a_session_that_goes_on_from_an_edited_file_undoes_what_the_earlier_ones_did() {
+    let tasks = json!({ "id": "p", "type": "parallel", "sub_tasks": [undone("p1"), undone("p2")] });
+    let home = project(&json!([undone("a"), undone("b"), undone("gone"), tasks, approval(&json!({}))]));
+    code(&home.finish(RUN, ""), 3);
+    let edit = |change: &dyn Fn(&mut Value)| {
+        let mut file = file(&home);
+        change(&mut file);
+        home.put("w.json", file.to_string());
+        code(&home.finish(RUN, ""), 3);
+    };
+    edit(&|file| file["variables"]["path"] = "c.txt".into());
+    edit(&|file| {
+        let steps = file["steps"].as_array_mut().unwrap();
+        steps[2].as_object_mut().unwrap().remove("compensate");
+        steps.insert(0, undone("new"));
+        steps[0]["status"] = "skipped".into();
+    });
+    code(&home.finish(["cancel", "w.json", "--trust"], ""), 0);
+    let log = log(&home);
+    let (tasks, others): (Vec<_>, Vec<_>) = log.iter().map(String::as_str).skip(3).partition(|line| line.contains('p'));
+    assert_eq!(others, ["undo_b", "undo_a"], "{log:?}");
+    let undone_tasks: Vec<_> = tasks.iter().filter(|line| line.starts_with("undo")).collect();
+    assert_eq!(undone_tasks.len(), 2, "{log:?}");
+
+    // What is undone is not undone again, and neither is a step that must run again.
+    let home = project(&json!([undone("a"), undone("b"), approval(&json!({}))]));
+    code(&home.finish(RUN, ""), 3);
+    let mut edited = file(&home);
+    edited["steps"][1]["status"] = "pending".into();
+    edited["current_step"] = "b".into();
+    home.put("w.json", edited.to_string());
+    code(&home.finish(RUN, ""), 3);
+    code(&home.finish(["cancel", "w.json", "--trust"], ""), 0);
+    assert_eq!(self::log(&home), ["a", "b", "b", "undo_b", "undo_a"]);
+}
+
+#[test]
 fn a_workflow_that_fails_undoes_the_newest_step_first() {
     let fails = json!({ "id": "c", "status": "pending", "command": ["sh", "-c", "exit 3"] });
     let home = project(&json!([undone("a"), undone("b"), fails]));

@@ -214,6 +214,30 @@ fn an_edit_of_the_status_decides_at_rest_and_while_a_process_waits() {
 }
 
 #[test]
+fn several_decisions_in_one_edit_are_all_taken() {
+    let tasks = json!([approval("m1"), approval("m2"), approval("m3")]);
+    let steps = || workflow(json!([{ "id": "par", "type": "parallel", "sub_tasks": tasks.clone() }, logged("a")]));
+    let decide = |file: &mut Value| {
+        for task in step(file, "par")["sub_tasks"].as_array_mut().unwrap() {
+            task["status"] = "completed".into();
+        }
+    };
+    let home = project(&steps());
+    let running = home.start(WATCH);
+    // The file is written before its events are.
+    (0..3).for_each(|_| _ = running.event_of("request_opened"));
+    edit(&home, decide);
+    code(&running.finish(), 0);
+    assert_eq!((log(&home), sessions(&home)), (vec!["a".to_owned()], vec!["completed".to_owned()]));
+
+    let home = project(&steps());
+    code(&home.finish(RUN, ""), 3);
+    edit(&home, decide);
+    code(&home.finish(RUN, ""), 0);
+    assert_eq!((log(&home), sessions(&home)), (vec!["a".to_owned()], vec!["completed".to_owned()]));
+}
+
+#[test]
 fn an_edit_that_contradicts_the_run_is_refused_and_the_file_stays() {
     let table: [(&str, FileChange); 4] = [
         ("`a` is `completed`, but the file now says `pending`", |file| step(file, "a")["status"] = "pending".into()),

@@ -228,10 +228,29 @@ fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> 
             "session" | "version" | "usage" | "taken_back" => {}
             "notebook" => mask_notebook(value, &masker),
             "model_calls" => value.as_array_mut().into_iter().flatten().for_each(|call| mask_event(call, &masker)),
+            "outcomes" => value.as_array_mut().into_iter().flatten().for_each(|outcome| mask_event(outcome, &masker)),
+            "variables" => {
+                mask_variables(value, &masker);
+                masker.value(value, &OWN_FIELDS);
+            }
             _ => masker.value(value, &OWN_FIELDS),
         }
     }
     Ok(())
+}
+
+/// Masks sensitive values in the values of variables, which are by scope, and those of phases and topics also by path.
+fn mask_variables(scopes: &mut Value, masker: &Masker) {
+    for (scope, values) in scopes.as_object_mut().into_iter().flatten() {
+        let variables: &mut dyn FnMut(&mut Value) = &mut |values| {
+            let values = values.as_object_mut().into_iter().flatten();
+            values.filter_map(|(_, shown)| shown.get_mut("value")).for_each(|value| masker.data(value));
+        };
+        match scope.as_str() {
+            "phase" | "topic" => values.as_object_mut().into_iter().flatten().for_each(|(_, values)| variables(values)),
+            _ => variables(values),
+        }
+    }
 }
 
 fn without_calls(event: &mut Value) {

@@ -10,7 +10,7 @@ use crate::export::{masker, parse};
 use bcc_lang::value::mask::Masker;
 use bcc_runtime::notebook::large_outputs::{link, restore_value, take_data};
 use bcc_runtime::notebook::state::NotebookState;
-use bcc_runtime::program::event_masking::mask_cell;
+use bcc_runtime::program::event_masking::{mask_cell, mask_fields};
 use bcc_runtime::run::notebook::read_state;
 use bcc_store::contract::Store;
 use bcc_store::rows::{SessionRow, VariableRow};
@@ -101,6 +101,7 @@ pub(crate) fn mask_notebook(notebook: &mut Value, masker: &Masker) {
     for (part, value) in notebook.as_object_mut().into_iter().flatten() {
         match part.as_str() {
             "cells" => value.as_array_mut().into_iter().flatten().for_each(|cell| mask_cell(cell, masker)),
+            "variables" => mask_fields(value, masker),
             _ => masker.value(value, &[]),
         }
     }

@@ -11,7 +11,7 @@ use bcc_lang::value::digits::Digits;
 use bcc_lang::value::exact::ExactValue;
 use bcc_runtime::notebook::protocol::state_document::read::read_state;
 use bcc_runtime::notebook::protocol::state_document::write::{StateDocumentSource, state_document};
-use bcc_runtime::program::event_masking::mask_cell;
+use bcc_runtime::program::event_masking::{mask_cell, mask_fields};
 use bcc_store::contract::Store;
 use serde_json::{Map, Value};
 
@@ -53,6 +53,8 @@ pub async fn protocol_state(store: &dyn Store, id: &str) -> Result<ExactValue, E
     }
     let source = StateDocumentSource { state: &state, cells: vec![], variables, feedback, is_judged_next };
     let mut document = state_document(source);
+    let variables = document.pointer_mut("/observation/context/variables");
+    variables.into_iter().for_each(|variables| mask_fields(variables, &masker));
     masker.value(&mut document, &[]);
     if let Some(stored) = document.pointer_mut("/observation/context/notebook/cells") {
         *stored = Value::Array(cells);

@@ -118,6 +118,24 @@ async fn a_server_plans_stages_steps_and_tasks_and_judges_with_signals() {
 }
 
 #[tokio::test]
+async fn a_stage_without_steps_is_completed_by_its_judgement() {
+    let plans = json!({
+        "p a": { "stages": [{ "stage_id": "first", "title": "First" }, { "stage_id": "second", "title": "Second" }] },
+        "*": { "behavior": { "task": "do it" } },
+    });
+    for mark in ["mark_stage_complete", "mark_step_complete"] {
+        for crash_mode in [CrashMode::Never, CrashMode::After] {
+            let (result, asked) = planned(plans.clone(), json!({ "*": judged(mark) }), crash_mode).await;
+            let exit_reason = result.outcome("loop_a")["exit_reason"].as_str().map(str::to_owned);
+            assert_eq!(exit_reason.as_deref(), Some("exit_criteria_met"), "{mark}: {asked:#?}");
+            assert_eq!(result.state.location.completed_stages, ["first", "second"], "{mark}: {asked:#?}");
+            assert_eq!(result.contents, ["work at first -", "work at second -"], "{mark}");
+            assert!(asked.iter().any(|line| line.starts_with("judge:") && line.contains(" first - ")), "{asked:#?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_step_goes_on_until_its_signal_and_endless_plans_end_the_session() {
     let task = json!({ "*": { "behavior": { "task": "again" } } });
     let (result, _) = planned(

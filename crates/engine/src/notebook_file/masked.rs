@@ -3,6 +3,7 @@
 use bcc_lang::value::mask::Masker;
 use bcc_runtime::notebook::cell::Cell;
 use bcc_runtime::notebook::export::output::join;
+use bcc_runtime::program::event_masking::MEDIA_TYPES;
 
 /// Fields of an output that are not masked, because they contain no text of people.
 const EXCLUDED_FIELDS: [&str; 3] = ["output_type", "name", "execution_count"];
@@ -21,9 +22,10 @@ pub fn masked(mut cell: Cell, masker: &Masker) -> Cell {
                 // Data of code can have any keys, including those of outputs.
                 Some(data) => {
                     let readable = data.iter_mut().filter(|(mime, _)| !BINARY_TYPES.contains(&mime.as_str()));
-                    readable.for_each(|(_, value)| masker.value(value, &[]));
+                    readable.for_each(|(_, value)| masker.data(value));
+                    masker.keys(data, &MEDIA_TYPES);
                 }
-                None => masker.value(part, &[]),
+                None => masker.data(part),
             }
         }
     }
@@ -39,9 +41,8 @@ pub fn masked(mut cell: Cell, masker: &Masker) -> Cell {
     for piece in &mut metadata.text_array {
         *piece = masker.text(piece);
     }
-    for value in metadata.extra.values_mut() {
-        masker.value(value, &[]);
-    }
+    metadata.extra.values_mut().for_each(|value| masker.data(value));
+    masker.keys(&mut metadata.extra, &[]);
     cell
 }
 
@@ -67,12 +68,12 @@ mod tests {
                 agent_name: Some("me".into()),
                 custom_text: Some("me".into()),
                 text_array: vec!["me".into()],
-                extra: json!({ "a": ["me"] }).as_object().unwrap().clone(),
+                extra: json!({ "a": ["me"], "of me": 1 }).as_object().unwrap().clone(),
                 ..Metadata::default()
             },
             outputs: vec![
                 json!({ "output_type": "stream", "name": "stdout", "text": ["张", "三 1234\n"] }),
-                json!({ "output_type": "display_data", "data": { "image/png": "aamebb", "text/html": "<b>me</b>", "application/json": { "name": [1234] } }, "metadata": {} }),
+                json!({ "output_type": "display_data", "data": { "image/png": "aamebb", "text/html": "<b>me</b>", "application/json": { "name": [1234], "1234": 1 }, "me": 1 }, "metadata": { "me": 1 } }),
                 json!({ "output_type": "error", "ename": "E", "evalue": "me", "traceback": ["a", "李四"] }),
             ],
             ..Cell::default()
@@ -80,10 +81,10 @@ mod tests {
         let cell = masked(cell, &masker);
         let expected = json!({
             "number": 0, "id": "me", "type": "markdown", "content": "print('***')",
-            "metadata": { "thinking_text": "about ***", "agent_name": "***", "custom_text": "***", "text_array": ["***"], "extra": { "a": ["***"] } },
+            "metadata": { "thinking_text": "about ***", "agent_name": "***", "custom_text": "***", "text_array": ["***"], "extra": { "a": ["***"], "of ***": 1 } },
             "outputs": [
                 { "output_type": "stream", "name": "stdout", "text": "*** ***\n" },
-                { "output_type": "display_data", "data": { "image/png": "aamebb", "text/html": "<b>***</b>", "application/json": { "name": ["***"] } }, "metadata": {} },
+                { "output_type": "display_data", "data": { "image/png": "aamebb", "text/html": "<b>***</b>", "application/json": { "name": ["***"], "***": 1 }, "***": 1 }, "metadata": { "***": 1 } },
                 { "output_type": "error", "ename": "E", "evalue": "***", "traceback": ["a", "***"] },
             ],
         });

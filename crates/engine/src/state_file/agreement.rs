@@ -30,7 +30,7 @@ const MAX_BEHIND: usize = 3;
 /// How a state file and its session go together.
 pub(crate) enum Agreement {
     /// The session goes on. The text is the one to start from, and the file must be written if `is_behind`.
-    Agrees { text: Box<StateText>, is_behind: bool, waiting: WaitingSteps, decision: Option<FileDecision> },
+    Agrees { text: Box<StateText>, is_behind: bool, waiting: WaitingSteps, decisions: Vec<FileDecision> },
     /// The file was edited, so that another session must go on from it.
     Edited(Message),
 }
@@ -51,10 +51,10 @@ pub(crate) async fn agreement(
 ) -> Result<Agreement, EngineError> {
     let Replayed { text, is_behind, waiting } = replay(store, id, pinned, found.source.text()).await?;
     if text.is(found.source.text()) {
-        return Ok(Agreement::Agrees { text: Box::new(text), is_behind: false, waiting, decision: None });
+        return Ok(Agreement::Agrees { text: Box::new(text), is_behind: false, waiting, decisions: vec![] });
     }
     if is_behind {
-        return Ok(Agreement::Agrees { text: Box::new(text), is_behind, waiting, decision: None });
+        return Ok(Agreement::Agrees { text: Box::new(text), is_behind, waiting, decisions: vec![] });
     }
     let written = parse(&Arc::new(SourceFile::new("", text.text()))).root.map(|root| root.to_json());
     Ok(match compare(&written.unwrap_or_default(), &found.value, &waiting) {
@@ -62,7 +62,7 @@ pub(crate) async fn agreement(
             Agreement::Edited(Message::word("steps that have not run, or variables, were changed"))
         }
         Ok(change) => {
-            Agreement::Agrees { text: Box::new(found.text), is_behind: false, waiting, decision: change.decision }
+            Agreement::Agrees { text: Box::new(found.text), is_behind: false, waiting, decisions: change.decisions }
         }
         Err(why) => Agreement::Edited(why),
     })

@@ -1,5 +1,6 @@
 //! Writes the progress of a session into its state file after each commit, and finds out what somebody else changes in the file.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -54,8 +55,8 @@ struct KeeperState {
     /// The events of the commit that is being made.
     held: Vec<HeldEvent>,
     waiting: WaitingSteps,
-    /// A decision that was found in the file.
-    decision: Option<FileDecision>,
+    /// The decisions that were found in the file and not taken yet.
+    decisions: VecDeque<FileDecision>,
     /// Whether the steps that are still to run were changed, so that a new session must go on.
     is_replanned: bool,
     /// Why this process must not go on.
@@ -87,7 +88,7 @@ impl StateFileKeeper {
             stamp,
             held: vec![],
             waiting: WaitingSteps::new(),
-            decision: None,
+            decisions: VecDeque::new(),
             is_replanned: false,
             failure: None,
         };
@@ -95,12 +96,12 @@ impl StateFileKeeper {
         Self { shared, writing: Mutex::default() }
     }
 
-    /// The same keeper with a decision that was made in the file while no process ran the session.
-    pub(crate) fn with_decision(self, waiting: WaitingSteps, decision: Option<FileDecision>) -> Self {
+    /// The same keeper with the decisions that were made in the file while no process ran the session.
+    pub(crate) fn with_decisions(self, waiting: WaitingSteps, decisions: Vec<FileDecision>) -> Self {
         {
             let mut state = self.shared.state();
             state.waiting = waiting;
-            state.decision = decision;
+            state.decisions = decisions.into();
         }
         self
     }
@@ -140,10 +141,10 @@ impl StateFileKeeper {
     /// Whether somebody has decided by editing the file, or changed it so that the session cannot go on.
     pub fn look(&self) -> Option<FileEvent> {
         let mut state = self.state();
-        if state.decision.is_none() && state.failure.is_none() {
+        if state.decisions.is_empty() && state.failure.is_none() {
             state.look(&self.shared.path);
         }
-        let decision = state.decision.take().map(FileEvent::Decision);
+        let decision = state.decisions.pop_front().map(FileEvent::Decision);
         decision.or_else(|| state.failure.clone().map(FileEvent::Halted))
     }
 
@@ -350,7 +351,7 @@ impl KeeperState {
             let written = parse(&Arc::new(SourceFile::new("", written))).root.map(|root| root.to_json());
             let change = compare(&written.unwrap_or_default(), &found.value, &self.waiting)?;
             self.text = found.text;
-            self.decision = change.decision.or(self.decision.take());
+            self.decisions.extend(change.decisions);
             if change.is_replanned {
                 self.is_replanned = true;
                 let path = path.display();

@@ -1,5 +1,6 @@
 //! Opens the session that carries a state file, or begins a new one from the file.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,9 +12,11 @@ use bcc_lang::workflow::state_text::StateText;
 use bcc_runtime::program::event::{NoObserver, Observer};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::taken_over::OpenCompensations;
 use bcc_store::contract::Store;
 use bcc_store::rows::{SessionFilter, SessionRow};
 use bcc_store::session_pages::SessionPages;
+use serde_json::Value;
 
 use crate::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
 use crate::error::EngineError;
@@ -95,6 +98,7 @@ pub async fn run_state_file(
     observer: Arc<dyn Observer>,
 ) -> Result<OpenedSession, EngineError> {
     let mut notices = Vec::new();
+    let mut open = OpenCompensations::default();
     if request.session.is_none()
         && let Some(row) = session_of_file(engine, &request.file).await?
     {
@@ -112,11 +116,13 @@ pub async fn run_state_file(
                 let without_file = ResumeRequest { state_file: StateFileAccess::Unused, ..resume };
                 let mut old = engine.resume_as(id, &without_file, Arc::new(NoObserver)).await?.session;
                 old.cancel(Some(reason.to_string()), false).await?;
+                open = old.open_compensations().of_actions(&completed_steps(&request.file)?);
             }
         }
     }
     check_start(&loaded.program)?;
     let mut opened = engine.run_loaded(loaded, request, observer).await?;
+    opened.session.take_over_compensations(open).await?;
     notices.append(&mut opened.notices);
     Ok(OpenedSession { notices, ..opened })
 }
@@ -137,6 +143,18 @@ fn check_start(program: &Program) -> Result<(), EngineError> {
         return Err(EngineError::usage(message).with_help(help));
     }
     Ok(())
+}
+
+/// The steps and sub tasks that are completed according to the file.
+fn completed_steps(file: &Path) -> Result<BTreeSet<String>, EngineError> {
+    let found = read(file).map_err(|why| unreadable(file, &why))?.value;
+    let list = |value: &Value, name: &str| value.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let steps = list(&found, "steps").into_iter().flat_map(|step| {
+        let tasks = list(&step, "sub_tasks");
+        std::iter::once(step).chain(tasks)
+    });
+    let completed = steps.filter(|step| step.get("status").is_some_and(|status| status == "completed"));
+    Ok(completed.filter_map(|step| Some(step.get("id")?.as_str()?.to_owned())).collect())
 }
 
 /// Why the session of a file cannot go on with it, because the file was edited.
@@ -174,10 +192,10 @@ pub(crate) async fn keeper_of(
     let stamp = FileStamp::of(&path).map_err(|error| unreadable(&path, &error.to_message()))?;
     let found = read(&path).map_err(|why| unreadable(&path, &why))?;
     match agreement(store.as_ref(), id, pinned, found).await? {
-        Agreement::Agrees { text, is_behind, waiting, decision } => {
+        Agreement::Agrees { text, is_behind, waiting, decisions } => {
             let stamp = Some(stamp).filter(|_| !is_behind);
             let keeper = StateFileKeeper::new(path, *text, stamp, Arc::clone(observer));
-            Ok(Some(keeper.with_decision(waiting, decision)))
+            Ok(Some(keeper.with_decisions(waiting, decisions)))
         }
         Agreement::Edited(why) => {
             let path = path.display();

@@ -1,10 +1,10 @@
 //! Masks `sensitive` values in all output: displayed, exported, recorded or logged (docs/language.md "Variables").
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::value::exact::ExactValue;
 use crate::value::quoting::lines;
@@ -147,7 +147,8 @@ impl Masker {
         }
     }
 
-    /// Masks every text and number inside `value`, in place. Keys are not changed, and neither are the values of the keys in `excluded`.
+    /// Masks every text and number inside `value`, in place. Keys are not changed, because they may be the engine's own, and
+    /// neither are the values of the keys in `excluded`.
     pub fn value(&self, value: &mut Value, excluded: &[&str]) {
         if self.is_empty() {
             return;
@@ -163,6 +164,47 @@ impl Masker {
             }
             _ => {}
         }
+    }
+
+    /// As [`data`](Self::data), for a value with digits.
+    pub fn exact_data(&self, value: &mut ExactValue) {
+        if !self.is_empty() {
+            value.change(|value| self.data(value));
+        }
+    }
+
+    /// Masks every text, number and key inside `value`, which is data of a person, a script or a program: none of its keys is the
+    /// engine's own.
+    pub fn data(&self, value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.data(item)),
+            Value::Object(fields) => {
+                fields.values_mut().for_each(|field| self.data(field));
+                self.keys(fields, &[]);
+            }
+            scalar => self.value(scalar, &[]),
+        }
+    }
+
+    /// Masks the keys of an object except those in `excluded`. A key that another one has already become gets a number.
+    pub fn keys(&self, fields: &mut Map<String, Value>, excluded: &[&str]) {
+        let is_sensitive = |key: &str| !excluded.contains(&key) && self.text(key) != key;
+        if self.is_empty() || !fields.keys().any(|key| is_sensitive(key)) {
+            return;
+        }
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let mut masked = Map::new();
+        for (key, value) in std::mem::take(fields) {
+            let shown = if is_sensitive(&key) { self.text(&key) } else { key };
+            let mut unique = shown.clone();
+            while masked.contains_key(&unique) {
+                let number = numbers.entry(shown.clone()).or_insert(1);
+                *number += 1;
+                unique = format!("{shown}_{number}");
+            }
+            masked.insert(unique, value);
+        }
+        *fields = masked;
     }
 }
 
@@ -199,6 +241,19 @@ mod tests {
         let mut value = json!({ "text": "我叫小林，电话13800001111", "list": ["小林林", 4711, 47], "小林": true });
         masker.value(&mut value, &[]);
         assert_eq!(value, json!({ "text": "我叫***，电话***", "list": ["***林", "***", 47], "小林": true }));
+    }
+
+    #[test]
+    fn keys_of_data_are_masked_and_stay_different() {
+        let masker = Masker::new(&[json!("hunter2").into(), json!("secret").into(), json!(4711).into()]);
+        let mut value =
+            json!({ "hunter2": 1, "secret": [{ "a hunter2": "secret" }], "***_2": 2, "4711": 4711, "k": 3 });
+        masker.data(&mut value);
+        let expected = json!({ "***": 1, "***_2": [{ "a ***": "***" }], "***_2_2": 2, "***_3": "***", "k": 3 });
+        assert_eq!(value, expected);
+        let mut bundle = json!({ "hunter2": 1, "secret": 2 });
+        masker.keys(bundle.as_object_mut().unwrap(), &["secret"]);
+        assert_eq!(bundle, json!({ "***": 1, "secret": 2 }));
     }
 
     #[test]

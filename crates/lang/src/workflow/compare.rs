@@ -12,8 +12,8 @@ use crate::workflow::status::StateStatus;
 /// What somebody changed in a state file, if it does not contradict what has run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForeignChange {
-    /// A decision about the step that waits.
-    pub decision: Option<FileDecision>,
+    /// The decisions about steps that wait, in the order of the ids of the steps.
+    pub decisions: Vec<FileDecision>,
     /// Whether what is still to do has changed, or a variable.
     pub is_replanned: bool,
 }
@@ -62,7 +62,7 @@ pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result
         }
         let is_decided = matches!(other.status, Some(StateStatus::Completed | StateStatus::Failed));
         if let Some(request) = waiting.get(id).filter(|_| is_decided) {
-            change.decision = Some(decision((id, request), other));
+            change.decisions.push(decision((id, request), other));
         } else if step.status == Some(StateStatus::Pending) && other.status.is_some_and(StateStatus::is_done) {
             change.is_replanned = true;
         } else {
@@ -77,7 +77,7 @@ pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result
         return Err(msg!("the step `{id}` is new and has not run, but its status is `{status}`"));
     }
     change.is_replanned |= ours.order != theirs.order || ours.variables != theirs.variables;
-    if change.decision.is_none() && (ours.current != theirs.current || ours.status != theirs.status) {
+    if change.decisions.is_empty() && (ours.current != theirs.current || ours.status != theirs.status) {
         return Err(match ours.current != theirs.current {
             true => msg!("`current_step` is now `{}`", theirs.current),
             false => msg!("`status` is now `{}`", theirs.status),
@@ -245,7 +245,7 @@ mod tests {
     fn an_edited_status_decides() {
         let approved =
             json!({ "id": "ok", "type": "approval", "status": "completed", "result": { "by": "Li", "comment": "go" } });
-        let decision = edited("/steps/1", approved).unwrap().decision.unwrap();
+        let decisions = edited("/steps/1", approved).unwrap().decisions;
         let expected = FileDecision {
             step: "ok".into(),
             request: "r7".into(),
@@ -253,9 +253,9 @@ mod tests {
             by: Some("Li".into()),
             comment: Some("go".into()),
         };
-        assert_eq!(decision, expected);
+        assert_eq!(decisions, [expected]);
         let failed = json!({ "id": "ok", "type": "approval", "status": "failed" });
-        assert!(!edited("/steps/1", failed).unwrap().decision.unwrap().is_approved);
+        assert!(!edited("/steps/1", failed).unwrap().decisions[0].is_approved);
         assert!(compare(&file(), &file(), &WaitingSteps::new()).unwrap() == ForeignChange::default());
     }
 }

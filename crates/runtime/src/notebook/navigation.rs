@@ -154,16 +154,15 @@ impl NotebookState {
         Ok(done)
     }
 
-    /// This state as if the session were still in a step of the plan, or in none: what is judged after a behavior that moved on.
+    /// This state as if the session were still in a stage and a step of the plan, or in none: what is judged after a behavior that
+    /// moved on.
     #[must_use]
-    pub fn at_step(mut self, step: Option<(&str, &str)>) -> Self {
-        self.location.stage_id = step.map(|(stage, _)| stage.to_owned());
-        self.location.step_id = step.map(|(_, step)| step.to_owned());
-        if let Some((stage, step)) = step {
-            // A step is never both current and completed.
-            self.location.completed_steps.retain(|done| done != step);
-            self.location.completed_stages.retain(|done| done != stage);
-        }
+    pub fn at_step(mut self, stage: Option<&str>, step: Option<&str>) -> Self {
+        self.location.stage_id = stage.map(str::to_owned);
+        self.location.step_id = step.map(str::to_owned);
+        // Neither is ever both current and completed.
+        self.location.completed_steps.retain(|done| Some(done.as_str()) != step);
+        self.location.completed_stages.retain(|done| Some(done.as_str()) != stage);
         self
     }
 

@@ -4,6 +4,7 @@ use bcc_lang::message::message::Message;
 use serde_json::{Map, Value};
 
 use crate::program::event::Event;
+use crate::program::event_masking::{mask_fields, mask_metadata, mask_outputs};
 use bcc_lang::value::mask::Masker;
 
 /// Fields of events and exports that contain only the engine's own values, never text of a person, so masks skip them.
@@ -56,14 +57,13 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
     match event {
         Event::Outcome { outcome, .. } => {
             optional(&mut outcome.ai_message);
-            let variables = outcome.extracted_variables.iter_mut();
-            variables.filter(|(name, _)| !own(name)).for_each(|(_, variable)| masker.exact(variable, &OWN_FIELDS));
+            outcome.extracted_variables.values_mut().for_each(|variable| masker.exact_data(variable));
             fields(&mut outcome.metrics);
             fields(&mut outcome.metadata);
             fields(&mut outcome.debug_info);
             outcome.messages.values_mut().for_each(|stored| message(&mut stored.0));
         }
-        Event::VariableSet { value: set, .. } => masker.exact(set, &OWN_FIELDS),
+        Event::VariableSet { value: set, .. } => masker.exact_data(set),
         Event::MonitorFeedback { analysis, .. } => value(analysis),
         Event::Orchestrated { reason, from, why, plan, original, now, .. } => {
             [reason, from].into_iter().for_each(text);
@@ -80,14 +80,12 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         }
         Event::Cell(cell) => {
             text(&mut cell.content);
-            for part in [&mut cell.metadata, &mut cell.outputs] {
-                masker.value(part, &["output_type", "execution_count"]);
-            }
+            mask_metadata(&mut cell.metadata, masker);
+            mask_outputs(&mut cell.outputs, masker);
         }
         Event::ToolCalled(call) => {
-            for part in [&mut call.arguments, &mut call.result].into_iter().flatten() {
-                masker.value(part, &[]);
-            }
+            call.arguments.iter_mut().for_each(|arguments| mask_fields(arguments, masker));
+            call.result.iter_mut().for_each(|result| masker.data(result));
             optional(&mut call.by);
             optional(&mut call.comment);
             optional_message(&mut call.error);
@@ -121,7 +119,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         Event::RequestAnswered { by, comment, values, .. } => {
             optional(by);
             optional(comment);
-            values.values_mut().for_each(|value| masker.exact(value, &OWN_FIELDS));
+            values.values_mut().for_each(|value| masker.exact_data(value));
         }
         Event::SessionStarted { .. }
         | Event::SessionResumed { .. }

@@ -52,7 +52,7 @@ impl Session {
         path
     }
 
-    fn put_compensation(
+    pub(crate) fn put_compensation(
         &mut self,
         key: String,
         record: Compensation,

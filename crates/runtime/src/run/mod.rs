@@ -51,6 +51,7 @@ mod spans;
 pub mod start;
 pub mod step_control;
 pub mod take_back;
+pub mod taken_over;
 pub mod time;
 pub(crate) mod topic_exit;
 pub mod transitions;

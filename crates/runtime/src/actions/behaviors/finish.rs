@@ -43,6 +43,8 @@ struct EndedBehavior<'a> {
     should_continue: Option<bool>,
     /// The step that it worked on.
     start: Option<&'a PlanTarget>,
+    /// The stage that it worked on, if that has no steps.
+    start_stage: Option<&'a str>,
     /// Its number in that step.
     iteration: u32,
     /// Whether the session is no longer in that step.
@@ -188,6 +190,7 @@ impl LoopConfig {
             verdict: &verdict,
             should_continue,
             start,
+            start_stage: current.start_stage.as_deref(),
             iteration: current.iteration,
             has_moved,
             completed,
@@ -246,6 +249,7 @@ impl LoopConfig {
             verdict,
             should_continue,
             start,
+            start_stage,
             iteration,
             has_moved,
             completed,
@@ -271,6 +275,10 @@ impl LoopConfig {
         }
         if verdict.achieved {
             let stage = start.filter(|_| completed).or(before.as_ref()).map(|step| step.stage.clone());
+            // A stage without steps is completed as a whole.
+            let whole_stage = start_stage.filter(|_| !has_moved).map(str::to_owned);
+            let completes_stage = completes_stage || whole_stage.is_some();
+            let stage = stage.or(whole_stage);
             if !has_moved {
                 let _ = state.complete_step(None, at);
             }

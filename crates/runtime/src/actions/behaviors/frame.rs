@@ -68,6 +68,9 @@ pub struct Current {
     /// The step in which it started, if the session was in one.
     #[serde(rename = "began_in", skip_serializing_if = "Option::is_none")]
     pub start_step: Option<PlanTarget>,
+    /// The stage in which it started, if the session was in one without a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_stage: Option<String>,
     /// The goal of that step in the plan, for a judgement after the plan has changed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub goal: String,
@@ -95,8 +98,11 @@ pub struct Current {
 impl Current {
     /// The state as its judgement sees it: in the step in which it started, wherever its actions moved the session.
     pub(crate) fn judged(&self, state: NotebookState) -> NotebookState {
-        let step = self.start_step.as_ref().map(|start| (start.stage.as_str(), start.step.as_str()));
-        let mut judged = state.at_step(step);
+        let (stage, step) = match &self.start_step {
+            Some(start) => (Some(start.stage.as_str()), Some(start.step.as_str())),
+            None => (self.start_stage.as_deref(), None),
+        };
+        let mut judged = state.at_step(stage, step);
         judged.location.behavior_id = Some(self.id.clone());
         judged.location.behavior_iteration = self.iteration;
         judged

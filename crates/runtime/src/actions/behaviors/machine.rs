@@ -141,6 +141,7 @@ fn go_on(frame: &mut LoopFrame, state: &mut NotebookState, first: FirstQuestion)
                 iteration: state.location.behavior_iteration,
                 target: task,
                 start_step: plan::current(state),
+                start_stage: plan::stage_without_step(state),
                 goal: plan::goal(state),
                 counts,
                 ..Current::default()

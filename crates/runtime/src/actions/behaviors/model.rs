@@ -14,6 +14,7 @@ use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::protocol::model_observation::{MAX_PROMPT_CELLS, ModelObservation};
 use crate::notebook::protocol::response::{Reflection, reflection};
 use crate::notebook::state::NotebookState;
+use crate::program::event_masking::mask_fields;
 use crate::program::exchange::Ask;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
@@ -150,7 +151,9 @@ impl LoopConfig {
             include_machine: self.include_progress,
         };
         let mut observed = observation.to_json();
-        masker(turn).value(&mut observed, &[]);
+        let masker = masker(turn);
+        observed.get_mut("variables").into_iter().for_each(|variables| mask_fields(variables, &masker));
+        masker.value(&mut observed, &[]);
         Ok(observed)
     }
 

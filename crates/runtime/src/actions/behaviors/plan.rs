@@ -21,6 +21,11 @@ pub fn current(state: &NotebookState) -> Option<PlanTarget> {
     Some(PlanTarget { stage: state.location.stage_id.clone()?, step: state.location.step_id.clone()? })
 }
 
+/// The current stage, if the session is in no step of it.
+pub(crate) fn stage_without_step(state: &NotebookState) -> Option<String> {
+    state.location.stage_id.clone().filter(|_| state.location.step_id.is_none())
+}
+
 /// The step that these ids refer to, if the plan has it. The state is not changed.
 pub fn resolve(
     state: &NotebookState,

@@ -123,6 +123,7 @@ impl LoopConfig {
             id: state.location.behavior_id.clone().unwrap_or_default(),
             iteration: state.location.behavior_iteration,
             start_step: plan::current(&state),
+            start_stage: plan::stage_without_step(&state),
             goal: plan::goal(&state),
             ..Current::default()
         };

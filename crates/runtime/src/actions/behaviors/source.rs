@@ -17,6 +17,7 @@ use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::protocol::observation::{MAX_CELLS, ObservationSource, legacy_observation, observation};
 use crate::notebook::protocol::response::{Response, response};
 use crate::notebook::state::NotebookState;
+use crate::program::event_masking::mask_fields;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::open_question::OpenQuestion;
 use crate::program::question::Asked;
@@ -56,6 +57,9 @@ const FOREIGN_PARTS: [&str; 5] = [
     "/behavior_feedback/not_understood",
 ];
 
+/// The variables of a script, of servers and of the kernel, in the new and the legacy form.
+const VARIABLES: [&str; 2] = ["/observation/context/variables", "/state/variables"];
+
 /// Actions that are already available, returned one by one as from a stream.
 struct ReceivedActions(VecDeque<Value>);
 
@@ -78,7 +82,7 @@ impl LoopConfig {
         turn.in_round(frame.behaviors + 1);
         state.start_behavior(&at);
         state.set_behavior_id(frame.task.as_ref().and_then(|task| task.id.as_deref()), None);
-        let step = plan::current(&state);
+        let (step, stage) = (plan::current(&state), plan::stage_without_step(&state));
         let answer = match &self.source {
             BehaviorSource::Model(request) => self.ask_model(turn, &frame, &state, request).await?,
             BehaviorSource::Server(name) => {
@@ -98,6 +102,7 @@ impl LoopConfig {
             id: state.location.behavior_id.clone().unwrap_or_default(),
             iteration: state.location.behavior_iteration,
             start_step: step,
+            start_stage: stage,
             goal: plan::goal(&state),
             target: frame.task.take().map(|task| task.task).unwrap_or_default(),
             ..Current::default()
@@ -203,6 +208,9 @@ impl LoopConfig {
             if let Some(part) = observed.pointer_mut(place) {
                 masker.value(part, &[]);
             }
+        }
+        for place in VARIABLES {
+            observed.pointer_mut(place).into_iter().for_each(|variables| mask_fields(variables, &masker));
         }
         masker.value(&mut observed, &ENGINE_KEYS);
         Ok(observed)

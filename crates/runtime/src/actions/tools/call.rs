@@ -389,7 +389,7 @@ fn result(
     error: Option<Message>,
 ) -> ToolResult {
     let mut arguments = state.edited.clone().unwrap_or_else(|| call.arguments.clone());
-    arguments.values_mut().for_each(|argument| turn.masker.value(argument, &[]));
+    arguments.values_mut().for_each(|argument| turn.masker.data(argument));
     ToolResult {
         tool: call.tool.clone(),
         arguments,

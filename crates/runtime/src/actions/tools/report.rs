@@ -43,7 +43,7 @@ fn stored(turn: &Turn<'_>, mut value: Value) -> (Option<Value>, Option<String>) 
     if value.to_string().len() <= MAX_EVENT_BYTES {
         return (Some(value), None);
     }
-    turn.masker.value(&mut value, &[]);
+    turn.masker.data(&mut value);
     let row = TextRow::new(value.to_string());
     let digest = row.sha256.clone();
     turn.work().texts.push(row);

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::effects::behavior_server::answer::ServerAnswer;
 use crate::effects::behavior_server::error::BehaviorServerError;
-use crate::effects::behavior_server::pieces::AnswerPieces;
+use crate::effects::behavior_server::pieces::{AnswerPieces, BYTE_ORDER_MARK};
 use crate::effects::behavior_server::settings::{Endpoint, EndpointPaths, ProtocolForm, ServerSettings};
 use crate::effects::behavior_server::xml::{is_xml, read_xml};
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
@@ -103,6 +103,9 @@ impl HttpServer {
             if answer.len() > MAX_REFLECTION_BYTES {
                 return Err(to_error(BodyError::TooLarge(MAX_REFLECTION_BYTES).into()));
             }
+        }
+        if answer.starts_with(&BYTE_ORDER_MARK) {
+            answer.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(answer)
     }

@@ -9,8 +9,15 @@ use crate::effects::behaviors::BehaviorPiece;
 use bcc_llm::http::body::BodyError;
 use bcc_llm::http::value_stream::{StreamItem, ValueStream};
 
+/// The byte-order mark of UTF-8, with which some servers begin an answer.
+pub(crate) const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
 #[derive(Debug, Default)]
 pub(crate) struct AnswerPieces {
+    /// How many bytes of the byte-order mark were skipped.
+    mark: usize,
+    /// Whether the answer itself has started.
+    is_started: bool,
     values: ValueStream,
     response: Option<Map<String, Value>>,
     streamed: bool,
@@ -23,9 +30,27 @@ impl AnswerPieces {
     /// # Errors
     /// Those of [`ValueStream::feed`], and errors that the server reports. The pieces before an error can still be taken.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), BehaviorServerError> {
+        let bytes = self.without_mark(bytes)?;
         let result = self.values.feed(bytes);
         self.process_values()?;
         Ok(result?)
+    }
+
+    /// The bytes after the byte-order mark, which may arrive in pieces.
+    fn without_mark<'b>(&mut self, mut bytes: &'b [u8]) -> Result<&'b [u8], BodyError> {
+        while !self.is_started
+            && let Some((first, rest)) = bytes.split_first()
+        {
+            match BYTE_ORDER_MARK.get(self.mark) {
+                Some(expected) if expected == first => {
+                    self.mark += 1;
+                    bytes = rest;
+                }
+                Some(_) if self.mark > 0 => return Err(BodyError::Invalid("it is not JSON")),
+                _ => self.is_started = true,
+            }
+        }
+        Ok(bytes)
     }
 
     /// Called when there are no more bytes: the remaining pieces become available.
@@ -125,6 +150,19 @@ mod tests {
         let document = json!({"behavior": {}, "actions": [{"type": "add"}], "error": null});
         assert_eq!(pieces_of(&document.to_string()), [BehaviorPiece::Response(document)]);
         assert_eq!(pieces_of("[]"), [BehaviorPiece::Response(json!({"actions": []}))]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_also_in_pieces() {
+        let text = "\u{feff}{\"action\": \"finish_thinking\"}";
+        let expected = [BehaviorPiece::Action(json!({"action": "finish_thinking"}))];
+        assert_eq!(pieces_of(text), expected);
+        let mut pieces = AnswerPieces::default();
+        text.as_bytes().iter().for_each(|byte| pieces.feed(&[*byte]).unwrap());
+        pieces.end().unwrap();
+        assert_eq!(std::iter::from_fn(|| pieces.take()).collect::<Vec<_>>(), expected);
+        assert!(AnswerPieces::default().feed(b"\xEF\xBB{}").is_err());
+        assert!(read("\u{feff}\u{feff}{}").1.is_err());
     }
 
     #[test]
