@@ -224,8 +224,12 @@ fn several_decisions_in_one_edit_are_all_taken() {
     };
     let home = project(&steps());
     let running = home.start(WATCH);
-    // The file is written before its events are.
-    (0..3).for_each(|_| _ = running.event_of("request_opened"));
+    running.event_of("waiting");
+    // The edit follows the last write at once.
+    let is_waiting = |task: &Value| task["status"] == "waiting_approval";
+    while !file(&home)["steps"][0]["sub_tasks"].as_array().unwrap().iter().all(is_waiting) {
+        std::thread::yield_now();
+    }
     edit(&home, decide);
     code(&running.finish(), 0);
     assert_eq!((log(&home), sessions(&home)), (vec!["a".to_owned()], vec!["completed".to_owned()]));

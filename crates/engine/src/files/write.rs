@@ -144,6 +144,11 @@ impl FileReplacement {
         Ok(())
     }
 
+    /// The metadata of the new file, which stay the same when it is put in place.
+    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+        self.file().metadata()
+    }
+
     /// Puts the new contents in place.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if !self.is_synced {

@@ -1,6 +1,6 @@
 //! A state file on disk: what tells whether somebody else changed it, and how it is read and replaced.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -31,13 +31,16 @@ pub(crate) struct FileStamp {
 impl FileStamp {
     /// The stamp of a file; for a link, that of its target.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        let metadata = fs::metadata(path)?;
-        Ok(Self {
+        Ok(Self::of_metadata(&fs::metadata(path)?))
+    }
+
+    fn of_metadata(metadata: &Metadata) -> Self {
+        Self {
             device: metadata.dev(),
             inode: metadata.ino(),
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
-        })
+        }
     }
 }
 
@@ -83,6 +86,8 @@ pub(crate) fn write(path: &Path, text: &StateText, known: Option<FileStamp>) -> 
     if known.is_some() && known != Some(FileStamp::of(path)?) {
         return Err(io::Error::other("somebody else changed it at the same time; run it again"));
     }
+    // Before it is in place: what somebody else changes right afterwards is then not mistaken for this text.
+    let stamp = FileStamp::of_metadata(&replacement.metadata()?);
     replacement.finish()?;
-    FileStamp::of(path)
+    Ok(stamp)
 }
