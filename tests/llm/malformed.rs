@@ -185,7 +185,6 @@ fn streamed_text_of_a_malformed_reply_is_a_prefix_of_its_content_or_discarded() 
     // For these, the final content differs: `program/exchange.rs` compares the two and discards what was shown.
     let expected = [
         "reasoning whose opening tag the server swallowed",
-        "reasoning in a channel",
         "a text that a typographic quote ends",
         "a text without its closing quote",
         "a text without its closing quote, a comma on the same line",

@@ -183,7 +183,7 @@ impl<'t> TestConversation<'t> {
         let test = self.setting.test;
         let mut given = Vec::with_capacity(test.vars.len());
         for (name, value) in &test.vars {
-            match convert_value(&self.setting.script.program, &name.value, value.clone().into()) {
+            match convert_value(&self.setting.script.program, &name.value, value.clone()) {
                 Ok(value) => given.push((name.value.clone(), value)),
                 Err(error) => {
                     let help = error.help().cloned();

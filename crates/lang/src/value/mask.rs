@@ -1,7 +1,7 @@
 //! Masks `sensitive` values in all output: displayed, exported, recorded or logged (docs/language.md "Variables").
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::{Map, Value};
@@ -14,6 +14,9 @@ pub const MASK: &str = "***";
 
 /// Texts shorter than this are not searched for in other texts: to mask every `我` would protect nothing and make texts unreadable.
 const MIN_LENGTH: usize = 2;
+
+/// The maximum length, in bytes, of a value that is left inside a longer ASCII word of a key.
+const MAX_SHORT_WORD: usize = 3;
 
 /// Replaces the sensitive values of a session in other texts.
 #[derive(Clone, Debug, Default)]
@@ -186,16 +189,38 @@ impl Masker {
         }
     }
 
+    /// A key with every sensitive value in it replaced; `None` if it has none. A short value counts only as a word of its own: in names of
+    /// fields such as `name`, nobody is called `me`.
+    fn key(&self, key: &str) -> Option<String> {
+        let Some(search) = &self.search else { return (!self.is_empty()).then(|| MASK.to_owned()) };
+        let is_in_word = |found: &Range<usize>| {
+            let ends = |text: Option<&str>, last: bool| {
+                let mut bytes = text.unwrap_or_default().bytes();
+                let byte = if last { bytes.next_back() } else { bytes.next() };
+                byte.is_some_and(|byte| byte.is_ascii_alphanumeric())
+            };
+            let short = key.get(found.clone()).is_some_and(|text| text.len() <= MAX_SHORT_WORD && text.is_ascii());
+            short && (ends(key.get(..found.start), true) || ends(key.get(found.end..), false))
+        };
+        let (mut shown, mut copied) = (String::new(), 0);
+        for found in search.find_iter(key).map(|found| found.range()).filter(|found| !is_in_word(found)) {
+            shown.push_str(key.get(copied..found.start)?);
+            shown.push_str(MASK);
+            copied = found.end;
+        }
+        (copied > 0).then(|| shown + key.get(copied..).unwrap_or_default())
+    }
+
     /// Masks the keys of an object except those in `excluded`. A key that another one has already become gets a number.
     pub fn keys(&self, fields: &mut Map<String, Value>, excluded: &[&str]) {
-        let is_sensitive = |key: &str| !excluded.contains(&key) && self.text(key) != key;
-        if self.is_empty() || !fields.keys().any(|key| is_sensitive(key)) {
+        let masked_key = |key: &str| self.key(key).filter(|_| !excluded.contains(&key));
+        if self.is_empty() || !fields.keys().any(|key| masked_key(key).is_some()) {
             return;
         }
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut masked = Map::new();
         for (key, value) in std::mem::take(fields) {
-            let shown = if is_sensitive(&key) { self.text(&key) } else { key };
+            let shown = masked_key(&key).unwrap_or(key);
             let mut unique = shown.clone();
             while masked.contains_key(&unique) {
                 let number = numbers.entry(shown.clone()).or_insert(1);
@@ -254,6 +279,14 @@ mod tests {
         let mut bundle = json!({ "hunter2": 1, "secret": 2 });
         masker.keys(bundle.as_object_mut().unwrap(), &["secret"]);
         assert_eq!(bundle, json!({ "***": 1, "secret": 2 }));
+    }
+
+    #[test]
+    fn a_short_value_in_a_key_is_masked_as_a_word() {
+        let masker = Masker::new(&["me", "张三", "hunter2"].map(|text| json!(text).into()));
+        let mut value = json!({ "name": 1, "me": 2, "to_me": 3, "张三的评价": 4, "xhunter2y": 5 });
+        masker.data(&mut value);
+        assert_eq!(value, json!({ "name": 1, "***": 2, "to_***": 3, "***的评价": 4, "x***y": 5 }));
     }
 
     #[test]

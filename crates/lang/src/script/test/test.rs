@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::script::fields::{Fields, TextField};
 use crate::script::findings::Findings;
@@ -21,6 +20,7 @@ use crate::script::test::tools::{TestTool, tools};
 use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, YamlNode};
+use crate::value::exact::ExactValue;
 
 /// The maximum number of cases of one test that are checked before it runs; each is read again when it runs.
 pub const MAX_CHECKED_CASES: usize = 200;
@@ -47,7 +47,7 @@ pub struct WrittenTest {
     /// Whether monitors run at all.
     pub monitors: bool,
     /// `vars`: variables that have a value from the start.
-    pub vars: Vec<(Spanned<String>, Value)>,
+    pub vars: Vec<(Spanned<String>, ExactValue)>,
     /// `user_id`: the user whose global variables the session reads.
     pub user_id: Option<String>,
     /// `scheme`: the scheme of prompt templates, instead of the script's own.
@@ -216,10 +216,10 @@ fn snapshots(fields: &Fields<'_>) -> Option<Spanned<Vec<SnapshotSetting>>> {
     Some(Spanned { value: snapshot(fields), span })
 }
 
-fn vars(fields: &Fields<'_>) -> Vec<(Spanned<String>, Value)> {
+fn vars(fields: &Fields<'_>) -> Vec<(Spanned<String>, ExactValue)> {
     let Some(node) = fields.take("vars") else { return vec![] };
     match &node.kind {
-        NodeKind::Mapping(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
+        NodeKind::Mapping(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.to_exact())).collect(),
         _ => {
             fields.report_wrong_type(
                 "vars",
