@@ -286,7 +286,7 @@ fn a_wait_rests_until_its_time_and_tick_continues_it() {
     let home = Home::new();
     assert_eq!(run(&home, &script("until: '2020-01-01 09:00'"), "").stdout, "到了\n");
     let home = Home::new();
-    let none = run(&home, &script("until: soon"), "");
+    let none = run(&home, &script("until: \"{{ 'soon' }}\""), "");
     assert!(none.stderr.contains("`until` is not a point in time"), "{}", none.stderr);
 }
 
