@@ -3,8 +3,6 @@
 use bcc_lang::message::language::Language;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use bcc_engine::error::EngineError;
@@ -16,6 +14,9 @@ use bcc_runtime::notebook::export::form::ExportForm;
 
 /// The number of bytes at the start of a file that show its form.
 const START_BYTES: u64 = 8 * 1024;
+
+/// The maximum size of a drawing that is looked at, in bytes.
+const DRAWING_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The start of every flowchart of `graph`, and of a line of each.
 const MERMAID_START: &str = "flowchart TB\n";
@@ -107,7 +108,7 @@ impl OutputForm {
             Self::Plan => json(r#"{"bcc_plan":"#),
             Self::PlanMarkdown => is_plan(start),
             // Its styles are at its end.
-            Self::Mermaid => start.starts_with(MERMAID_START) && has(path, MERMAID_STYLE)?,
+            Self::Mermaid => start.starts_with(MERMAID_START) && has_our_styles(path)?,
             Self::Dot => start.starts_with(DOT_START),
             Self::Junit => start.contains("<testsuites name=\"bcc-script test\""),
             Self::CoverageTable => is_coverage_table(start),
@@ -122,13 +123,12 @@ impl OutputForm {
     }
 }
 
-/// Whether the file at `path` has a line that starts so.
-fn has(path: &Path, line: &str) -> Result<bool, EngineError> {
-    let unreadable = |error: io::Error| {
+/// Whether the drawing at `path` has the styles of ours.
+fn has_our_styles(path: &Path) -> Result<bool, EngineError> {
+    let text = read_bounded(path, DRAWING_BYTES).map_err(|error| {
         EngineError::usage(msg!("{shown} already exists and cannot be read: {error}", shown = path.display()))
-    };
-    let mut lines = BufReader::new(File::open(path).map_err(unreadable)?).split(b'\n');
-    lines.try_fold(false, |found, next| Ok(found || next.map_err(unreadable)?.starts_with(line.as_bytes())))
+    })?;
+    Ok(String::from_utf8_lossy(&text).lines().any(|line| line.starts_with(MERMAID_STYLE)))
 }
 
 /// Whether a Markdown document starts like the transcript of a session, in any language: its title, whose session it is, from when to when
