@@ -101,6 +101,14 @@ async fn fill_plan(store: &dyn PlanStore) {
     store.edit_plan(&edit).await.unwrap();
 }
 
+/// Fills a store with everything that can be copied.
+async fn fill_all(store: &dyn StoreCopying) {
+    fill(store, "s").await;
+    fill(store, NASTY).await;
+    fill_plan(store).await;
+    fill_links(store).await;
+}
+
 /// Copies of all sessions, with the texts that each had of its own.
 async fn sessions(store: &dyn StoreCopying, own: Option<&[SessionCopy]>) -> Vec<SessionCopy> {
     let mut copies = vec![];
@@ -157,10 +165,7 @@ async fn copy_is_equal(from: &dyn StoreCopying, to: &dyn StoreCopying) {
 #[tokio::test]
 async fn a_copy_has_everything_that_was_copied() {
     let ((_first, from), (_second, to)) = (new_file(), new_file());
-    fill(&from, "s").await;
-    fill(&from, NASTY).await;
-    fill_plan(&from).await;
-    fill_links(&from).await;
+    fill_all(&from).await;
     copy_is_equal(&from, &to).await;
 }
 
@@ -168,10 +173,7 @@ async fn a_copy_has_everything_that_was_copied() {
 #[tokio::test]
 async fn a_store_that_cannot_be_written_is_copied_too() {
     let ((first, from), (_second, to)) = (new_file(), new_file());
-    fill(&from, "s").await;
-    fill(&from, NASTY).await;
-    fill_plan(&from).await;
-    fill_links(&from).await;
+    fill_all(&from).await;
     let read_only = open_read_only(&first.path().join("sessions.db")).unwrap();
     assert!(matches!(read_only.lock("s", "me").await, Err(StoreError::ReadOnly { .. })));
     copy_is_equal(&read_only, &to).await;
@@ -183,10 +185,7 @@ async fn a_copy_in_a_database_and_back_has_everything() {
     use crate::postgres::tests::new_store;
     let Some(database) = new_store().await else { return };
     let ((_first, from), (_second, to)) = (new_file(), new_file());
-    fill(&from, "s").await;
-    fill(&from, NASTY).await;
-    fill_plan(&from).await;
-    fill_links(&from).await;
+    fill_all(&from).await;
     copy_is_equal(&from, &database).await;
     copy_is_equal(&database, &to).await;
     assert_eq!(database.commit("s", &commit_at(7)).await, to.commit("s", &commit_at(7)).await);

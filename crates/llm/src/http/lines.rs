@@ -2,7 +2,8 @@
 
 use std::mem;
 
-pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// The byte-order mark of UTF-8, with which some programs begin what they send.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The lines of a stream. It buffers one line, whose length the caller limits.
 #[derive(Debug, Default)]

@@ -1,13 +1,12 @@
 //! Messages of a program that no reader of JSON accepts: a number that is too large, half a character, other bytes than UTF-8. The
 //! library ignores them, so that a call would wait for its time limit. They are replaced by errors, which end the call.
 
+use bcc_llm::http::lines::BYTE_ORDER_MARK;
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::{Value, json};
 
 /// Marks the errors that replace messages.
 const MARK: &str = "bcc_not_json";
-
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The error to read instead of a line that is not JSON and answers a request of the client.
 pub(crate) fn replacement(line: &[u8]) -> Option<Vec<u8>> {

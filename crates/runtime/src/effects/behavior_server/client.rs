@@ -13,12 +13,13 @@ use serde_json::{Map, Value};
 
 use crate::effects::behavior_server::answer::ServerAnswer;
 use crate::effects::behavior_server::error::BehaviorServerError;
-use crate::effects::behavior_server::pieces::{AnswerPieces, BYTE_ORDER_MARK};
+use crate::effects::behavior_server::pieces::AnswerPieces;
 use crate::effects::behavior_server::settings::{Endpoint, EndpointPaths, ProtocolForm, ServerSettings};
 use crate::effects::behavior_server::xml::{is_xml, read_xml};
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
 use bcc_llm::http::body::{BodyError, ResponseBody};
 use bcc_llm::http::client::{HttpClient, secret};
+use bcc_llm::http::lines::BYTE_ORDER_MARK;
 use bcc_llm::http::retry::Retries;
 use bcc_llm::http::timeouts::{TimeoutLimits, Timeouts};
 
@@ -104,7 +105,7 @@ impl HttpServer {
                 return Err(to_error(BodyError::TooLarge(MAX_REFLECTION_BYTES).into()));
             }
         }
-        if answer.starts_with(&BYTE_ORDER_MARK) {
+        if answer.starts_with(BYTE_ORDER_MARK) {
             answer.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(answer)

@@ -7,10 +7,8 @@ use serde_json::{Map, Value};
 use crate::effects::behavior_server::error::BehaviorServerError;
 use crate::effects::behaviors::BehaviorPiece;
 use bcc_llm::http::body::BodyError;
+use bcc_llm::http::lines::BYTE_ORDER_MARK;
 use bcc_llm::http::value_stream::{StreamItem, ValueStream};
-
-/// The byte-order mark of UTF-8, with which some servers begin an answer.
-pub(crate) const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 #[derive(Debug, Default)]
 pub(crate) struct AnswerPieces {

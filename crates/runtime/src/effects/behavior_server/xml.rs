@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::effects::behavior_server::error::BehaviorServerError;
 use bcc_llm::http::body::BodyError;
+use bcc_llm::http::lines::BYTE_ORDER_MARK;
 
 /// The maximum number of elements of one answer.
 const MAX_ELEMENTS: usize = 20_000;
@@ -28,7 +29,7 @@ struct XmlElement {
 
 /// Whether an answer may be XML.
 pub(crate) fn is_xml(answer: &[u8]) -> bool {
-    let start = answer.strip_prefix("\u{feff}".as_bytes()).unwrap_or(answer);
+    let start = answer.strip_prefix(BYTE_ORDER_MARK).unwrap_or(answer);
     start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'<')
 }
 
