@@ -22,6 +22,9 @@ const DRAWING_BYTES: u64 = 16 * 1024 * 1024;
 const MERMAID_START: &str = "flowchart TB\n";
 const MERMAID_STYLE: &str = "  classDef place fill:#e8f0fe,";
 
+/// The start of every flowchart of a plan.
+const PLAN_CHART_START: &str = "flowchart TD\n  plan[[\"";
+
 /// The start of every Graphviz graph of `graph`.
 const DOT_START: &str = "digraph script {\n  graph [rankdir=TB, fontname=";
 
@@ -45,6 +48,8 @@ pub enum OutputForm {
     Plan,
     /// A plan as Markdown.
     PlanMarkdown,
+    /// A plan as a Mermaid flowchart.
+    PlanChart,
     Mermaid,
     Dot,
     Junit,
@@ -87,6 +92,7 @@ impl OutputForm {
             Self::ProtocolState => "a state that was exported in the behavior protocol",
             Self::Plan => "a plan that was exported as JSON",
             Self::PlanMarkdown => "a plan that was exported as Markdown",
+            Self::PlanChart => "a plan that was exported as a Mermaid flowchart",
             Self::Mermaid => "a Mermaid flowchart",
             Self::Dot => "a Graphviz graph of a script",
             Self::Junit => "a JUnit report of tests",
@@ -107,8 +113,14 @@ impl OutputForm {
             Self::ProtocolState => json(r#"{"observation":{"location":{"current_stage_id":"#),
             Self::Plan => json(r#"{"bcc_plan":"#),
             Self::PlanMarkdown => is_plan(start),
+            Self::PlanChart => {
+                start.starts_with(PLAN_CHART_START) && whole_drawing(path)?.lines().skip(2).all(is_chart_line)
+            }
             // Its styles are at its end.
-            Self::Mermaid => start.starts_with(MERMAID_START) && has_our_styles(path)?,
+            Self::Mermaid => {
+                start.starts_with(MERMAID_START)
+                    && whole_drawing(path)?.lines().any(|line| line.starts_with(MERMAID_STYLE))
+            }
             Self::Dot => start.starts_with(DOT_START),
             Self::Junit => start.contains("<testsuites name=\"bcc-script test\""),
             Self::CoverageTable => is_coverage_table(start),
@@ -123,12 +135,21 @@ impl OutputForm {
     }
 }
 
-/// Whether the drawing at `path` has the styles of ours.
-fn has_our_styles(path: &Path) -> Result<bool, EngineError> {
+fn whole_drawing(path: &Path) -> Result<String, EngineError> {
     let text = read_bounded(path, DRAWING_BYTES).map_err(|error| {
         EngineError::usage(msg!("{shown} already exists and cannot be read: {error}", shown = path.display()))
     })?;
-    Ok(String::from_utf8_lossy(&text).lines().any(|line| line.starts_with(MERMAID_STYLE)))
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Whether a line of a flowchart is one of those that follow the title of a plan: a task, an arrow, the number of tasks that are left out,
+/// or a style.
+fn is_chart_line(line: &str) -> bool {
+    let Some(line) = line.strip_prefix("  ") else { return false };
+    let task = line.strip_prefix('t').map(|task| task.trim_start_matches(|digit: char| digit.is_ascii_digit()));
+    let starts_as = |text: &str, starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
+    task.is_some_and(|rest| starts_as(rest, &["[\"", " --> t", " -.-> t"]))
+        || starts_as(line, &["plan --> t", "more[/\"… ", "classDef "])
 }
 
 /// Whether a Markdown document starts like the transcript of a session, in any language: its title, whose session it is, from when to when

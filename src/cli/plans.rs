@@ -235,7 +235,7 @@ async fn export(
     let written = match format {
         PlanFormat::Json => OutputForm::Plan,
         PlanFormat::Md => OutputForm::PlanMarkdown,
-        PlanFormat::Mermaid => OutputForm::Mermaid,
+        PlanFormat::Mermaid => OutputForm::PlanChart,
     };
     output.map_or(Ok(()), |path| check_output(path, written, force))?;
     let text = access

@@ -138,6 +138,12 @@ fn markdown_and_mermaid_contain_the_texts_as_texts() {
     let err = rejected(&home, "plans export 42 -o notes.md");
     assert!(err.contains("notes.md already exists, is not a plan that was exported as Markdown"), "{err}");
     done(&home, "plans export 42 -o notes.md --force");
+    home.file("drawing.mmd", "flowchart TD\n  plan[[\"My plan\"]]\n  plan --> lunch\n");
+    let err = rejected(&home, "plans export 42 -o drawing.mmd");
+    assert!(
+        err.contains("drawing.mmd already exists, is not a plan that was exported as a Mermaid flowchart"),
+        "{err}"
+    );
     let err = rejected(&home, "plans export 42 -o plan.txt");
     assert!(err.contains("use `.json`, `.md` or `.mmd`"), "{err}");
 }
