@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use nix::sys::signal::{SigSet, Signal as Number};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tempfile::TempDir;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -78,18 +79,23 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Installs the handlers of Ctrl-C and SIGTERM; these signals no longer kill the process. SIGHUP does, or is ignored, as the caller of the
+/// Installs the handlers of Ctrl-C and SIGTERM, which wait until they can be handled if they come in between; these signals no longer kill the process. SIGHUP does, or is ignored, as the caller of the
 /// program chose, until a session is driven.
 ///
 /// # Errors
 /// When the system starts no further thread; the signals then still kill the process.
 pub fn start() -> Result<(), EngineError> {
     let terminal = tcgetattr(io::stdin()).ok();
+    // The system knows a handler before the library that dispatches signals knows what it is for.
+    let held = HeldSignals::hold();
     let (requests, received) = unbounded_channel();
     let (installed, result) = mpsc::channel();
     start_thread("signals", move || {
         let listen = async {
-            let mut handlers = match Handlers::install(received) {
+            let handlers = Handlers::install(received);
+            // Programs that this thread starts would hold them as well.
+            HeldSignals::release();
+            let mut handlers = match handlers {
                 Ok(handlers) => handlers,
                 Err(error) => return installed.send(Err(error)).is_ok(),
             };
@@ -107,9 +113,35 @@ pub fn start() -> Result<(), EngineError> {
             Err(error) => _ = installed.send(Err(error)),
         }
     })?;
-    outcome(&result)?;
+    let installed = outcome(&result);
+    drop(held);
+    installed?;
     state().listener = Some(requests);
     Ok(())
+}
+
+/// As long as it lives, Ctrl-C and SIGTERM wait: for this thread, and for those that it starts.
+struct HeldSignals;
+
+impl HeldSignals {
+    fn hold() -> Self {
+        let _ = Self::signals().thread_block();
+        Self
+    }
+
+    fn release() {
+        let _ = Self::signals().thread_unblock();
+    }
+
+    fn signals() -> SigSet {
+        SigSet::from_iter([Number::SIGINT, Number::SIGTERM])
+    }
+}
+
+impl Drop for HeldSignals {
+    fn drop(&mut self) {
+        Self::release();
+    }
 }
 
 /// What the thread reports.

@@ -14,23 +14,16 @@ fn signal(running: &Running, signal: Signal) {
     kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), signal).unwrap();
 }
 
-/// Waits until the program handles signals, which it does before anything else. The system knows the handler some microseconds before the
-/// library that dispatches signals does, and one that comes in between has no effect: the thread that listens sleeps after that.
+/// Waits until the program handles signals, which it does before anything else: from the moment when the system knows the handlers, no
+/// signal is lost.
 fn wait_for_handler(running: &Running) {
     wait_until(|| {
         let status = fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap_or_default();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let caught = caught.and_then(|signals| u64::from_str_radix(signals.trim(), 16).ok()).unwrap_or_default();
         // The bits of SIGINT and SIGTERM.
-        caught & 0x4002 == 0x4002 && is_listening(running.id())
+        caught & 0x4002 == 0x4002
     });
-}
-
-/// Whether the thread that listens for signals sleeps.
-fn is_listening(process: u32) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
-    let stats = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
-    stats.into_iter().any(|stat| stat.contains("(signals) S "))
 }
 
 fn wait_until(holds: impl Fn() -> bool) {
