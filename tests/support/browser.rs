@@ -79,7 +79,14 @@ impl Browser {
             "--no-sandbox".to_owned(),
             "--disable-dev-shm-usage".to_owned(),
             "--disable-gpu".to_owned(),
+            // What a person wants of a browser costs each test time, and asks servers that are not there.
             "--disable-background-networking".to_owned(),
+            "--disable-component-update".to_owned(),
+            "--disable-default-apps".to_owned(),
+            "--disable-extensions".to_owned(),
+            "--disable-quic".to_owned(),
+            "--disable-sync".to_owned(),
+            "--no-first-run".to_owned(),
             format!("--user-data-dir={}", profile.path().join("profile").display()),
             format!("--window-size={width},{}", look.height),
         ];
