@@ -177,14 +177,16 @@ impl FieldWriter<'_> {
 
     /// The edit that replaces the value of an entry.
     fn replaced(&self, entry: &YamlEntry, value: &Value) -> Result<Edit, UneditableText> {
-        if is_alias(entry) || !self.follows_key(entry) {
-            return Err(UneditableText);
+        if is_alias(entry) {
+            return self.replaced_alias(entry, value);
         }
         let span = entry.value.span;
         let old = entry.value.as_scalar();
         let style = old.map(|scalar| scalar.style);
-        // A block scalar has a header before its span.
         if matches!(style, Some(ScalarStyle::Literal | ScalarStyle::Folded)) {
+            return self.replaced_block(entry, value);
+        }
+        if !self.follows_key(entry) {
             return Err(UneditableText);
         }
         let is_absent = span.is_empty();
@@ -197,6 +199,34 @@ impl FieldWriter<'_> {
         };
         let gap = if is_absent && !self.file.slice(Span::new(0, span.start)).ends_with(' ') { " " } else { "" };
         Ok(Edit::replace(span, format!("{gap}{text}")))
+    }
+
+    /// The edit for a value that refers to another one: only the reference is replaced.
+    fn replaced_alias(&self, entry: &YamlEntry, value: &Value) -> Result<Edit, UneditableText> {
+        let start = self.value_start(entry)?;
+        let rest = self.file.text().get(start..).filter(|rest| rest.starts_with('*')).ok_or(UneditableText)?;
+        let length = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}')).unwrap_or(rest.len());
+        Ok(Edit::replace(Span::new(start, start + length), self.rendered(value)))
+    }
+
+    /// The edit for a block scalar: its header, which is before its span, is replaced as well, and the end of its last line stays.
+    fn replaced_block(&self, entry: &YamlEntry, value: &Value) -> Result<Edit, UneditableText> {
+        let start = self.value_start(entry)?;
+        let written = self.file.text().get(start..entry.value.span.end).ok_or(UneditableText)?;
+        // An anchor or a tag would be lost.
+        if !written.starts_with(['|', '>']) {
+            return Err(UneditableText);
+        }
+        let end = start + written.trim_end().len();
+        Ok(Edit::replace(Span::new(start, end), self.rendered(value)))
+    }
+
+    /// Where what is written as the value of an entry begins, with anchors, tags and headers.
+    fn value_start(&self, entry: &YamlEntry) -> Result<usize, UneditableText> {
+        let after = entry.key.span.end;
+        let rest = self.file.text().get(after..).ok_or(UneditableText)?;
+        let value = rest.trim_start().strip_prefix(':').ok_or(UneditableText)?.trim_start();
+        Ok(after + rest.len() - value.len())
     }
 
     /// Whether only white space and the colon are between the key and its value: an anchor or a tag would change its meaning.
@@ -339,8 +369,17 @@ mod tests {
             ("id: a\r\n  x: 1", 2, "status", &done, "id: a\r\n  x: 1\r\n  status: completed"),
             ("id: a\n  status: completed", 2, "status", &done, "unchanged"),
             ("id: a\n  status: &s pending\n  x: *s", 2, "status", &done, "uneditable"),
-            ("id: &s a\n  status: *s", 2, "status", &done, "uneditable"),
-            ("id: a\n  status: |\n    pending", 2, "status", &done, "uneditable"),
+            ("id: &s a\n  status: *s", 2, "status", &done, "id: &s a\n  status: completed"),
+            ("{id: &s a, status: *s, x: *s}", 2, "status", &done, "{id: &s a, status: completed, x: *s}"),
+            ("id: a\n  status: |\n    pending", 2, "status", &done, "id: a\n  status: completed"),
+            (
+                "id: a\n  status: >-  # soon\n    pen\n    ding\n\n  # next\n  x: 1",
+                2,
+                "status",
+                &done,
+                "id: a\n  status: completed\n\n  # next\n  x: 1",
+            ),
+            ("id: a\n  status: &s |\n    pending\n  x: *s", 2, "status", &done, "uneditable"),
         ];
         for (text, column, name, value, expected) in table {
             assert_eq!(set(text, column, root, name, value, &[]), expected, "{text}");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::message::ToMessage;
 use crate::script::lines::is_alias;
@@ -144,9 +144,25 @@ impl StateText {
     pub fn set_variable(&mut self, name: &str, value: &Value) -> Result<bool, StateTextError> {
         let variables = self.frame.value().and_then(|frame| frame.get("variables").cloned());
         match variables {
-            Some(Value::Object(_)) => self.edit_frame(MappingPath::Key("variables"), name, value),
+            Some(Value::Object(variables)) => {
+                let edited = self.edit_frame(MappingPath::Key("variables"), name, value);
+                edited.or_else(|error| self.set_all_variables(variables, (name, value)).ok_or(error))
+            }
             _ => self.edit_frame(MappingPath::Root, "variables", &serde_json::json!({ name: value })),
         }
+    }
+
+    /// Writes all variables anew, without the anchors that others of them refer to. Returns none, and changes nothing, if steps refer to
+    /// them, too.
+    fn set_all_variables(&mut self, mut variables: Map<String, Value>, (name, value): (&str, &Value)) -> Option<bool> {
+        variables.insert(name.to_owned(), value.clone());
+        let before = (self.frame.clone(), self.gap);
+        let edited = self.edit_frame(MappingPath::Root, "variables", &Value::Object(variables));
+        if edited.is_ok() && parse(&Arc::new(SourceFile::new("", self.text()))).root.is_some() {
+            return Some(true);
+        }
+        (self.frame, self.gap) = before;
+        None
     }
 
     pub fn get_top(&self, field: &str) -> Option<Value> {
@@ -311,6 +327,28 @@ variables:
                 "\"workflow_id\": \"w\",\n  \"status\": \"running\",\n  \"current_step\": \"b\",\n  \"variables\": {\n    \"x\": {\n      \"y\": 1\n    }\n  }",
             );
         assert_eq!(text.text(), expected);
+    }
+
+    #[test]
+    fn variables_of_every_form_are_written() {
+        let head = "workflow_id: w\nvariables:\n";
+        let steps = "steps:\n  - id: a\n";
+        for (variables, expected) in [
+            ("  log: |\n    one\n    two\n  n: 1\n", "  log: done\n  n: 1\n"),
+            ("  log: >2-\n     one\n\n  n: 1\n", "  log: done\n\n  n: 1\n"),
+            ("  n: &n 1\n  log: *n\n  m: *n\n", "  n: &n 1\n  log: done\n  m: *n\n"),
+            ("  log: &n 1\n  m: *n\n", "  {\"log\": \"done\", \"m\": 1}\n"),
+            ("  n: 1\n  log: |\n    one\n", "  n: 1\n  log: done\n"),
+        ] {
+            let mut text = state(&format!("{head}{variables}{steps}"));
+            assert!(text.set_variable("log", &json!("done")).unwrap(), "{variables}");
+            assert_eq!(text.text(), format!("{head}{expected}{steps}"));
+            assert!(text.set_top("status", &json!("running")).unwrap(), "{variables}");
+        }
+        let shared = format!("{head}  log: &n x\nsteps:\n  - id: a\n    name: *n\n");
+        let mut text = state(&shared);
+        assert!(matches!(text.set_variable("log", &json!(1)), Err(StateTextError::Uneditable { .. })));
+        assert_eq!(text.text(), shared);
     }
 
     #[test]
