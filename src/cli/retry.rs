@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bcc_lang::message::message::Message;
+use bcc_lang::message::message::{Joint, Message};
 use bcc_lang::message::msg;
 use clap::Args;
 use serde::Serialize;
@@ -100,6 +100,9 @@ pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd
         return previewed(&prepared.plan, resuming.output.json, show);
     }
     let from = prepared.plan.from.clone();
+    if let Some(message) = undone_message(&prepared.plan) {
+        report::note(&message);
+    }
     let new = engine.create_retry(prepared).await?;
     report::quiet(&msg!("session {new} repeats {id} from {from}"));
     drop(engine);
@@ -148,6 +151,14 @@ fn show_again(plan: &AgainPlan) -> Result<(), EngineError> {
     }
 }
 
+/// Which kept steps count as done although they were undone.
+fn undone_message(plan: &RetryPlan) -> Option<Message> {
+    let names = plan.undone.iter().map(|path| Message::text(format!("`{path}`")));
+    (!plan.undone.is_empty()).then(|| {
+        msg!("undone by the earlier session, and not run again: {names}", names = Message::list(Joint::Comma, names))
+    })
+}
+
 fn show(plan: &RetryPlan) -> Result<(), EngineError> {
     let count = plan.kept.len();
     print(&translated(&msg!("kept: {count} steps")))?;
@@ -155,6 +166,9 @@ fn show(plan: &RetryPlan) -> Result<(), EngineError> {
         let status = translated(&step.status.label()).into_owned();
         format!("{} ({}): {status}", step.path, step.action_type)
     })?;
+    if let Some(message) = undone_message(plan) {
+        print(&translated(&message))?;
+    }
     let from = visible_line(&plan.from);
     print(&translated(&msg!("runs, from {from} on, as far as routes lead there:")))?;
     list(&plan.runs, |step| {

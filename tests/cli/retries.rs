@@ -220,6 +220,60 @@ fn what_cannot_be_repeated_is_refused() {
     assert_eq!(runs(&home, "deploy"), 2);
 }
 
+/// A step that is undone when a later one fails; so is the undoing, if the file `stuck` exists.
+const TRIP: &str = "
+session:
+  session_id: trip
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: command
+              action_id: reserve
+              config: { command: [sh, -c, 'echo run >> reserve.log'] }
+              compensate:
+                - { action_type: command, action_id: release, config: { command: [sh, -c, 'echo run >> release.log; test ! -e stuck'] } }
+            - { action_type: command, action_id: charge, config: { command: [sh, -c, 'echo run >> charge.log; test -e ok'] } }
+            - { action_type: command, action_id: mail, config: { command: [sh, -c, 'echo run >> mail.log'] } }
+";
+
+#[test]
+fn steps_that_were_undone_do_not_count_as_done_unless_one_says_so() {
+    for stuck in [false, true] {
+        let home = project(TRIP);
+        if stuck {
+            home.put("stuck", "");
+        }
+        let count = |logs: [&str; 4]| logs.map(|log| runs(&home, log));
+        let logs = ["reserve", "release", "charge", "mail"];
+        assert_eq!(call(&home, "run s.yaml --session one", "").code, Some(1));
+        assert_eq!(count(logs), [1, 1, 1, 0]);
+        let refused = call(&home, "sessions retry one", "");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(
+            refused
+                .err
+                .contains("has undone `t/reserve` since it failed, and from `t/charge` on they would count as done")
+                && refused.err.contains("`--from t/reserve` runs them again; `--from t/charge` goes on without them"),
+            "{}",
+            refused.err
+        );
+        let preview = call(&home, "sessions retry one --from charge --preview --json", "");
+        let plan: Value = serde_json::from_str(&preview.out).unwrap();
+        assert_eq!(plan["undone"], json!(["t/reserve"]));
+        // What was undone is not undone again when the retry fails, too.
+        let again = call(&home, "sessions retry one --from charge", "");
+        assert_eq!(again.code, Some(1), "{again:?}");
+        assert!(again.err.contains("undone by the earlier session, and not run again: `t/reserve`"), "{}", again.err);
+        assert_eq!(count(logs), [1, 1, 2, 0]);
+        home.put("ok", "");
+        let done = call(&home, "sessions retry one --from reserve", "");
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(count(logs), [2, 1, 3, 1]);
+    }
+}
+
 #[test]
 fn a_retry_that_is_killed_is_resumed_and_repeats_no_effect_silently() {
     let home = project(&RELEASE.replace("test -e ok", "while test -e hold; do :; done; test -e ok"));

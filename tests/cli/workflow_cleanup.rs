@@ -64,12 +64,14 @@ fn a_cancelled_workflow_undoes_its_steps_and_says_so_in_the_file() {
         code(&home.finish(cancel.into_iter().chain(more), ""), 0);
         assert_eq!(log(&home), expected, "{more:?}");
         let found = statuses(&home);
-        assert_eq!((found[0].as_str(), found[1].as_str(), found[4].as_str()), ("cancelled", "completed", "pending"));
+        let first = if more.is_none() { "pending" } else { "completed" };
+        assert_eq!((found[0].as_str(), found[1].as_str(), found[4].as_str()), ("cancelled", first, "pending"));
         let again = home.finish(cancel, "");
         assert!(again.code == Some(2) && again.err.contains("no session of w.json is unfinished"), "{again:?}");
         let report = home.finish(["report", "w.json"], "");
         assert!(report.code == Some(0) && report.out.contains("not today"), "{report:?}");
         assert_eq!(report.out.contains("undo_b"), more.is_none(), "{report:?}");
+        assert_eq!(report.out.contains("| undone |"), more.is_none(), "{report:?}");
     }
 }
 
@@ -112,11 +114,77 @@ fn a_session_that_goes_on_from_an_edited_file_undoes_what_the_earlier_ones_did()
 
 #[test]
 fn a_workflow_that_fails_undoes_the_newest_step_first() {
-    let fails = json!({ "id": "c", "status": "pending", "command": ["sh", "-c", "exit 3"] });
-    let home = project(&json!([undone("a"), undone("b"), fails]));
+    let between = json!({ "id": "m", "status": "pending", "command": ["sh", "-c", "echo m >> log"] });
+    let tasks = json!({ "id": "p", "type": "parallel", "max_parallel": 1, "sub_tasks": [undone("b"), between] });
+    let fails = json!({ "id": "c", "status": "pending", "command": ["sh", "-c", "test -e ready"] });
+    let home = project(&json!([undone("a"), tasks, fails]));
     code(&home.finish(RUN, ""), 1);
-    assert_eq!(log(&home), ["a", "b", "undo_b", "undo_a"]);
-    assert_eq!(statuses(&home), ["failed", "completed", "completed", "failed"]);
+    assert_eq!(log(&home), ["a", "b", "m", "undo_b", "undo_a"]);
+    assert_eq!(statuses(&home), ["failed", "pending", "pending", "failed"]);
+    let tasks = &file(&home)["steps"][1]["sub_tasks"];
+    assert_eq!((&tasks[0]["status"], &tasks[1]["status"]), (&json!("pending"), &json!("completed")));
+    // What was undone is done again, and nothing else.
+    home.put("ready", "");
+    code(&home.finish(RUN, ""), 0);
+    assert_eq!(log(&home)[5..], ["a", "b"]);
+    assert_eq!(statuses(&home), ["completed"; 4]);
+}
+
+#[test]
+fn an_edited_file_that_cannot_begin_loses_nothing_that_can_be_undone() {
+    let home = project(&json!([undone("a"), approval(&json!({}))]));
+    code(&home.finish(RUN, ""), 3);
+    let mut edited = file(&home);
+    edited["variables"]["path"] = "c.txt".into();
+    home.put("w.json", edited.to_string());
+    let refused = home.finish(["run", "w.json"], "");
+    assert!(refused.code == Some(2) && refused.err.contains("trust"), "{refused:?}");
+    code(&home.finish(RUN, ""), 3);
+    code(&home.finish(["cancel", "w.json", "--trust"], ""), 0);
+    assert_eq!(log(&home), ["a", "undo_a"]);
+}
+
+#[test]
+fn a_sigkill_while_a_session_goes_on_from_an_edited_file_loses_nothing_that_can_be_undone() {
+    let home = project(&json!([undone("a"), approval(&json!({}))]));
+    code(&home.finish(RUN, ""), 3);
+    // From before the new session begins until after the old one has ended.
+    for moment in 0..16_u32 {
+        let mut edited = file(&home);
+        edited["variables"]["path"] = moment.into();
+        home.put("w.json", edited.to_string());
+        let mut running = home.start(["run", "w.json", "--trust", "--json", "--wait"]);
+        let start = std::time::Instant::now();
+        while start.elapsed() < std::time::Duration::from_millis(20) * moment {
+            std::thread::yield_now();
+        }
+        running.kill();
+    }
+    code(&home.finish(RUN, ""), 3);
+    code(&home.finish(["cancel", "w.json", "--trust"], ""), 0);
+    assert_eq!(log(&home), ["a", "undo_a"]);
+    let listed = home.finish(["sessions", "list"], "");
+    let unfinished: Vec<&str> = listed.out.lines().filter(|line| !line.contains("\tcancelled\t")).collect();
+    assert_eq!(unfinished, [""; 0]);
+}
+
+#[test]
+fn a_decision_in_the_file_has_the_values_of_the_form() {
+    let form = json!({ "form": [{ "get": "port", "type": "integer", "define": "Which port?", "required": true }] });
+    let echo = json!({ "id": "b", "status": "pending", "command": ["sh", "-c", "echo {{ port }} >> log"] });
+    for (values, expected, logged) in
+        [(json!({ "port": 8080 }), 0, vec!["8080"]), (json!({}), 1, vec![]), (json!(["port"]), 1, vec![])]
+    {
+        let home = project(&json!([approval(&form), echo]));
+        code(&home.finish(RUN, ""), 3);
+        let mut edited = file(&home);
+        edited["steps"][0]["status"] = "completed".into();
+        edited["steps"][0]["result"] = json!({ "by": "Li", "values": values });
+        home.put("w.json", edited.to_string());
+        let finished = home.finish(RUN, "");
+        assert!(finished.code == Some(expected), "{values}: {finished:?}");
+        assert_eq!(log(&home), logged, "{values}: {finished:?}");
+    }
 }
 
 #[test]

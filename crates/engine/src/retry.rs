@@ -30,7 +30,7 @@ use bcc_lang::schema::embedded::reply;
 use bcc_runtime::program::custom::COMMAND;
 use bcc_runtime::program::program::{Program, ProgramStep};
 use bcc_runtime::run::head::SessionStatus;
-use bcc_runtime::run::retry::{CopiedRows, CopyTarget, copy_of, state_at};
+use bcc_runtime::run::retry::{CopiedRows, CopyTarget, copy_of, state_at, undone_since};
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::{EarlierState, NewSessionRow, SessionFilter, SessionRow};
@@ -58,6 +58,8 @@ pub struct RetryPlan {
     /// The path of the step from which it runs again.
     pub from: String,
     pub kept: Vec<KeptStep>,
+    /// The paths of those kept steps that the earlier session has undone since.
+    pub undone: Vec<String>,
     /// The actions of the script from there on, in its order. Routes may leave some out, or repeat some.
     pub runs: Vec<PlannedStep>,
     pub model_calls: PlannedCalls,
@@ -123,12 +125,16 @@ impl Engine {
         let place = settings.place(id, &self.project().directory, request.any_project)?;
         let StoredProgram { pinned, program: before } = self.stored_programs.get(store, &row.manifest).await?;
         let steps = reported_steps(store, id).await?;
-        let (number, seq) = self.step_of(id, request.from.as_deref(), &steps).await?;
+        let (number, seq) = self.step_of(id, request.from.as_deref(), &steps, &before).await?;
         let (kept, from) = steps.split_at(number);
         let Some(step) = from.first() else { return Err(no_failed_step(id)) };
         let earlier = state_at(store, &row, seq).await?.ok_or_else(|| {
             EngineError::usage(msg!("the store does not keep the state of session `{id}` before `{}`", step.path))
         })?;
+        let undone = undone_since(store, &row, &earlier).await?;
+        if let (None, Some(first)) = (&request.from, undone.first()) {
+            return Err(undone_steps(id, &undone, first, &step.path));
+        }
         let is_own = place == SessionPlace::Here && is_own(self.environment(), id, &settings, &row.manifest);
         let allowed = if is_own { settings.allowed.clone() } else { vec![] };
         let settings = RunSettings {
@@ -169,6 +175,7 @@ impl Engine {
                     status: step.status,
                 })
                 .collect(),
+            undone,
             model_calls: self.calls_after(id, earlier.last_seq).await?,
             runs: vec![],
         };
@@ -230,10 +237,21 @@ impl Engine {
 
     /// The number of the step that is meant among the steps of a session, and the event with which it started. With several visits, the
     /// last one.
-    async fn step_of(&self, id: &str, from: Option<&str>, steps: &[ReportedStep]) -> Result<(usize, u64), EngineError> {
+    async fn step_of(
+        &self,
+        id: &str,
+        from: Option<&str>,
+        steps: &[ReportedStep],
+        program: &Program,
+    ) -> Result<(usize, u64), EngineError> {
+        let cleanup = cleanup_steps(program);
         let meant = |step: &ReportedStep| match from {
             Some(from) => step.action_id == from || step.path == from,
-            None => matches!(step.status, StepStatus::Failed | StepStatus::Rejected),
+            // What fails while a session ends is not why it ended.
+            None => {
+                matches!(step.status, StepStatus::Failed | StepStatus::Rejected)
+                    && !cleanup.contains(step.action_id.as_str())
+            }
         };
         let number = steps.iter().rposition(meant).ok_or_else(|| match from {
             None => no_failed_step(id),
@@ -289,6 +307,15 @@ fn no_failed_step(id: &str) -> EngineError {
         .with_help("name the step with `--from`: an action, or a path as in `bcc-script report`")
 }
 
+/// The error for a retry that would take undone steps for done without being told to.
+fn undone_steps(id: &str, undone: &[String], first: &str, failed: &str) -> EngineError {
+    let names = Message::list(Joint::Comma, undone.iter().map(|path| Message::text(format!("`{path}`"))));
+    EngineError::usage(msg!(
+        "session `{id}` has undone {names} since it failed, and from `{failed}` on they would count as done"
+    ))
+    .with_help(msg!("`--from {first}` runs them again; `--from {failed}` goes on without them"))
+}
+
 /// Checks that an edited script has every step that is kept, before the step that runs again.
 fn check_kept(
     row: &SessionRow,
@@ -342,6 +369,14 @@ fn all_steps(program: &Program) -> Vec<&ProgramStep> {
     topics.for_each(|topic| add(&topic.steps, &mut found));
     program.skills.values().for_each(|skill| add(&skill.steps, &mut found));
     found
+}
+
+/// The ids of the actions that clean up or undo.
+fn cleanup_steps(program: &Program) -> BTreeSet<&str> {
+    let topics = program.phases.iter().flat_map(|phase| &phase.topics);
+    let finally = topics.flat_map(|topic| topic.finally.iter());
+    let compensate = all_steps(program).into_iter().flat_map(|step| step.compensate.iter());
+    finally.chain(compensate).map(|step| step.id.as_str()).collect()
 }
 
 /// Whether a step had ended when `step` began.

@@ -75,6 +75,8 @@ impl Trace<'_> {
                 None => self.feedback(event),
             },
             "orchestrated" => plan(event),
+            "undone" if event.get("complete") == Some(&Value::Bool(true)) => one("undone", &location()),
+            "undone" => one("undone", &filled("{place}, but not completely", &[("place", &location())])),
             "budget_reached" => one("budget", &decision(event)),
             // The outcome of the turn already contains this.
             "warning" if get("code") == "reply-bent" => Vec::new(),

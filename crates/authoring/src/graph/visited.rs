@@ -45,6 +45,6 @@ fn state_of(status: StepStatus) -> NodeState {
         StepStatus::Done => NodeState::Done,
         StepStatus::Failed | StepStatus::Rejected => NodeState::Failed,
         StepStatus::Waiting | StepStatus::Running | StepStatus::Stopped | StepStatus::PushedBack => NodeState::Active,
-        StepStatus::Skipped | StepStatus::Cancelled | StepStatus::Left => NodeState::Left,
+        StepStatus::Skipped | StepStatus::Cancelled | StepStatus::Undone | StepStatus::Left => NodeState::Left,
     }
 }

@@ -63,12 +63,14 @@ pub enum StepStatus {
     Running,
     Stopped,
     Cancelled,
+    /// It was done, and its compensation has undone it.
+    Undone,
     /// The session continued elsewhere before the step was done.
     Left,
 }
 
 impl StepStatus {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Done,
         Self::Failed,
         Self::Rejected,
@@ -78,6 +80,7 @@ impl StepStatus {
         Self::Running,
         Self::Stopped,
         Self::Cancelled,
+        Self::Undone,
         Self::Left,
     ];
 
@@ -93,6 +96,7 @@ impl StepStatus {
             Self::Running => "running",
             Self::Stopped => "stopped",
             Self::Cancelled => "cancelled",
+            Self::Undone => "undone",
             Self::Left => "left",
         })
     }

@@ -102,7 +102,7 @@ fn write(boxes: &[VisitedStep<'_>], arrows: &[(usize, usize, bool)], left_out: u
             StepStatus::Done => "done",
             StepStatus::Failed | StepStatus::Rejected => "failed",
             StepStatus::Waiting | StepStatus::Running | StepStatus::Stopped | StepStatus::PushedBack => "active",
-            StepStatus::Skipped | StepStatus::Cancelled | StepStatus::Left => "other",
+            StepStatus::Skipped | StepStatus::Cancelled | StepStatus::Undone | StepStatus::Left => "other",
         };
         let _ = writeln!(text, "  n{number}[\"{label}\"]:::{class}");
     }

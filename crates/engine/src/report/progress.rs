@@ -72,6 +72,9 @@ impl JournalProgress {
                 let opened = (field(event, "prompt").to_owned(), field(event, "at").to_owned());
                 self.requests.insert(field(event, "request_id").to_owned(), opened);
             }
+            "undone" if event.get("complete") == Some(&Value::Bool(true)) => {
+                self.on_newest(event, |step| step.status = StepStatus::Undone);
+            }
             "request_answered" => self.decision(event),
             "routed" => self.route(event),
             "error" => self.error(event),

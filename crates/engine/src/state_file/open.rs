@@ -12,7 +12,7 @@ use bcc_lang::workflow::state_text::StateText;
 use bcc_runtime::program::event::{NoObserver, Observer};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::head::SessionStatus;
-use bcc_runtime::run::taken_over::OpenCompensations;
+use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
 use bcc_store::rows::{SessionFilter, SessionRow};
 use bcc_store::session_pages::SessionPages;
@@ -50,20 +50,28 @@ pub enum StateFileAccess {
     Unused,
 }
 
-/// The session of the project that carries this state file and has not ended.
+/// The newest session of the project that carries this state file and has not ended.
 ///
 /// # Errors
 /// If the store fails.
 pub async fn session_of_file(engine: &Engine, file: &Path) -> Result<Option<SessionRow>, EngineError> {
+    Ok(unfinished_sessions(engine, file).await?.into_iter().next())
+}
+
+/// The sessions of the project that carry this state file and have not ended, the newest first. There is more than one only if a process
+/// was killed while it replaced one by another.
+async fn unfinished_sessions(engine: &Engine, file: &Path) -> Result<Vec<SessionRow>, EngineError> {
     let wanted = stored_path(engine.project(), file);
     let is_final = |row: &SessionRow| SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final);
     let mut sessions = SessionPages::new(engine.store().as_ref(), SessionFilter::default());
+    let mut found = Vec::new();
     while let Some(row) = sessions.next().await? {
         if !is_final(&row) && state_file_of(&row).as_deref() == Some(wanted.as_str()) {
-            return Ok(Some(row));
+            found.push(row);
         }
     }
-    Ok(None)
+    found.sort_by(|one, other| other.started_at.cmp(&one.started_at));
+    Ok(found)
 }
 
 /// The newest session of the project that carries this state file, or carried it until it ended.
@@ -97,34 +105,77 @@ pub async fn run_state_file(
     request: &RunRequest,
     observer: Arc<dyn Observer>,
 ) -> Result<OpenedSession, EngineError> {
-    let mut notices = Vec::new();
-    let mut open = OpenCompensations::default();
-    if request.session.is_none()
-        && let Some(row) = session_of_file(engine, &request.file).await?
+    if request.session.is_some() {
+        check_start(&loaded.program)?;
+        return engine.run_loaded(loaded, request, observer).await;
+    }
+    let sessions = unfinished_sessions(engine, &request.file).await?;
+    let completed = completed_steps(&request.file)?;
+    if let Some((newest, older)) = sessions.split_first()
+        && edited_since(engine, newest, &request.file).await?.is_none()
     {
+        // A process was killed before it had ended what it replaced.
+        let replaced = ReplacedSessions::open(engine, request, older).await?;
         let (any_project, state_file) = (request.any_project, StateFileAccess::Named);
         let resume = ResumeRequest { any_project, state_file, ..ResumeRequest::default() };
-        match edited_since(engine, &row, &request.file).await? {
-            None => return engine.resume_as(&row.id, &resume, observer).await,
-            Some(why) => {
-                let id = &row.id;
-                notices.push(msg!(
-                    "the session {id} is cancelled, because the file was edited: {why}; a new session goes on from the file",
-                    why = why.clone()
-                ));
-                let reason = msg!("the state file was edited: {why}", why = why);
-                let without_file = ResumeRequest { state_file: StateFileAccess::Unused, ..resume };
-                let mut old = engine.resume_as(id, &without_file, Arc::new(NoObserver)).await?.session;
-                old.cancel(Some(reason.to_string()), false).await?;
-                open = old.open_compensations().of_actions(&completed_steps(&request.file)?);
-            }
-        }
+        let mut opened = engine.resume_as(&newest.id, &resume, observer).await?;
+        replaced.take_over(&mut opened, &completed).await?;
+        replaced.end(&mut opened.notices).await?;
+        return Ok(opened);
     }
-    check_start(&loaded.program)?;
+    let replaced = ReplacedSessions::open(engine, request, &sessions).await?;
+    let mut notices = Vec::new();
+    if let Err(error) = check_start(&loaded.program) {
+        if matches!(error, EngineError::Ended { .. }) {
+            replaced.end(&mut notices).await?;
+        }
+        return Err(error);
+    }
+    // What cannot begin replaces nothing; and what could be undone is in the new session before the earlier one ends.
     let mut opened = engine.run_loaded(loaded, request, observer).await?;
-    opened.session.take_over_compensations(open).await?;
+    replaced.take_over(&mut opened, &completed).await?;
+    replaced.end(&mut notices).await?;
     notices.append(&mut opened.notices);
     Ok(OpenedSession { notices, ..opened })
+}
+
+/// Unfinished sessions of a file that another one replaces, the newest first. No other process runs them in the meantime.
+struct ReplacedSessions(Vec<(Session, Message)>);
+
+impl ReplacedSessions {
+    async fn open(engine: &Engine, request: &RunRequest, rows: &[SessionRow]) -> Result<Self, EngineError> {
+        let (any_project, state_file) = (request.any_project, StateFileAccess::Unused);
+        let resume = ResumeRequest { any_project, state_file, ..ResumeRequest::default() };
+        let mut sessions = Vec::new();
+        for row in rows {
+            let why = edited_since(engine, row, &request.file).await?;
+            let why = why.unwrap_or_else(|| Message::word("a newer session goes on from it"));
+            sessions.push((engine.resume_as(&row.id, &resume, Arc::new(NoObserver)).await?.session, why));
+        }
+        Ok(Self(sessions))
+    }
+
+    /// Lets the session that replaces them undo what they did: what is `completed`.
+    async fn take_over(&self, opened: &mut OpenedSession, completed: &BTreeSet<String>) -> Result<(), EngineError> {
+        for (session, _) in self.0.iter().rev() {
+            opened.session.take_over_compensations(session.open_compensations().of_actions(completed)).await?;
+        }
+        Ok(())
+    }
+
+    /// Cancels them, and says so.
+    async fn end(self, notices: &mut Vec<Message>) -> Result<(), EngineError> {
+        for (mut session, why) in self.0 {
+            let id = session.id.clone();
+            notices.push(msg!(
+                "the session {id} is cancelled, because the file was edited: {why}; a new session goes on from the file",
+                why = why.clone()
+            ));
+            let reason = msg!("the state file was edited: {why}", why = why);
+            session.cancel(Some(reason.to_string()), false).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Refuses to begin if nothing is left to run, or if it is not known how far a skill got.

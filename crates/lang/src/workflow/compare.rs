@@ -29,6 +29,8 @@ pub struct FileDecision {
     pub by: Option<String>,
     /// `comment` of its `result`.
     pub comment: Option<String>,
+    /// `values` of its `result`: an object with those of the form, if it is as it should be.
+    pub values: Value,
 }
 
 /// The steps that wait for a decision, each with the id of its request.
@@ -174,6 +176,7 @@ fn decision((id, request): (&str, &str), step: &StepOutline) -> FileDecision {
         is_approved: step.status == Some(StateStatus::Completed) && !is_rejected,
         by: text("by").or_else(|| text("approved_by")),
         comment: text("comment"),
+        values: step.result.get("values").cloned().unwrap_or_default(),
     }
 }
 
@@ -243,8 +246,7 @@ mod tests {
 
     #[test]
     fn an_edited_status_decides() {
-        let approved =
-            json!({ "id": "ok", "type": "approval", "status": "completed", "result": { "by": "Li", "comment": "go" } });
+        let approved = json!({ "id": "ok", "type": "approval", "status": "completed", "result": { "by": "Li", "comment": "go", "values": { "port": 80 } } });
         let decisions = edited("/steps/1", approved).unwrap().decisions;
         let expected = FileDecision {
             step: "ok".into(),
@@ -252,6 +254,7 @@ mod tests {
             is_approved: true,
             by: Some("Li".into()),
             comment: Some("go".into()),
+            values: json!({ "port": 80 }),
         };
         assert_eq!(decisions, [expected]);
         let failed = json!({ "id": "ok", "type": "approval", "status": "failed" });

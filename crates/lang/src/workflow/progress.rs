@@ -54,6 +54,7 @@ pub fn apply_event(text: &mut StateText, event: &Value) -> Result<bool, StateTex
         ("message", None) if field("role") == "user" => writer.top_status("running")?,
         ("request_answered", _) => writer.top_status("running")?,
         ("outcome", Some(_)) => writer.ended(event)?,
+        ("undone", Some(step)) => writer.undone(&step)?,
         ("variable_set", _) if field("name") != APPROVAL && field("scope") == "session" => {
             let value = event.get("value").unwrap_or(&Value::Null);
             writer.is_changed |= writer.text.set_variable(field("name"), value)?;
@@ -111,6 +112,16 @@ impl EventWriter<'_> {
         }
         self.is_changed |= self.text.set_top("current_step", &step.into())?;
         self.top_status("running")
+    }
+
+    /// What was undone has to run again, and so has the step that contains it.
+    fn undone(&mut self, step: &str) -> Result<(), StateTextError> {
+        self.status(StateStatus::Pending)?;
+        if step != self.action {
+            self.is_changed |= self.text.set(step, "status", &StateStatus::Pending.name().into())?;
+        }
+        self.is_changed |= self.text.set_top("current_step", &step.into())?;
+        Ok(())
     }
 
     /// A step that was done before is reported as skipped, but stays what it was.

@@ -161,6 +161,10 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'static str>,
     },
+    /// The compensation of an action is over. It is `complete` if nothing of it failed (docs/failures.md).
+    Undone {
+        complete: bool,
+    },
     BudgetReached {
         reason: &'static str,
         route: String,
@@ -388,6 +392,7 @@ impl Event {
             Self::Cell(_) => "cell",
             Self::Behavior { .. } => "behavior",
             Self::PlanChanged { .. } => "plan_changed",
+            Self::Undone { .. } => "undone",
             Self::BudgetReached { .. } => "budget_reached",
             Self::Warning { .. } => "warning",
             Self::Error { .. } => "error",

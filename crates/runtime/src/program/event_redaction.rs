@@ -131,6 +131,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         | Event::Message { .. }
         | Event::RouteTaken { .. }
         | Event::Triggered { .. }
+        | Event::Undone { .. }
         | Event::BudgetReached { .. }
         | Event::TakenBack { .. }
         | Event::Waiting { .. }

@@ -51,6 +51,7 @@ impl Event {
             | Self::MonitorFeedback { .. }
             | Self::Cell(_)
             | Self::PlanChanged { .. }
+            | Self::Undone { .. }
             | Self::TakenBack { .. }
             | Self::RequestOpened { .. }
             | Self::RequestAnswered { .. }

@@ -140,6 +140,9 @@ impl Session {
     /// The compensation with the frame `key` is over.
     pub(crate) fn compensation_done(&mut self, key: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
         let action = parent(key).to_owned();
+        let id = id_of(component(&action));
+        let complete = self.head.ending.as_ref().is_none_or(|ending| !ending.failed.iter().any(|failed| failed == id));
+        draft.event(&self.place_of(&action), Event::Undone { complete });
         let outside = self.script_scopes().session_scopes();
         self.unwind(ROOT);
         self.scopes = outside;

@@ -11,6 +11,7 @@ use bcc_lang::value::scopes::{DeclarationMap, Scope};
 use crate::notebook::cell::Cell;
 use crate::notebook::large_outputs::references;
 use crate::program::program::{Program, ProgramStep};
+use crate::run::compensation_records::{COMPENSATIONS, compensations_of};
 use crate::run::error::RunError;
 use crate::run::frames::{FrameTarget, Frames, component, id_of, parent, public_path, redacted_key};
 use crate::run::head::{Head, SessionStatus};
@@ -98,9 +99,11 @@ pub async fn copy_of(
     let current = store.variables(&row.id).await?;
     // What was masked later stays masked.
     let masked = current.iter().filter(|row| row.scope == MASKED_VALUES).cloned().collect::<Vec<_>>();
+    let undone = undone_records(&current).map_err(unreadable)?;
     let mut variables = restored_variables(current, changes);
     variables.retain(|row| row.scope != MASKED_VALUES);
     variables.extend(masked);
+    keep_undone(&mut variables, undone);
     let mut user_variables = vec![];
     if let Some(program) = target.edited {
         frames = moved_frames(frames, program).map_err(RunError::Variable)?;
@@ -139,6 +142,42 @@ pub async fn copy_of(
         ..Commit::default()
     };
     Ok(CopiedRows { first, texts })
+}
+
+/// The paths of the actions that were completed in the earlier state and have been undone since, in the order of their completion: also those
+/// whose compensations failed.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn undone_since(
+    store: &dyn Store,
+    row: &SessionRow,
+    earlier: &EarlierState,
+) -> Result<Vec<String>, RunError> {
+    let unreadable = |what: Message| RunError::Unreadable { id: row.id.clone(), what };
+    let current = store.variables(&row.id).await?;
+    let undone = undone_records(&current).map_err(unreadable)?;
+    let before = compensations_of(&restored_variables(current, &earlier.changes)).map_err(unreadable)?;
+    let mut found: Vec<_> = before.iter().filter(|(key, record)| !record.done && undone.contains_key(*key)).collect();
+    found.sort_by_key(|(_, record)| record.order);
+    Ok(found.into_iter().map(|(key, _)| public_path(key)).collect())
+}
+
+/// The records of the compensations that are over, by the keys of the frames of their actions.
+fn undone_records(rows: &[VariableRow]) -> Result<BTreeMap<String, VariableRow>, Message> {
+    let records = compensations_of(rows)?;
+    let is_undone =
+        |row: &&VariableRow| row.scope == COMPENSATIONS && records.get(&row.path).is_some_and(|record| record.done);
+    Ok(rows.iter().filter(is_undone).map(|row| (row.path.clone(), row.clone())).collect())
+}
+
+/// What was undone later stays undone: no compensation runs a second time.
+fn keep_undone(variables: &mut [VariableRow], mut undone: BTreeMap<String, VariableRow>) {
+    for row in variables.iter_mut().filter(|row| row.scope == COMPENSATIONS) {
+        if let Some(later) = undone.remove(&row.path) {
+            *row = later;
+        }
+    }
 }
 
 /// The events up to `last`, as those of the session `copy`.

@@ -30,22 +30,26 @@ impl Session {
         OpenCompensations(open.into_iter().map(|(key, record)| (key.clone(), record.frames.clone())).collect())
     }
 
-    /// Takes over those compensations that the script still has. Called before the first turn.
+    /// Takes over those compensations that the script still has, unless it has them already. Called before the first turn.
     ///
     /// # Errors
     /// The store failed.
     pub async fn take_over_compensations(&mut self, open: OpenCompensations) -> Result<(), RunError> {
         let program = Arc::clone(&self.program);
         let mut draft = CommitDraft::default();
-        let mut order = 0;
+        let mut order = self.compensations.values().map(|record| record.order).max().unwrap_or(0);
+        let before = order;
         for (key, frames) in open.0 {
             let Some((key, frames)) = self.moved_here(&program, &key, frames) else { continue };
+            if self.compensations.contains_key(&key) {
+                continue;
+            }
             order += 1;
             let record = Compensation { order, frames, branch_path: None, done: false };
             self.put_compensation(key, record, &mut draft)
                 .map_err(|failure| RunError::Unreadable { id: self.id.clone(), what: failure.message })?;
         }
-        if order == 0 { Ok(()) } else { self.commit(draft).await }
+        if order == before { Ok(()) } else { self.commit(draft).await }
     }
 
     /// The key and the frames of an action of an earlier session in this one, whose program may have other steps around it. `None` if the

@@ -79,7 +79,7 @@ pub(crate) const STATUSES: [&str; 7] =
 /// The valid suggestions.
 const SUGGESTIONS: [&str; 4] = ["continue_needed", "completed", "blocked", "off_topic"];
 
-pub(crate) const EVENTS: [&str; 32] = [
+pub(crate) const EVENTS: [&str; 33] = [
     "session_started",
     "session_resumed",
     "phase_entered",
@@ -102,6 +102,7 @@ pub(crate) const EVENTS: [&str; 32] = [
     "notebook_action",
     "cell",
     "behavior",
+    "undone",
     "budget_reached",
     "warning",
     "error",
