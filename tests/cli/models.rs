@@ -105,6 +105,9 @@ fn a_session_stopped_by_a_bad_server_continues_with_a_good_one() {
         assert_eq!(run.out, "您好，请问怎么称呼？\n", "{name}");
         assert!(run.err.contains(message), "{name}: {}", run.err);
         assert!(run.err.contains("bcc-script sessions resume s"), "{name}: {}", run.err);
+        let lasts = ["floods", "does not know the key"].contains(&name);
+        assert_eq!(run.err.contains("change that and resume the session"), lasts, "{name}: {}", run.err);
+        assert_eq!(run.err.contains("when the model can be reached"), !lasts, "{name}: {}", run.err);
 
         let good = Server::start(good_conversation().split_off(1));
         std::fs::write(directory.path().join("bcc-script.toml"), configuration(&good.base_url)).unwrap();

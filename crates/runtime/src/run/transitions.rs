@@ -46,6 +46,15 @@ pub(crate) struct SessionFailure {
     pub(crate) help: Option<Message>,
 }
 
+/// What helps if a model refuses a request each time that it gets it.
+const CHANGE_AND_RESUME: &str =
+    "change that and resume the session, or resume it with another model: `sessions resume ID --model M`";
+
+/// Whether a server answers with this status until somebody changes something.
+const fn is_lasting(status: u16) -> bool {
+    matches!(status, 400..=499) && !matches!(status, 408 | 425 | 429)
+}
+
 impl SessionFailure {
     /// The error for a frame with an invalid target.
     pub(crate) fn new(message: Message) -> Self {
@@ -62,6 +71,9 @@ impl SessionFailure {
             ModelError::RecordedFailure { .. } => {
                 "the recording ends here, too; continue with a model: `sessions resume ID --model M`"
             }
+            ModelError::Refused { .. } => "resume the session with another model: `sessions resume ID --model M`",
+            ModelError::Config { .. } | ModelError::TooLarge { .. } => CHANGE_AND_RESUME,
+            ModelError::Http { status, .. } if is_lasting(*status) => CHANGE_AND_RESUME,
             _ => "resume the session when the model can be reached",
         };
         Self { code: "model-failed", message: error.to_message(), help: Some(Message::word(help)) }
