@@ -38,14 +38,14 @@ impl DatabaseUrl {
 
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Parameters may have a password as well.
-        let url = self.0.split(['?', '#']).next().unwrap_or_default();
-        let Some((scheme, rest)) = url.split_once("://") else { return formatter.write_str("postgres://…") };
+        let Some((scheme, rest)) = self.0.split_once("://") else { return formatter.write_str("postgres://…") };
+        // Parameters may have a password as well, and a password may have any character: what is before the last `@` is not shown.
+        let without_parameters = |place: &str| place.split(['?', '#']).next().unwrap_or_default().to_owned();
         match rest.rsplit_once('@') {
-            None => write!(formatter, "{scheme}://{rest}"),
+            None => write!(formatter, "{scheme}://{}", without_parameters(rest)),
             Some((user, place)) => {
-                let user = user.split(':').next().unwrap_or_default();
-                write!(formatter, "{scheme}://{user}@{place}")
+                let user = user.split([':', '?', '#', '/']).next().unwrap_or_default();
+                write!(formatter, "{scheme}://{user}@{}", without_parameters(place))
             }
         }
     }
@@ -60,11 +60,15 @@ impl fmt::Debug for DatabaseUrl {
 impl StorePlace {
     /// The place that a person gave: a URL that starts with `postgres://` or `postgresql://`, or a path.
     pub fn of(given: &Path) -> Self {
-        match given.to_str() {
-            Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-                Self::Database(DatabaseUrl(url.to_owned()))
-            }
-            _ => Self::File(absolute(given)),
+        let url = given.to_str().map(str::trim).and_then(|url| url.split_once("://"));
+        let is_scheme = |scheme: &str| {
+            scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+                && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '.' | '-'))
+        };
+        match url.filter(|(scheme, _)| is_scheme(scheme)) {
+            // One of another kind may have a password, too, and is refused when it is opened.
+            Some((scheme, rest)) => Self::Database(DatabaseUrl(format!("{}://{rest}", scheme.to_ascii_lowercase()))),
+            None => Self::File(absolute(given)),
         }
     }
 
@@ -98,6 +102,19 @@ impl StorePlace {
             Self::File(path) => Ok(Arc::new(open(path)?)),
             Self::Database(url) => database(url).map(|store| store as Arc<dyn Store>),
         }
+    }
+
+    /// The layout of a database, 0 if there is no store yet, and the newest one that this version knows; none for a file. Changes nothing.
+    ///
+    /// # Errors
+    /// Those of the store.
+    #[cfg_attr(not(feature = "postgres"), allow(clippy::unused_async, reason = "without databases, nothing is asked"))]
+    pub async fn layouts(&self) -> Result<Option<(u32, u32)>, EngineError> {
+        let Self::Database(url) = self else { return Ok(None) };
+        #[cfg(feature = "postgres")]
+        return Ok(Some(database(url)?.layouts().await?));
+        #[cfg(not(feature = "postgres"))]
+        return database(url).map(|_| None);
     }
 
     /// Opens the store to copy it. Its file may be read-only, and none is created. One of an earlier release is migrated.
@@ -195,6 +212,12 @@ mod tests {
         for (given, shown) in [
             ("postgres://u:geheim@host:5432/db?password=geheim", "postgres://u@host:5432/db"),
             ("postgresql://u:ge@heim@host/db", "postgresql://u@host/db"),
+            ("postgres://u:ge?heim@host:1/db", "postgres://u@host:1/db"),
+            ("postgres://u:ge#heim/x@host/db?sslmode=require", "postgres://u@host/db"),
+            ("POSTGRES://u:geheim@host/db", "postgres://u@host/db"),
+            (" Postgresql://u:geheim@host/db", "postgresql://u@host/db"),
+            ("postgresql+asyncpg://u:geheim@host/db", "postgresql+asyncpg://u@host/db"),
+            ("mysql://u:geheim@host/db", "mysql://u@host/db"),
             ("postgres://host/db?user=u&password=geheim", "postgres://host/db"),
             ("postgres://%2Frun%2Fpostgresql/db", "postgres://%2Frun%2Fpostgresql/db"),
         ] {
@@ -204,5 +227,6 @@ mod tests {
             assert!(place.file().is_none() && place.exists());
         }
         assert!(StorePlace::of(Path::new("postgres.db")).file().is_some());
+        assert!(StorePlace::of(Path::new("./a/b:c")).file().is_some());
     }
 }

@@ -22,8 +22,10 @@ const MIN_FREE_BYTES: u64 = 100 * 1024 * 1024;
 /// A write-ahead log larger than this has not been checkpointed for a long time, in bytes.
 const LARGE_LOG_BYTES: u64 = 64 * 1024 * 1024;
 
+const INSTALL_RELEASE: &str = "install the release that wrote it, or specify another store with `--store`";
+
 pub(crate) async fn store(place: &StorePlace) -> Vec<DoctorFinding> {
-    let Some(path) = place.file() else { return vec![database(place).await] };
+    let Some(path) = place.file() else { return database(place).await };
     let shown = path.display();
     let mut found = Vec::new();
     match inspect(path) {
@@ -33,9 +35,7 @@ pub(crate) async fn store(place: &StorePlace) -> Vec<DoctorFinding> {
         Ok(Some(inspection)) => found.extend(describe(path, &inspection)),
         Err(error) => {
             let help = match error {
-                StoreError::Newer { .. } => {
-                    "install the release that wrote it, or specify another store with `--store`"
-                }
+                StoreError::Newer { .. } => INSTALL_RELEASE,
                 _ => "specify another store with `--store` or BCC_STORE",
             };
             found.push(DoctorFinding::problem("store", error.to_message()).with_help(help));
@@ -57,17 +57,39 @@ pub(crate) async fn store(place: &StorePlace) -> Vec<DoctorFinding> {
     found
 }
 
-/// Checks that a database can be reached and has a layout that this version knows. One without a layout gets it.
-async fn database(place: &StorePlace) -> DoctorFinding {
-    let shown = place.named();
-    let shown = shown.display();
-    let reached =
-        async { Ok::<_, EngineError>(place.open()?.sessions_page(&SessionFilter::default(), None, 1).await?) };
-    match reached.await {
-        Ok(_) => DoctorFinding::ok("store", msg!("{shown} can be reached")),
-        Err(error) => DoctorFinding::problem("store", error.to_message())
-            .with_help("specify another store with `--store` or BCC_STORE"),
+/// Checks that a database can be reached and has a layout that this version knows. Nothing is created or changed.
+async fn database(place: &StorePlace) -> Vec<DoctorFinding> {
+    let named = place.named();
+    let shown = named.display();
+    let help = "specify another store with `--store` or BCC_STORE";
+    let problem = |error: &EngineError| vec![DoctorFinding::problem("store", error.to_message()).with_help(help)];
+    let (found, newest) = match place.layouts().await {
+        Ok(layouts) => layouts.unwrap_or_default(),
+        Err(error) => return problem(&error),
+    };
+    if found == 0 {
+        let message = msg!("{shown} can be reached, and has no store yet: the first session creates it");
+        return vec![DoctorFinding::ok("store", message)];
     }
+    if found > newest {
+        let newer = StoreError::Newer { store: named.to_string_lossy().into_owned(), found, known: newest };
+        return vec![DoctorFinding::problem("store", newer.to_message()).with_help(INSTALL_RELEASE)];
+    }
+    let reached = DoctorFinding::ok("store", msg!("{shown} can be reached"));
+    if found < newest {
+        return vec![reached, older(found, newest)];
+    }
+    let read = async { Ok::<_, EngineError>(place.open()?.sessions_page(&SessionFilter::default(), None, 1).await?) };
+    match read.await {
+        Ok(_) => vec![reached],
+        Err(error) => problem(&error),
+    }
+}
+
+/// The note about a store of an earlier release.
+fn older(found: u32, newest: u32) -> DoctorFinding {
+    let message = msg!("the store has the older layout {}: the next session upgrades it to {}", found, newest);
+    DoctorFinding::note("store", message).with_help("make a copy first if an older release still has to read it")
 }
 
 fn describe(path: &Path, inspection: &StoreInspection) -> Vec<DoctorFinding> {
@@ -84,15 +106,7 @@ fn describe(path: &Path, inspection: &StoreInspection) -> Vec<DoctorFinding> {
         msg!("{shown}: layout {}, {size}, sessions: {total}{by_status}", inspection.layout),
     )];
     if inspection.layout != 0 && inspection.layout < inspection.newest_layout {
-        let message = msg!(
-            "the store has the older layout {}: the next session upgrades it to {}",
-            inspection.layout,
-            inspection.newest_layout
-        );
-        found.push(
-            DoctorFinding::note("store", message)
-                .with_help("make a copy first if an older release still has to read it"),
-        );
+        found.push(older(inspection.layout, inspection.newest_layout));
     }
     if access(path, Access::WRITE_OK).is_err() {
         let problem = DoctorFinding::problem("store", msg!("{shown} cannot be written: no session can continue"));

@@ -230,6 +230,19 @@ impl Database {
         .await
     }
 
+    /// The layout that the database has, 0 if it has none yet, and the newest one that this version knows. Changes nothing.
+    ///
+    /// Errors: those of [`store_error`].
+    pub(crate) async fn layouts(&self) -> Result<(u32, u32), StoreError> {
+        let found = self.again(Concern::default(), async || {
+            let client = BusyConnection(Some(self.pool.get().await.map_err(StatementFailure::Pool)?));
+            let found = in_time(schema::layout(client.get()?)).await?;
+            client.ended();
+            Ok(found)
+        });
+        Ok((found.await?, schema::newest()))
+    }
+
     /// A connection to a database that has the newest layout.
     async fn client(&self) -> Result<Object, StatementFailure> {
         self.migrated.get_or_try_init(|| self.migrate()).await?;

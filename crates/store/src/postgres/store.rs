@@ -97,6 +97,14 @@ impl PostgresStore {
         Ok((version.unwrap_or_default(), crate::postgres::schema::newest()))
     }
 
+    /// The layout that the database has, 0 if there is no store yet, and the newest one that this version knows. Changes nothing.
+    ///
+    /// # Errors
+    /// Those of every call.
+    pub async fn layouts(&self) -> Result<(u32, u32), StoreError> {
+        self.database.layouts().await
+    }
+
     pub(crate) fn unreadable(&self, error: &tokio_postgres::Error) -> StoreError {
         store_error(&self.database.name, error, Concern::default())
     }

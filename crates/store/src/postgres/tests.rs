@@ -222,6 +222,18 @@ async fn futures_of<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Outpu
 }
 
 #[tokio::test]
+async fn the_layout_of_a_database_is_told_without_a_change() {
+    let url = new_url!();
+    assert_eq!(store(&url).layouts().await.unwrap(), (0, 5));
+    let schemas = "SELECT FROM pg_namespace WHERE nspname = 'bcc_script'";
+    assert!(connect(&url).await.query(schemas, &[]).await.unwrap().is_empty());
+    store(&url).session("s").await.unwrap();
+    connect(&url).await.batch_execute("UPDATE bcc_script.layout SET layout = 3").await.unwrap();
+    assert_eq!(store(&url).layouts().await.unwrap(), (3, 5));
+    assert_eq!(store(&url).layouts().await.unwrap(), (3, 5), "it is not upgraded");
+}
+
+#[tokio::test]
 async fn a_store_of_a_newer_version_is_left_unchanged() {
     let url = new_url!();
     store(&url).session("s").await.unwrap();
