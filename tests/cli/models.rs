@@ -119,6 +119,23 @@ fn a_session_stopped_by_a_bad_server_continues_with_a_good_one() {
 }
 
 #[test]
+fn the_calls_of_all_branches_that_stop_are_kept() {
+    let branch = |id: &str| json!({ "id": id, "actions": [{ "action_type": "ai_think", "action_id": format!("think_{id}"), "config": { "content": "x", "output": [{ "get": id }] } }] });
+    let parallel = json!({ "action_type": "parallel", "action_id": "p", "config": { "branches": [branch("a"), branch("b"), branch("c")] } });
+    let topic = json!({ "topic_id": "t", "actions": [parallel] });
+    let script = json!({ "session": { "session_id": "s", "phases": [{ "phase_id": "p", "topics": [topic] }] } });
+    let server = Server::start((0..3).map(|_| ServerBehavior::Rejects(401, "no")).collect());
+    let project = project(&configuration(&server.base_url));
+    std::fs::write(project.path().join("s.yaml"), script.to_string()).unwrap();
+    let run = program(project.path(), &["run", "s.yaml", "--trust", "--json"], "", &[]);
+    assert_eq!(run.code, Some(3), "{run:?}");
+    let events = run.events();
+    let calls = events.iter().filter(|event| event["type"] == "model_call").count();
+    let stopped = events.iter().find(|event| event["type"] == "session_stopped").unwrap();
+    assert_eq!((calls, &stopped["summary"]["model_calls"]), (3, &json!(3)), "{}", run.out);
+}
+
+#[test]
 fn a_server_that_recovers_within_the_retries_is_not_noticed() {
     let mut behaviors =
         vec![ServerBehavior::Rejects(503, "busy"), ServerBehavior::CutsOff(reply("半句话", "NO", Value::Null))];

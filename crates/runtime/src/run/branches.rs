@@ -103,7 +103,11 @@ impl Session {
             };
             let mut draft = CommitDraft::default();
             let stopped = self.apply_branch_turn(&program, finished, &mut draft)?;
-            stop = stop.or(stopped);
+            match stopped {
+                // What the calls of the others were stays as well.
+                Some(BranchStop { place, work, .. }) if stop.is_some() => self.keep_calls(&place, work, &mut draft),
+                stopped => stop = stop.or(stopped),
+            }
             self.commit(draft).await?;
         }
     }
