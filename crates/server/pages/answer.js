@@ -71,6 +71,15 @@ export class AnswerForm {
     this.grow();
   }
 
+  // Nothing can be sent any more. Returns whether there is a text that was not sent.
+  close() {
+    for (const part of [this.options, this.dateLine, this.words, this.button, this.hint]) part.hidden = true;
+    this.text.readOnly = true;
+    const isLeft = this.text.value.trim() !== "";
+    this.tell(isLeft ? texts.unsent : "");
+    return isLeft;
+  }
+
   option(option) {
     if (this.waiting?.for !== "answer") return;
     this.tell("");

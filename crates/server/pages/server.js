@@ -17,6 +17,9 @@ export class Refused extends Error {
   }
 }
 
+// What stands between the page and the server may answer with other words.
+const WORDS = ["bad_request", "not_found", "revoked", "expired", "used_up", "consent_needed", "withdrawn", "deleted", "answered", "not_possible", "too_long", "too_many", "unavailable", "failed"];
+
 // A request that hangs, for example behind a proxy, is sent again.
 const PATIENCE = 60_000;
 
@@ -47,10 +50,11 @@ export async function request(path, body, headers = {}) {
   if (!word) {
     word = await response.json().then((problem) => problem.error, () => undefined);
   }
-  throw new Refused(word ?? (response.status >= 500 ? "unavailable" : "failed"), wait);
+  if (!WORDS.includes(word)) word = response.status >= 500 ? "unavailable" : "failed";
+  throw new Refused(word, wait);
 }
 
-const KINDS = ["message", "piece", "discard", "waiting", "taken_back", "end", "stopped", "gone", "revoked"];
+const KINDS = ["message", "piece", "discard", "waiting", "taken_back", "end", "stopped", "running", "gone", "revoked"];
 
 // The stream of a conversation. While the page is hidden there is none: browsers allow six connections to a server, for all tabs together.
 export class Stream {

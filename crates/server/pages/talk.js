@@ -26,14 +26,14 @@ function showNotice(text, ...more) {
 }
 
 // Sends a request until the server answers, and shows that it does not.
-async function lasting(send) {
+async function lasting(send, failures = 4) {
   for (let attempt = 0; ; attempt++) {
     try {
       const result = await send();
       connection.textContent = "";
       return result;
     } catch (error) {
-      if (!(error instanceof Refused) || !error.passes || (error.word === "failed" && attempt > 3)) throw error;
+      if (!(error instanceof Refused) || !error.passes || (error.word === "failed" && attempt >= failures)) throw error;
       connection.textContent = texts[error.word] ?? texts.offline;
       await pause(error.wait ?? backoff(attempt));
     }
@@ -63,6 +63,8 @@ class Talk {
       taken_back: () => this.refresh(),
       end: ({ status }) => this.ends(status),
       stopped: () => this.stops(),
+      // Somebody lets it go on, here or in another tab.
+      running: () => this.again.hidden || this.busy(),
       gone: () => this.refresh(),
       revoked: () => this.refresh(),
     });
@@ -85,7 +87,8 @@ class Talk {
       do {
         this.isOutdated = false;
         this.stream.disconnect();
-        state = await lasting(() => request(`${talkPath}/state`));
+        // Whatever answers in the place of the server meanwhile: what was not sent yet stays here.
+        state = await lasting(() => request(`${talkPath}/state`), Infinity);
       } while (this.isOutdated);
       this.show(state);
       return true;
@@ -118,8 +121,10 @@ class Talk {
 
   // A conversation that cannot be shown any more.
   close(word) {
-    memory.set("pending", null);
-    memory.set("draft", null);
+    if (word === "withdrawn" || word === "deleted") {
+      memory.set("pending", null);
+      memory.set("draft", null);
+    }
     showNotice(texts[word] ?? texts.failed);
   }
 
@@ -140,6 +145,8 @@ class Talk {
   }
 
   piece(piece) {
+    this.state.textContent = "";
+    this.again.hidden = true;
     this.messages.setTyping(false);
     this.messages.piece(piece);
   }
@@ -189,7 +196,8 @@ class Talk {
     connection.textContent = "";
     this.messages.stopLive();
     this.messages.setTyping(false);
-    this.form.root.hidden = true;
+    // What was written and not sent can still be copied.
+    this.form.root.hidden = !this.form.close();
     this.takeBackButton.hidden = true;
     this.again.hidden = true;
     this.state.textContent = ends[status] ?? texts[status];
@@ -235,7 +243,7 @@ class Talk {
     this.forget(item.key);
     this.form.giveBack(item.text);
     await this.refresh();
-    this.form.tell(texts[word === "not_possible" ? "answered" : word] ?? texts.bad_request);
+    if (!this.form.text.readOnly) this.form.tell(texts[word === "not_possible" ? "answered" : word] ?? texts.bad_request);
   }
 
   forget(key) {
@@ -278,7 +286,9 @@ class Talk {
       return;
     }
     const url = URL.createObjectURL(blob);
-    const day = new Date().toISOString().slice(0, 10);
+    // The day of the person, not that of UTC.
+    const now = new Date();
+    const day = new Date(now - now.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
     element("a", { href: url, download: `conversation-${day}.md` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   }

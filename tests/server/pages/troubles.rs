@@ -68,6 +68,32 @@ async fn an_answer_that_cannot_be_sent_is_sent_when_the_server_is_back() {
 }
 
 #[tokio::test]
+async fn what_answers_in_the_place_of_the_server_erases_nothing() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let (_home, serving) = visit();
+    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
+    browser.open(&format!("{}{path}", serving.url)).await;
+    browser.click("Begin").await;
+    browser.until_messages(2).await;
+    browser.element("form.answer button[type=submit]:not(:disabled)").await;
+    let proxy = "window.real = window.fetch; window.fetch = (url, options) => \
+        String(url).endsWith('/state') ? Promise.resolve(new Response('404 page not found', { status: 404 })) \
+        : String(url).endsWith('/messages') ? Promise.resolve(new Response('{\"error\": \"Service Unavailable\"}', { status: 503 })) \
+        : window.real(url, options)";
+    browser.run(proxy).await;
+    browser.say("Ann").await;
+    browser.element(".own[data-state=later]").await;
+    browser.element("#answer").await.send_keys("a draft").await.unwrap();
+    browser.run("dispatchEvent(new Event('online'))").await;
+    browser.shows("Something went wrong on our side.").await;
+    let kept = browser.run("return JSON.stringify({ ...sessionStorage })").await;
+    assert!(kept.as_str().is_some_and(|kept| kept.contains("Ann") && kept.contains("a draft")), "{kept}");
+    browser.run("window.fetch = window.real; dispatchEvent(new Event('online'))").await;
+    assert_eq!(browser.until_messages(4).await.get(2..).unwrap(), ["Ann", "How are you today, Ann?"]);
+    assert_eq!(browser.run("return document.querySelector('#answer').value").await, "a draft");
+}
+
+#[tokio::test]
 async fn ten_tabs_show_the_same() {
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     let (_home, serving) = visit();
@@ -147,10 +173,13 @@ async fn links_that_do_not_work_say_why() {
     browser.open(&format!("{}{path}", serving.url)).await;
     browser.click("Begin").await;
     browser.until_messages(2).await;
+    browser.element("#answer").await.send_keys("a draft").await.unwrap();
     let revoke = format!("/v1/links/{}", link["id"].as_str().unwrap());
     assert_eq!(serving.send(Method::DELETE, &revoke, &[], None).await.status, 204);
-    // An open page is told, and keeps what was said.
+    // An open page is told, and keeps what was said, and what was only written.
     browser.shows("the conversation does not go on").await;
+    browser.shows("This text was not sent any more. You can copy it.").await;
+    assert_eq!(browser.run("return document.querySelector('#answer[readonly]').value").await, "a draft");
     assert_eq!(browser.messages().await.len(), 2);
     browser.open(&format!("{}{path}", serving.url)).await;
     browser.shows("This link is no longer valid.").await;

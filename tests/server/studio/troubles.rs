@@ -6,7 +6,7 @@ use crate::access::tokens;
 use crate::browser::Browser;
 use crate::process::Home;
 use crate::served::{Serving, TALK};
-use crate::studio::author::{WIDE, answer, has, open_session};
+use crate::studio::author::{WIDE, answer, has, open_session, open_tab};
 
 #[tokio::test]
 async fn a_server_that_is_killed_and_started_again_goes_on() {
@@ -65,6 +65,66 @@ async fn a_token_is_asked_for_and_kept_in_the_tab_only() {
     browser.click("Forget the token").await;
     browser.element("#token").await;
     assert_eq!(browser.run("return sessionStorage.length").await, 0);
+}
+
+#[tokio::test]
+async fn a_changed_script_stays_while_a_token_is_asked_for() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let tokens = tokens(&home);
+    let author = &tokens.iter().find(|(name, _)| name == "author").unwrap().1;
+    let serving = Serving::with(&home, &["--trust"]);
+    browser.open(&format!("{}/studio#/scripts/scripts%2Ftalk.yaml", serving.url)).await;
+    browser.element("#token").await.send_keys(author).await.unwrap();
+    browser.click("Open").await;
+    has(&browser, ".status", "No problems").await;
+    browser
+        .run(
+            "const area = document.querySelector('textarea.code'); area.value = area.value.replace('Who are you?', '你是谁？'); \
+             area.dispatchEvent(new Event('input')); window.real = window.fetch; \
+             window.fetch = (url, options) => options.method === 'PUT' ? Promise.resolve(new Response('{}', { status: 401 })) : window.real(url, options)",
+        )
+        .await;
+    browser.click("Save").await;
+    browser.element("#token").await.send_keys(author).await.unwrap();
+    browser.run("window.fetch = window.real").await;
+    browser.click("Open").await;
+    browser.element(".view:not([hidden]) textarea.code").await;
+    browser.click("Save").await;
+    has(&browser, "[role=status]", "Saved and checked.").await;
+    let source = format!("{}/v1/scripts/talk/source", serving.url);
+    let stored = reqwest::Client::new().get(source).bearer_auth(author).send().await.unwrap().text().await.unwrap();
+    assert!(stored.contains("你是谁？"), "{stored}");
+}
+
+#[tokio::test]
+async fn numbers_have_the_digits_that_were_written() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    let declared = "  declare:\n    - { var: number, value: 110105199003071233 }\n    - { var: list, value: [1.50] }\n";
+    home.put("scripts/talk.yaml", TALK.replacen("  declare:\n", declared, 1));
+    let serving = Serving::start(&home);
+    let id = serving.session("talk").await;
+    open_session(&browser, &serving, &id).await;
+    open_tab(&browser, "variables").await;
+    has(&browser, "variables-tab", "110105199003071233").await;
+    has(&browser, "variables-tab", "[1.50]").await;
+}
+
+#[tokio::test]
+async fn problems_of_other_files_are_named_and_only_errors_are_counted() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    let skill =
+        "skill:\n  skill_id: small\n  actions:\n    - { action_type: ai_sya, action_id: x, config: { content: y } }\n";
+    home.put("skills/small.yaml", skill);
+    let call = "            - { action_type: use_skill, action_id: call, config: { skill: small } }\n";
+    home.put("scripts/talk.yaml", format!("{TALK}{call}"));
+    let serving = Serving::start(&home);
+    browser.open(&format!("{}/studio#/scripts", serving.url)).await;
+    has(&browser, ".problems code", "skills/small.yaml:4").await;
+    has(&browser, ".script .status", "1 error").await;
 }
 
 #[tokio::test]

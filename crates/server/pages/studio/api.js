@@ -1,5 +1,6 @@
 // Requests to the API. The token stays in this tab, and is sent as a header only.
 
+import { parseExact } from "./display.js";
 import { language, texts } from "./texts.js";
 
 const TOKEN = "studio.token";
@@ -73,7 +74,7 @@ async function json(path, options) {
   const response = await send(path, options);
   if (response.status === 204) return null;
   try {
-    return await response.json();
+    return parseExact(await response.text());
   } catch {
     throw new ApiProblem(0);
   }

@@ -76,6 +76,12 @@ export class WrittenNumber {
   constructor(text) {
     this.text = text;
   }
+  valueOf() {
+    return Number(this.text);
+  }
+  toString() {
+    return this.text;
+  }
   toJSON() {
     return JSON.rawJSON ? JSON.rawJSON(this.text) : this.text;
   }

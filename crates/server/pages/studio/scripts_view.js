@@ -91,7 +91,7 @@ export class ScriptsView extends HTMLElement {
         <button type="button" class="main" ?disabled=${this.starting === script.path || check?.is_valid === false} @click=${() => this.start(script)}>${this.starting === script.path ? texts.starting : texts.start}</button>
         <a class="button" href=${edit}>${texts.edit}</a>
         <a class="button" href="#/sessions${query({ script: script.session_id })}">${texts.itsSessions}</a></div>
-      ${check?.diagnostics?.length ? html`<ul class="plain problems">${check.diagnostics.slice(0, 5).map((found) => diagnosticLine(found, `${edit}?line=${found.line}`))}</ul>` : nothing}
+      ${check?.diagnostics?.length ? html`<ul class="plain problems">${check.diagnostics.slice(0, 5).map((found) => diagnosticLine(found, found.file === script.path ? `${edit}?line=${found.line}` : null))}</ul>` : nothing}
       ${check?.problem && !check.diagnostics?.length ? problemNotice(check.problem) : nothing}
     </li>`;
   }
@@ -99,13 +99,13 @@ export class ScriptsView extends HTMLElement {
 
 export function checkBadge({ is_valid: isValid, diagnostics }) {
   const warnings = diagnostics.filter((found) => found.severity === "warning").length;
-  if (!isValid) return html`<span class="status failed"><span aria-hidden="true">✕</span> ${texts.errors(diagnostics.length)}</span>`;
+  if (!isValid) return html`<span class="status failed"><span aria-hidden="true">✕</span> ${texts.errors(diagnostics.filter((found) => found.severity === "error").length)}</span>`;
   if (warnings) return html`<span class="status waiting"><span aria-hidden="true">!</span> ${texts.warnings(warnings)}</span>`;
   return html`<span class="status done"><span aria-hidden="true">✓</span> ${texts.noProblems}</span>`;
 }
 
 export function diagnosticLine(found, href) {
-  return html`<li class="diagnostic ${found.severity}"><a href=${href}>${texts.line(found.line, found.column)}</a> <strong>${texts.severity[found.severity] ?? found.severity}</strong> ${visible(found.message)} <code class="hint">${found.rule}</code>${found.help ? html`<p class="hint">${visible(found.help)}</p>` : nothing}</li>`;
+  return html`<li class="diagnostic ${found.severity}">${href ? html`<a href=${href}>${texts.line(found.line, found.column)}</a>` : html`<code>${visible(found.file)}:${found.line}</code>`} <strong>${texts.severity[found.severity] ?? found.severity}</strong> ${visible(found.message)} <code class="hint">${found.rule}</code>${found.help ? html`<p class="hint">${visible(found.help)}</p>` : nothing}</li>`;
 }
 
 customElements.define("scripts-view", ScriptsView);

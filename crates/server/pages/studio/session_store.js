@@ -36,7 +36,7 @@ export class SessionStore extends EventTarget {
     this.isScheduled = false;
     this.isStopped = false;
     this.feed = new Feed(id, {
-      event: (kind, data) => this.receive(kind, data),
+      event: (_, data) => this.receive(data),
       state: (state) => this.connected(state),
       after: () => this.events.at(-1)?.seq ?? 0,
     });
@@ -148,15 +148,16 @@ export class SessionStore extends EventTarget {
     this.stillTimer = setTimeout(() => this.changed(), STILL + 100);
   }
 
-  receive(kind, data) {
+  receive(data) {
     this.happens();
-    const event = kind === "variable_set" ? parseExact(data) : JSON.parse(data);
+    const event = parseExact(data);
     if (event.seq === undefined) return this.piece(event);
     const last = this.events.at(-1)?.seq ?? 0;
     if (event.seq <= last) return;
     this.strip(event);
     this.events.push(event);
     if (event.type === "message") this.live.delete(event.message_id);
+    if (event.role === "user") this.answered = event.answer_id;
     if (["waiting", "request_opened", "request_answered"].includes(event.type) || this.requests.length) this.askForRequests();
     // Events before it do not count any more.
     if (event.type === "taken_back") return this.refold();

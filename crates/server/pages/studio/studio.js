@@ -88,7 +88,9 @@ export class StudioApp extends HTMLElement {
         <main id="main" tabindex="-1" class=${isWhole ? "whole" : ""}>${this.isAsking ? this.tokenForm() : this.isOpen ? nothing : html`<p class="page hint" role="status">${texts.loading}</p>`}<div class="view" ?hidden=${!this.isOpen}></div></main>`,
       this,
     );
-    this.place(this.isOpen ? route : null);
+    if (this.isOpen) this.place(route);
+    // A script that was changed stays, until there is a token to store it with.
+    else if (!this.querySelector("editor-view")?.isChanged) this.place(null);
     document.title = `${isWhole ? `${route.name} · ` : ""}bcc-script studio`;
   }
 
@@ -130,6 +132,9 @@ export class StudioApp extends HTMLElement {
   }
 
   forget() {
+    const view = this.querySelector("editor-view");
+    if (view && !view.mayLeave()) return;
+    this.place(null);
     token.set("");
     this.askForToken(null);
   }

@@ -24,9 +24,17 @@ export class TalkPane extends HTMLElement {
     this.draw();
   }
 
+  // An answer whose response was lost has arrived nevertheless.
+  settle() {
+    if (!this.lastKey || this.store.answered !== `key:${this.lastKey.key}`) return;
+    if (this.draft === this.lastKey.text) this.draft = "";
+    this.lastKey = this.problem = null;
+  }
+
   draw() {
     const { store } = this;
     const fold = store.shown;
+    this.settle();
     const live = store.past === null ? [...store.live].map(([id, text]) => ({ key: `live-${id}`, kind: "live", text })) : [];
     const rows = live.length ? fold.rows.concat(live) : fold.rows;
     render(
@@ -167,8 +175,9 @@ export class TalkPane extends HTMLElement {
     const { waiting } = this.store.fold;
     const text = this.draft;
     if (!text.trim() || !waiting || this.sending) return;
-    this.sending = { key: this.lastKey?.text === text ? this.lastKey.key : randomKey(), text };
-    // The same text after a lost response is the same answer.
+    const isAgain = this.lastKey?.text === text && this.lastKey.answer_id === waiting.answer_id;
+    this.sending = { key: isAgain ? this.lastKey.key : randomKey(), text, answer_id: waiting.answer_id };
+    // The same text for the same question after a lost response is the same answer.
     this.lastKey = this.sending;
     this.problem = null;
     this.list.toEnd();
@@ -179,8 +188,8 @@ export class TalkPane extends HTMLElement {
       if (this.draft === text) this.draft = "";
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
-      // The text stays.
-      this.problem = error;
+      // The text stays, unless the answer has arrived.
+      if (this.lastKey) this.problem = error;
     } finally {
       this.sending = null;
       this.draw();

@@ -123,6 +123,7 @@ impl TalkStream {
             "session_failed" => Some(sent("end", &json!({ "status": "failed" }))),
             "session_cancelled" => Some(sent("end", &json!({ "status": "cancelled" }))),
             "session_stopped" => Some(sent("stopped", &json!({}))),
+            "session_resumed" => Some(sent("running", &json!({}))),
             _ => None,
         }
     }
