@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::process::{Finished, Home, Running, install_text};
+use crate::tool_server;
 
 /// A script that asks something and then runs `note.sh`.
 const SCRIPT: &str = "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            - action_type: ai_ask\n              action_id: ask\n              config: { content: well?, max_rounds: 1 }\n            - { action_type: note, action_id: n }\n";
@@ -438,4 +439,53 @@ fn trust_lists_what_servers_of_tools_may_do_and_covers_their_programs() {
     fs::write(folder.join("bin/server.txt"), "print(2)").unwrap();
     let refused = by_person(&home, &folder, &["run", "s.yaml"], "x\n");
     assert!(refused.code == Some(2) && refused.err.contains("bin/server.txt"), "{}", refused.err);
+}
+
+#[test]
+fn trust_in_a_state_file_covers_its_tools_and_what_deciders_read() {
+    let tools = json!([{ "name": "mcp.s.write", "approve": "always", "approvers": ["boss"] }]);
+    let home = tool_server::project(&json!([]), &json!([]));
+    let file = |change: &dyn Fn(&mut Value)| {
+        let mut file = json!({ "workflow_id": "w", "status": "pending", "tools": tools, "steps": [
+            { "id": "ok", "type": "approval", "status": "pending", "description": "Wipe everything?" },
+            { "id": "write", "name": "Write", "status": "pending", "tool": "mcp.s.write", "arguments": {} },
+        ] });
+        change(&mut file);
+        home.file("w.json", &file.to_string());
+    };
+    file(&|_| {});
+    trust(&home, home.path());
+    // Its progress, and the name of a step that nobody decides about, may change.
+    file(&|file| {
+        file["steps"][1]["name"] = "Note".into();
+        file["current_step"] = "ok".into();
+    });
+    assert_eq!(by_person(&home, home.path(), &["run", "w.json"], "").code, Some(3));
+    let changes: [&dyn Fn(&mut Value); 2] = [&|file| file["tools"] = json!(["mcp.s.write"]), &|file| {
+        file["steps"][0]["description"] = "Show the status?".into()
+    }];
+    for change in changes {
+        file(change);
+        refused(&by_person(&home, home.path(), &["run", "w.json"], ""), &["w.json"]);
+    }
+    assert_eq!(tool_server::calls(&home), [""; 0]);
+}
+
+#[test]
+fn a_script_outside_of_a_trusted_project_does_not_get_its_tool_servers() {
+    let step = json!({ "action_type": "tool", "action_id": "w", "config": { "tool": "mcp.s.write", "arguments": {} } });
+    let home = tool_server::project(&json!(["mcp.s.write"]), &json!([step]));
+    let outside = tempfile::tempdir().unwrap();
+    let script = outside.path().join("s.yaml");
+    fs::rename(home.path().join("s.yaml"), &script).unwrap();
+    trust(&home, home.path());
+    let project = home.path().to_str().unwrap();
+    let run = ["run", script.to_str().unwrap(), "--project", project];
+    let finished = by_person(&home, home.path(), &run, "");
+    assert_ne!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.err.contains("is not one of the files that you trusted with the project"), "{finished:?}");
+    assert_eq!(tool_server::calls(&home), [""; 0]);
+    let trusted = by_person(&home, home.path(), &[run[0], run[1], run[2], run[3], "--trust"], "");
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    assert_eq!(tool_server::calls(&home).len(), 1);
 }

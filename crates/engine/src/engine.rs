@@ -210,7 +210,7 @@ impl Engine {
             }
         }
         self.project.refuse_changes()?;
-        let host = self.tools.added_to(host_services(&self.project, &self.environment, &pinned), self);
+        let host = self.tools.added_to(host_services(&self.project, &self.environment, &pinned), self, &pinned);
         if !is_checked {
             check_before(&program, &host).await?;
         }

@@ -16,6 +16,7 @@ use crate::pin::Pinned;
 use crate::program_environment::{command_variables, kernel_variables, session_kernel_variables};
 use crate::project::Project;
 use crate::project_files::ScriptFiles;
+use crate::trust::covered::covers_files;
 use crate::trust::state::TrustState;
 use bcc_runtime::effects::behaviors::ServerError;
 use bcc_runtime::effects::permissions::{PermissionError, Permissions};
@@ -58,9 +59,9 @@ pub fn project_host_services(project: &Project, environment: &Environment) -> Ho
 
 /// The name of a document of the project that the trust of the project does not cover: one that is outside the project, or that
 /// was changed after the project was read.
-fn untrusted_document(project: &Project, pinned: &Pinned) -> Option<String> {
+pub(crate) fn untrusted_document(project: &Project, pinned: &Pinned) -> Option<String> {
     let TrustState::Trusted { hashes } = project.trust.as_ref() else { return None };
-    if project.config.project.allow.is_empty() {
+    if !covers_files(&project.config) {
         return None;
     }
     pinned.own_documents().into_iter().find(|(_, hash)| !hashes.contains(hash)).map(|(name, _)| name)

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -11,12 +12,11 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
 use crate::config::config::Config;
-use crate::files::create::create;
-use crate::files::within::{read_within, replace_within, resolve_within};
-use crate::files::write::folder_of;
+use crate::files::within::{create_within, lock_folder_within, read_within, replace_within, resolve_within};
 use crate::project::CONFIG_FILE;
 use crate::trust::FileHashes;
-use crate::trust::covered::{covered_files, may_run_by_name, name_in};
+use crate::trust::covered::{covered_files, is_json, may_run_by_name, name_in};
+use crate::trust::document_hash::is_state_file;
 use bcc_runtime::effects::files::{FileError, ProjectFiles, WriteMode};
 
 /// The maximum size of a file to which a script appends, in bytes.
@@ -54,9 +54,9 @@ impl ScriptFiles {
             return Err(error("the trust in the project covers this file, because it may run", help));
         }
         let is_database =
-            read_within(root, &path, DATABASE.len() as u64).is_ok_and(|start| start.starts_with(DATABASE));
-        if is_database {
-            return Err(error("the file is a database", "write another file"));
+            |path: &Path| read_within(root, path, DATABASE.len() as u64).is_ok_and(|start| start.starts_with(DATABASE));
+        if is_database(&path) || database_of(&path).is_some_and(|database| is_database(&database)) {
+            return Err(error("the file is a database, or a part of one", "write another file"));
         }
         Ok(())
     }
@@ -80,10 +80,15 @@ impl ProjectFiles for ScriptFiles {
         let (root, inside) = resolve(root, path)?;
         self.check_writable(&root, &inside)?;
         let path = root.join(&inside);
-        let write = |bytes: &[u8]| replace_within(&root, &path, bytes).map_err(|error| of_system(&error));
+        let write = |bytes: &[u8]| {
+            check_content(&path, bytes)?;
+            replace_within(&root, &path, bytes).map_err(|error| of_system(&error))
+        };
         match mode {
             WriteMode::Replace => write(bytes),
             WriteMode::Append => {
+                // Two that append at the same time would each lose what the other one adds.
+                let _alone = lock_folder_within(&root, &path).map_err(|error| of_system(&error))?;
                 let mut content = match read_within(&root, &path, MAX_APPENDED_BYTES) {
                     Ok(content) => content,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => vec![],
@@ -97,13 +102,36 @@ impl ProjectFiles for ScriptFiles {
                 write(&content)
             }
             WriteMode::Create => {
-                let created = fs::create_dir_all(folder_of(&path)).and_then(|()| create(&path, bytes));
+                check_content(&path, bytes)?;
+                let created = create_within(&root, &path, bytes);
                 match created.map_err(|error| of_system(&error))? {
                     true => Ok(()),
                     false => Err(error("it exists already", "remove it, choose another name, or use `mode: replace`")),
                 }
             }
         }
+    }
+}
+
+/// The database that a file belongs to, if its path is that of a log or a lock: replacing them loses what is in the database.
+fn database_of(path: &Path) -> Option<PathBuf> {
+    let without =
+        |name: &OsStr, end: &str| Some(OsStr::from_bytes(name.as_bytes().strip_suffix(end.as_bytes())?).to_owned());
+    let name = path.file_name()?;
+    let log =
+        ["-wal", "-shm", "-journal"].iter().find_map(|end| without(name, end)).map(|name| path.with_file_name(name));
+    let locks = path
+        .ancestors()
+        .skip(1)
+        .find_map(|folder| Some(folder.with_file_name(without(folder.file_name()?, ".locks")?)));
+    log.or(locks)
+}
+
+/// Refuses a JSON file that would be a workflow: its steps may run commands.
+fn check_content(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    match is_json(path) && is_state_file(bytes) {
+        true => Err(error("a script cannot write workflows", "write a file without `workflow_id` at its root")),
+        false => Ok(()),
     }
 }
 
@@ -177,6 +205,7 @@ mod tests {
             ("tool", "x"),
             ("s.yaml", "{ action_type: command, config: { command: [sh, plain] } }"),
             ("sessions", "SQLite format 3\0…"),
+            ("sessions-wal", "committed"),
         ] {
             fs::write(root.join(name), text).unwrap();
         }
@@ -233,6 +262,9 @@ mod tests {
             "plain",
             "tool",
             "sessions",
+            "sessions-wal",
+            "sessions-journal",
+            "sessions.locks/s.lock",
             ".git/config",
             "sub/bcc-script.toml",
             "data",
@@ -244,7 +276,9 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(outer.path().join("other/secret")).unwrap(), "secret");
         assert_eq!(fs::read_dir(outer.path().join("other")).unwrap().count(), 1);
-        for (name, text) in [("plain", "runs"), (".bcc/store.txt", "x"), ("bcc-script.toml", "")] {
+        for (name, text) in
+            [("plain", "runs"), (".bcc/store.txt", "x"), ("bcc-script.toml", ""), ("sessions-wal", "committed")]
+        {
             assert_eq!(fs::read_to_string(root.join(name)).unwrap(), text, "{name}");
         }
         assert!(!root.join("new.py").exists() && !root.join(".git").exists() && !root.join("_system").exists());
@@ -267,5 +301,32 @@ mod tests {
         assert_eq!(text("log.txt"), "one");
         let names = fs::read_dir(root.join("data")).unwrap().count();
         assert_eq!(names, 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_workflow_is_not_written() {
+        let (_outer, root) = project();
+        let workflow = br#"{"workflow_id": "w", "steps": [{"id": "a", "command": ["sh"]}]}"#;
+        for mode in [WriteMode::Replace, WriteMode::Append, WriteMode::Create] {
+            assert!(files().write(&root, "data/w.json", workflow, mode).is_err(), "{mode:?}");
+        }
+        files().write(&root, "data/w.json", &workflow[..20], WriteMode::Append).unwrap();
+        assert!(files().write(&root, "data/w.json", &workflow[20..], WriteMode::Append).is_err());
+        files().write(&root, "data/mood.json", br#"{"mood": "my workflow_id is 5"}"#, WriteMode::Create).unwrap();
+    }
+
+    #[test]
+    fn what_is_appended_at_the_same_time_is_all_there() {
+        let (_outer, root) = project();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..25 {
+                        files().write(&root, "data/log.txt", b"line\n", WriteMode::Append).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_to_string(root.join("data/log.txt")).unwrap(), "line\n".repeat(100));
     }
 }

@@ -153,7 +153,11 @@ impl Engine {
                 let loaded = LoadedProgram::of(self.project(), &run)?;
                 self.project().refuse_changes()?;
                 check_kept(&row, &before, &loaded.program, kept, step)?;
-                let host = self.tools.added_to(host_services(self.project(), self.environment(), &loaded.pinned), self);
+                let host = self.tools.added_to(
+                    host_services(self.project(), self.environment(), &loaded.pinned),
+                    self,
+                    &loaded.pinned,
+                );
                 check_permissions(&loaded.program, &host)?;
                 let commands = host.permissions.check(COMMAND).is_ok();
                 let allowed = host.permissions.allowed.iter().cloned().collect();

@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bcc_lang::message::msg;
-use bcc_runtime::effects::tools::{ToolCall, ToolDescription, ToolError, ToolOutput, ToolProgress, Tools};
+use bcc_runtime::effects::tools::{
+    ToolCall, ToolDescription, ToolError, ToolInputRequest, ToolOutput, ToolProgress, Tools,
+};
 use bcc_runtime::program::host_services::HostServices;
+use serde_json::{Map, Value};
 
 use crate::engine::Engine;
 use crate::environment::Environment;
-use crate::host_services::SessionOrigin;
+use crate::host_services::{SessionOrigin, untrusted_document};
+use crate::pin::Pinned;
 use crate::project::Project;
 
 /// Makes the tools of a session. What connects to others is started on first use only.
@@ -24,8 +28,22 @@ pub trait ToolSource: Send + Sync {
 pub(crate) struct ToolChoice(pub(crate) Option<Arc<dyn ToolSource>>);
 
 impl ToolChoice {
-    /// The services with the tools of the project.
-    pub(crate) fn added_to(&self, host: HostServices, engine: &Engine) -> HostServices {
+    /// The services of a new session of these documents, with the tools of the project. If the trust of the project does not cover
+    /// them, only those that an untrusted project has.
+    pub(crate) fn added_to(&self, host: HostServices, engine: &Engine, pinned: &Pinned) -> HostServices {
+        match (&self.0, untrusted_document(engine.project(), pinned)) {
+            (None, _) => host,
+            (Some(_), None) => self.all_added_to(host, engine),
+            (Some(source), Some(document)) => {
+                let untrusted = Project { trusted: false, ..engine.project().clone() };
+                let tools = source.tools(&untrusted, engine.environment());
+                HostServices { tools: Arc::new(ToolsOfUntrusted { tools, document }), ..host }
+            }
+        }
+    }
+
+    /// The services with all tools of the project.
+    fn all_added_to(&self, host: HostServices, engine: &Engine) -> HostServices {
         match &self.0 {
             Some(source) => HostServices { tools: source.tools(engine.project(), engine.environment()), ..host },
             None => host,
@@ -41,9 +59,51 @@ impl ToolChoice {
         origin: &SessionOrigin<'_>,
     ) -> HostServices {
         if origin.allowed.is_some() || engine.project().trust_all {
-            return self.added_to(host, engine);
+            return self.all_added_to(host, engine);
         }
         HostServices { tools: Arc::new(WithheldTools { session: origin.id.to_owned() }), ..host }
+    }
+}
+
+/// The tools of an untrusted project, for a script that the trust of its project does not cover.
+struct ToolsOfUntrusted {
+    tools: Arc<dyn Tools>,
+    document: String,
+}
+
+impl ToolsOfUntrusted {
+    /// Says why the tool is treated as that of an untrusted project.
+    fn explained(&self, error: ToolError) -> ToolError {
+        match error {
+            ToolError::Unavailable { tool, why } => {
+                let document = &self.document;
+                let why = msg!("{document} is not one of the files that you trusted with the project: {why}");
+                ToolError::Unavailable { tool, why }
+            }
+            other => other,
+        }
+    }
+}
+
+#[async_trait]
+impl Tools for ToolsOfUntrusted {
+    async fn describe(&self, patterns: &[String]) -> (Vec<ToolDescription>, Vec<ToolError>) {
+        let (tools, errors) = self.tools.describe(patterns).await;
+        (tools, errors.into_iter().map(|error| self.explained(error)).collect())
+    }
+
+    async fn call(&self, call: &ToolCall<'_>, progress: &dyn ToolProgress) -> Result<ToolOutput, ToolError> {
+        self.tools.call(call, progress).await.map_err(|error| self.explained(error))
+    }
+
+    async fn call_with_input(
+        &self,
+        call: &ToolCall<'_>,
+        request: &ToolInputRequest,
+        input: Option<&Map<String, Value>>,
+        progress: &dyn ToolProgress,
+    ) -> Result<ToolOutput, ToolError> {
+        self.tools.call_with_input(call, request, input, progress).await.map_err(|error| self.explained(error))
     }
 }
 

@@ -283,7 +283,11 @@ impl Engine {
             let (script, other) = (&row.script, &loaded.program.id);
             return Err(EngineError::usage(msg!("session `{id}` belongs to the script `{script}`, not to `{other}`")));
         }
-        let host = self.tools.added_to(host_services(self.project(), self.environment(), &loaded.pinned), self);
+        let host = self.tools.added_to(
+            host_services(self.project(), self.environment(), &loaded.pinned),
+            self,
+            &loaded.pinned,
+        );
         check_permissions(&loaded.program, &host)?;
         let commands = host.permissions.check(COMMAND).is_ok();
         let allowed = host.permissions.allowed.iter().cloned().collect();

@@ -39,7 +39,7 @@ pub(crate) fn create_private(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 }
 
 /// Writes `bytes` to a temporary file and gives it the name `path`, unless this name exists.
-fn publish(temporary: TemporaryFile, path: &Path, bytes: &[u8]) -> io::Result<bool> {
+pub(crate) fn publish(temporary: TemporaryFile, path: &Path, bytes: &[u8]) -> io::Result<bool> {
     temporary.write(bytes)?;
     match temporary.link(path) {
         Ok(()) => Ok(true),

@@ -183,7 +183,7 @@ fn mode_of(mode: u32) -> Mode {
 }
 
 /// The folder, opened so that it can be listed and synced.
-fn readable(folder: &OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn readable(folder: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 

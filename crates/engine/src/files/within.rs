@@ -1,16 +1,17 @@
 //! Opens the files of a project: no link leads out of its directory. Paths that the person named are opened by `read_bounded`, which
 //! follows links.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, flock, mkdirat, openat, statat};
 use rustix::io::Errno;
 
-use crate::files::temporary::TemporaryFile;
+use crate::files::create::publish;
+use crate::files::temporary::{TemporaryFile, readable};
 use crate::files::write::{folder_of, is_writable_at, read_only};
 use crate::files::{not_regular, read_file};
 
@@ -65,6 +66,44 @@ pub fn replace_within(root: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> 
     let existing = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(root);
     let (root, inside) = resolve(root, existing)?;
     replace_without_links(&root, &inside.join(path.strip_prefix(existing).unwrap_or(Path::new(""))), bytes)
+}
+
+/// [`create`](crate::files::create::create) for a file of the project in `root`. Creates missing folders.
+///
+/// # Errors
+/// As [`replace_within`].
+pub(crate) fn create_within(root: &Path, path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let (folder, name) = folder_within(root, path)?;
+    match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => return Ok(false),
+        Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    publish(TemporaryFile::new_in(folder)?, path, bytes)
+}
+
+/// Waits until nobody else holds the folder of a file of the project in `root`, and holds it as long as the result lives. Creates missing
+/// folders.
+///
+/// # Errors
+/// As [`replace_within`].
+pub(crate) fn lock_folder_within(root: &Path, path: &Path) -> io::Result<OwnedFd> {
+    let (folder, _) = folder_within(root, path)?;
+    let readable = readable(&folder)?;
+    match flock(&readable, FlockOperation::LockExclusive) {
+        // Some file systems have no locks.
+        Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS | Errno::NOLCK) => Ok(readable),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The folder of a file of the project in `root`, without following links, and the name of the file.
+fn folder_within(root: &Path, path: &Path) -> io::Result<(OwnedFd, OsString)> {
+    let existing = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(root);
+    let (root, inside) = resolve(root, existing)?;
+    let inside = inside.join(path.strip_prefix(existing).unwrap_or(Path::new("")));
+    let name = inside.file_name().ok_or_else(not_regular)?.to_owned();
+    Ok((open_folder(&root, folder_of(&inside), true)?, name))
 }
 
 /// Replaces the regular file `inside` the directory `root`, or creates it with its folders, as [`open_without_links`] opens it.

@@ -14,8 +14,8 @@ use crate::discovery::walk::{GENERATED_FOLDERS, MAX_WALK_DEPTH, MAX_WALK_ENTRIES
 use crate::files::read_bounded;
 use crate::project::{CONFIG_FILE, absolute};
 use crate::trust::FileHashes;
-use crate::trust::document_hash::{SEARCHED_BYTES, document_hash};
-use crate::trust::named_files::named_by_script;
+use crate::trust::document_hash::{SEARCHED_BYTES, document_hash, is_state_file};
+use crate::trust::named_files::{named_by_script, named_in};
 use bcc_lang::source::text::may_be_state_file;
 use bcc_runtime::program::custom::CustomBody;
 
@@ -40,6 +40,11 @@ const PROGRAM_FILES: [&str; 5] = ["makefile", "gnumakefile", "justfile", "packag
 /// The cache of Python, which changes with every run.
 const PYTHON_CACHE: &str = "__pycache__";
 
+/// Whether a project lets anything of its files run: code, commands, or servers of tools.
+pub(crate) fn covers_files(config: &Config) -> bool {
+    !config.project.allow.is_empty() || config.mcp_servers.values().any(|server| server.command.is_some())
+}
+
 /// The files of `directory` that may run, with their hashes: YAML files, templates and schemas, programs, and the files that
 /// its commands name. `None` if its configuration allows neither code nor commands, and starts no
 /// servers of tools.
@@ -47,8 +52,7 @@ const PYTHON_CACHE: &str = "__pycache__";
 /// # Errors
 /// When a folder or a file cannot be read, or a limit is exceeded.
 pub fn covered_files(directory: &Path, config: &Config) -> Result<Option<FileHashes>, Message> {
-    let starts_servers = config.mcp_servers.values().any(|server| server.command.is_some());
-    if config.project.allow.is_empty() && !starts_servers {
+    if !covers_files(config) {
         return Ok(None);
     }
     let mut hashes = FileHashes::new();
@@ -138,10 +142,15 @@ fn may_run(directory: &Path, path: &Path, metadata: &Metadata) -> bool {
         && (may_run_by_name(relative) || metadata.permissions().mode() & EXECUTE != 0 || is_json_state_file(path))
 }
 
-/// Whether a JSON file is probably a state file, whose steps may run commands.
+/// Whether a JSON file is a state file, whose steps may run commands. What cannot be read as one cannot run.
 fn is_json_state_file(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+    is_json(path)
         && read_bounded(path, SEARCHED_BYTES).is_ok_and(|bytes| may_be_state_file(&bytes))
+        && read_bounded(path, MAX_FILE_BYTES).is_ok_and(|bytes| is_state_file(&bytes))
+}
+
+pub(crate) fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
 /// Whether the file with this path, relative to the project, may run because of its name.
@@ -168,9 +177,11 @@ fn named_by_commands(directory: &Path, config: &Config) -> Vec<PathBuf> {
     // A path with `/` starts at the project, an argument in the working directory.
     let of_servers = servers.flat_map(|(cwd, command)| {
         let folders = [Some(directory.to_path_buf()), cwd.map(|cwd| directory.join(cwd))];
-        folders.into_iter().flatten().flat_map(move |folder| command.iter().map(move |word| folder.join(word)))
+        let words = || command.iter().flat_map(|word| named_in(word));
+        folders.into_iter().flatten().flat_map(move |folder| words().map(move |word| folder.join(word)))
     });
-    let named = commands.flatten().map(|word| directory.join(word)).chain(of_servers);
+    let words = commands.flatten().flat_map(|word| named_in(word)).filter(|word| !word.is_empty());
+    let named = words.map(|word| directory.join(word)).chain(of_servers);
     named.filter(|path| is_named(directory, path)).collect()
 }
 
@@ -251,16 +262,34 @@ mod tests {
         let root = absolute(root.path());
         let script = "session:\n  a:\n    - &x { action_type: command, config: { command: [sh, .tools/one, data, \"{{ x }}\", 5], cwd: sub } }\n    - *x\n\
                       \x20   - { action_type: condition, config: { else: { actions: [{ action_type: command, config: { shell: true, command: \"cat <.two|sh .tools/three\" } }] } } }\n\
-                      \x20   - { action_type: other, config: { command: [.tools/four] } }\n";
+                      \x20   - { action_type: other, config: { command: [.tools/four] } }\n\
+                      \x20   - { action_type: command, config: { command: [bash, -c, \"set -e; . .tools/five\"] } }\n";
         fs::create_dir_all(root.join(".tools")).unwrap();
         fs::create_dir_all(root.join("sub/.tools")).unwrap();
-        for name in [".tools/one", "sub/.tools/one", "data", ".two", ".tools/three", ".tools/four", "other"] {
+        for name in
+            [".tools/one", "sub/.tools/one", "data", ".two", ".tools/three", ".tools/four", ".tools/five", "other"]
+        {
             fs::write(root.join(name), name).unwrap();
         }
         fs::write(root.join("s.yaml"), script).unwrap();
         let found = covered(&root, "[project]\nallow = [\"command:sh\"]\n").unwrap().unwrap();
-        let expected = [".tools/one", ".tools/three", ".two", "data", "s.yaml", "sub/.tools/one"];
+        let expected = [".tools/five", ".tools/one", ".tools/three", ".two", "data", "s.yaml", "sub/.tools/one"];
         assert_eq!(found.into_keys().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_json_file_is_covered_if_it_is_a_workflow() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("w.json", "{\"workflow_id\": \"w\", \"steps\": []}"),
+            ("mood.json", "{\"mood\": \"my workflow_id is 5\"}"),
+            ("broken.json", "{\"workflow_id\": "),
+            ("inner.json", "[{\"workflow_id\": 1}]"),
+        ] {
+            fs::write(root.path().join(name), text).unwrap();
+        }
+        let found = covered(root.path(), "[project]\nallow = [\"exec\"]\n").unwrap().unwrap();
+        assert_eq!(found.into_keys().collect::<Vec<_>>(), ["w.json"]);
     }
 
     #[test]

@@ -46,9 +46,15 @@ pub(crate) fn named_by_script(directory: &Path, text: &[u8]) -> Vec<PathBuf> {
     paths
 }
 
+/// What a word of a command may name: itself, and its parts, because it may be a command of a shell.
+pub(crate) fn named_in(word: &str) -> impl Iterator<Item = &str> {
+    let parts = word.split(|c: char| c.is_whitespace() || SHELL_SEPARATORS.contains(&c));
+    std::iter::once(word).chain(parts.filter(move |part| *part != word))
+}
+
 fn add_paths(directory: &Path, config: &YamlNode, paths: &mut Vec<PathBuf>) {
     let folder = config.get("cwd").and_then(|cwd| cwd.as_scalar()).map(|cwd| directory.join(&cwd.text));
-    let mut add = |word: &str| {
+    let add = |word: &str| {
         if !word.is_empty() {
             paths.push(directory.join(word));
             paths.extend(folder.as_ref().map(|folder| folder.join(word)));
@@ -56,11 +62,9 @@ fn add_paths(directory: &Path, config: &YamlNode, paths: &mut Vec<PathBuf>) {
     };
     match config.get("command").map(|command| &command.kind) {
         Some(NodeKind::Sequence(words)) => {
-            words.iter().filter_map(|word| word.as_scalar()).for_each(|word| add(&word.text));
+            words.iter().filter_map(|word| word.as_scalar()).flat_map(|word| named_in(&word.text)).for_each(add);
         }
-        Some(NodeKind::Scalar(script)) => {
-            script.text.split(|c: char| c.is_whitespace() || SHELL_SEPARATORS.contains(&c)).for_each(add);
-        }
+        Some(NodeKind::Scalar(script)) => named_in(&script.text).for_each(add),
         Some(NodeKind::Mapping(_)) | None => {}
     }
 }

@@ -78,7 +78,8 @@ pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result
         let status = status_name(step.status);
         return Err(msg!("the step `{id}` is new and has not run, but its status is `{status}`"));
     }
-    change.is_replanned |= ours.order != theirs.order || ours.variables != theirs.variables;
+    change.is_replanned |=
+        ours.order != theirs.order || ours.variables != theirs.variables || ours.tools != theirs.tools;
     if change.decisions.is_empty() && (ours.current != theirs.current || ours.status != theirs.status) {
         return Err(match ours.current != theirs.current {
             true => msg!("`current_step` is now `{}`", theirs.current),
@@ -93,15 +94,25 @@ pub fn plan(root: &Value) -> Value {
     let known: BTreeSet<&str> = STEP_FIELDS.into_iter().filter(|name| !NOT_A_PLAN.contains(name)).collect();
     let steps = root.get("steps").and_then(Value::as_array);
     let plans: Vec<Value> = steps.into_iter().flatten().map(|step| plan_of_step(step, &known)).collect();
-    serde_json::json!({ "workflow_id": root.get("workflow_id"), "steps": plans })
+    let mut plan = serde_json::json!({ "workflow_id": root.get("workflow_id"), "steps": plans });
+    // Which tools may be called, and who is asked before.
+    if let (Some(tools), Some(plan)) = (root.get("tools"), plan.as_object_mut()) {
+        plan.insert("tools".to_owned(), tools.clone());
+    }
+    plan
 }
+
+/// What makes a step run something by itself. Any other one is decided by a person, who reads its `prompt`, `description` or `name`.
+const RUNS: [&str; 5] = ["command", "skill", "tool", "simulate", "cases"];
 
 fn plan_of_step(step: &Value, known: &BTreeSet<&str>) -> Value {
     let Some(fields) = step.as_object() else { return step.clone() };
+    let is_decided = !fields.contains_key("sub_tasks") && !RUNS.iter().any(|runs| fields.contains_key(*runs));
+    let is_read = |name: &str| is_decided && matches!(name, "name" | "description");
     // In the order of their names, whatever it is in the file.
     let plan: BTreeMap<&str, Value> = fields
         .iter()
-        .filter(|(name, _)| known.contains(name.as_str()))
+        .filter(|(name, _)| known.contains(name.as_str()) || is_read(name))
         .map(|(name, value)| match value.as_array().filter(|_| name == "sub_tasks") {
             Some(tasks) => (name.as_str(), Value::Array(tasks.iter().map(|task| plan_of_step(task, known)).collect())),
             None => (name.as_str(), value.clone()),
@@ -116,6 +127,7 @@ struct Outline {
     status: String,
     current: String,
     variables: Value,
+    tools: Value,
     /// The ids of steps and sub tasks, in their order.
     order: Vec<String>,
     steps: BTreeMap<String, StepOutline>,
@@ -137,6 +149,7 @@ impl Outline {
             status: text("status"),
             current: text("current_step"),
             variables: root.get("variables").cloned().unwrap_or_default(),
+            tools: root.get("tools").cloned().unwrap_or_default(),
             order: vec![],
             steps: BTreeMap::new(),
         };
