@@ -16,7 +16,6 @@ use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
 use futures_util::stream::{self, Stream};
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -26,7 +25,8 @@ use utoipa::{IntoParams, ToSchema};
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::UrlQuery;
 use crate::api::messages::{NewMessage, SendOptions, say};
-use crate::api::reply::{answer_with_key, is_for_person};
+use crate::api::reply::answer_with_key;
+use crate::api::talk_events::shown_event;
 use crate::live::feed::{EventFeed, FeedItem};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemDetails};
@@ -40,24 +40,6 @@ const POLL: Duration = Duration::from_secs(2);
 
 /// How often a comment is sent, so that a connection that is gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
-/// The events that the person in a conversation may see: no prompts, variables, model calls or analyses.
-const TALK_EVENTS: [&str; 14] = [
-    "session_started",
-    "session_resumed",
-    "message",
-    "message_delta",
-    "message_discarded",
-    "taken_back",
-    "waiting",
-    "session_completed",
-    "session_failed",
-    "session_stopped",
-    "session_cancelled",
-    "phase_entered",
-    "topic_entered",
-    "skipped",
-];
 
 /// The last event of a stream whose turn did not end as it should. A browser has an event `error` of its own.
 const PROBLEM: &str = "problem";
@@ -152,12 +134,8 @@ impl EventReader {
                 self.until.get_or_insert(seq);
             }
         }
-        if self.role >= AccessRole::Author || TALK_EVENTS.contains(&kind) {
-            let line = match kind {
-                "waiting" if self.role < AccessRole::Decide => without_decision(line),
-                _ => line.to_owned(),
-            };
-            self.ready.push_back(ReadEvent { seq, kind: kind.to_owned(), line, starts });
+        if let Some(line) = shown_event(self.role, kind, line) {
+            self.ready.push_back(ReadEvent { seq, kind: kind.to_owned(), line: line.into_owned(), starts });
         }
     }
 
@@ -266,15 +244,6 @@ impl EventReader {
 /// A response of server-sent events.
 pub(crate) fn stream_response(events: impl Stream<Item = Result<SseEvent, Infallible>> + Send + 'static) -> Response {
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
-}
-
-/// An event `waiting` without the prompt of a decision, which is for those who decide.
-fn without_decision(line: &str) -> String {
-    let Ok(Value::Object(mut event)) = serde_json::from_str(line) else { return String::new() };
-    if !event.get("for").and_then(Value::as_str).is_some_and(is_for_person) {
-        event.remove("prompt");
-    }
-    Value::Object(event).to_string()
 }
 
 /// Whether an event is the last one of a session.

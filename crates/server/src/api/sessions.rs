@@ -406,7 +406,7 @@ pub(crate) async fn retry_session(
 pub(crate) async fn take_back(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    _caller: ApiCaller,
+    caller: ApiCaller,
 ) -> Result<Json<TurnReply>, Problem> {
     let taken: TakenBack =
         state.sessions.send(&id, None, |done| SessionCommand::TakeBack { answer_id: None, done }).await?;
@@ -420,7 +420,7 @@ pub(crate) async fn take_back(
     }
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
-    Ok(Json(state_of(store, row).await?))
+    Ok(Json(state_of(store, row).await?.shown_to(caller.role)))
 }
 
 /// Continues a session that has stopped, or whose server ended in the middle of a turn, and waits for the end of the turn.
@@ -437,10 +437,10 @@ pub(crate) async fn take_back(
 pub(crate) async fn proceed(
     State(state): State<ServerState>,
     Path(id): Path<String>,
-    _caller: ApiCaller,
+    caller: ApiCaller,
 ) -> Result<Json<TurnReply>, Problem> {
     state.sessions.send(&id, None, |ended| SessionCommand::Rest { ended }).await?;
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
-    Ok(Json(state_of(store, row).await?))
+    Ok(Json(state_of(store, row).await?.shown_to(caller.role)))
 }
