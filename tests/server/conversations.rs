@@ -64,6 +64,25 @@ async fn a_conversation_is_led_to_its_end_and_kept() {
 }
 
 #[tokio::test]
+async fn a_user_without_a_name_is_nobody_in_particular() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let serving = Serving::with(&home, &["--model", "offline"]);
+    let state = crate::given_states::state();
+    for user in ["", " "] {
+        let link = serving.post("/v1/links", json!({ "script": "talk", "kind": "open", "user": user })).await.json();
+        assert_eq!(link.get("user"), None, "{link}");
+        for body in [json!({ "script": "talk", "user": user }), json!({ "state": state, "user": user })] {
+            let created = serving.post("/v1/sessions", body).await;
+            assert_eq!(created.status, 201, "{created:?}");
+            let id = created.json()["id"].as_str().unwrap().to_owned();
+            let listed = serving.get(&format!("/v1/sessions?user={id}")).await.json();
+            assert_eq!(listed["sessions"][0]["id"], id, "{listed}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn sessions_are_listed_in_pages() {
     let home = Home::new();
     home.put("scripts/talk.yaml", TALK);

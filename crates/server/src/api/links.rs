@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::JsonBody;
+use crate::api::sessions::named_user;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
 use crate::talk::terms::{ConsentText, LinkKind, LinkTerms, NewLink, script_language, title};
@@ -145,7 +146,7 @@ pub(crate) async fn create_link(
 ) -> Result<(StatusCode, Json<MadeLink>), Problem> {
     caller.require(AccessRole::Author)?;
     let NewLinkBody { script, kind, expires_at, variables, user, consent } = body;
-    let expires_at = expires_at.as_deref().map(later).transpose()?;
+    let (user, expires_at) = (named_user(user), expires_at.as_deref().map(later).transpose()?);
     if let Some(consent) = &consent {
         check_consent(consent)?;
     }

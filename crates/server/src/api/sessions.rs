@@ -142,13 +142,18 @@ pub(crate) async fn start_with_id(
     let request = RunRequest {
         file: script.file.clone(),
         // Without a user, two persons must not share the variables of a common one.
-        user: Some(user.unwrap_or_else(|| id.clone())),
+        user: Some(named_user(user).unwrap_or_else(|| id.clone())),
         values,
         model: state.settings.model.clone(),
         ..RunRequest::default()
     };
     let turn = state.sessions.start(request, &id).await?;
     reply_of(state.sessions.store().as_ref(), &id, turn).await
+}
+
+/// The user that a client names. A blank name is none: whoever sends one does not mean a user whom all of them share.
+pub(crate) fn named_user(user: Option<String>) -> Option<String> {
+    user.filter(|user| !user.trim().is_empty())
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

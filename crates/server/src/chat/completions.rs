@@ -20,7 +20,7 @@ use crate::access::{ApiCaller, hex};
 use crate::api::body::{JsonBody, language_of};
 use crate::api::messages::repeated;
 use crate::api::reply::{TurnReply, opening_of, reply_from, reply_of, state_of};
-use crate::api::sessions::start_with_id;
+use crate::api::sessions::{named_user, start_with_id};
 use crate::chat::branches::ChatBranch;
 use crate::chat::conversation::ChatTurn;
 use crate::chat::error::ChatErrorBody;
@@ -77,7 +77,7 @@ pub(crate) async fn create_completion(
     let turn = ChatTurn {
         script: state.catalog.find(&request.model).await?,
         caller: hex(&caller.scope),
-        user: request.user.clone().filter(|user| !user.is_empty()),
+        user: named_user(request.user.clone()),
         conversation: request.conversation(&headers, &chat.conversation_header)?,
         history,
         is_repeated: retries.is_some_and(|retries: u64| retries > 0),
