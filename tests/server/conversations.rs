@@ -236,6 +236,31 @@ async fn a_turn_under_way_ends_before_the_server_does() {
 }
 
 #[tokio::test]
+async fn a_request_that_names_its_question_takes_back_one_answer() {
+    let home = Home::new();
+    home.put(
+        "scripts/talk.yaml",
+        TALK.replace("config: { content: '{{ name }}", "config: { require_acknowledgment: true, content: '{{ name }}"),
+    );
+    let serving = Serving::start(&home);
+    let id = serving.session("talk").await;
+    serving.say(&id, "Ann").await;
+    let waiting = serving.say(&id, "tea").await["waiting"]["answer_id"].clone();
+    let path = format!("/v1/sessions/{id}/take_back");
+    for status in [200, 409, 409] {
+        let taken = serving.post(&path, json!({ "answer_id": waiting })).await;
+        assert_eq!(taken.status, status, "{taken:?}");
+    }
+    let shown = serving.get(&format!("/v1/sessions/{id}")).await.json();
+    assert_eq!(shown["waiting"]["prompt"], "What do you like?", "{shown}");
+    let unknown = serving.post(&path, json!({ "answer": waiting })).await;
+    assert!(unknown.status == 400 && unknown.text.contains("unknown field"), "{unknown:?}");
+    // Without a body, it is the last answer, whichever that is.
+    let taken = serving.send(Method::POST, &path, &[], None).await;
+    assert_eq!((taken.status, &taken.json()["waiting"]["prompt"]), (200, &json!("Who are you?")), "{taken:?}");
+}
+
+#[tokio::test]
 async fn an_answer_is_taken_back_and_a_session_is_forked() {
     let home = Home::new();
     home.put("scripts/talk.yaml", TALK);

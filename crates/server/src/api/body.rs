@@ -40,18 +40,37 @@ impl<T: DeserializeOwned> JsonBody<T> {
     /// # Errors
     /// `TooLarge`; `InvalidRequest` if it is no such object, or has not arrived completely; `Timeout`.
     pub(crate) async fn read(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<Self, Problem> {
+        require_json(headers)?;
+        Self::parse(&read_up_to(body, max_bytes).await?)
+    }
+
+    fn parse(body: &[u8]) -> Result<Self, Problem> {
         let unreadable =
             |why: String| Problem::invalid(msg!("the body cannot be read: {error}", error = library(&why)));
-        if !has_json(headers) {
-            return Err(Problem::invalid(msg!("the body must be JSON, with `Content-Type: application/json`")));
-        }
-        let body = read_up_to(body, max_bytes).await?;
         // A list would be taken for the fields of an object in order.
         if body.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::invalid(msg!("the body must be a JSON object")));
         }
-        let Json(value) = Json::<T>::from_bytes(&body).map_err(|rejection| unreadable(cause(&rejection)))?;
+        let Json(value) = Json::<T>::from_bytes(body).map_err(|rejection| unreadable(cause(&rejection)))?;
         Ok(Self(value))
+    }
+}
+
+/// A JSON object as body, or none.
+pub(crate) struct OptionalBody<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let body = read(body).await?;
+        if body.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        require_json(&parts.headers)?;
+        let JsonBody(value) = JsonBody::<Option<T>>::parse(&body)?;
+        Ok(Self(value.unwrap_or_default()))
     }
 }
 
@@ -119,6 +138,13 @@ async fn read_up_to(body: Body, max_bytes: usize) -> Result<Vec<u8>, Problem> {
     match length <= max_bytes {
         true => Ok(read),
         false => Err(Problem::new(ProblemKind::TooLarge, msg!("the body is too large"))),
+    }
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    match has_json(headers) {
+        true => Ok(()),
+        false => Err(Problem::invalid(msg!("the body must be JSON, with `Content-Type: application/json`"))),
     }
 }
 

@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{JsonBody, UrlQuery};
+use crate::api::body::{JsonBody, OptionalBody, UrlQuery};
 use crate::api::catalog::ScriptEntry;
 use crate::api::given_states::{GivenStateBody, start_from_state};
 use crate::api::reply::{TurnReply, reply_of, state_of};
@@ -397,12 +397,22 @@ pub(crate) async fn retry_session(
     Ok((StatusCode::CREATED, Json(reply_of(store, &new, EndedTurn { after: copied, ..turn }).await?)))
 }
 
+/// Which answer is taken back.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TakeBackRequest {
+    /// The question that the session must wait for, as `waiting` named it, so that a request that is sent again does not take back another
+    /// answer. Without it, the session may wait for any.
+    answer_id: Option<String>,
+}
+
 /// Takes the last answer back, with everything that followed from it: the session waits for another answer to the same question.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/take_back",
     tag = "sessions",
     params(("id" = String, Path, description = "The session")),
+    request_body = Option<TakeBackRequest>,
     responses(
         (status = 200, description = "The session after it", body = TurnReply),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
@@ -412,9 +422,10 @@ pub(crate) async fn take_back(
     State(state): State<ServerState>,
     Path(id): Path<String>,
     caller: ApiCaller,
+    OptionalBody(body): OptionalBody<TakeBackRequest>,
 ) -> Result<Json<TurnReply>, Problem> {
-    let taken: TakenBack =
-        state.sessions.send(&id, None, |done| SessionCommand::TakeBack { answer_id: None, done }).await?;
+    let command = |done| SessionCommand::TakeBack { answer_id: body.answer_id.clone(), done };
+    let taken: TakenBack = state.sessions.send(&id, None, command).await?;
     let conflict = |why| Err(Problem::new(ProblemKind::Conflict, why));
     match taken {
         TakenBack::Yes => {}
