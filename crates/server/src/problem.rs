@@ -383,6 +383,16 @@ impl Problem {
         Self::new(ProblemKind::Held, msg!("another process runs session `{id}`")).retry_after(1)
     }
 
+    pub(crate) fn busy() -> Self {
+        Self::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1)
+    }
+
+    /// A session is to go on that has stopped again.
+    pub(crate) fn stopped(id: &str) -> Self {
+        let why = msg!("session `{id}` has stopped: its model cannot be reached, or its budget is used up");
+        Self::new(ProblemKind::Unavailable, why).retry_after(5)
+    }
+
     /// Somebody else has answered the question meanwhile.
     pub(crate) fn moved_on() -> Self {
         Self::new(ProblemKind::Conflict, msg!("the session has gone on meanwhile; try again")).retry_after(1)

@@ -80,6 +80,15 @@ pub(crate) struct WaitingFor {
 }
 
 impl WaitingFor {
+    /// The status of a session that waits for this.
+    fn status(&self) -> SessionStatus {
+        match self.r#for.as_str() {
+            "approval" | "form" => SessionStatus::WaitingApproval,
+            "time" => SessionStatus::WaitingTime,
+            _ => SessionStatus::WaitingInput,
+        }
+    }
+
     fn of(event: &Value) -> Self {
         let text = |name: &str| event.get(name).and_then(Value::as_str).map(str::to_owned);
         Self {
@@ -247,9 +256,12 @@ pub(crate) async fn is_taken_back(store: &dyn Store, id: &str, answer: &EarlierA
 /// The reply to an answer that is sent again: the same as the first time.
 pub(crate) async fn earlier_reply(store: &dyn Store, id: &str, answer: &EarlierAnswer) -> Result<TurnReply, Problem> {
     let row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
-    let until = answer.until.min(row.last_seq);
+    let end = answer.until.min(row.last_seq);
+    // What the session says after a decision is not part of the reply. A turn that had stopped is over when it has gone on.
+    let rest = store.journal_by_kind(id, "waiting", answer.seq, 1).await?.into_iter().find(|row| row.seq <= end);
+    let until = rest.map_or(end, |rest| rest.seq);
     let (messages, waiting) = collect(store, id, answer.seq, until).await?;
-    let status = if until < row.last_seq && answer.until != u64::MAX { "waiting_input".to_owned() } else { row.status };
+    let status = waiting.as_ref().map_or(row.status, |waiting| waiting.status().name().to_owned());
     Ok(TurnReply { id: id.to_owned(), status, messages, waiting, last_seq: until })
 }
 
