@@ -28,6 +28,7 @@ use crate::api::messages::{NewMessage, SendOptions, say};
 use crate::api::reply::answer_with_key;
 use crate::api::talk_events::shown_event;
 use crate::live::feed::{EventFeed, FeedItem};
+use crate::live::sessions::LiveSessions;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
@@ -37,6 +38,9 @@ const PAGE: usize = 256;
 
 /// How often the store is read for what other processes commit.
 const POLL: Duration = Duration::from_secs(2);
+
+/// How often it is checked whether a turn has ended while the server ends.
+const END_POLL: Duration = Duration::from_millis(20);
 
 /// How often a comment is sent, so that a connection that is gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -59,6 +63,7 @@ pub(crate) struct ReadEvent {
 /// Reads the events of a session one after the other: first those in the store, then those that happen.
 pub(crate) struct EventReader {
     store: Arc<dyn Store>,
+    sessions: Arc<LiveSessions>,
     id: String,
     /// Kept, so that the session goes on to send its events to it.
     _feed: Arc<EventFeed>,
@@ -86,6 +91,7 @@ enum Happened {
     Item(Result<FeedItem, RecvError>),
     /// With the number of the last event of the turn, unless it failed.
     TurnEnded(Result<u64, Option<Problem>>),
+    /// The server ends, and no turn of the session runs here any more.
     ServerEnds,
     /// Another process may have committed something.
     Poll,
@@ -104,6 +110,7 @@ impl EventReader {
         state.metrics.streams.inc();
         Self {
             store: Arc::clone(state.sessions.store()),
+            sessions: Arc::clone(&state.sessions),
             id: id.to_owned(),
             items: feed.subscribe(),
             _feed: feed,
@@ -211,10 +218,18 @@ impl EventReader {
     }
 
     async fn happens(&mut self) -> Happened {
+        // The stream of a turn ends with it, also while the server ends.
+        let is_of_turn = self.end.is_some();
         let end = async {
             match self.end.as_mut() {
                 Some(end) => end.await.map_or(Err(None), |ended| ended.map_err(Some)),
                 None => std::future::pending().await,
+            }
+        };
+        let ending = async {
+            let _ = self.ending.wait_for(|is_ending| *is_ending).await;
+            while self.sessions.runs_turn(&self.id) {
+                tokio::time::sleep(END_POLL).await;
             }
         };
         tokio::select! {
@@ -222,7 +237,7 @@ impl EventReader {
             biased;
             item = self.items.recv() => Happened::Item(item),
             ended = end => Happened::TurnEnded(ended),
-            _ = self.ending.wait_for(|is_ending| *is_ending) => Happened::ServerEnds,
+            () = ending, if !is_of_turn => Happened::ServerEnds,
             () = tokio::time::sleep(POLL) => Happened::Poll,
         }
     }

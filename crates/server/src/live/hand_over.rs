@@ -155,6 +155,12 @@ impl LiveSessions {
         place.as_ref().is_some_and(LiveSession::runs_turn)
     }
 
+    /// The same, for those who ask again: a session that somebody opens at this moment runs none.
+    pub(crate) fn runs_turn(&self, id: &str) -> bool {
+        let slot = self.slots().get(id).map(Arc::clone);
+        slot.is_some_and(|slot| slot.try_lock().is_ok_and(|place| place.as_ref().is_some_and(LiveSession::runs_turn)))
+    }
+
     /// Brings a session into this process if no turn of it runs, here or in another process.
     ///
     /// # Errors
