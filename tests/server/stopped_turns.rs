@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::chat::{ChatClient, PATH};
 use crate::complete_reply::complete_reply;
 use crate::process::Home;
 use crate::served::{Reply, SentEvent, Serving};
@@ -22,6 +23,12 @@ session:
             - { action_type: ai_say, action_id: where, config: { content: 'Your address?', delivery: verbatim, require_acknowledgment: true } }
             - { action_type: ai_say, action_id: bye, config: { content: 'Bye.', delivery: verbatim } }
 ";
+
+/// The same, which says nothing before it needs the model.
+fn silent() -> String {
+    let (before, rest) = LOAN.split_once("            - { action_type: ai_say, action_id: see").unwrap();
+    format!("{before}{}", rest.split_once('\n').unwrap().1)
+}
 
 /// A server whose model does not reply yet.
 fn stopping(home: &Home, script: &str) -> Serving {
@@ -45,6 +52,81 @@ async fn heard(serving: &Serving, session: &str) -> Vec<String> {
 
 async fn status(serving: &Serving, session: &str) -> Value {
     serving.get(&format!("/v1/sessions/{session}")).await.json()["status"].clone()
+}
+
+fn is_unavailable(reply: &Reply) -> bool {
+    reply.status == 503 && reply.header("retry-after") != "" && reply.text.contains("has stopped")
+}
+
+#[tokio::test]
+async fn a_message_to_a_stopped_session_is_no_answer_to_a_question_that_nobody_has_seen() {
+    for more in [json!({}), json!({ "metadata": { "chat_id": "c" } })] {
+        let home = Home::new();
+        let serving = stopping(&home, LOAN);
+        let mut client = ChatClient { more, ..ChatClient::new(&serving) };
+        client.say("hello").await;
+        let (said, session) = client.say("a loan").await;
+        assert_eq!(said, "Let me see.");
+        assert_eq!(status(&serving, &session).await, "stopped");
+        // The model still does not reply.
+        client.history.push(json!({ "role": "user", "content": "and?" }));
+        let reply = client.send().await;
+        assert!(is_unavailable(&reply), "{reply:?}");
+        client.forget(1);
+        replying(&home);
+        let told = client.say("and?").await;
+        assert_eq!(told, ("A loan it is.\n\nYour address?".to_owned(), session.clone()));
+        assert_eq!(client.say("Main street 1").await, ("Bye.".to_owned(), session.clone()));
+        assert_eq!(heard(&serving, &session).await, ["a loan", "Main street 1"]);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_stops_before_it_says_anything_is_no_empty_reply() {
+    let home = Home::new();
+    let serving = stopping(&home, &silent());
+    let mut client = ChatClient::new(&serving);
+    let (_, session) = client.say("hello").await;
+    client.history.push(json!({ "role": "user", "content": "a loan" }));
+    let reply = client.send().await;
+    assert!(is_unavailable(&reply), "{reply:?}");
+    assert_eq!(reply.json()["error"]["code"], "unavailable");
+    // Sent again as after a failure, the turn goes on.
+    client.headers = vec![("x-stainless-retry-count", "1".to_owned())];
+    let again = client.send().await;
+    assert!(is_unavailable(&again), "{again:?}");
+    replying(&home);
+    client.forget(1);
+    assert_eq!(client.say("a loan").await, ("A loan it is.\n\nYour address?".to_owned(), session.clone()));
+    assert_eq!(heard(&serving, &session).await, ["a loan"]);
+}
+
+#[tokio::test]
+async fn a_stream_whose_turn_stops_before_it_says_anything_ends_with_an_error() {
+    let home = Home::new();
+    let serving = stopping(&home, &silent());
+    let mut client = ChatClient::new(&serving);
+    client.say("hello").await;
+    client.history.push(json!({ "role": "user", "content": "a loan" }));
+    let body = json!({ "model": "talk", "messages": client.history, "stream": true });
+    let chunks = serving.stream(PATH, &[], &body).await.rest().await;
+    assert_eq!(chunks.last().unwrap().json()["error"]["code"], "unavailable", "{chunks:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_fails_without_a_word_says_that_it_has_ended() {
+    let home = Home::new();
+    let (head, _) = LOAN.split_once(" }\n            - { action_type: ai_say, action_id: see").unwrap();
+    home.put(
+        "scripts/talk.yaml",
+        format!("{head}, on_exit: {{ exit_criteria_met: fail, max_rounds_reached: fail }} }}\n"),
+    );
+    let serving = Serving::start(&home);
+    let mut client = ChatClient::new(&serving);
+    client.say("hello").await;
+    let (said, session) = client.say("a loan").await;
+    assert_eq!(said, "The conversation has ended.");
+    assert_eq!(status(&serving, &session).await, "failed");
 }
 
 #[tokio::test]
