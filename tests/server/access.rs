@@ -48,6 +48,8 @@ async fn a_role_permits_what_it_says() {
     assert_eq!(serving.get("/healthz").await.status, 200);
     let wrong = serving.as_caller("bcc_0000").get("/v1/scripts").await;
     assert_eq!((wrong.status, wrong.header("www-authenticate")), (401, "Bearer"));
+    let wrong = serving.as_caller("bcc_0000").get("/v1/models").await;
+    assert_eq!((wrong.status, wrong.header("www-authenticate")), (401, "Bearer"));
     let talk = serving.as_caller(&tokens[0].1);
     let created = talk.post("/v1/sessions", json!({ "script": "talk" })).await;
     assert_eq!(created.status, 201, "{created:?}");

@@ -274,9 +274,12 @@ impl Problem {
         self.help.as_ref().map(|help| rendered(help, self.project.as_deref(), self.language))
     }
 
-    /// The header that says when to try again.
-    pub(crate) fn retry_header(&self) -> Option<(HeaderName, HeaderValue)> {
-        self.retry_after.map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds)))
+    /// The headers of a response with it: when to try again, and what is missing.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let retry = self.retry_after.map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds)));
+        let token = (self.kind == ProblemKind::Unauthorized)
+            .then(|| (header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        retry.into_iter().chain(token)
     }
 
     fn details(&self) -> ProblemDetails {
@@ -309,10 +312,7 @@ impl IntoResponse for Problem {
         let mut response = (self.kind.status(), body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.extend(self.retry_header());
-        if self.kind == ProblemKind::Unauthorized {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
+        headers.extend(self.headers());
         // The gate writes it again in the language of the client.
         response.extensions_mut().insert(self);
         response

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::BoxError;
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Json, Query, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, Json, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
@@ -162,6 +162,21 @@ fn cause(rejection: &(impl Error + 'static)) -> String {
         cause = source;
     }
     cause.to_string()
+}
+
+/// The values in the path of the URL.
+pub(crate) struct UrlPath<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for UrlPath<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            // The values are texts.
+            Err(_) => Err(Problem::invalid(msg!("the path of the URL is not UTF-8"))),
+        }
+    }
 }
 
 /// The query of the URL.

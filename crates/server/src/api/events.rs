@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -23,7 +23,7 @@ use tracing::Instrument;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::UrlQuery;
+use crate::api::body::{UrlPath, UrlQuery};
 use crate::api::messages::{NewMessage, SendOptions, say};
 use crate::api::reply::answer_with_key;
 use crate::api::talk_events::shown_event;
@@ -319,7 +319,7 @@ pub(crate) struct EventsQuery {
 )]
 pub(crate) async fn get_events(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     headers: HeaderMap,
     UrlQuery(query): UrlQuery<EventsQuery>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::msg;
@@ -15,7 +15,7 @@ use tracing::Instrument;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{JsonBody, language_of};
+use crate::api::body::{JsonBody, UrlPath, language_of};
 use crate::api::events::turn_stream;
 use crate::api::reply::{
     TurnReply, answer_with_key, earlier_reply, is_taken_back, key_reused, reply_from, reply_of, state_of,
@@ -85,7 +85,7 @@ struct MessageHeaders {
 )]
 pub(crate) async fn post_message(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     headers: HeaderMap,
     JsonBody(message): JsonBody<NewMessage>,

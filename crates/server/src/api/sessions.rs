@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::fork::{ForkPoint, ForkRequest};
@@ -11,6 +11,7 @@ use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
 use bcc_lang::value::exact::ExactValues;
 use bcc_lang::value::instant::instant;
+use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::rows::{SessionCursor, SessionFilter, SessionRow};
 use jiff::tz::TimeZone;
@@ -19,7 +20,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{JsonBody, OptionalBody, UrlQuery};
+use crate::api::body::{JsonBody, OptionalBody, UrlPath, UrlQuery};
 use crate::api::catalog::ScriptEntry;
 use crate::api::given_states::{GivenStateBody, start_from_state};
 use crate::api::reply::{TurnReply, reply_of, state_of};
@@ -233,6 +234,9 @@ pub(crate) fn session_filter(
         }
         None => None,
     };
+    if let Some(status) = status.as_ref().filter(|status| SessionStatus::parse(status).is_none()) {
+        return Err(Problem::invalid(msg!("sessions have no status `{status}`")));
+    }
     Ok(SessionFilter { id: None, script, status, user, since })
 }
 
@@ -249,7 +253,7 @@ pub(crate) fn session_filter(
 )]
 pub(crate) async fn get_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<TurnReply>, Problem> {
     let store = state.sessions.store().as_ref();
@@ -270,7 +274,7 @@ pub(crate) async fn get_session(
 )]
 pub(crate) async fn delete_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<StatusCode, Problem> {
     caller.require(AccessRole::Admin)?;
@@ -309,7 +313,7 @@ const fn yes() -> bool {
 )]
 pub(crate) async fn cancel_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     JsonBody(body): JsonBody<CancelBody>,
 ) -> Result<Json<TurnReply>, Problem> {
@@ -346,7 +350,7 @@ pub(crate) struct ForkBody {
 )]
 pub(crate) async fn fork_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     JsonBody(body): JsonBody<ForkBody>,
 ) -> Result<(StatusCode, Json<TurnReply>), Problem> {
@@ -382,13 +386,17 @@ pub(crate) struct RetryBody {
 )]
 pub(crate) async fn retry_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     JsonBody(body): JsonBody<RetryBody>,
 ) -> Result<(StatusCode, Json<TurnReply>), Problem> {
     caller.require(AccessRole::Author)?;
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    if !SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final) {
+        let why = msg!("session `{id}` has not ended: its status is `{}`", row.status);
+        return Err(Problem::new(ProblemKind::Conflict, why));
+    }
     let engine = state.sessions.engine();
     let request = RetryRequest { id, from: body.from, new_id: Some(secret_id(&row.script)), ..RetryRequest::default() };
     let new = engine.create_retry(engine.prepare_retry(&request).await?).await?;
@@ -420,7 +428,7 @@ pub(crate) struct TakeBackRequest {
 )]
 pub(crate) async fn take_back(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     OptionalBody(body): OptionalBody<TakeBackRequest>,
 ) -> Result<Json<TurnReply>, Problem> {
@@ -452,7 +460,7 @@ pub(crate) async fn take_back(
 )]
 pub(crate) async fn proceed(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<TurnReply>, Problem> {
     state.sessions.send(&id, None, |ended| SessionCommand::Rest { ended }).await?;
