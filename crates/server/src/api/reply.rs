@@ -258,11 +258,39 @@ pub(crate) async fn earlier_reply(store: &dyn Store, id: &str, answer: &EarlierA
     let row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
     let end = answer.until.min(row.last_seq);
     // What the session says after a decision is not part of the reply. A turn that had stopped is over when it has gone on.
-    let rest = store.journal_by_kind(id, "waiting", answer.seq, 1).await?.into_iter().find(|row| row.seq <= end);
-    let until = rest.map_or(end, |rest| rest.seq);
+    let until = rest_before_decision(store, id, answer.seq, end).await?.unwrap_or(end);
     let (messages, waiting) = collect(store, id, answer.seq, until).await?;
-    let status = waiting.as_ref().map_or(row.status, |waiting| waiting.status().name().to_owned());
+    let status = match &waiting {
+        _ if until == row.last_seq => row.status,
+        Some(waiting) => waiting.status().name().to_owned(),
+        None => SessionStatus::WaitingInput.name().to_owned(),
+    };
     Ok(TurnReply { id: id.to_owned(), status, messages, waiting, last_seq: until })
+}
+
+/// The number of the event with which a turn rested before a decision, or a time, made the session go on; none if nothing did. In a
+/// `parallel`, other branches may go on after such an event: then it is none.
+async fn rest_before_decision(store: &dyn Store, id: &str, after: u64, until: u64) -> Result<Option<u64>, Problem> {
+    let answered = store.journal_by_kind(id, "request_answered", after, 1).await?;
+    if answered.first().is_none_or(|answered| answered.seq > until) {
+        return Ok(None);
+    }
+    let (mut at, mut rest) = (after, None);
+    loop {
+        let rows = store.journal(id, at, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(None) };
+        at = last.seq;
+        for row in rows {
+            match row.kind.as_str() {
+                _ if row.seq > until => return Ok(None),
+                "waiting" => rest = Some(row.seq),
+                "request_answered" if rest.is_some() => return Ok(rest),
+                // What happens while the session rests.
+                "session_resumed" | "model_call" | "monitor_feedback" => {}
+                _ => rest = None,
+            }
+        }
+    }
 }
 
 /// What a session said before the first answer.
