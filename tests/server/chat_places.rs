@@ -273,6 +273,38 @@ async fn a_reply_says_that_somebody_else_has_to_decide() {
 }
 
 #[tokio::test]
+async fn a_message_does_not_decide_about_an_interrupted_action() {
+    const WAITS: &str = "The conversation goes on after a decision of somebody else.";
+    let home = Home::new();
+    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
+    // It ends by itself, also without its server.
+    let command = "            - { action_type: command, action_id: work, config: { command: [sleep, '5'] } }\n";
+    let next = "            - { action_type: ai_ask, action_id: ask_likes";
+    home.put("scripts/talk.yaml", TALK.replace(next, &format!("{command}{next}")));
+    let mut serving = Serving::with(&home, &["--trust"]);
+    let mut client = ChatClient::new(&serving);
+    let (_, session) = client.say("hi").await;
+    let mut events = serving.events(&session, None).await;
+    let history = client.history.clone();
+    client.history.push(json!({ "role": "user", "content": "Ann" }));
+    let (target, body) = (serving.target(), client.body());
+    let answering = tokio::spawn(async move { target.attempt(PATH, &[], &body).await });
+    events.until("effect_started").await;
+    serving.kill();
+    assert!(answering.await.unwrap().is_none());
+    let serving = Serving::with(&home, &["--trust"]);
+    let mut client = ChatClient { history, headers: retry(), ..ChatClient::new(&serving) };
+    assert_eq!(client.say("Ann").await, (WAITS.to_owned(), session.clone()));
+    client.headers.clear();
+    for text in ["skip", "retry"] {
+        assert_eq!(client.say(text).await, (WAITS.to_owned(), session.clone()));
+    }
+    assert_eq!(serving.say(&session, "skip").await["waiting"]["prompt"], "What do you like?");
+    assert_eq!(client.say("and now?").await, ("What do you like?".to_owned(), session.clone()));
+    assert_eq!(client.say("tea").await, ("Ann likes tea.".to_owned(), session));
+}
+
+#[tokio::test]
 async fn a_reply_that_the_client_has_in_part_is_said_again() {
     for (part, rest) in
         [("Hello.\n\nWho a", "Who are you?"), ("Hello.", "Who are you?"), ("Hel", "Hello.\n\nWho are you?")]

@@ -2,7 +2,7 @@
 
 use bcc_engine::fork::{ForkPoint, ForkRequest};
 use bcc_lang::message::msg;
-use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::head::{Head, SessionStatus};
 use bcc_store::rows::SessionRow;
 
 use crate::chat::branches::{ChatBranch, Reservation};
@@ -282,9 +282,13 @@ impl ChatTurn {
     }
 }
 
-/// Whether a session waits for a decision of somebody else, or for a time.
+/// Whether a session waits for a decision of somebody else, also about an action that was interrupted, or for a time.
 fn waits_for_others(row: &SessionRow) -> bool {
-    matches!(SessionStatus::parse(&row.status), Some(SessionStatus::WaitingApproval | SessionStatus::WaitingTime))
+    match SessionStatus::parse(&row.status) {
+        Some(SessionStatus::WaitingApproval | SessionStatus::WaitingTime) => true,
+        Some(SessionStatus::WaitingInput) => serde_json::from_str(&row.head).is_ok_and(|head: Head| head.asks_effect),
+        _ => false,
+    }
 }
 
 /// What is done with the message in a session that rests after the history. If the session waits for others, the message is no answer: if
