@@ -55,7 +55,7 @@ async fn status(serving: &Serving, session: &str) -> Value {
 }
 
 fn is_unavailable(reply: &Reply) -> bool {
-    reply.status == 503 && reply.header("retry-after") != "" && reply.text.contains("has stopped")
+    reply.status == 503 && !reply.header("retry-after").is_empty() && reply.text.contains("has stopped")
 }
 
 #[tokio::test]

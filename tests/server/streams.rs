@@ -126,7 +126,7 @@ async fn the_events_of_a_turn_that_ends_after_the_server_was_told_to_end_are_sen
     }
     tokio::task::spawn_blocking(move || gate.wait()).await.unwrap();
     for events in [turn.rest().await, reader.rest().await] {
-        let said = events.iter().filter(|event| event.event == "message").next_back().unwrap();
+        let said = events.iter().rfind(|event| event.event == "message").unwrap();
         assert_eq!(said.json()["text"], "And your name?");
         assert_eq!(events.last().unwrap().event, "waiting", "{events:?}");
     }
