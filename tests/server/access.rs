@@ -48,6 +48,8 @@ async fn a_role_permits_what_it_says() {
     assert_eq!(serving.get("/healthz").await.status, 200);
     let wrong = serving.as_caller("bcc_0000").get("/v1/scripts").await;
     assert_eq!((wrong.status, wrong.header("www-authenticate")), (401, "Bearer"));
+    let wrong = serving.as_caller("bcc_0000").get("/v1/models").await;
+    assert_eq!((wrong.status, wrong.header("www-authenticate")), (401, "Bearer"));
     let talk = serving.as_caller(&tokens[0].1);
     let created = talk.post("/v1/sessions", json!({ "script": "talk" })).await;
     assert_eq!(created.status, 201, "{created:?}");
@@ -156,6 +158,7 @@ async fn what_somebody_decides_is_not_for_who_talks() {
     let said = talk.post(&format!("{path}/messages"), json!({ "text": "Ann" })).await.json();
     assert_eq!((&created["waiting"]["prompt"], &said["waiting"]["prompt"]), (&json!("Who are you?"), &json!("")));
     assert_eq!(talk.get(&path).await.json()["waiting"], said["waiting"]);
+    assert_eq!(talk.post(&format!("{path}/continue"), json!({})).await.json()["waiting"], said["waiting"]);
     assert_eq!(decide.get(&path).await.json()["waiting"]["prompt"], "Risk 97: deploy?");
     let request = &decide.get("/v1/requests").await.json()["requests"][0]["request_id"];
     let decision = format!("{}/{}", path.replace("sessions", "requests"), request.as_str().unwrap());
@@ -164,6 +167,65 @@ async fn what_somebody_decides_is_not_for_who_talks() {
         let events = caller.get(&format!("{path}/events")).await.text;
         assert!(events.contains("\"for\":\"approval\"") && events.contains("\"prompt\":\"Who are you?\""), "{events}");
         assert_eq!(events.contains("Risk 97"), is_shown, "{events}");
+    }
+}
+
+/// A talk that leaves something out, and then needs a model.
+const SCORED: &str = "
+session:
+  session_id: scored
+  declare: [{ var: score, type: integer, value: 3 }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_say, action_id: name, config: { content: Who are you?, delivery: verbatim, require_acknowledgment: true } }
+            - { action_type: ai_say, action_id: warn, condition: score > 97, config: { content: Oh. } }
+            - { action_type: ai_say, action_id: think, config: { content: Think } }
+";
+
+#[tokio::test]
+async fn events_tell_who_talks_nothing_of_conditions_models_and_reasons() {
+    let home = Home::new();
+    home.put("scripts/scored.yaml", SCORED);
+    let tokens = tokens(&home);
+    let config = std::fs::read_to_string(home.path().join("bcc-script.toml")).unwrap();
+    let model = "[models.default]\nprovider = \"openai\"\nmodel = \"m-7\"\nbase_url = \"http://127.0.0.1:9\"\nmax_attempts = 1\n";
+    home.put("bcc-script.toml", format!("{config}{model}"));
+    let serving = Serving::with(&home, &["--trust"]);
+    let (talk, author) = (serving.as_caller(&tokens[0].1), serving.as_caller(&tokens[2].1));
+    let hidden = ["score > 97", "127.0.0.1:9", "m-7", "an audit", "model_calls", "tokens_in", "fork_of"];
+    let mut seen = String::new();
+    for ending in ["stop", "cancel", "fork"] {
+        let created = talk.post("/v1/sessions", json!({ "script": "scored" })).await.json();
+        let mut path = format!("/v1/sessions/{}", created["id"].as_str().unwrap());
+        if ending == "fork" {
+            let fork = author.post(&format!("{path}/fork"), json!({})).await.json();
+            path = format!("/v1/sessions/{}", fork["id"].as_str().unwrap());
+        }
+        if ending != "stop" {
+            let cancelled = author.post(&format!("{path}/cancel"), json!({ "reason": "an audit" })).await;
+            assert_eq!(cancelled.status, 200, "{cancelled:?}");
+        } else {
+            let said = talk.post(&format!("{path}/messages"), json!({ "text": "Ann" })).await;
+            assert_eq!(said.json()["status"], "stopped", "{said:?}");
+        }
+        let last = if ending == "stop" { "session_stopped" } else { "session_cancelled" };
+        for (caller, role) in [(&talk, 0), (&serving.as_caller(&tokens[1].1), 1), (&author, 2)] {
+            let events = caller.until(&format!("{path}/events"), last).await;
+            assert!(events.contains("\"answers\":") && events.contains("session_started"), "{events}");
+            if role == 2 {
+                seen.push_str(&events);
+                continue;
+            }
+            for internal in hidden {
+                assert!(!events.contains(internal), "{role} {ending} {internal}: {events}");
+            }
+        }
+    }
+    for internal in hidden {
+        assert!(seen.contains(internal), "{internal}: {seen}");
     }
 }
 

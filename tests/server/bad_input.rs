@@ -24,7 +24,7 @@ async fn wrong_requests_are_answered_with_a_problem() {
     home.put("scripts/b.yaml", TALK.replace("session_id: talk", "session_id: twice"));
     let serving = Serving::start(&home);
     let id = serving.session("talk").await;
-    let messages = format!("/v1/sessions/{id}/messages");
+    let (messages, retry) = (format!("/v1/sessions/{id}/messages"), format!("/v1/sessions/{id}/retry"));
     let long = json!({ "text": "x".repeat(2_000_000) }).to_string().into_bytes();
     let cases: Vec<WrongRequest<'_>> = vec![
         ("no JSON", Method::POST, "/v1/sessions", &JSON, b"{".to_vec()),
@@ -51,6 +51,9 @@ async fn wrong_requests_are_answered_with_a_problem() {
         ("unknown request", Method::POST, "/v1/requests/none/r1", &JSON, br#"{"decision":"approve"}"#.to_vec()),
         ("wrong number", Method::GET, "/v1/sessions/none/events", &[("last-event-id", "x")], vec![]),
         ("wrong query", Method::GET, "/v1/sessions?limit=many", &[], vec![]),
+        ("unknown status", Method::GET, "/v1/sessions?status=bogus", &[], vec![]),
+        ("path that is no text", Method::GET, "/v1/sessions/%FF", &[], vec![]),
+        ("retry of a session that waits", Method::POST, &retry, &JSON, b"{}".to_vec()),
         ("unknown format", Method::GET, "/v1/sessions/none/export?format=pdf", &[], vec![]),
         ("unknown path", Method::GET, "/v1/nothing", &[], vec![]),
         ("wrong method", Method::PUT, "/v1/sessions", &JSON, b"{}".to_vec()),

@@ -309,6 +309,28 @@ async fn a_script_answers_instead_of_a_model() {
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 5, "{sessions}");
 }
 
+#[tokio::test]
+async fn a_script_whose_model_does_not_reply_is_a_problem_and_not_an_answer() {
+    let home = Home::new();
+    let script = PLANNER.replace(
+        "            - action_type: condition",
+        "            - { action_type: ai_say, action_id: think, config: { content: Think } }\n            - action_type: condition",
+    );
+    home.put("scripts/planner.yaml", script);
+    home.put("replies.yaml", "replies: {}\n");
+    home.put("bcc-script.toml", "[serve.behavior]\nscript = \"planner\"\n");
+    let serving = Serving::with(&home, &["--trust", "--model", "replay:replies.yaml"]);
+    for (path, stream) in
+        [("/v1/actions", false), ("/v1/actions", true), ("/generating", true), ("/v1/reflection", false)]
+    {
+        let reply = serving.post(path, in_step("BEHAVIOR_RUNNING", stream)).await;
+        assert_eq!((reply.status, reply.header("retry-after")), (503, "5"), "{path}: {reply:?}");
+    }
+    // It is not run again for the same request.
+    let sessions = serving.get("/v1/sessions?script=planner").await.json();
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 4, "{sessions}");
+}
+
 /// Two tokens that name the same notebook do not share what its script keeps.
 #[tokio::test]
 async fn a_notebook_belongs_to_the_token_that_uses_it() {

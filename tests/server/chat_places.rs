@@ -172,10 +172,8 @@ async fn a_message_is_no_answer_to_a_question_that_was_not_shown() {
         client.say("hello").await;
         let (waits, session) = client.say("a loan").await;
         assert_eq!(waits, "The conversation goes on after a decision of somebody else.");
+        assert_eq!(client.say("anybody?").await, (waits, session.clone()));
         let (mut history, plain) = (client.history.clone(), client.more.clone());
-        client.history.push(json!({ "role": "user", "content": "any news?" }));
-        let early = client.send().await;
-        assert!(early.status == 409 && early.text.contains("`waiting_approval`"), "{early:?}");
         approve(&serving, &session).await;
         if restarts {
             serving = other(&home, serving);
@@ -227,4 +225,131 @@ async fn a_message_waits_for_what_the_session_says_after_a_decision() {
     let ((), said) = tokio::join!(approve(&serving, &session), news);
     assert_eq!(said, ("Your address?".to_owned(), session.clone()));
     assert_eq!(client.say("Main street 1").await, ("Sent to Main street 1.".to_owned(), session));
+}
+
+#[tokio::test]
+async fn a_reply_says_that_somebody_else_has_to_decide() {
+    const WAITS: &str = "The conversation goes on after a decision of somebody else.";
+    let home = Home::new();
+    let say = "            - { action_type: ai_say, action_id: see, config: { content: 'Let me see.' } }\n";
+    let decide = "            - { action_type: approval";
+    home.put("scripts/talk.yaml", LOAN.replace(decide, &format!("{say}{decide}")));
+    for more in [json!({}), json!({ "metadata": { "chat_id": "c" } })] {
+        let mut serving = Serving::start(&home);
+        let mut client = ChatClient { more: more.clone(), ..ChatClient::new(&serving) };
+        client.say("hello").await;
+        let (said, session) = client.say("a loan").await;
+        assert_eq!(said, format!("Let me see.\n\n{WAITS}"));
+        let mut streamed = ChatClient { more: json!({ "user": "eve" }), ..ChatClient::new(&serving) };
+        streamed.say("hello").await;
+        streamed.history.push(json!({ "role": "user", "content": "a loan" }));
+        streamed.more = json!({ "user": "eve", "stream": true });
+        let chunks = serving.stream(PATH, &[], &streamed.body()).await.rest().await;
+        let pieces = chunks.iter().filter(|chunk| chunk.data != "[DONE]");
+        let pieces =
+            pieces.filter_map(|chunk| chunk.json()["choices"][0]["delta"]["content"].as_str().map(str::to_owned));
+        assert_eq!(pieces.collect::<String>(), said);
+        for text in ["any news?", "and now?"] {
+            assert_eq!(client.say(text).await, (WAITS.to_owned(), session.clone()));
+        }
+        let history = client.history.clone();
+        serving.terminate();
+        serving.finish();
+        serving = Serving::start(&home);
+        let requests = serving.get("/v1/requests").await.json();
+        let of_session = requests["requests"].as_array().unwrap().iter();
+        let request = of_session.clone().find(|request| request["session_id"] == json!(session)).unwrap();
+        let path = format!("/v1/requests/{session}/{}", request["request_id"].as_str().unwrap());
+        let mut client = ChatClient { history, more: more.clone(), ..ChatClient::new(&serving) };
+        assert_eq!(client.say("still nothing?").await, (WAITS.to_owned(), session.clone()));
+        assert_eq!(serving.post(&path, json!({ "decision": "approve", "by": "boss" })).await.status, 200);
+        // What was said before the decision is not said again.
+        assert_eq!(client.say("so?").await, ("Your address?".to_owned(), session.clone()));
+        assert_eq!(client.say("Main street 1").await, ("Sent to Main street 1.".to_owned(), session.clone()));
+        let export = serving.get(&format!("/v1/sessions/{session}/export")).await.json();
+        let heard = export["transcript"].as_array().unwrap().iter().filter(|said| said["role"] == "user");
+        assert_eq!(heard.map(|said| said["text"].clone()).collect::<Vec<_>>(), ["a loan", "Main street 1"]);
+    }
+}
+
+#[tokio::test]
+async fn a_message_does_not_decide_about_an_interrupted_action() {
+    const WAITS: &str = "The conversation goes on after a decision of somebody else.";
+    let home = Home::new();
+    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
+    // It ends by itself, also without its server.
+    let command = "            - { action_type: command, action_id: work, config: { command: [sleep, '5'] } }\n";
+    let next = "            - { action_type: ai_ask, action_id: ask_likes";
+    home.put("scripts/talk.yaml", TALK.replace(next, &format!("{command}{next}")));
+    let mut serving = Serving::with(&home, &["--trust"]);
+    let mut client = ChatClient::new(&serving);
+    let (_, session) = client.say("hi").await;
+    let mut events = serving.events(&session, None).await;
+    let history = client.history.clone();
+    client.history.push(json!({ "role": "user", "content": "Ann" }));
+    let (target, body) = (serving.target(), client.body());
+    let answering = tokio::spawn(async move { target.attempt(PATH, &[], &body).await });
+    events.until("effect_started").await;
+    serving.kill();
+    assert!(answering.await.unwrap().is_none());
+    let serving = Serving::with(&home, &["--trust"]);
+    let mut client = ChatClient { history, headers: retry(), ..ChatClient::new(&serving) };
+    assert_eq!(client.say("Ann").await, (WAITS.to_owned(), session.clone()));
+    client.headers.clear();
+    for text in ["skip", "retry"] {
+        assert_eq!(client.say(text).await, (WAITS.to_owned(), session.clone()));
+    }
+    assert_eq!(serving.say(&session, "skip").await["waiting"]["prompt"], "What do you like?");
+    assert_eq!(client.say("and now?").await, ("What do you like?".to_owned(), session.clone()));
+    assert_eq!(client.say("tea").await, ("Ann likes tea.".to_owned(), session));
+}
+
+#[tokio::test]
+async fn a_reply_that_the_client_has_in_part_is_said_again() {
+    for (part, rest) in
+        [("Hello.\n\nWho a", "Who are you?"), ("Hello.", "Who are you?"), ("Hel", "Hello.\n\nWho are you?")]
+    {
+        let home = project();
+        let serving = Serving::start(&home);
+        let more = json!({ "metadata": { "chat_id": "c" } });
+        let mut client = ChatClient { more, ..ChatClient::new(&serving) };
+        let (_, session) = client.say("hi").await;
+        client.forget(1);
+        client.history.push(json!({ "role": "assistant", "content": part }));
+        assert_eq!(client.say("Ann").await, (rest.to_owned(), session.clone()), "{part}");
+        assert_eq!(client.say("Ann").await, ("What do you like?".to_owned(), session), "{part}");
+    }
+}
+
+#[tokio::test]
+async fn a_history_that_begins_with_the_last_reply_goes_on_with_its_conversation() {
+    for more in [json!({ "metadata": { "chat_id": "c" } }), json!({})] {
+        let home = project();
+        let serving = Serving::start(&home);
+        let mut client = ChatClient { more: more.clone(), ..ChatClient::new(&serving) };
+        client.say("hi").await;
+        let (_, session) = client.say("Ann").await;
+        client.history.drain(..client.history.len() - 1);
+        let (said, other) = client.say("tea").await;
+        let is_known = more.get("metadata").is_some();
+        assert_eq!((said == "Ann likes tea.", other == session), (is_known, is_known), "{said}");
+    }
+    // A greeting of the client is no reply.
+    let home = project();
+    let serving = Serving::start(&home);
+    let mut client = ChatClient { more: json!({ "metadata": { "chat_id": "c" } }), ..ChatClient::new(&serving) };
+    client.history.push(json!({ "role": "assistant", "content": "How can I help?" }));
+    let (opening, session) = client.say("hi").await;
+    assert_eq!(opening, "Hello.\n\nWho are you?");
+    client.forget(2);
+    let (again, other) = client.say("hi").await;
+    assert_eq!((again, other != session), (opening, true));
+}
+
+#[tokio::test]
+async fn a_task_without_a_name_is_none() {
+    let home = project();
+    let serving = Serving::start(&home);
+    let mut client = ChatClient { more: json!({ "metadata": { "task": "" } }), ..ChatClient::new(&serving) };
+    assert_eq!(client.say("hi").await.0, "Hello.\n\nWho are you?");
 }

@@ -64,6 +64,25 @@ async fn a_conversation_is_led_to_its_end_and_kept() {
 }
 
 #[tokio::test]
+async fn a_user_without_a_name_is_nobody_in_particular() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let serving = Serving::with(&home, &["--model", "offline"]);
+    let state = crate::given_states::state();
+    for user in ["", " "] {
+        let link = serving.post("/v1/links", json!({ "script": "talk", "kind": "open", "user": user })).await.json();
+        assert_eq!(link.get("user"), None, "{link}");
+        for body in [json!({ "script": "talk", "user": user }), json!({ "state": state, "user": user })] {
+            let created = serving.post("/v1/sessions", body).await;
+            assert_eq!(created.status, 201, "{created:?}");
+            let id = created.json()["id"].as_str().unwrap().to_owned();
+            let listed = serving.get(&format!("/v1/sessions?user={id}")).await.json();
+            assert_eq!(listed["sessions"][0]["id"], id, "{listed}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn sessions_are_listed_in_pages() {
     let home = Home::new();
     home.put("scripts/talk.yaml", TALK);
@@ -214,6 +233,31 @@ async fn a_turn_under_way_ends_before_the_server_does() {
     // The next server goes on from there.
     let serving = Serving::with(&home, &["--trust"]);
     assert_eq!(serving.get(&format!("/v1/sessions/{id}")).await.json()["status"], "waiting_input");
+}
+
+#[tokio::test]
+async fn a_request_that_names_its_question_takes_back_one_answer() {
+    let home = Home::new();
+    home.put(
+        "scripts/talk.yaml",
+        TALK.replace("config: { content: '{{ name }}", "config: { require_acknowledgment: true, content: '{{ name }}"),
+    );
+    let serving = Serving::start(&home);
+    let id = serving.session("talk").await;
+    serving.say(&id, "Ann").await;
+    let waiting = serving.say(&id, "tea").await["waiting"]["answer_id"].clone();
+    let path = format!("/v1/sessions/{id}/take_back");
+    for status in [200, 409, 409] {
+        let taken = serving.post(&path, json!({ "answer_id": waiting })).await;
+        assert_eq!(taken.status, status, "{taken:?}");
+    }
+    let shown = serving.get(&format!("/v1/sessions/{id}")).await.json();
+    assert_eq!(shown["waiting"]["prompt"], "What do you like?", "{shown}");
+    let unknown = serving.post(&path, json!({ "answer": waiting })).await;
+    assert!(unknown.status == 400 && unknown.text.contains("unknown field"), "{unknown:?}");
+    // Without a body, it is the last answer, whichever that is.
+    let taken = serving.send(Method::POST, &path, &[], None).await;
+    assert_eq!((taken.status, &taken.json()["waiting"]["prompt"]), (200, &json!("Who are you?")), "{taken:?}");
 }
 
 #[tokio::test]

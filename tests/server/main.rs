@@ -27,6 +27,7 @@ mod locks;
 mod openapi;
 mod pages;
 mod served;
+mod stopped_turns;
 mod streams;
 mod studio;
 mod talk_troubles;

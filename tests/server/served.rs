@@ -210,6 +210,16 @@ impl Caller<'_> {
         self.send(Method::GET, path, &[], None).await
     }
 
+    /// The text of a stream of events, up to the first event of this type.
+    pub async fn until(&self, path: &str, kind: &str) -> String {
+        let mut request = self.serving.client.get(format!("{}{path}", self.serving.url));
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        let events = EventStream::new(request.send().await.unwrap()).until(kind).await;
+        events.into_iter().map(|event| event.data + "\n").collect()
+    }
+
     pub async fn post(&self, path: &str, body: Value) -> Reply {
         self.send(Method::POST, path, &[("content-type", "application/json")], Some(body.to_string().into_bytes()))
             .await

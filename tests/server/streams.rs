@@ -1,11 +1,15 @@
 //! Streams of events: complete, in order, and each event once, also over reconnections and from other servers.
 
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::process::{Home, TIMEOUT};
 use crate::served::{SentEvent, Serving, TALK, said};
 use crate::server::{Server, ServerBehavior};
+use crate::visitor::{ASKING_MODEL, model_config};
 
 /// The events of a session as its journal has them.
 async fn journal(serving: &Serving, id: &str) -> Vec<SentEvent> {
@@ -97,6 +101,36 @@ async fn a_stream_whose_turn_is_interrupted_says_so() {
     assert_eq!(last.json()["type"], "/problems/interrupted", "{last:?}");
     assert_eq!(last.json()["detail"], "另一条消息打断了这一轮，这条消息已被收回");
     drop(second);
+}
+
+#[tokio::test]
+async fn the_events_of_a_turn_that_ends_after_the_server_was_told_to_end_are_sent() {
+    let home = Home::new();
+    let gate = Arc::new(Barrier::new(2));
+    let model = Server::start(vec![ServerBehavior::Paused(Arc::clone(&gate), said("And your name?"))]);
+    home.put("bcc-script.toml", model_config(&model));
+    home.put("scripts/talk.yaml", ASKING_MODEL);
+    let serving = Serving::with(&home, &["--trust"]);
+    let id = serving.session("talk").await;
+    let mut reader = serving.events(&id, None).await;
+    reader.until("waiting").await;
+    let path = format!("/v1/sessions/{id}/messages");
+    let headers = [("accept", "text/event-stream")];
+    let mut turn = serving.stream(&path, &headers, &json!({ "text": "a person" })).await;
+    turn.until("message_delta").await;
+    serving.terminate();
+    // It does not accept connections any more.
+    let address = serving.url.trim_start_matches("http://").to_owned();
+    while std::net::TcpStream::connect(&address).is_ok() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::task::spawn_blocking(move || gate.wait()).await.unwrap();
+    for events in [turn.rest().await, reader.rest().await] {
+        let said = events.iter().rfind(|event| event.event == "message").unwrap();
+        assert_eq!(said.json()["text"], "And your name?");
+        assert_eq!(events.last().unwrap().event, "waiting", "{events:?}");
+    }
+    assert_eq!(serving.finish().code, Some(0));
 }
 
 #[tokio::test]

@@ -274,9 +274,12 @@ impl Problem {
         self.help.as_ref().map(|help| rendered(help, self.project.as_deref(), self.language))
     }
 
-    /// The header that says when to try again.
-    pub(crate) fn retry_header(&self) -> Option<(HeaderName, HeaderValue)> {
-        self.retry_after.map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds)))
+    /// The headers of a response with it: when to try again, and what is missing.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let retry = self.retry_after.map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds)));
+        let token = (self.kind == ProblemKind::Unauthorized)
+            .then(|| (header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        retry.into_iter().chain(token)
     }
 
     fn details(&self) -> ProblemDetails {
@@ -309,10 +312,7 @@ impl IntoResponse for Problem {
         let mut response = (self.kind.status(), body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.extend(self.retry_header());
-        if self.kind == ProblemKind::Unauthorized {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
+        headers.extend(self.headers());
         // The gate writes it again in the language of the client.
         response.extensions_mut().insert(self);
         response
@@ -381,6 +381,16 @@ impl From<EngineError> for Problem {
 impl Problem {
     fn held(id: &str) -> Self {
         Self::new(ProblemKind::Held, msg!("another process runs session `{id}`")).retry_after(1)
+    }
+
+    pub(crate) fn busy() -> Self {
+        Self::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1)
+    }
+
+    /// A session is to go on that has stopped again.
+    pub(crate) fn stopped(id: &str) -> Self {
+        let why = msg!("session `{id}` has stopped: its model cannot be reached, or its budget is used up");
+        Self::new(ProblemKind::Unavailable, why).retry_after(5)
     }
 
     /// Somebody else has answered the question meanwhile.

@@ -1,7 +1,7 @@
 //! `/v1/sessions/{id}/again`: begins a session again at one of its answers (docs/begin-again.md).
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use bcc_authoring::templates::list::list;
 use bcc_engine::again::restart::{AgainPlan, AgainPoint, AgainRequest, CallPlace, RepeatedCalls};
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::authoring::blocking;
-use crate::api::body::JsonBody;
+use crate::api::body::{JsonBody, UrlPath};
 use crate::live::command::SessionCommand;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
@@ -114,7 +114,7 @@ impl AgainReply {
 )]
 pub(crate) async fn list_choices(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<AgainChoices>, Problem> {
     caller.require(AccessRole::Author)?;
@@ -146,7 +146,7 @@ pub(crate) async fn list_choices(
 )]
 pub(crate) async fn restart_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     JsonBody(body): JsonBody<AgainBody>,
 ) -> Result<(StatusCode, Json<AgainReply>), Problem> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bcc_authoring::graph::request::{GraphFormat, GraphRequest, SessionSteps, graph};
@@ -29,7 +29,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{JsonBody, UrlQuery, read};
+use crate::api::body::{JsonBody, UrlPath, UrlQuery, read};
 use crate::api::uploads::{ScriptUpload, StoredScript, new_script, refuse_unseen, store_script};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
@@ -91,7 +91,7 @@ pub(crate) struct DrawingQuery {
 )]
 pub(crate) async fn get_graph(
     State(state): State<ServerState>,
-    Path(name): Path<String>,
+    UrlPath(name): UrlPath<String>,
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<DrawingQuery>,
 ) -> Result<Response, Problem> {
@@ -160,7 +160,7 @@ pub(crate) async fn list_schemas(caller: ApiCaller) -> Result<Json<SchemaList>, 
 )]
 pub(crate) async fn get_schema(
     State(state): State<ServerState>,
-    Path(name): Path<String>,
+    UrlPath(name): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Response, Problem> {
     caller.require(AccessRole::Author)?;
@@ -366,7 +366,7 @@ pub(crate) struct UploadedScript {
 )]
 pub(crate) async fn put_script(
     State(state): State<ServerState>,
-    Path(name): Path<String>,
+    UrlPath(name): UrlPath<String>,
     caller: ApiCaller,
     headers: HeaderMap,
     body: Body,

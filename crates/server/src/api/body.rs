@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::BoxError;
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Json, Query, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, Json, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
@@ -40,18 +40,37 @@ impl<T: DeserializeOwned> JsonBody<T> {
     /// # Errors
     /// `TooLarge`; `InvalidRequest` if it is no such object, or has not arrived completely; `Timeout`.
     pub(crate) async fn read(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<Self, Problem> {
+        require_json(headers)?;
+        Self::parse(&read_up_to(body, max_bytes).await?)
+    }
+
+    fn parse(body: &[u8]) -> Result<Self, Problem> {
         let unreadable =
             |why: String| Problem::invalid(msg!("the body cannot be read: {error}", error = library(&why)));
-        if !has_json(headers) {
-            return Err(Problem::invalid(msg!("the body must be JSON, with `Content-Type: application/json`")));
-        }
-        let body = read_up_to(body, max_bytes).await?;
         // A list would be taken for the fields of an object in order.
         if body.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::invalid(msg!("the body must be a JSON object")));
         }
-        let Json(value) = Json::<T>::from_bytes(&body).map_err(|rejection| unreadable(cause(&rejection)))?;
+        let Json(value) = Json::<T>::from_bytes(body).map_err(|rejection| unreadable(cause(&rejection)))?;
         Ok(Self(value))
+    }
+}
+
+/// A JSON object as body, or none.
+pub(crate) struct OptionalBody<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let body = read(body).await?;
+        if body.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        require_json(&parts.headers)?;
+        let JsonBody(value) = JsonBody::<Option<T>>::parse(&body)?;
+        Ok(Self(value.unwrap_or_default()))
     }
 }
 
@@ -122,6 +141,13 @@ async fn read_up_to(body: Body, max_bytes: usize) -> Result<Vec<u8>, Problem> {
     }
 }
 
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    match has_json(headers) {
+        true => Ok(()),
+        false => Err(Problem::invalid(msg!("the body must be JSON, with `Content-Type: application/json`"))),
+    }
+}
+
 /// Whether a request says that its body is JSON. A page of another site cannot send that without asking first.
 fn has_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -136,6 +162,21 @@ fn cause(rejection: &(impl Error + 'static)) -> String {
         cause = source;
     }
     cause.to_string()
+}
+
+/// The values in the path of the URL.
+pub(crate) struct UrlPath<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for UrlPath<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            // The values are texts.
+            Err(_) => Err(Problem::invalid(msg!("the path of the URL is not UTF-8"))),
+        }
+    }
 }
 
 /// The query of the URL.

@@ -1,7 +1,7 @@
 //! What is known about a session: its export and parts of it.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bcc_engine::export::export;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::UrlQuery;
+use crate::api::body::{UrlPath, UrlQuery};
 use crate::api::outputs::SANDBOX;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
@@ -71,7 +71,7 @@ pub(crate) struct ExportQuery {
 )]
 pub(crate) async fn export_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<ExportQuery>,
 ) -> Result<Response, Problem> {
@@ -129,7 +129,7 @@ async fn require_session(state: &ServerState, id: &str) -> Result<(), Problem> {
 )]
 pub(crate) async fn get_variables(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<Value>, Problem> {
     part(&state, &id, &caller, &["variables"], false).await
@@ -148,7 +148,7 @@ pub(crate) async fn get_variables(
 )]
 pub(crate) async fn get_metrics(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<Value>, Problem> {
     let parts = ["action_metrics_history", "progress_suggestion_history", "monitor_feedback"];
@@ -168,7 +168,7 @@ pub(crate) async fn get_metrics(
 )]
 pub(crate) async fn get_calls(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<Value>, Problem> {
     part(&state, &id, &caller, &["model_calls", "usage"], true).await
@@ -207,7 +207,7 @@ pub(crate) struct NotebookQuery {
 )]
 pub(crate) async fn get_notebook(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<NotebookQuery>,
 ) -> Result<Json<Value>, Problem> {
@@ -277,7 +277,7 @@ pub(crate) struct ReportQuery {
 )]
 pub(crate) async fn get_report(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<ReportQuery>,
 ) -> Result<Response, Problem> {

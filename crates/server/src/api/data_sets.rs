@@ -11,7 +11,6 @@ use bcc_engine::data_set::export::export_data_set_file;
 use bcc_engine::data_set::request::{DataSetFormat, DataSetReport, DataSetRequest};
 use bcc_engine::files::export_folder::SeekableFile;
 use bcc_lang::message::msg;
-use bcc_runtime::run::head::SessionStatus;
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
 use serde::Deserialize;
@@ -104,9 +103,6 @@ pub(crate) async fn get_data_set(
         caller.require(AccessRole::Admin)?;
     }
     let filter = session_filter(script, status, user, since)?;
-    if let Some(status) = filter.status.as_ref().filter(|status| SessionStatus::parse(status).is_none()) {
-        return Err(Problem::invalid(msg!("sessions have no status `{status}`")));
-    }
     if state.sessions.store().sessions_page(&filter, None, 1).await?.is_empty() {
         return Err(Problem::invalid(msg!("no session is selected"))
             .with_help("`GET /v1/sessions` with the same filters lists the sessions"));

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +16,6 @@ use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
 use futures_util::stream::{self, Stream};
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -24,10 +23,12 @@ use tracing::Instrument;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::UrlQuery;
+use crate::api::body::{UrlPath, UrlQuery};
 use crate::api::messages::{NewMessage, SendOptions, say};
-use crate::api::reply::{answer_with_key, is_for_person};
+use crate::api::reply::answer_with_key;
+use crate::api::talk_events::shown_event;
 use crate::live::feed::{EventFeed, FeedItem};
+use crate::live::sessions::LiveSessions;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
@@ -38,26 +39,11 @@ const PAGE: usize = 256;
 /// How often the store is read for what other processes commit.
 const POLL: Duration = Duration::from_secs(2);
 
+/// How often it is checked whether a turn has ended while the server ends.
+const END_POLL: Duration = Duration::from_millis(20);
+
 /// How often a comment is sent, so that a connection that is gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
-/// The events that the person in a conversation may see: no prompts, variables, model calls or analyses.
-const TALK_EVENTS: [&str; 14] = [
-    "session_started",
-    "session_resumed",
-    "message",
-    "message_delta",
-    "message_discarded",
-    "taken_back",
-    "waiting",
-    "session_completed",
-    "session_failed",
-    "session_stopped",
-    "session_cancelled",
-    "phase_entered",
-    "topic_entered",
-    "skipped",
-];
 
 /// The last event of a stream whose turn did not end as it should. A browser has an event `error` of its own.
 const PROBLEM: &str = "problem";
@@ -77,6 +63,7 @@ pub(crate) struct ReadEvent {
 /// Reads the events of a session one after the other: first those in the store, then those that happen.
 pub(crate) struct EventReader {
     store: Arc<dyn Store>,
+    sessions: Arc<LiveSessions>,
     id: String,
     /// Kept, so that the session goes on to send its events to it.
     _feed: Arc<EventFeed>,
@@ -104,6 +91,7 @@ enum Happened {
     Item(Result<FeedItem, RecvError>),
     /// With the number of the last event of the turn, unless it failed.
     TurnEnded(Result<u64, Option<Problem>>),
+    /// The server ends, and no turn of the session runs here any more.
     ServerEnds,
     /// Another process may have committed something.
     Poll,
@@ -122,6 +110,7 @@ impl EventReader {
         state.metrics.streams.inc();
         Self {
             store: Arc::clone(state.sessions.store()),
+            sessions: Arc::clone(&state.sessions),
             id: id.to_owned(),
             items: feed.subscribe(),
             _feed: feed,
@@ -152,12 +141,8 @@ impl EventReader {
                 self.until.get_or_insert(seq);
             }
         }
-        if self.role >= AccessRole::Author || TALK_EVENTS.contains(&kind) {
-            let line = match kind {
-                "waiting" if self.role < AccessRole::Decide => without_decision(line),
-                _ => line.to_owned(),
-            };
-            self.ready.push_back(ReadEvent { seq, kind: kind.to_owned(), line, starts });
+        if let Some(line) = shown_event(self.role, kind, line) {
+            self.ready.push_back(ReadEvent { seq, kind: kind.to_owned(), line: line.into_owned(), starts });
         }
     }
 
@@ -233,10 +218,18 @@ impl EventReader {
     }
 
     async fn happens(&mut self) -> Happened {
+        // The stream of a turn ends with it, also while the server ends.
+        let is_of_turn = self.end.is_some();
         let end = async {
             match self.end.as_mut() {
                 Some(end) => end.await.map_or(Err(None), |ended| ended.map_err(Some)),
                 None => std::future::pending().await,
+            }
+        };
+        let ending = async {
+            let _ = self.ending.wait_for(|is_ending| *is_ending).await;
+            while self.sessions.runs_turn(&self.id) {
+                tokio::time::sleep(END_POLL).await;
             }
         };
         tokio::select! {
@@ -244,7 +237,7 @@ impl EventReader {
             biased;
             item = self.items.recv() => Happened::Item(item),
             ended = end => Happened::TurnEnded(ended),
-            _ = self.ending.wait_for(|is_ending| *is_ending) => Happened::ServerEnds,
+            () = ending, if !is_of_turn => Happened::ServerEnds,
             () = tokio::time::sleep(POLL) => Happened::Poll,
         }
     }
@@ -266,15 +259,6 @@ impl EventReader {
 /// A response of server-sent events.
 pub(crate) fn stream_response(events: impl Stream<Item = Result<SseEvent, Infallible>> + Send + 'static) -> Response {
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
-}
-
-/// An event `waiting` without the prompt of a decision, which is for those who decide.
-fn without_decision(line: &str) -> String {
-    let Ok(Value::Object(mut event)) = serde_json::from_str(line) else { return String::new() };
-    if !event.get("for").and_then(Value::as_str).is_some_and(is_for_person) {
-        event.remove("prompt");
-    }
-    Value::Object(event).to_string()
 }
 
 /// Whether an event is the last one of a session.
@@ -335,7 +319,7 @@ pub(crate) struct EventsQuery {
 )]
 pub(crate) async fn get_events(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     headers: HeaderMap,
     UrlQuery(query): UrlQuery<EventsQuery>,

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::authoring::blocking;
 use crate::api::reply::{TurnReply, reply_of};
+use crate::api::sessions::named_user;
 use crate::api::uploads::refuse_unseen;
 use crate::problem::Problem;
 use crate::state::ServerState;
@@ -62,7 +63,7 @@ pub(crate) async fn start_from_state(
         file: project.directory.join(STATE_NAME),
         text: Some(text),
         // Without a user, two persons must not share the variables of a common one.
-        user: Some(user.unwrap_or_else(|| id.clone())),
+        user: Some(named_user(user).unwrap_or_else(|| id.clone())),
         values: variables,
         model: state.settings.model.clone(),
         behavior_server,

@@ -1,7 +1,7 @@
 //! `GET /v1/sessions/{id}/journal`: the stored events of a session in pages, the newest page first.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use bcc_lang::message::msg;
 use bcc_lang::value::exact::ExactValue;
 use bcc_runtime::program::stored_event::public_line;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::UrlQuery;
+use crate::api::body::{UrlPath, UrlQuery};
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
 
@@ -66,7 +66,7 @@ pub(crate) struct JournalPage {
 )]
 pub(crate) async fn get_journal(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<JournalQuery>,
 ) -> Result<Json<JournalPage>, Problem> {

@@ -1,7 +1,7 @@
 //! `/v1/links`: makes, lists, shows and revokes links, by which people begin conversations in their browsers (docs/talk-page.md).
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::RunRequest;
@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::JsonBody;
+use crate::api::body::{JsonBody, UrlPath};
+use crate::api::sessions::named_user;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
 use crate::talk::terms::{ConsentText, LinkKind, LinkTerms, NewLink, script_language, title};
@@ -145,7 +146,7 @@ pub(crate) async fn create_link(
 ) -> Result<(StatusCode, Json<MadeLink>), Problem> {
     caller.require(AccessRole::Author)?;
     let NewLinkBody { script, kind, expires_at, variables, user, consent } = body;
-    let expires_at = expires_at.as_deref().map(later).transpose()?;
+    let (user, expires_at) = (named_user(user), expires_at.as_deref().map(later).transpose()?);
     if let Some(consent) = &consent {
         check_consent(consent)?;
     }
@@ -237,7 +238,7 @@ pub(crate) async fn list_links(State(state): State<ServerState>, caller: ApiCall
 )]
 pub(crate) async fn get_link(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<ShownLink>, Problem> {
     caller.require(AccessRole::Author)?;
@@ -260,7 +261,7 @@ pub(crate) async fn get_link(
 )]
 pub(crate) async fn revoke_link(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<StatusCode, Problem> {
     caller.require(AccessRole::Author)?;

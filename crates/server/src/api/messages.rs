@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::msg;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_store::rows::SessionRow;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tracing::Instrument;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{JsonBody, language_of};
+use crate::api::body::{JsonBody, UrlPath, language_of};
 use crate::api::events::turn_stream;
 use crate::api::reply::{
     TurnReply, answer_with_key, earlier_reply, is_taken_back, key_reused, reply_from, reply_of, state_of,
@@ -83,7 +85,7 @@ struct MessageHeaders {
 )]
 pub(crate) async fn post_message(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     headers: HeaderMap,
     JsonBody(message): JsonBody<NewMessage>,
@@ -131,15 +133,26 @@ pub(crate) async fn say(
     let store = state.sessions.store().as_ref();
     let key = options.key.as_deref();
     // A message that was accepted before is not refused, and interrupts nothing.
-    let is_repeated = match key {
-        Some(key) if message.on_busy != OnBusy::Wait => store.answer_accepted(id, key).await?,
-        _ => false,
+    let repeated_key = match key {
+        Some(key) if store.answer_accepted(id, key).await? => Some(key),
+        _ => None,
     };
+    if let Some(key) = repeated_key
+        && !is_running(store.session(id).await?.as_ref())
+    {
+        // It does not continue a turn that has stopped either.
+        return repeated(state, id, key, &message.text).await;
+    }
     let mut expected_answers = None;
-    if message.on_busy == OnBusy::Reject && !is_repeated {
+    if message.on_busy == OnBusy::Reject && repeated_key.is_none() {
         // Before the turn is looked for: one that begins afterwards changes the number.
-        expected_answers = store.session(id).await?.map(|row| row.answers);
+        let row = store.session(id).await?;
         state.sessions.claim_idle(id).await?;
+        // A turn that was broken off, or has stopped, goes on: nobody has seen the question that follows it.
+        if is_running(row.as_ref()) || row.as_ref().is_some_and(|row| row.status == SessionStatus::Stopped.name()) {
+            return Err(Problem::busy());
+        }
+        expected_answers = row.map(|row| row.answers);
     }
     let command = |ended| {
         SessionCommand::Answer(Answer {
@@ -153,7 +166,7 @@ pub(crate) async fn say(
         })
     };
     let answered = match message.on_busy {
-        OnBusy::Interrupt if !is_repeated => interrupting(state, id, command).await,
+        OnBusy::Interrupt if repeated_key.is_none() => interrupting(state, id, command).await,
         _ => state.sessions.send(id, None, command).await,
     };
     match (answered, key) {
@@ -178,6 +191,11 @@ pub(crate) async fn say(
         }
         (Err(problem), _) => Err(problem),
     }
+}
+
+/// Whether a turn of the session runs, or was broken off.
+fn is_running(row: Option<&SessionRow>) -> bool {
+    row.is_some_and(|row| row.status == SessionStatus::Running.name())
 }
 
 /// Sends a message in place of the one whose turn runs.

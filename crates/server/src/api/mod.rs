@@ -22,4 +22,5 @@ pub(crate) mod requests;
 pub mod router;
 pub(crate) mod scripts;
 pub(crate) mod sessions;
+pub(crate) mod talk_events;
 pub(crate) mod uploads;

@@ -1,13 +1,14 @@
 //! `GET /v1/sessions/{id}/outline`: the parts of the script with which a session runs.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use bcc_engine::settings::RunSettings;
 use bcc_runtime::program::program::{Phase, ProgramStep, ProgramSteps, Topic};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::{AccessRole, ApiCaller};
+use crate::api::body::UrlPath;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
 
@@ -122,7 +123,7 @@ fn actions<'p>(lists: impl IntoIterator<Item = &'p ProgramSteps>, depth: usize) 
 )]
 pub(crate) async fn get_outline(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<SessionOutline>, Problem> {
     caller.require(AccessRole::Author)?;

@@ -1,6 +1,6 @@
 //! `/v1/sessions/{id}/outputs`: the large outputs of a notebook one by one, such as pictures.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bcc_engine::large_output::{LargeOutput, large_output};
@@ -8,6 +8,7 @@ use bcc_engine::pin::sha256;
 use bcc_lang::message::msg;
 
 use crate::access::{AccessRole, ApiCaller};
+use crate::api::body::UrlPath;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
 
@@ -83,7 +84,7 @@ fn sent_as(media_type: &str) -> (bool, &'static str, &'static str) {
 )]
 pub(crate) async fn get_output(
     State(state): State<ServerState>,
-    Path((id, hash)): Path<(String, String)>,
+    UrlPath((id, hash)): UrlPath<(String, String)>,
     caller: ApiCaller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bcc_engine::engine::DEFAULT_USER;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::UrlQuery;
+use crate::api::body::{UrlPath, UrlQuery};
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
 
@@ -145,7 +145,7 @@ pub(crate) struct PlanQuery {
 )]
 pub(crate) async fn get_plan(
     State(state): State<ServerState>,
-    Path(plan): Path<String>,
+    UrlPath(plan): UrlPath<String>,
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<PlanQuery>,
 ) -> Result<Response, Problem> {
@@ -174,7 +174,7 @@ pub(crate) async fn get_plan(
 )]
 pub(crate) async fn delete_plan(
     State(state): State<ServerState>,
-    Path(plan): Path<String>,
+    UrlPath(plan): UrlPath<String>,
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<PlanUserQuery>,
 ) -> Result<StatusCode, Problem> {

@@ -80,6 +80,15 @@ pub(crate) struct WaitingFor {
 }
 
 impl WaitingFor {
+    /// The status of a session that waits for this.
+    fn status(&self) -> SessionStatus {
+        match self.r#for.as_str() {
+            "approval" | "form" => SessionStatus::WaitingApproval,
+            "time" => SessionStatus::WaitingTime,
+            _ => SessionStatus::WaitingInput,
+        }
+    }
+
     fn of(event: &Value) -> Self {
         let text = |name: &str| event.get(name).and_then(Value::as_str).map(str::to_owned);
         Self {
@@ -247,10 +256,41 @@ pub(crate) async fn is_taken_back(store: &dyn Store, id: &str, answer: &EarlierA
 /// The reply to an answer that is sent again: the same as the first time.
 pub(crate) async fn earlier_reply(store: &dyn Store, id: &str, answer: &EarlierAnswer) -> Result<TurnReply, Problem> {
     let row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
-    let until = answer.until.min(row.last_seq);
+    let end = answer.until.min(row.last_seq);
+    // What the session says after a decision is not part of the reply. A turn that had stopped is over when it has gone on.
+    let until = rest_before_decision(store, id, answer.seq, end).await?.unwrap_or(end);
     let (messages, waiting) = collect(store, id, answer.seq, until).await?;
-    let status = if until < row.last_seq && answer.until != u64::MAX { "waiting_input".to_owned() } else { row.status };
+    let status = match &waiting {
+        _ if until == row.last_seq => row.status,
+        Some(waiting) => waiting.status().name().to_owned(),
+        None => SessionStatus::WaitingInput.name().to_owned(),
+    };
     Ok(TurnReply { id: id.to_owned(), status, messages, waiting, last_seq: until })
+}
+
+/// The number of the event with which a turn rested before a decision, or a time, made the session go on; none if nothing did. In a
+/// `parallel`, other branches may go on after such an event: then it is none.
+async fn rest_before_decision(store: &dyn Store, id: &str, after: u64, until: u64) -> Result<Option<u64>, Problem> {
+    let answered = store.journal_by_kind(id, "request_answered", after, 1).await?;
+    if answered.first().is_none_or(|answered| answered.seq > until) {
+        return Ok(None);
+    }
+    let (mut at, mut rest) = (after, None);
+    loop {
+        let rows = store.journal(id, at, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(None) };
+        at = last.seq;
+        for row in rows {
+            match row.kind.as_str() {
+                _ if row.seq > until => return Ok(None),
+                "waiting" => rest = Some(row.seq),
+                "request_answered" if rest.is_some() => return Ok(rest),
+                // What happens while the session rests.
+                "session_resumed" | "model_call" | "monitor_feedback" => {}
+                _ => rest = None,
+            }
+        }
+    }
 }
 
 /// What a session said before the first answer.

@@ -1,7 +1,7 @@
 //! `/v1/scripts`: the scripts of the project.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bcc_engine::engine::RunRequest;
@@ -13,6 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::{AccessRole, ApiCaller};
+use crate::api::body::UrlPath;
 use crate::api::catalog::ScriptEntry;
 use crate::api::uploads::script_version;
 use crate::problem::{Problem, ProblemDetails, ProblemDiagnostic};
@@ -65,7 +66,7 @@ pub(crate) struct CheckedScript {
 )]
 pub(crate) async fn get_source(
     State(state): State<ServerState>,
-    Path(name): Path<String>,
+    UrlPath(name): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Response, Problem> {
     caller.require(AccessRole::Author)?;
@@ -90,7 +91,7 @@ pub(crate) async fn get_source(
 )]
 pub(crate) async fn check_script(
     State(state): State<ServerState>,
-    Path(name): Path<String>,
+    UrlPath(name): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<CheckedScript>, Problem> {
     caller.require(AccessRole::Author)?;

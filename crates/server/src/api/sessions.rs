@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::fork::{ForkPoint, ForkRequest};
@@ -11,6 +11,7 @@ use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
 use bcc_lang::value::exact::ExactValues;
 use bcc_lang::value::instant::instant;
+use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::rows::{SessionCursor, SessionFilter, SessionRow};
 use jiff::tz::TimeZone;
@@ -19,7 +20,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{JsonBody, UrlQuery};
+use crate::api::body::{JsonBody, OptionalBody, UrlPath, UrlQuery};
 use crate::api::catalog::ScriptEntry;
 use crate::api::given_states::{GivenStateBody, start_from_state};
 use crate::api::reply::{TurnReply, reply_of, state_of};
@@ -142,13 +143,18 @@ pub(crate) async fn start_with_id(
     let request = RunRequest {
         file: script.file.clone(),
         // Without a user, two persons must not share the variables of a common one.
-        user: Some(user.unwrap_or_else(|| id.clone())),
+        user: Some(named_user(user).unwrap_or_else(|| id.clone())),
         values,
         model: state.settings.model.clone(),
         ..RunRequest::default()
     };
     let turn = state.sessions.start(request, &id).await?;
     reply_of(state.sessions.store().as_ref(), &id, turn).await
+}
+
+/// The user that a client names. A blank name is none: whoever sends one does not mean a user whom all of them share.
+pub(crate) fn named_user(user: Option<String>) -> Option<String> {
+    user.filter(|user| !user.trim().is_empty())
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -228,6 +234,9 @@ pub(crate) fn session_filter(
         }
         None => None,
     };
+    if let Some(status) = status.as_ref().filter(|status| SessionStatus::parse(status).is_none()) {
+        return Err(Problem::invalid(msg!("sessions have no status `{status}`")));
+    }
     Ok(SessionFilter { id: None, script, status, user, since })
 }
 
@@ -244,7 +253,7 @@ pub(crate) fn session_filter(
 )]
 pub(crate) async fn get_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<TurnReply>, Problem> {
     let store = state.sessions.store().as_ref();
@@ -265,7 +274,7 @@ pub(crate) async fn get_session(
 )]
 pub(crate) async fn delete_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<StatusCode, Problem> {
     caller.require(AccessRole::Admin)?;
@@ -304,7 +313,7 @@ const fn yes() -> bool {
 )]
 pub(crate) async fn cancel_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     JsonBody(body): JsonBody<CancelBody>,
 ) -> Result<Json<TurnReply>, Problem> {
@@ -341,7 +350,7 @@ pub(crate) struct ForkBody {
 )]
 pub(crate) async fn fork_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     JsonBody(body): JsonBody<ForkBody>,
 ) -> Result<(StatusCode, Json<TurnReply>), Problem> {
@@ -377,13 +386,17 @@ pub(crate) struct RetryBody {
 )]
 pub(crate) async fn retry_session(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     JsonBody(body): JsonBody<RetryBody>,
 ) -> Result<(StatusCode, Json<TurnReply>), Problem> {
     caller.require(AccessRole::Author)?;
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
+    if !SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_final) {
+        let why = msg!("session `{id}` has not ended: its status is `{}`", row.status);
+        return Err(Problem::new(ProblemKind::Conflict, why));
+    }
     let engine = state.sessions.engine();
     let request = RetryRequest { id, from: body.from, new_id: Some(secret_id(&row.script)), ..RetryRequest::default() };
     let new = engine.create_retry(engine.prepare_retry(&request).await?).await?;
@@ -392,12 +405,22 @@ pub(crate) async fn retry_session(
     Ok((StatusCode::CREATED, Json(reply_of(store, &new, EndedTurn { after: copied, ..turn }).await?)))
 }
 
+/// Which answer is taken back.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TakeBackRequest {
+    /// The question that the session must wait for, as `waiting` named it, so that a request that is sent again does not take back another
+    /// answer. Without it, the session may wait for any.
+    answer_id: Option<String>,
+}
+
 /// Takes the last answer back, with everything that followed from it: the session waits for another answer to the same question.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/take_back",
     tag = "sessions",
     params(("id" = String, Path, description = "The session")),
+    request_body = Option<TakeBackRequest>,
     responses(
         (status = 200, description = "The session after it", body = TurnReply),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
@@ -405,11 +428,12 @@ pub(crate) async fn retry_session(
 )]
 pub(crate) async fn take_back(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
-    _caller: ApiCaller,
+    UrlPath(id): UrlPath<String>,
+    caller: ApiCaller,
+    OptionalBody(body): OptionalBody<TakeBackRequest>,
 ) -> Result<Json<TurnReply>, Problem> {
-    let taken: TakenBack =
-        state.sessions.send(&id, None, |done| SessionCommand::TakeBack { answer_id: None, done }).await?;
+    let command = |done| SessionCommand::TakeBack { answer_id: body.answer_id.clone(), done };
+    let taken: TakenBack = state.sessions.send(&id, None, command).await?;
     let conflict = |why| Err(Problem::new(ProblemKind::Conflict, why));
     match taken {
         TakenBack::Yes => {}
@@ -420,7 +444,7 @@ pub(crate) async fn take_back(
     }
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
-    Ok(Json(state_of(store, row).await?))
+    Ok(Json(state_of(store, row).await?.shown_to(caller.role)))
 }
 
 /// Continues a session that has stopped, or whose server ended in the middle of a turn, and waits for the end of the turn.
@@ -436,11 +460,11 @@ pub(crate) async fn take_back(
 )]
 pub(crate) async fn proceed(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
-    _caller: ApiCaller,
+    UrlPath(id): UrlPath<String>,
+    caller: ApiCaller,
 ) -> Result<Json<TurnReply>, Problem> {
     state.sessions.send(&id, None, |ended| SessionCommand::Rest { ended }).await?;
     let store = state.sessions.store().as_ref();
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
-    Ok(Json(state_of(store, row).await?))
+    Ok(Json(state_of(store, row).await?.shown_to(caller.role)))
 }

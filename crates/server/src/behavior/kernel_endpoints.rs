@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::language::Language;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{JsonBody, language_of};
+use crate::api::body::{JsonBody, UrlPath, language_of};
 use crate::behavior::kernels::{CellCode, EndedCell, NotebookKey};
 use crate::behavior::outputs::{ClientOutput, outputs_of, text_output};
 use crate::behavior::request::MAX_NOTEBOOK_ID_BYTES;
@@ -217,7 +217,7 @@ pub(crate) async fn restart_kernel(
 )]
 pub(crate) async fn cancel_execution(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<KernelReply>, Problem> {
     let key = notebook(&state, &caller, &id)?;
@@ -238,7 +238,7 @@ pub(crate) async fn cancel_execution(
 )]
 pub(crate) async fn execution_status(
     State(state): State<ServerState>,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
 ) -> Result<Json<ExecutionStatus>, Problem> {
     let key = notebook(&state, &caller, &id)?;

@@ -13,6 +13,7 @@ use bcc_llm::model::provider::LiveObserver as _;
 use bcc_llm::reply::read::read as read_reply;
 use bcc_llm::reply::shape::ReplyShape;
 use bcc_runtime::actions::behaviors::model::received;
+use bcc_runtime::run::head::SessionStatus;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -37,7 +38,7 @@ const RETRIES: u32 = 1;
 /// to it. None if no answer can be used.
 ///
 /// # Errors
-/// As when a session of the script is started.
+/// As when a session of the script is started; `Unavailable` if it stops before it has said anything.
 pub(crate) async fn run_script<T>(
     state: &ServerState,
     script: &str,
@@ -65,10 +66,13 @@ pub(crate) async fn run_script<T>(
         let launched = state.sessions.launch(run, &id).await?;
         let grows = launched.growing_lists.contains(REPLY);
         let mut ended = pin!(launched.end(&id));
-        match live.as_deref_mut().filter(|_| grows) {
+        let turn = match live.as_deref_mut().filter(|_| grows) {
             Some(live) => send_while_running(state, &id, &feed, live, ended.as_mut()).await?,
             None => ended.await?,
         };
+        if turn.status == SessionStatus::Stopped && !live.as_deref().is_some_and(LiveBehavior::has_sent) {
+            return Err(Problem::stopped(&id));
+        }
         let answer = match reply(state, &id).await? {
             Some(Value::String(text)) => text_reply(question, &text),
             Some(value) => Ok(value),

@@ -20,7 +20,7 @@ use crate::access::{ApiCaller, hex};
 use crate::api::body::{JsonBody, language_of};
 use crate::api::messages::repeated;
 use crate::api::reply::{TurnReply, opening_of, reply_from, reply_of, state_of};
-use crate::api::sessions::start_with_id;
+use crate::api::sessions::{named_user, start_with_id};
 use crate::chat::branches::ChatBranch;
 use crate::chat::conversation::ChatTurn;
 use crate::chat::error::ChatErrorBody;
@@ -77,7 +77,7 @@ pub(crate) async fn create_completion(
     let turn = ChatTurn {
         script: state.catalog.find(&request.model).await?,
         caller: hex(&caller.scope),
-        user: request.user.clone().filter(|user| !user.is_empty()),
+        user: named_user(request.user.clone()),
         conversation: request.conversation(&headers, &chat.conversation_header)?,
         history,
         is_repeated: retries.is_some_and(|retries: u64| retries > 0),
@@ -167,26 +167,39 @@ pub(crate) struct ChatReply {
     pub(crate) after: u64,
     /// The number of answers that the session has accepted then.
     answers: u64,
+    /// The number of the last message that the client has, if the reply has no message.
+    shown: Option<u64>,
 }
 
 /// Says the message in its session, and waits for the end of the turn. `accepted` learns the number of the last event before it.
+///
+/// # Errors
+/// `Unavailable` if the turn has stopped before the session said anything: there is no reply yet.
 pub(crate) async fn speak(
     state: &ServerState,
     turn: &ChatTurn,
     place: &ChatPlace,
     accepted: Option<AcceptedSender>,
 ) -> Result<ChatReply, Unanswered> {
-    match &place.task {
-        ChatTask::Begin { .. } => open_conversation(state, turn, place, accepted).await,
-        ChatTask::Answer { answers } => answer(state, turn, place, *answers, accepted).await,
-        ChatTask::Tell { answers, messages } => {
+    let said = match &place.task {
+        ChatTask::Begin { .. } => open_conversation(state, turn, place, accepted).await?,
+        ChatTask::Answer { answers } => answer(state, turn, place, *answers, accepted).await?,
+        ChatTask::Tell { answers, messages, shown } => {
             let store = state.sessions.store().as_ref();
             let row = store.session(&place.session).await?.ok_or_else(|| Problem::no_session(&place.session))?;
             let after = row.last_seq;
             let mut reply = state_of(store, row).await?;
             reply.messages.retain(|said| messages.contains(&said.message_id));
-            Ok(ChatReply { reply, after, answers: *answers })
+            if messages.is_empty() && reply.waits_for_person() {
+                // Somebody has decided at this moment.
+                return Err(Unanswered::MovedOn);
+            }
+            ChatReply { reply, after, answers: *answers, shown: Some(*shown) }
         }
+    };
+    match said.reply.messages.is_empty() && said.reply.status == SessionStatus::Stopped.name() {
+        true => Err(Problem::stopped(&place.session).into()),
+        false => Ok(said),
     }
 }
 
@@ -204,7 +217,7 @@ async fn open_conversation(
         // The same request has begun it before, or another process begins it.
         Err(problem) if matches!(problem.kind(), ProblemKind::Conflict | ProblemKind::Held) => {
             let mut row = created(store, id).await?.ok_or(problem)?;
-            if row.status == SessionStatus::Running.name() {
+            if [SessionStatus::Running, SessionStatus::Stopped].iter().any(|status| row.status == status.name()) {
                 state.sessions.send(id, None, |ended| SessionCommand::Rest { ended }).await?;
                 row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
             }
@@ -215,7 +228,7 @@ async fn open_conversation(
     let listens = opening.messages.is_empty() && opening.status == SessionStatus::WaitingInput.name();
     match listens {
         true => answer(state, turn, place, 0, accepted).await,
-        false => Ok(ChatReply { reply: opening, after: 0, answers: 0 }),
+        false => Ok(ChatReply { reply: opening, after: 0, answers: 0, shown: None }),
     }
 }
 
@@ -271,18 +284,21 @@ async fn answer(
     };
     // An answer about an effect does not count.
     let row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
-    Ok(ChatReply { reply, after, answers: row.answers.min(answers + 1) })
+    Ok(ChatReply { reply, after, answers: row.answers.min(answers + 1), shown: None })
 }
 
 /// Remembers where the session is now: after the history that the client has, in each form that it may have the reply in.
 pub(crate) async fn remember(
     state: &ServerState,
     turn: &ChatTurn,
-    ChatReply { reply, answers, .. }: &ChatReply,
+    ChatReply { reply, answers, shown, .. }: &ChatReply,
     contents: &[&str],
 ) -> Result<(), Problem> {
     let last = reply.messages.last().map(|said| said.message_id.as_str());
-    let shown = last_shown(state.sessions.store().as_ref(), &reply.id, last).await?;
+    let shown = match (last, shown) {
+        (None, Some(shown)) => *shown,
+        _ => last_shown(state.sessions.store().as_ref(), &reply.id, last).await?,
+    };
     for content in contents {
         let mut history = turn.history.with_message();
         history.push(SaidText::new(false, content));

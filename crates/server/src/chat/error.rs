@@ -46,6 +46,6 @@ impl ChatErrorBody {
 /// A problem as a response of the chat completions.
 pub(crate) fn chat_error(problem: &Problem) -> Response {
     let mut response = (problem.kind().status(), Json(ChatErrorBody::of(problem))).into_response();
-    response.headers_mut().extend(problem.retry_header());
+    response.headers_mut().extend(problem.headers());
     response
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::ApiCaller;
+use crate::api::body::UrlPath;
 use crate::api::catalog::ScriptEntry;
 use crate::chat::error::ChatErrorBody;
 use crate::problem::Problem;
@@ -82,7 +83,7 @@ pub(crate) async fn list_models(
 )]
 pub(crate) async fn get_model(
     State(state): State<ServerState>,
-    Path(name): Path<String>,
+    UrlPath(name): UrlPath<String>,
     _caller: ApiCaller,
 ) -> Result<Json<ChatModel>, Problem> {
     Ok(Json(state.catalog.find(&name).await?.into()))

@@ -2,7 +2,7 @@
 
 use bcc_engine::fork::{ForkPoint, ForkRequest};
 use bcc_lang::message::msg;
-use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::head::{Head, SessionStatus};
 use bcc_store::rows::SessionRow;
 
 use crate::chat::branches::{ChatBranch, Reservation};
@@ -25,11 +25,14 @@ pub(crate) enum ChatTask {
     },
     /// It answers the question that follows this number of answers.
     Answer { answers: u64 },
-    /// The session has said something that the client has not got: that is the reply, and the message is no answer.
+    /// The session has said something that the client has not got, or waits for somebody else: that is the reply, and the message is no
+    /// answer.
     Tell {
         answers: u64,
         /// The ids of the messages.
         messages: Vec<String>,
+        /// The number of the last message that the client has got before.
+        shown: u64,
     },
 }
 
@@ -59,6 +62,12 @@ impl ChatTurn {
             return Ok(place);
         }
         if self.history.is_beginning() {
+            if self.conversation.is_some()
+                && !self.history.before.is_empty()
+                && let Some(place) = self.after_part(state).await?
+            {
+                return Ok(place);
+            }
             let (session, reservation) = self.free_id(state).await?;
             return Ok(self.reserved(state, session, ChatTask::Begin { is_new: true }, reservation));
         }
@@ -157,16 +166,8 @@ impl ChatTurn {
                 continue;
             };
             if row.answers == branch.answers {
-                let place = self.waiting(state, branch, reservation).await?;
-                let waits = SessionStatus::parse(&row.status);
-                if matches!(waits, Some(SessionStatus::WaitingApproval | SessionStatus::WaitingTime))
-                    && matches!(place.task, ChatTask::Answer { .. })
-                {
-                    // If it went on at this moment, the message would answer a question that nobody has seen.
-                    let why = msg!("the session waits for no answer: its status is `{status}`", status = row.status);
-                    return Err(Problem::new(ProblemKind::Conflict, why));
-                }
-                found = Some(place);
+                let task = task_after(state, branch, waits_for_others(&row)).await?;
+                found = Some(self.reserved(state, row.id, task, reservation));
                 break;
             }
             if self.is_repeated && store.answer_accepted(&row.id, &key).await? {
@@ -185,16 +186,22 @@ impl ChatTurn {
         Ok(found)
     }
 
-    /// A session as it is when no turn of it runs, unless it has gone on.
+    /// A session as it is when no turn of it runs, unless it has gone on. A turn that has stopped goes on first: nobody has seen the
+    /// question that follows it.
     async fn at_rest(&self, state: &ServerState, branch: &ChatBranch) -> Result<Option<SessionRow>, Problem> {
         let store = state.sessions.store().as_ref();
         let row = store.session(&branch.session).await?;
-        match row {
-            Some(row) if row.status == SessionStatus::Running.name() && row.answers == branch.answers => {
-                // Whoever answers it learns what is wrong with it.
-                let _ = state.sessions.send(&row.id, None, |ended| SessionCommand::Rest { ended }).await;
-                Ok(store.session(&branch.session).await?)
-            }
+        let is_in_turn = |row: &SessionRow| {
+            let status = SessionStatus::parse(&row.status);
+            matches!(status, Some(SessionStatus::Running | SessionStatus::Stopped)) && row.answers == branch.answers
+        };
+        if !row.as_ref().is_some_and(is_in_turn) {
+            return Ok(row);
+        }
+        // Whoever answers it learns what is wrong with it.
+        let _ = state.sessions.send(&branch.session, None, |ended| SessionCommand::Rest { ended }).await;
+        match store.session(&branch.session).await? {
+            Some(row) if row.status == SessionStatus::Stopped.name() => Err(Problem::stopped(&row.id)),
             row => Ok(row),
         }
     }
@@ -208,7 +215,11 @@ impl ChatTurn {
             let user = (self.user.is_none() && self.conversation.is_none()).then(|| new.clone());
             let at = ForkPoint::AfterAnswers(branch.answers);
             match state.sessions.fork(ForkRequest { id: &branch.session, at, new: &new, user }).await {
-                Ok(()) => return self.waiting(state, ChatBranch { session: new, ..branch.clone() }, reservation).await,
+                Ok(()) => {
+                    let branch = ChatBranch { session: new.clone(), ..branch.clone() };
+                    let task = task_after(state, branch, false).await?;
+                    return Ok(self.reserved(state, new, task, reservation));
+                }
                 // Another process has taken the id.
                 Err(problem) if problem.kind() == ProblemKind::Conflict && attempts.next().is_some() => {}
                 Err(problem) => return Err(problem),
@@ -230,37 +241,28 @@ impl ChatTurn {
         {
             return part(row.id, before, ChatTask::Answer { answers: before }, None);
         }
+        let tail = shown_in_tail(store, &row.id, self.history.before.last()).await?;
+        if self.history.is_beginning() && !tail.ends_with_reply {
+            // It is a greeting of the client.
+            return Ok(None);
+        }
         let key = self.message_key_after(row.answers);
         let Some(reservation) = state.branches.reserve(&row.id, &key) else {
             if state.branches.is_reserved_for(&row.id, &key) {
                 return part(row.id, row.answers, ChatTask::Answer { answers: row.answers }, None);
             }
-            return Err(Problem::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1));
+            return Err(Problem::busy());
         };
         let branch = ChatBranch { session: row.id, answers: row.answers, shown: 0 };
-        let row = self.at_rest(state, &branch).await?;
-        let Some(row) = row.filter(|row| row.status == SessionStatus::WaitingInput.name()) else { return Ok(None) };
-        let shown = shown_in_tail(store, &row.id, self.history.before.last()).await?;
-        let task = match messages_after(store, &row.id, shown).await? {
-            messages if messages.is_empty() => ChatTask::Answer { answers: row.answers },
-            messages => ChatTask::Tell { answers: row.answers, messages },
-        };
+        let Some(row) = self.at_rest(state, &branch).await? else { return Ok(None) };
+        let others = waits_for_others(&row);
+        if !others && row.status != SessionStatus::WaitingInput.name() {
+            return Ok(None);
+        }
+        let tail = shown_in_tail(store, &row.id, self.history.before.last()).await?;
+        let branch = ChatBranch { session: row.id.clone(), answers: row.answers, shown: tail.shown };
+        let task = task_after(state, branch, others).await?;
         part(row.id, row.answers, task, Some(reservation))
-    }
-
-    /// What is done with the message in a session that waits after the history.
-    async fn waiting(
-        &self,
-        state: &ServerState,
-        branch: ChatBranch,
-        reservation: Reservation,
-    ) -> Result<ChatPlace, Problem> {
-        let ChatBranch { session, answers, shown } = branch;
-        let task = match messages_after(state.sessions.store().as_ref(), &session, shown).await? {
-            messages if messages.is_empty() => ChatTask::Answer { answers },
-            messages => ChatTask::Tell { answers, messages },
-        };
-        Ok(self.reserved(state, session, task, reservation))
     }
 
     /// A place that is for this request, which is remembered for those that are sent again.
@@ -278,4 +280,24 @@ impl ChatTurn {
     fn joined(&self, branch: ChatBranch, task: ChatTask) -> ChatPlace {
         ChatPlace { session: branch.session, task, key: self.message_key(), _reservation: None }
     }
+}
+
+/// Whether a session waits for a decision of somebody else, also about an action that was interrupted, or for a time.
+fn waits_for_others(row: &SessionRow) -> bool {
+    match SessionStatus::parse(&row.status) {
+        Some(SessionStatus::WaitingApproval | SessionStatus::WaitingTime) => true,
+        Some(SessionStatus::WaitingInput) => serde_json::from_str(&row.head).is_ok_and(|head: Head| head.asks_effect),
+        _ => false,
+    }
+}
+
+/// What is done with the message in a session that rests after the history. If the session waits for others, the message is no answer: if
+/// it went on at this moment, the message would answer a question that nobody has seen.
+async fn task_after(state: &ServerState, branch: ChatBranch, waits_for_others: bool) -> Result<ChatTask, Problem> {
+    let ChatBranch { session, answers, shown } = branch;
+    let messages = messages_after(state.sessions.store().as_ref(), &session, shown).await?;
+    Ok(match messages.is_empty() && !waits_for_others {
+        true => ChatTask::Answer { answers },
+        false => ChatTask::Tell { answers, messages, shown },
+    })
 }

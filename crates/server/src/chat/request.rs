@@ -153,9 +153,9 @@ impl ChatRequest {
     /// Whether the request is a task of the client, such as a title for the conversation, and no message of the person.
     pub(crate) fn is_task(&self, headers: &HeaderMap, header: &str, history: &ChatHistory) -> bool {
         let in_header = headers.get(header).and_then(|value| value.to_str().ok()).and_then(sent).is_some();
-        let in_metadata =
-            || self.metadata.as_ref().is_some_and(|metadata| metadata.get(TASK_KEY).is_some_and(Value::is_string));
-        in_header || in_metadata() || history.before.is_empty() && history.message.trim_start().starts_with(TASK_PROMPT)
+        let metadata = self.metadata.as_ref().and_then(|metadata| metadata.get(TASK_KEY)?.as_str());
+        let in_metadata = metadata.and_then(sent).is_some();
+        in_header || in_metadata || history.before.is_empty() && history.message.trim_start().starts_with(TASK_PROMPT)
     }
 }
 
@@ -253,5 +253,6 @@ mod tests {
         assert!(!is_task(None, "x", json!({})));
         assert!(!is_task(Some(""), "x", json!({ "task": null })));
         assert!(!is_task(Some("{{TASK}}"), "my ### Task:", json!({})));
+        assert!(!is_task(None, "x", json!({ "task": "" })) && !is_task(None, "x", json!({ "task": "{{TASK}}" })));
     }
 }

@@ -122,25 +122,26 @@ impl CompletionHead {
 
 /// The text of a reply.
 pub(crate) fn content_of(reply: &TurnReply, language: Language) -> String {
-    if !reply.messages.is_empty() {
-        let texts: Vec<&str> = reply.messages.iter().map(|message| message.text.as_str()).collect();
-        return texts.join(BETWEEN);
-    }
-    let [decision, time] = waiting_texts(language);
-    match SessionStatus::parse(&reply.status) {
-        Some(SessionStatus::WaitingApproval) => decision,
-        Some(SessionStatus::WaitingInput) if !reply.waits_for_person() => decision,
-        Some(SessionStatus::WaitingTime) => time,
-        _ => String::new(),
-    }
+    let [decision, time, end] = notices(language);
+    let is_silent = reply.messages.is_empty();
+    let notice = match SessionStatus::parse(&reply.status) {
+        Some(SessionStatus::WaitingApproval) => Some(decision),
+        Some(SessionStatus::WaitingInput) if !reply.waits_for_person() => Some(decision),
+        Some(SessionStatus::WaitingTime) => Some(time),
+        Some(status) if status.is_final() && is_silent => Some(end),
+        _ => None,
+    };
+    let texts = reply.messages.iter().map(|message| message.text.as_str());
+    texts.chain(notice.as_deref()).collect::<Vec<_>>().join(BETWEEN)
 }
 
-/// What is said when a session says nothing because it waits: for a decision, or for a time. What a decision is about is not for the person
-/// in the conversation.
-pub(crate) fn waiting_texts(language: Language) -> [String; 2] {
+/// What is said, after what a session says, when it does not wait for the person: it waits for a decision, or for a time, or it is over
+/// without a word. What a decision is about is not for the person in the conversation.
+pub(crate) fn notices(language: Language) -> [String; 3] {
     [
         Message::word("The conversation goes on after a decision of somebody else."),
         Message::word("The conversation goes on later."),
+        Message::word("The conversation has ended."),
     ]
     .map(|text| text.render(language))
 }

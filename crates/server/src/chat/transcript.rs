@@ -6,7 +6,7 @@ use bcc_store::contract::Store;
 use bcc_store::rows::MessageRow;
 
 use crate::chat::request::SaidText;
-use crate::chat::response::{BETWEEN, waiting_texts};
+use crate::chat::response::{BETWEEN, notices};
 use crate::problem::Problem;
 
 /// The number of messages that are read at a time.
@@ -77,32 +77,79 @@ pub(crate) async fn last_shown(store: &dyn Store, id: &str, last: Option<&str>) 
     }
 }
 
-/// The number of the last message that a client has got whose history ends with `last`, if it may have left out what was before.
-pub(crate) async fn shown_in_tail(store: &dyn Store, id: &str, last: Option<&SaidText>) -> Result<u64, Problem> {
+/// Where the history of a client ends in a session, if the client may have left out what was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TailPoint {
+    /// The number of the last message that the client has got.
+    pub(crate) shown: u64,
+    /// Whether the history ends as the last reply of the session does.
+    pub(crate) ends_with_reply: bool,
+}
+
+/// Where a history ends whose last text is `last`.
+pub(crate) async fn shown_in_tail(store: &dyn Store, id: &str, last: Option<&SaidText>) -> Result<TailPoint, Problem> {
     let tail: Vec<TranscriptMessage> =
         store.messages_tail(id, TAIL).await?.into_iter().map(TranscriptMessage::from).collect();
+    Ok(point_in_tail(&tail, last))
+}
+
+fn point_in_tail(tail: &[TranscriptMessage], last: Option<&SaidText>) -> TailPoint {
     let end = tail.last().map_or(0, |message| message.number);
-    let Some(last) = last.filter(|last| !last.is_person) else { return Ok(end) };
+    let point = |shown| TailPoint { shown, ends_with_reply: false };
+    let Some(last) = last.filter(|last| !last.is_person) else { return point(end) };
     let answer = tail.iter().rposition(|message| message.said.is_person);
     let since = tail.get(answer.map_or(0, |answer| answer + 1)..).unwrap_or_default();
     let ends = (0..since.len()).filter_map(|start| {
         let count = joined_as(since.get(start..)?, last)?;
         Some(since.get(start + count - 1)?.number)
     });
+    if let Some(shown) = ends.max() {
+        return TailPoint { shown, ends_with_reply: shown == end };
+    }
     let before = since.first().map_or(end, |first| first.number - 1);
-    Ok(ends.max().unwrap_or(if is_waiting_text(&last.text) { before } else { end }))
+    if is_notice(&last.text) {
+        return point(before);
+    }
+    let Some(complete) = complete_in(since, &last.text) else { return point(end) };
+    point(complete.checked_sub(1).and_then(|last| since.get(last)).map_or(before, |last| last.number))
 }
 
-/// Whether the client was told only that the session waits, or nothing at all.
-fn is_waiting_text(text: &str) -> bool {
-    text.is_empty()
-        || [Language::English, Language::Chinese]
-            .iter()
-            .any(|one| waiting_texts(*one).iter().any(|waits| waits == text))
+/// Whether the client was told only that the session waits or is over, or nothing at all.
+fn is_notice(text: &str) -> bool {
+    text.is_empty() || all_notices().any(|notice| notice == text)
 }
 
-/// How many messages of one side, from the first one on, are this text together.
+fn all_notices() -> impl Iterator<Item = String> {
+    [Language::English, Language::Chinese].into_iter().flat_map(notices)
+}
+
+/// How many of these messages are complete in a text that breaks off in the middle of them; none if it is another text.
+fn complete_in(messages: &[TranscriptMessage], text: &str) -> Option<usize> {
+    let mut joined = String::new();
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            joined.push_str(BETWEEN);
+        }
+        joined.push_str(&message.said.text);
+        if joined.len() > text.len() {
+            return joined.starts_with(text).then_some(index);
+        }
+        if !text.starts_with(&joined) {
+            return None;
+        }
+    }
+    None
+}
+
+/// How many messages of one side, from the first one on, are this text together, perhaps with a notice at its end.
 fn joined_as(messages: &[TranscriptMessage], said: &SaidText) -> Option<usize> {
+    exactly_joined_as(messages, said).or_else(|| {
+        let text = all_notices().find_map(|notice| said.text.strip_suffix(&notice)?.strip_suffix(BETWEEN))?;
+        exactly_joined_as(messages, &SaidText::new(said.is_person, text)).filter(|_| !said.is_person)
+    })
+}
+
+fn exactly_joined_as(messages: &[TranscriptMessage], said: &SaidText) -> Option<usize> {
     let mut joined = String::new();
     for (index, message) in messages.iter().enumerate() {
         if message.said.is_person != said.is_person {
@@ -139,10 +186,10 @@ pub(crate) fn point_at(transcript: &[TranscriptMessage], history: &[SaidText]) -
         if let Some(count) = joined_as(rest, said) {
             at += count;
             answers += if said.is_person { count as u64 } else { 0 };
-        } else if said.is_person && rest.first().is_some_and(|next| !next.said.is_person) {
-            // It was answered with what the session had said meanwhile.
+        } else if said.is_person && rest.first().is_none_or(|next| !next.said.is_person) {
+            // It was answered with what the session had said meanwhile, or with a notice.
             is_loose = true;
-        } else if said.is_person || !is_waiting_text(&said.text) {
+        } else if said.is_person || !is_notice(&said.text) {
             return None;
         }
     }
@@ -183,12 +230,42 @@ mod tests {
     #[test]
     fn what_was_said_while_nobody_listened_is_left_out() {
         let transcript = messages(&["What?", "<a loan", "Your address?", "<Main street 1", "Bye."]);
-        let waits = waiting_texts(Language::Chinese).into_iter().next().unwrap();
+        let waits = notices(Language::Chinese).into_iter().next().unwrap();
         let before = ["<hello", "What?", "<a loan", &waits];
         assert_eq!(found(&transcript, &before), Some((1, 2, false)));
         let after = [&before[..], &["<any news?", "Your address?"]].concat();
         assert_eq!(found(&transcript, &after), Some((1, 3, true)));
         assert_eq!(found(&transcript, &[&after[..], &["<Main street 1", "Bye."]].concat()), Some((2, 5, true)));
         assert_eq!(found(&transcript, &[&before[..], &["<any news?", "Bye."]].concat()), None);
+        // With a notice after what the session has said, and while it still waits.
+        let (transcript, asked) = (transcript.get(..2).unwrap(), format!("What?\n\n{waits}"));
+        assert_eq!(found(transcript, &["<hello", &asked]), Some((0, 1, false)));
+        assert_eq!(found(transcript, &[&before[..], &["<any news?", &waits]].concat()), Some((1, 2, true)));
+        assert_eq!(found(transcript, &[&before[..], &["<any news?", "Bye."]].concat()), None);
+    }
+    /// The number of the last message that a client has whose history ends so, and whether it ends with the reply.
+    fn in_tail(last: &str) -> (u64, bool) {
+        let tail = messages(&["Before.", "<Ann", "Hi Ann.", "How are you?"]);
+        let last = said(&[last]);
+        let TailPoint { shown, ends_with_reply } = point_in_tail(&tail, last.first());
+        (shown, ends_with_reply)
+    }
+
+    #[test]
+    fn the_end_of_a_history_is_found_among_what_was_said_last() {
+        let waits = notices(Language::English).into_iter().next().unwrap();
+        for (last, expected) in [
+            ("Hi Ann.\n\nHow are you?", (4, true)),
+            ("How are you?", (4, true)),
+            (format!("Hi Ann.\n\nHow are you?\n\n{waits}").as_str(), (4, true)),
+            ("Hi Ann.", (3, false)),
+            ("Hi Ann.\n\nHow a", (3, false)),
+            ("Hi", (2, false)),
+            (waits.as_str(), (2, false)),
+            ("Before.", (4, false)),
+            ("<Ann", (4, false)),
+        ] {
+            assert_eq!(in_tail(last), expected, "{last}");
+        }
     }
 }

@@ -187,10 +187,7 @@ impl Actor {
                 let why = msg!("session `{id}` cannot continue: its status is `{status}`");
                 Some(Problem::new(ProblemKind::Conflict, why))
             }
-            SessionStatus::Stopped => {
-                let why = msg!("session `{id}` has stopped: its model cannot be reached, or its budget is used up");
-                Some(Problem::new(ProblemKind::Unavailable, why).retry_after(5))
-            }
+            SessionStatus::Stopped => Some(Problem::stopped(id)),
             _ => None,
         }
     }

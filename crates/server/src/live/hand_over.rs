@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use bcc_engine::engine::{OpenedSession, ResumeRequest};
 use bcc_engine::error::EngineError;
-use bcc_lang::message::msg;
 use bcc_runtime::program::event::Observer;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::take_back::TakenBack;
@@ -39,7 +38,7 @@ impl From<HandOverError> for Problem {
     fn from(error: HandOverError) -> Self {
         match error {
             HandOverError::Engine(error) => error.into(),
-            HandOverError::Busy => busy(),
+            HandOverError::Busy => Problem::busy(),
         }
     }
 }
@@ -68,10 +67,6 @@ impl<T> From<T> for HandedOver<T> {
     fn from(result: T) -> Self {
         Self { result, was_held: false }
     }
-}
-
-fn busy() -> Problem {
-    Problem::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1)
 }
 
 /// That the turn of a session is to end which another process runs, and for whose session somebody here waits.
@@ -160,6 +155,12 @@ impl LiveSessions {
         place.as_ref().is_some_and(LiveSession::runs_turn)
     }
 
+    /// The same, for those who ask again: a session that somebody opens at this moment runs none.
+    pub(crate) fn runs_turn(&self, id: &str) -> bool {
+        let slot = self.slots().get(id).map(Arc::clone);
+        slot.is_some_and(|slot| slot.try_lock().is_ok_and(|place| place.as_ref().is_some_and(LiveSession::runs_turn)))
+    }
+
     /// Brings a session into this process if no turn of it runs, here or in another process.
     ///
     /// # Errors
@@ -169,7 +170,7 @@ impl LiveSessions {
         while Instant::now() < end {
             if let Ok(mut place) = slot.try_lock() {
                 if place.as_ref().is_some_and(LiveSession::runs_turn) {
-                    return Err(busy());
+                    return Err(Problem::busy());
                 }
                 let opened = self.open_at(id, None, Some(LockRequest::ReleaseIfIdle), (&slot, &mut *place)).await;
                 return match opened {
@@ -179,7 +180,7 @@ impl LiveSessions {
             }
             // Somebody else here waits for it, perhaps until the end of a turn in another process.
             match self.store().ask_for(id, LockRequest::ReleaseIfIdle).await? {
-                LockReply::Busy => return Err(busy()),
+                LockReply::Busy => return Err(Problem::busy()),
                 LockReply::Impossible => return Ok(()),
                 LockReply::Asked => tokio::time::sleep(FIRST_PAUSE).await,
             }

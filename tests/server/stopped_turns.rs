@@ -1,0 +1,209 @@
+//! Turns that stop because no model replies, and go on later: no message is lost, and none answers a question that nobody has seen.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::chat::{ChatClient, PATH};
+use crate::complete_reply::complete_reply;
+use crate::process::Home;
+use crate::served::{Reply, SentEvent, Serving};
+
+/// A conversation whose second message is that of the model.
+const LOAN: &str = "
+session:
+  session_id: talk
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_say, action_id: what, config: { content: 'What do you want?', delivery: verbatim, require_acknowledgment: true } }
+            - { action_type: ai_say, action_id: see, config: { content: 'Let me see.', delivery: verbatim } }
+            - { action_type: ai_say, action_id: think, config: { content: Name the wish } }
+            - { action_type: ai_say, action_id: where, config: { content: 'Your address?', delivery: verbatim, require_acknowledgment: true } }
+            - { action_type: ai_say, action_id: bye, config: { content: 'Bye.', delivery: verbatim } }
+";
+
+/// The same, which says nothing before it needs the model.
+fn silent() -> String {
+    let (before, rest) = LOAN.split_once("            - { action_type: ai_say, action_id: see").unwrap();
+    format!("{before}{}", rest.split_once('\n').unwrap().1)
+}
+
+/// A server whose model does not reply yet.
+fn stopping(home: &Home, script: &str) -> Serving {
+    home.put("scripts/talk.yaml", script);
+    home.put("replies.yaml", "replies: {}\n");
+    Serving::with(home, &["--model", "replay:replies.yaml"])
+}
+
+/// From now on, the model replies.
+fn replying(home: &Home) {
+    let reply = complete_reply(&json!({ "$say": { "content": "A loan it is.", "EXIT": "YES" } }));
+    home.put("replies.yaml", json!({ "replies": { "think": [reply] } }).to_string());
+}
+
+/// What the person has said in a session.
+async fn heard(serving: &Serving, session: &str) -> Vec<String> {
+    let export = serving.get(&format!("/v1/sessions/{session}/export")).await.json();
+    let said = export["transcript"].as_array().unwrap().iter().filter(|said| said["role"] == "user");
+    said.map(|said| said["text"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn status(serving: &Serving, session: &str) -> Value {
+    serving.get(&format!("/v1/sessions/{session}")).await.json()["status"].clone()
+}
+
+fn is_unavailable(reply: &Reply) -> bool {
+    reply.status == 503 && !reply.header("retry-after").is_empty() && reply.text.contains("has stopped")
+}
+
+#[tokio::test]
+async fn a_message_to_a_stopped_session_is_no_answer_to_a_question_that_nobody_has_seen() {
+    for more in [json!({}), json!({ "metadata": { "chat_id": "c" } })] {
+        let home = Home::new();
+        let serving = stopping(&home, LOAN);
+        let mut client = ChatClient { more, ..ChatClient::new(&serving) };
+        client.say("hello").await;
+        let (said, session) = client.say("a loan").await;
+        assert_eq!(said, "Let me see.");
+        assert_eq!(status(&serving, &session).await, "stopped");
+        // The model still does not reply.
+        client.history.push(json!({ "role": "user", "content": "and?" }));
+        let reply = client.send().await;
+        assert!(is_unavailable(&reply), "{reply:?}");
+        client.forget(1);
+        replying(&home);
+        let told = client.say("and?").await;
+        assert_eq!(told, ("A loan it is.\n\nYour address?".to_owned(), session.clone()));
+        assert_eq!(client.say("Main street 1").await, ("Bye.".to_owned(), session.clone()));
+        assert_eq!(heard(&serving, &session).await, ["a loan", "Main street 1"]);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_stops_before_it_says_anything_is_no_empty_reply() {
+    let home = Home::new();
+    let serving = stopping(&home, &silent());
+    let mut client = ChatClient::new(&serving);
+    let (_, session) = client.say("hello").await;
+    client.history.push(json!({ "role": "user", "content": "a loan" }));
+    let reply = client.send().await;
+    assert!(is_unavailable(&reply), "{reply:?}");
+    assert_eq!(reply.json()["error"]["code"], "unavailable");
+    // Sent again as after a failure, the turn goes on.
+    client.headers = vec![("x-stainless-retry-count", "1".to_owned())];
+    let again = client.send().await;
+    assert!(is_unavailable(&again), "{again:?}");
+    replying(&home);
+    client.forget(1);
+    assert_eq!(client.say("a loan").await, ("A loan it is.\n\nYour address?".to_owned(), session.clone()));
+    assert_eq!(heard(&serving, &session).await, ["a loan"]);
+}
+
+#[tokio::test]
+async fn a_stream_whose_turn_stops_before_it_says_anything_ends_with_an_error() {
+    let home = Home::new();
+    let serving = stopping(&home, &silent());
+    let mut client = ChatClient::new(&serving);
+    client.say("hello").await;
+    client.history.push(json!({ "role": "user", "content": "a loan" }));
+    let body = json!({ "model": "talk", "messages": client.history, "stream": true });
+    let chunks = serving.stream(PATH, &[], &body).await.rest().await;
+    assert_eq!(chunks.last().unwrap().json()["error"]["code"], "unavailable", "{chunks:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_fails_without_a_word_says_that_it_has_ended() {
+    let home = Home::new();
+    let (head, _) = LOAN.split_once(" }\n            - { action_type: ai_say, action_id: see").unwrap();
+    home.put(
+        "scripts/talk.yaml",
+        format!("{head}, on_exit: {{ exit_criteria_met: fail, max_rounds_reached: fail }} }}\n"),
+    );
+    let serving = Serving::start(&home);
+    let mut client = ChatClient::new(&serving);
+    client.say("hello").await;
+    let (said, session) = client.say("a loan").await;
+    assert_eq!(said, "The conversation has ended.");
+    assert_eq!(status(&serving, &session).await, "failed");
+}
+
+#[tokio::test]
+async fn a_message_that_rejects_turns_does_not_answer_the_question_of_a_stopped_one() {
+    let home = Home::new();
+    let serving = stopping(&home, LOAN);
+    let id = serving.session("talk").await;
+    assert_eq!(serving.say(&id, "a loan").await["status"], "stopped");
+    replying(&home);
+    let path = format!("/v1/sessions/{id}/messages");
+    let refused = serving.post(&path, json!({ "text": "Main street 1", "on_busy": "reject" })).await;
+    assert_eq!((refused.status, &refused.json()["type"]), (409, &json!("/problems/busy")), "{refused:?}");
+    // The turn goes on.
+    let rests = serving.post(&format!("/v1/sessions/{id}/continue"), json!({})).await.json();
+    assert_eq!(rests["waiting"]["prompt"], "Your address?", "{rests}");
+    assert_eq!(heard(&serving, &id).await, ["a loan"]);
+    let answered = serving.post(&path, json!({ "text": "Main street 1", "on_busy": "reject" })).await;
+    assert_eq!((answered.status, &answered.json()["status"]), (200, &json!("completed")), "{answered:?}");
+}
+
+async fn keyed(serving: &Serving, id: &str, key: &str, text: &str) -> Reply {
+    let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+    let body = json!({ "text": text }).to_string().into_bytes();
+    serving.send(Method::POST, &format!("/v1/sessions/{id}/messages"), &headers, Some(body)).await
+}
+
+#[tokio::test]
+async fn a_message_that_is_sent_again_does_not_continue_a_turn_that_has_stopped() {
+    let home = Home::new();
+    let serving = stopping(&home, LOAN);
+    let id = serving.session("talk").await;
+    let first = keyed(&serving, &id, "k", "a loan").await;
+    assert_eq!((first.status, &first.json()["status"]), (200, &json!("stopped")), "{first:?}");
+    replying(&home);
+    let again = keyed(&serving, &id, "k", "a loan").await;
+    assert_eq!((again.status, &again.text), (200, &first.text));
+    let journal = serving.get(&format!("/v1/sessions/{id}/journal")).await.text;
+    assert!(!journal.contains("session_resumed"), "{journal}");
+    let other = keyed(&serving, &id, "k", "a house").await;
+    assert_eq!((other.status, &other.json()["type"]), (409, &json!("/problems/idempotency-key-reused")));
+    // What the turn says later belongs to its reply.
+    assert_eq!(serving.post(&format!("/v1/sessions/{id}/continue"), json!({})).await.status, 200);
+    let whole = keyed(&serving, &id, "k", "a loan").await.json();
+    let texts: Vec<&Value> = whole["messages"].as_array().unwrap().iter().map(|message| &message["text"]).collect();
+    assert_eq!(texts, ["Let me see.", "A loan it is.", "Your address?"], "{whole}");
+    assert_eq!((&whole["status"], &whole["waiting"]["for"]), (&json!("waiting_input"), &json!("input")));
+}
+
+/// A conversation that says something after a decision of somebody else.
+const DECIDED: &str = "
+session:
+  session_id: talk
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: what, config: { content: 'What do you want?', exit: any, max_rounds: 1 } }
+            - { action_type: approval, action_id: decide, config: { prompt: 'A loan?' } }
+            - { action_type: ai_ask, action_id: where, config: { content: 'Your address?', exit: any, max_rounds: 1 } }
+";
+
+#[tokio::test]
+async fn a_message_that_is_sent_again_after_a_decision_gets_the_same_reply() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", DECIDED);
+    let serving = Serving::start(&home);
+    let id = serving.session("talk").await;
+    let first = keyed(&serving, &id, "k", "a loan").await;
+    assert_eq!(first.json()["status"], "waiting_approval", "{first:?}");
+    let request = serving.get("/v1/requests").await.json()["requests"][0]["request_id"].clone();
+    let decide = format!("/v1/requests/{id}/{}", request.as_str().unwrap());
+    assert_eq!(serving.post(&decide, json!({ "decision": "approve", "by": "ann" })).await.status, 200);
+    assert_eq!(status(&serving, &id).await, "waiting_input");
+    assert_eq!(keyed(&serving, &id, "k", "a loan").await.text, first.text);
+    let headers = [("accept", "text/event-stream"), ("idempotency-key", "k")];
+    let path = format!("/v1/sessions/{id}/messages");
+    let events: Vec<SentEvent> = serving.stream(&path, &headers, &json!({ "text": "a loan" })).await.rest().await;
+    assert_eq!(events.last().unwrap().json()["for"], "approval", "{events:?}");
+}
