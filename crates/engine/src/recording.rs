@@ -400,9 +400,9 @@ mod tests {
             (r#"{"ready":"YES"}"#, "ready", r#"{"ready":"YES"}"#),
             ("小林 YES", "EXIT", "*** ***"),
             (
-                r#"{"EXIT":"NO","小林":{"小林":[{"电话 4711":1.10}]}}"#,
+                r#"{"EXIT":"NO","小林":{"小林":[{"电话 4711":1}]}}"#,
                 "EXIT",
-                r#"{"EXIT":"NO","小林":{"***":[{"电话 ***":1.10}]}}"#,
+                r#"{"EXIT":"NO","小林":{"***":[{"电话 ***":1}]}}"#,
             ),
         ] {
             assert_eq!(masked_reply(text, &masker, &[own]), masked, "{text}");
