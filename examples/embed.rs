@@ -14,7 +14,7 @@ pub(crate) async fn talk(file: &Path, answers: &[&str]) -> Result<(Vec<String>, 
     // `Environment::of_process()`.
     let environment = Environment::default();
     let project = Project::of(file, None, false, &environment)?;
-    // `Engine::with_store` stores sessions in SQLite instead, and `Engine::take_up` resumes them.
+    // `Engine::with_store` stores sessions in SQLite instead, and `Engine::start_resumed` resumes them.
     let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
     let mut session = engine.start(&RunRequest { file: file.to_owned(), ..RunRequest::default() }).await?;
 

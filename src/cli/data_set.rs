@@ -33,6 +33,11 @@ pub async fn export_sessions(
     if written.failed > MAX_SHOWN as u64 {
         report::note(&msg!("{} sessions were left out in all", written.failed));
     }
+    match written.continued {
+        0 => {}
+        1 => report::note(&msg!("1 session was left out, because another one continues it from a step")),
+        count => report::note(&msg!("{count} sessions were left out, because others continue them from a step")),
+    }
     match written.repeated {
         0 => {}
         1 => report::note(&msg!("1 session was left out, because it gives the answers of another one again")),

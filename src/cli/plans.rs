@@ -1,6 +1,7 @@
 //! `plans`: lists, shows, exports, imports and deletes the plans of a user.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::msg;
@@ -18,14 +19,17 @@ use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::DEFAULT_USER;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_engine::export::masker_of;
 use bcc_engine::files::read_bounded;
 use bcc_lang::source::render::visible::visible_line;
+use bcc_lang::value::mask::Masker;
 use bcc_runtime::plan::access::{PlanAccess, PlanAccessError, PlanListing};
 use bcc_runtime::plan::document::PlanDocument;
 use bcc_runtime::plan::export::{markdown_list, mermaid_chart, text_tree};
 use bcc_runtime::plan::import::ImportError;
-use bcc_runtime::plan::task::{PlanId, TaskStatus};
+use bcc_runtime::plan::task::{PlanHead, PlanId, TaskStatus};
 use bcc_runtime::plan::tree::PlanTree;
+use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 
 /// The maximum size of a file that is imported, in bytes.
@@ -38,6 +42,9 @@ pub enum PlansCommand {
         /// Print one JSON document
         #[arg(long)]
         json: bool,
+        /// Include sensitive values
+        #[arg(long)]
+        include_sensitive: bool,
         #[command(flatten)]
         of: PlanStoreArgs,
     },
@@ -45,6 +52,9 @@ pub enum PlansCommand {
     Show {
         /// Id of the plan
         id: PlanId,
+        /// Include sensitive values
+        #[arg(long)]
+        include_sensitive: bool,
         #[command(flatten)]
         of: PlanStoreArgs,
     },
@@ -61,6 +71,9 @@ pub enum PlansCommand {
         /// Replace an existing file whatever it contains, not only a document of the same form
         #[arg(long)]
         force: bool,
+        /// Include sensitive values
+        #[arg(long)]
+        include_sensitive: bool,
         #[command(flatten)]
         of: PlanStoreArgs,
     },
@@ -113,20 +126,56 @@ impl PlanStoreArgs {
         let store = open_existing(&self.store, environment, access)?;
         Ok(PlanAccess::new(store, self.user()))
     }
+
+    fn shown(&self, environment: &Environment, include_sensitive: bool) -> Result<ShownPlans, EngineError> {
+        let store = open_existing(&self.store, environment, Access::Read)?;
+        Ok(ShownPlans { access: PlanAccess::new(Arc::clone(&store), self.user()), store, include_sensitive })
+    }
+}
+
+/// The plans of a user, to be shown to a person.
+struct ShownPlans {
+    store: Arc<dyn Store>,
+    access: PlanAccess,
+    include_sensitive: bool,
+}
+
+impl ShownPlans {
+    /// The masker for the sensitive values of the session that made a plan, and of the user.
+    async fn masker(&self, head: &PlanHead) -> Result<Masker, EngineError> {
+        match self.include_sensitive {
+            true => Ok(Masker::default()),
+            false => masker_of(self.store.as_ref(), &head.session_id, self.access.user()).await,
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<PlanListing>, EngineError> {
+        let mut found = self.access.list().await.map_err(failed)?;
+        for plan in &mut found {
+            plan.head = plan.head.masked(&self.masker(&plan.head).await?);
+        }
+        Ok(found)
+    }
+
+    /// What `read` gives for a plan as it is now.
+    async fn with_plan<R>(&self, id: PlanId, read: impl FnOnce(&PlanTree) -> R + Send) -> Result<R, EngineError> {
+        let head = self.access.with_released_tree(id, |tree| tree.head().clone()).await.map_err(failed)?;
+        let masker = self.masker(&head).await?;
+        self.access.with_released_tree(id, |tree| read(&tree.masked(&masker))).await.map_err(failed)
+    }
 }
 
 pub async fn plans(command: PlansCommand, environment: Environment) -> Result<Exit, EngineError> {
     match command {
-        PlansCommand::List { json, of } => list(json, &of, &environment).await,
-        PlansCommand::Show { id, of } => {
-            let access = of.open(&environment, Access::Read)?;
-            let text = access.with_released_tree(id, shown).await.map_err(failed)?;
+        PlansCommand::List { json, include_sensitive, of } => list(json, include_sensitive, &of, &environment).await,
+        PlansCommand::Show { id, include_sensitive, of } => {
+            let text = of.shown(&environment, include_sensitive)?.with_plan(id, shown).await?;
             print(text.trim_end_matches('\n'))?;
             Ok(Exit::Done)
         }
-        PlansCommand::Export { id, format, output, force, of } => {
-            let access = of.open(&environment, Access::Read)?;
-            export(&access, id, format, output.as_deref(), force).await
+        PlansCommand::Export { id, format, output, force, include_sensitive, of } => {
+            let plans = of.shown(&environment, include_sensitive)?;
+            export(&plans, id, format, output.as_deref(), force).await
         }
         PlansCommand::Import { file, new_ids, of } => import(&file, new_ids, &of, &environment).await,
         PlansCommand::Delete { id, of } => {
@@ -157,10 +206,15 @@ fn failed(error: PlanAccessError) -> EngineError {
     }
 }
 
-async fn list(as_json: bool, of: &PlanStoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
+async fn list(
+    as_json: bool,
+    include_sensitive: bool,
+    of: &PlanStoreArgs,
+    environment: &Environment,
+) -> Result<Exit, EngineError> {
     let place = of.store.place(environment)?;
     let found = match place.exists() {
-        true => of.open(environment, Access::Read)?.list().await.map_err(failed)?,
+        true => of.shown(environment, include_sensitive)?.list().await?,
         false if of.store.is_named() => return Err(no_store(&place)),
         false => vec![],
     };
@@ -211,7 +265,7 @@ fn shown(tree: &PlanTree) -> String {
 }
 
 async fn export(
-    access: &PlanAccess,
+    plans: &ShownPlans,
     id: PlanId,
     format: Option<PlanFormat>,
     output: Option<&Path>,
@@ -238,14 +292,13 @@ async fn export(
         PlanFormat::Mermaid => OutputForm::PlanChart,
     };
     output.map_or(Ok(()), |path| check_output(path, written, force))?;
-    let text = access
-        .with_released_tree(id, |tree| match format {
+    let text = plans
+        .with_plan(id, |tree| match format {
             PlanFormat::Json => serde_json::to_string_pretty(&PlanDocument::of(tree)),
             PlanFormat::Md => Ok(markdown_list(tree)),
             PlanFormat::Mermaid => Ok(mermaid_chart(tree)),
         })
-        .await
-        .map_err(failed)?;
+        .await?;
     let text = text.map_err(|error| EngineError::failed(msg!("the plan cannot be written as JSON: {error}")))?;
     let text = text.trim_end_matches('\n');
     match output {

@@ -18,6 +18,7 @@ use crate::cli::stored_session::{Silent, StoredSessionArgs, StoredSessions};
 use crate::cli::table::table;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_engine::export::mask_requests;
 use bcc_engine::find_session::find_session;
 use bcc_lang::source::render::visible::visible_json;
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
@@ -110,6 +111,7 @@ async fn list(options: &RequestListArgs, environment: &Environment) -> Result<Ex
             session.as_ref().is_none_or(|id| *id == open.session)
                 && options.kind.is_none_or(|kind| kind.name() == open.request.kind)
         });
+        mask_requests(store.as_ref(), &mut found).await?;
     }
     if options.json {
         let requests: Vec<Value> = found.iter().map(as_json).collect();

@@ -75,6 +75,16 @@ fn said(home: &Home, id: &str) -> Vec<(String, String)> {
 }
 
 #[test]
+fn an_answer_that_nobody_has_given_is_said_not_to_exist() {
+    let (home, _server) = interviewed();
+    for turn in ["5", "6"] {
+        let refused = call(&home, &format!("sessions retry one --turn {turn}"), "");
+        let expected = format!("session `one` has 4 answers, and no answer {turn}");
+        assert!(refused.code == Some(2) && refused.err.contains(&expected), "{refused:?}");
+    }
+}
+
+#[test]
 fn models_are_asked_only_from_the_first_difference_on_and_as_often_as_was_said_before() {
     let (home, server) = interviewed();
     let earlier = said(&home, "one");

@@ -1,5 +1,7 @@
 //! `sessions export --all`: data sets of many interviews, with the script `tests/fixtures/sessions/study.yaml`.
 
+mod values;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;

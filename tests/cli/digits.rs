@@ -129,6 +129,41 @@ fn snapshots_of_tests_have_the_digits() {
 }
 
 #[test]
+fn replies_outcomes_and_expectations_of_tests_have_the_digits() {
+    let home = Home::new();
+    home.file("shop.yaml", SCRIPT);
+    let raw = r#"'{"content": "Good.", "EXIT": "YES", "price": 1.10, "item": {"cost": 1, "id": 20241018220014123456789012}}'"#;
+    let test = |reply: &str, id: &str| {
+        format!(
+            "test: shop\nscript: shop.yaml\nmodel: {{ ask: [{reply}], sure: [{{ EXIT: 'YES' }}] }}\ndialogue:\n  - ai: How much?\n  - user: much\n  - ai: \"Good.\"\n  \
+             - ai: Sure? 1.10\n  - user: yes\nexpect: {{ variables: {{ item: {{ cost: 1, id: {id} }} }} }}\nsnapshot: [outcomes, events]\n",
+        )
+    };
+    let value = "{ content: Good., EXIT: 'YES', price: 1.10, item: { cost: 1, id: 2.50 } }";
+    for (reply, id, parts) in [
+        (raw, "20241018220014123456789012", ["price: 1.10\n", "id: 20241018220014123456789012\n"]),
+        (value, "2.50", ["price: 1.10\n", "id: 2.50\n"]),
+    ] {
+        let expected = test(reply, id);
+        home.file("test.yaml", &expected);
+        let updated = home.finish(["test", "test.yaml", "--update"], "");
+        assert_eq!(updated.code, Some(0), "{}{}", updated.out, updated.err);
+        let text = std::fs::read_to_string(home.path().join("snapshots/test.yaml")).unwrap();
+        for part in parts {
+            assert!(text.matches(part).count() >= 2, "{part}\n{text}");
+        }
+        home.file(
+            "test.yaml",
+            &expected
+                .replace("id: 20241018220014123456789012 }", "id: 20241018220014123456789013 }")
+                .replace("id: 2.50 } } }\nsnap", "id: 2.51 } } }\nsnap"),
+        );
+        let failed = home.finish(["test", "test.yaml"], "");
+        assert_eq!(failed.code, Some(1), "{}{}", failed.out, failed.err);
+    }
+}
+
+#[test]
 fn a_key_that_is_given_twice_is_refused() {
     let home = Home::new();
     home.file("shop.yaml", SCRIPT);

@@ -112,6 +112,15 @@ fn a_directory_without_a_project_is_no_problem_and_stays_empty() {
 }
 
 #[test]
+fn a_time_zone_that_cannot_be_found_is_a_problem() {
+    let report = Home::with(&[]).doctor(&[("TZ", "Mars/Olympus")]);
+    assert!(!report.ok());
+    report
+        .has("clock", &["problem: the time zone `Mars/Olympus` in TZ cannot be found; all times are in UTC", "tzdata"]);
+    Home::with(&[]).doctor(&[("TZ", "CST-8")]).has("clock", &["ok: "]);
+}
+
+#[test]
 fn a_working_project_is_reported_in_the_human_format_too() {
     let home = Home::with(&[("bcc-script.toml", "[rules]\nunused-variable = \"off\"\n"), ("scripts/s.yaml", SCRIPT)]);
     let report = home.doctor(&[("BCC_LANG", "zh")]);

@@ -29,6 +29,7 @@ mod help;
 #[cfg(feature = "jupyter")]
 mod kernel;
 mod many_processes;
+mod masked_values;
 mod missing_services;
 mod model_commands;
 mod models;

@@ -129,6 +129,38 @@ fn a_recording_is_replayed_without_the_model() {
 }
 
 #[test]
+fn a_replay_changes_no_global_variable_of_its_user() {
+    let talk = Talk::new();
+    let declared = SCRIPT.replace("var: name, type: string", "var: name, type: string, scope: global");
+    fs::write(&talk.script, declared.replace("sensitive: true", "sensitive: true, scope: global")).unwrap();
+    let known = talk.home.file(
+        "known.yaml",
+        "session:\n  session_id: known\n  declare:\n    - { var: name, type: string, scope: global }\n    - { var: pin, type: string, sensitive: true, scope: global }\n  \
+         phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions: [{ action_type: ai_say, action_id: say, config: { content: '{{ name }}/{{ pin }}', delivery: verbatim } }]\n",
+    );
+    let known = known.display().to_string();
+    let of_user = |more: &[&str]| talk.home.finish(["run", &known, "--user", "lin"].iter().chain(more), "").out;
+    let first = talk.run("first", &["--model", &talk.replies, "--record", "talk.jsonl", "--user", "lin"], ANSWERS);
+    assert_eq!(first.code, Some(0), "{}", first.err);
+    assert_eq!(of_user(&[]), "小林/芝麻开门吧\n");
+    assert_eq!(of_user(&["--var", "name=阿明"]), "阿明/芝麻开门吧\n");
+    // The values that the replay has set are its own, also after it was resumed, with the recording or with a model.
+    let options = ["--replay", "talk.jsonl", "--replay-by", "order", "--user", "lin"];
+    for (id, model) in [("half", None), ("other", Some(talk.replies.as_str()))] {
+        let half = talk.run(id, &options, "小林\n");
+        assert_eq!(half.code, Some(3), "{}", half.err);
+        assert_eq!(talk.home.export(id)["variables"]["global"]["name"]["value"], "小林");
+        let resume: Vec<&str> = ["resume", id].into_iter().chain(model.map(|_| "--model")).chain(model).collect();
+        let rest = talk.sessions(&resume, "芝麻开门\n对\n");
+        assert_eq!(rest.code, Some(0), "{}", rest.err);
+        let export = talk.home.export(id);
+        assert_eq!(export["variables"]["global"]["name"]["value"], "小林", "{id}");
+        assert_eq!(export["variables"]["global"]["pin"]["value"], "***", "{id}");
+        assert_eq!(of_user(&[]), "阿明/芝麻开门吧\n", "{id}");
+    }
+}
+
+#[test]
 fn a_prompt_that_differs_stops_the_session_and_is_shown_line_by_line() {
     let talk = Talk::new();
     assert_eq!(talk.recorded("first", "talk.jsonl").code, Some(0));

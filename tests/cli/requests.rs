@@ -321,6 +321,27 @@ fn a_question_of_the_conversation_is_a_request_too() {
 }
 
 #[test]
+fn a_wait_is_until_a_time_in_the_named_time_zone() {
+    if !std::path::Path::new("/usr/share/zoneinfo/Asia/Shanghai").exists() {
+        println!("this system has no time zones");
+        return;
+    }
+    let home = Home::new();
+    let wait = "{ action_type: wait, action_id: ask, config: { until: '2100-12-01 09:00' } }";
+    let script = plain("prompt: x").replace("{ action_type: approval, action_id: ask, config: { prompt: x } }", wait);
+    home.file("script.yaml", &script);
+    for (zone, due) in [("Asia/Shanghai", "2100-12-01T01:00:00"), ("America/New_York", "2100-12-01T14:00:00")] {
+        let mut run = home.command(["run", "script.yaml", "--session", &zone.replace('/', "-")]);
+        run.env("TZ", zone);
+        let ran = crate::process::finished(run, "");
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let due_at = requests(&home).pop().unwrap()["due_at"].clone();
+        assert!(due_at.as_str().unwrap().starts_with(due), "{zone}: {due_at}");
+        call(&home, &format!("cancel {}", zone.replace('/', "-")));
+    }
+}
+
+#[test]
 fn a_session_that_runs_elsewhere_is_left_to_its_process() {
     let home = Home::new();
     let file = home.file("script.yaml", &plain("prompt: x")).display().to_string();

@@ -311,6 +311,7 @@ async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>)
         observer: Arc::new(test_session::SilentObserver),
         recheck: Arc::new(test_session::SilentObserver),
         recorder: None,
+        keeps_globals: false,
         host: Default::default(),
     };
     let (recent, place) = (RecentTranscript::new(20, 8000, true), EventLocation::default());

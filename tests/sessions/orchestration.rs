@@ -309,6 +309,7 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
         observer: Arc::new(test_session::SilentObserver),
         recheck: Arc::new(recheck),
         recorder: None,
+        keeps_globals: false,
         host: Default::default(),
     };
     let mut recent = RecentTranscript::new(20, 8000, true);

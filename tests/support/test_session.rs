@@ -139,6 +139,7 @@ async fn parts(
             observer: Arc::new(SilentObserver),
             recheck: recheck.unwrap_or_else(|| Arc::new(SilentObserver)),
             recorder: None,
+            keeps_globals: false,
             host: host_services,
         },
         lock: store.lock(SESSION, "the test").await.unwrap(),

@@ -251,6 +251,8 @@ impl Engine {
         };
         let script_sha256 = sha256(pinned.script.text().as_bytes());
         let services = services(selected.models, clock, observer, &pinned, host);
+        // What is only repeated changes nothing that other sessions know of the person: sensitive values of a recording are masks.
+        let services = Services { keeps_globals: request.replay.is_some(), ..services };
         let recorded = request.record.as_deref().map(FileRecorder::create).transpose()?.map(Arc::new);
         let (manifest, documents) = pinned.documents()?;
         let notebook = given.map_or_else(
@@ -376,6 +378,7 @@ impl Engine {
             false => with_earlier_replies(self.store.as_ref(), id, &settings, selected.models).await?,
         };
         let mut services = services(models, clock, observer, &pinned, host);
+        services.keeps_globals = settings.replay.is_some() || request.replay.is_some();
         if let Some(file) = &request.record {
             let (script_sha256, scheme) = (row.script_sha256.as_str(), settings.scheme.as_deref());
             let model = selected.name.as_str();
@@ -435,7 +438,7 @@ pub(crate) fn services(
     host: HostServices,
 ) -> Services {
     let recheck = Arc::new(PinnedScript::new(Arc::clone(pinned)));
-    Services { models, clock, observer, recheck, recorder: None, host }
+    Services { models, clock, observer, recheck, recorder: None, keeps_globals: false, host }
 }
 
 /// Identifies the process that holds the lock of a session, for the error message of others.

@@ -19,10 +19,9 @@ use crate::usage::used;
 use bcc_lang::value::digits::Digits;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::mask::{MASK, Masker};
-use bcc_runtime::program::event_masking::mask as mask_event;
-use bcc_runtime::program::event_redaction::OWN_FIELDS;
+use bcc_runtime::program::event_masking::{mask as mask_event, mask_path, mask_row, masked_path};
 use bcc_store::contract::Store;
-use bcc_store::rows::{SessionRow, VariableRow};
+use bcc_store::rows::{OpenRequest, SessionRow, VariableRow};
 
 /// The number of rows that are read at a time: one may contain megabytes of prompt and reply.
 const PAGE: usize = 64;
@@ -68,7 +67,8 @@ pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<ExactV
         outcomes.push(event);
     }
     let outcomes = ExactValue::from_iter(outcomes);
-    let scopes = scopes(&variables, &user_variables)?;
+    let masker = masker(&variables, &user_variables)?;
+    let scopes = scopes(&variables, &user_variables, &masker)?;
     let mut feedback = history::feedback(&taken_back.others(events_of(store, id, "monitor_feedback").await?));
     let orchestrated = taken_back.others(stored_events(store, id, "orchestrated").await?);
     let mut plans: Vec<Value> = orchestrated.iter().map(|event| history::plan(event)).collect();
@@ -104,7 +104,7 @@ pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<ExactV
     if let Some(session) = export.pointer_mut("/session").and_then(Value::as_object_mut).filter(|_| !open.is_empty()) {
         session.insert("open_effects".to_owned(), Value::Array(open));
     }
-    mask(&mut export, &variables, &user_variables)?;
+    mask(&mut export, &masker);
     let parts = [("variables", scopes), ("outcomes", outcomes)];
     let digits = Digits::of_fields(parts.map(|(name, part)| (name.to_owned(), part.digits().cloned())));
     Ok(ExactValue::new(export, digits))
@@ -189,7 +189,9 @@ pub(crate) async fn transcript(store: &dyn Store, id: &str) -> Result<Vec<Value>
     }
 }
 
-fn scopes(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<ExactValue, EngineError> {
+/// The variables by scope, those of phases and topics also by path. Names of elements in paths are masked; those that are the same then are
+/// numbered.
+fn scopes(rows: &[VariableRow], user_rows: &[VariableRow], masker: &Masker) -> Result<ExactValue, EngineError> {
     let mut scopes: IndexMap<&str, ExactValues> =
         ["global", "session", "phase", "topic"].into_iter().map(|scope| (scope, ExactValues::new())).collect();
     let mut visits: IndexMap<(&str, &str), ExactValues> = IndexMap::new();
@@ -206,7 +208,11 @@ fn scopes(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<ExactValue,
         }
     }
     for ((scope, path), values) in visits {
-        scopes.entry(scope).or_default().insert(path.to_owned(), values.into_iter().collect());
+        let by_path = scopes.entry(scope).or_default();
+        let masked = masked_path(path, masker);
+        let mut names = std::iter::once(masked.clone()).chain((2..).map(|number| format!("{masked}_{number}")));
+        let unused = names.find(|name| !by_path.contains_key(name)).unwrap_or_else(|| masked.clone());
+        by_path.insert(unused, values.into_iter().collect());
     }
     Ok(scopes.into_iter().map(|(scope, values)| (scope.to_owned(), values.into_iter().collect())).collect())
 }
@@ -220,23 +226,52 @@ pub fn masker(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Masker,
     Ok(Masker::new(&values))
 }
 
-fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<(), EngineError> {
-    let masker = masker(rows, user_rows)?;
+/// The masker for the sensitive values of a session and of its user; if the session does not exist any more, only of the user.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn masker_of(store: &dyn Store, session: &str, user: &str) -> Result<Masker, EngineError> {
+    masker(&store.variables(session).await?, &store.user_variables(user).await?)
+}
+
+/// Masks sensitive values in open requests, each with those of its session. A question in the conversation is stored as the person is to see
+/// it, and lists are for others.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn mask_requests(store: &dyn Store, requests: &mut [OpenRequest]) -> Result<(), EngineError> {
+    let mut maskers: HashMap<String, Masker> = HashMap::new();
+    for OpenRequest { session, request } in requests {
+        if !maskers.contains_key(session) {
+            let Some(row) = store.session(session).await? else { continue };
+            maskers.insert(session.clone(), masker_of(store, session, &row.user).await?);
+        }
+        let Some(masker) = maskers.get(session) else { continue };
+        request.prompt = masker.text(&request.prompt);
+    }
+    Ok(())
+}
+
+fn mask(export: &mut Value, masker: &Masker) {
     for (part, value) in export.as_object_mut().into_iter().flatten() {
         // Ids and times are not masked.
         match part.as_str() {
-            "session" | "version" | "usage" | "taken_back" => {}
-            "notebook" => mask_notebook(value, &masker),
-            "model_calls" => value.as_array_mut().into_iter().flatten().for_each(|call| mask_event(call, &masker)),
-            "outcomes" => value.as_array_mut().into_iter().flatten().for_each(|outcome| mask_event(outcome, &masker)),
-            "variables" => {
-                mask_variables(value, &masker);
-                masker.value(value, &OWN_FIELDS);
-            }
-            _ => masker.value(value, &OWN_FIELDS),
+            "version" | "usage" => {}
+            "session" => mask_location(value, masker),
+            "taken_back" => value.as_array_mut().into_iter().flatten().for_each(|row| mask_location(row, masker)),
+            "notebook" => mask_notebook(value, masker),
+            "model_calls" | "outcomes" => value.as_array_mut().into_iter().flatten().for_each(|event| {
+                mask_event(event, masker);
+                mask_location(event, masker);
+            }),
+            "variables" => mask_variables(value, masker),
+            _ => value.as_array_mut().into_iter().flatten().for_each(|row| mask_row(row, masker)),
         }
     }
-    Ok(())
+}
+
+fn mask_location(of: &mut Value, masker: &Masker) {
+    of.pointer_mut("/location/path").into_iter().for_each(|path| mask_path(path, masker));
 }
 
 /// Masks sensitive values in the values of variables, which are by scope, and those of phases and topics also by path.

@@ -19,6 +19,7 @@ use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_llm::providers::replay::recording::HEADER_KEY;
 use bcc_llm::reply::extract::object;
+use bcc_runtime::program::event_masking::mask_path;
 use bcc_runtime::program::recorder::{Recorded, Recorder};
 use bcc_store::contract::Store;
 use bcc_store::rows::SessionRow;
@@ -284,8 +285,9 @@ fn line(recorded: &Recorded) -> Value {
     Value::Object(line)
 }
 
-/// Masks sensitive values in a line: in the messages, the reply and the error.
+/// Masks sensitive values in a line: in the path, the messages, the reply and the error.
 fn mask(line: &mut Value, masker: &Masker) {
+    line.get_mut("path").into_iter().for_each(|path| mask_path(path, masker));
     let mask = line.get("mask").and_then(Value::as_str).unwrap_or(MASK).to_owned();
     for message in line.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(Value::String(content)) = message.get_mut("content") {
@@ -303,15 +305,33 @@ fn mask(line: &mut Value, masker: &Masker) {
     }
 }
 
-/// A raw reply with masked values. It can still be parsed if it could be before: values under the keys `excluded` stay.
+/// A raw reply with masked values. It can still be parsed if it could be before: values under the keys `excluded` stay, and so do the keys of
+/// the object itself, which are those of the script and the engine.
 fn masked_reply(text: &str, masker: &Masker, excluded: &[&str]) -> String {
     let Ok((object, digits)) = object(text, &[]) else { return masker.text(text) };
     let received = ExactValue::new(Value::Object(object), digits);
     let mut value = received.clone();
     masker.exact(&mut value, excluded);
-    // Sensitive values may also be in the text around the object, or in its keys.
+    value.change(|value| {
+        let fields = value.as_object_mut().into_iter().flatten();
+        let fields = fields.filter(|(name, _)| !excluded.contains(&name.as_str()));
+        fields.for_each(|(_, field)| mask_keys(field, masker, excluded));
+    });
+    // Sensitive values may also be in the text around the object.
     let outside_object = serde_json::from_str::<Value>(text).is_err() && masker.text(text) != text;
     if value == received && !outside_object { text.to_owned() } else { value.to_string() }
+}
+
+/// Masks sensitive values in all keys inside a value, except those in `excluded`.
+fn mask_keys(value: &mut Value, masker: &Masker, excluded: &[&str]) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_keys(item, masker, excluded)),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|field| mask_keys(field, masker, excluded));
+            masker.keys(fields, excluded);
+        }
+        _ => {}
+    }
 }
 
 /// A mask for sensitive values that occurs in none of these texts.
@@ -379,6 +399,11 @@ mod tests {
             (r#"{"EXIT":"NO", "x": 1}"#, "EXIT", r#"{"EXIT":"NO", "x": 1}"#),
             (r#"{"ready":"YES"}"#, "ready", r#"{"ready":"YES"}"#),
             ("小林 YES", "EXIT", "*** ***"),
+            (
+                r#"{"EXIT":"NO","小林":{"小林":[{"电话 4711":1}]}}"#,
+                "EXIT",
+                r#"{"EXIT":"NO","小林":{"***":[{"电话 ***":1}]}}"#,
+            ),
         ] {
             assert_eq!(masked_reply(text, &masker, &[own]), masked, "{text}");
         }

@@ -100,6 +100,12 @@ pub(crate) fn repeats_answers(settings: &str) -> bool {
     EarlierSession::of(settings).repeats_answers
 }
 
+/// The session that the one with these stored settings continues from a step (`sessions retry --from`).
+pub(crate) fn continued_session(settings: &str) -> Option<String> {
+    let EarlierSession { retry_of, repeats_answers, .. } = EarlierSession::of(settings);
+    retry_of.filter(|_| !repeats_answers)
+}
+
 impl RunSettings {
     pub fn to_json(&self) -> Result<String, EngineError> {
         serde_json::to_string(self).map_err(|error| EngineError::failed(error.to_message()))

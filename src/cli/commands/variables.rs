@@ -3,8 +3,16 @@
 use std::fmt::Write;
 
 use crate::cli::language::{filled, translated};
-use bcc_lang::value::mask::MASK;
+use bcc_lang::value::exact::ExactValue;
+use bcc_lang::value::mask::{MASK, Masker};
 use bcc_runtime::run::session::Session;
+
+/// The value of a variable that is not sensitive itself, but may contain a value that is.
+fn masked(value: &ExactValue, masker: &Masker) -> String {
+    let mut value = value.clone();
+    masker.exact_data(&mut value);
+    value.to_string()
+}
 
 /// The variables, each with its scope, value and source. Sensitive values are masked.
 pub fn variables(session: &Session) -> String {
@@ -12,7 +20,10 @@ pub fn variables(session: &Session) -> String {
     for layer in session.scopes().layers() {
         for (name, stored) in layer.values() {
             let sensitive = layer.declaration(name).is_some_and(|declaration| declaration.sensitive);
-            let value = if sensitive { MASK.to_owned() } else { stored.value.to_string() };
+            let value = match sensitive {
+                true => MASK.to_owned(),
+                false => masked(&stored.value, &session.masker),
+            };
             let round = stored.round.map(|round| filled(", round {round}", &[("round", &round.to_string())]));
             let (round, source) = (round.unwrap_or_default(), stored.source.to_string());
             let _ = writeln!(text, "{:7} {name} = {value}   ({}{round})", layer.scope, translated(&source));

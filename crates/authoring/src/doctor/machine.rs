@@ -26,12 +26,18 @@ pub fn surroundings(
     environment: &Environment,
 ) -> Vec<DoctorFinding> {
     let language = language_finding(language, is_requested, environment);
-    vec![clock(), terminal(terminals, environment), encoding(environment), language]
+    vec![clock(environment), terminal(terminals, environment), encoding(environment), language]
 }
 
-fn clock() -> DoctorFinding {
+fn clock(environment: &Environment) -> DoctorFinding {
     let time = now();
     let zone = TimeZone::system();
+    if let Some(name) = environment.get("TZ").filter(|_| zone.is_unknown()) {
+        return DoctorFinding::problem("clock", msg!("the time zone `{name}` in TZ cannot be found; all times are in UTC"))
+            .with_help(
+                "set TZ to the name of a time zone, such as `Asia/Shanghai`; if this is one, install the time zones of this system, which are usually the package `tzdata`",
+            );
+    }
     let message = match zone.iana_name() {
         Some(zone) => msg!("{} (time zone {zone})", stamp(time)),
         None => msg!("{} (the time zone of this computer)", stamp(time)),

@@ -87,6 +87,7 @@ pub async fn prompt_of_action(
         observer: Arc::new(IgnoreEvents),
         recheck: Arc::new(PinnedScript::new(pinned)),
         recorder: None,
+        keeps_globals: false,
         host: HostServices { servers: Arc::new(NoPrompt), ..HostServices::default() },
     };
     let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;

@@ -92,6 +92,7 @@ impl SessionRepeater<'_> {
             observer: Arc::new(IgnoreEvents),
             recheck: Arc::new(PinnedScript::new(Arc::clone(self.pinned))),
             recorder: None,
+            keeps_globals: false,
             host: Default::default(),
         };
         let mut session = self.start(program, services.clone()).await?;

@@ -112,6 +112,7 @@ impl<'t> TestConversation<'t> {
             observer: Arc::clone(&log) as Arc<_>,
             recheck: Arc::clone(&setting.script.recheck),
             recorder: None,
+            keeps_globals: false,
             host: HostServices {
                 kernel: Arc::new(TestKernel::default()),
                 commands: Arc::clone(&commands) as Arc<_>,

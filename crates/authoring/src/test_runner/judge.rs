@@ -14,11 +14,11 @@ use bcc_lang::message::message::Message;
 use bcc_lang::script::test::expect::{Codes, Expect, ExpectedEvent, ExpectedFeedback};
 use bcc_lang::script::test::expected_counts::ExpectedCounts;
 use bcc_lang::script::test::text_expectation::TextExpectation;
-use bcc_lang::script::test::value_expectation::{ValueExpectation, display_value};
+use bcc_lang::script::test::value_expectation::{ValueExpectation, as_in_yaml, display_value};
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::mask::MASK;
-use bcc_lang::value::scopes::Scope;
+use bcc_lang::value::scopes::{Scope, Stored};
 use bcc_llm::model::request::Purpose;
 use bcc_runtime::program::event::{Event, Speaker};
 use bcc_runtime::program::outcome::Outcome;
@@ -94,7 +94,8 @@ impl Judge<'_> {
                 }),
             };
             let value = found.map(|stored| &*stored.value);
-            if !wanted.matches_optional(value) {
+            let is_met = |stored: &Stored| wanted.matches_optional(Some(&as_in_yaml(&stored.value)));
+            if !wanted.matches_optional(value) && !found.is_some_and(is_met) {
                 let message = absent_or_other("variable", "has no value", &name.value, value);
                 let mut failure = self.compared(wanted, message, value.unwrap_or(&Value::Null));
                 // A value may be too short to be masked in texts, such as an age: it is hidden here.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use bcc_lang::message::message::Message;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
+use bcc_lang::value::exact::ExactValue;
 use bcc_runtime::program::event::Speaker;
 use bcc_runtime::program::program::Program;
 
@@ -114,6 +115,11 @@ pub struct TestResult {
 }
 
 impl TestResult {
+    /// The events of its session, in order, with the digits of their numbers.
+    pub(crate) fn exact_events(&self) -> Vec<ExactValue> {
+        self.journal.iter().filter_map(|line| ExactValue::parse(line).ok()).collect()
+    }
+
     /// The events of its session, in order.
     pub fn events(&self) -> Vec<Value> {
         self.journal.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()

@@ -224,15 +224,18 @@ impl Engine {
                 return first.ok_or_else(missing);
             }
             AgainPoint::Turn(turn) if turn > row.answers + 1 => {
-                return Err(EngineError::usage(msg!(
-                    "session `{id}` has {} answers, and no answer {turn}",
-                    row.answers
-                )));
+                return Err(no_answer(row, turn));
             }
             AgainPoint::Turn(turn) => ForkPoint::AfterAnswers(turn - 1),
             AgainPoint::AfterEvent(seq) => ForkPoint::AfterEvent(seq),
         };
-        let state = self.state_at_point(row, point).await?;
+        let state = match self.state_at_point(row, point).await {
+            // Only a session that waits for its next answer has the state before it.
+            Err(EngineError::Usage { .. }) if at == AgainPoint::Turn(row.answers + 1) => {
+                return Err(no_answer(row, row.answers + 1));
+            }
+            state => state?,
+        };
         if SessionStatus::parse(&state.status) != Some(SessionStatus::WaitingInput) {
             let message = msg!("session `{id}` was not waiting for an answer there: its status was `{}`", state.status);
             return Err(EngineError::usage(message));
@@ -346,4 +349,8 @@ impl Engine {
         };
         Ok((session, documents, first))
     }
+}
+
+fn no_answer(row: &SessionRow, turn: u64) -> EngineError {
+    EngineError::usage(msg!("session `{id}` has {} answers, and no answer {turn}", row.answers, id = row.id))
 }

@@ -1,6 +1,6 @@
 //! Reads a session from the store as an interview.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::{MASK, Masker};
@@ -45,6 +45,10 @@ pub(crate) struct StoredInterview {
 #[derive(Default)]
 struct FoundValues {
     session: BTreeMap<usize, (ExactValue, String)>,
+    /// The actions that set each variable.
+    sources: BTreeMap<usize, BTreeSet<String>>,
+    /// How often each phase was entered, up to here.
+    phases: BTreeMap<String, u64>,
     visits: IndexMap<(usize, String), BTreeMap<usize, (ExactValue, String)>>,
 }
 
@@ -139,6 +143,11 @@ impl InterviewReader<'_> {
         masker: &Masker,
         catalog: &mut VariableCatalog,
     ) -> (Vec<CollectedValue>, Vec<TopicVisit>) {
+        for (number, sources) in &found.sources {
+            if let Some(variable) = catalog.variable_mut(*number) {
+                sources.iter().for_each(|source| variable.set_by(source));
+            }
+        }
         let version = catalog.versions.get(&row.script_sha256);
         let mut expected: Vec<usize> = version.map(|version| version.variables.clone()).unwrap_or_default();
         expected.extend(found.session.keys());
@@ -178,16 +187,37 @@ impl InterviewReader<'_> {
             if variable.sensitive && (!self.include_sensitive || is_masked(&value)) {
                 continue;
             }
-            let is_text = value.is_string();
-            masker.exact(&mut value, &[]);
-            // A number that is sensitive elsewhere: a mask would turn its column into texts.
-            if value.is_string() && !is_text {
+            if !masker.is_empty() {
+                value.change(|value| mask_value(value, masker));
+            }
+            if value.is_null() {
                 continue;
             }
             variable.observe(&value);
             collected.push(CollectedValue { variable: *number, json: value.to_string() });
         }
         collected
+    }
+}
+
+/// Masks sensitive values in a value. Numbers that are sensitive elsewhere become null: a mask would turn a column of numbers into texts.
+fn mask_value(value: &mut Value, masker: &Masker) {
+    let before = value.clone();
+    masker.data(value);
+    clear_masked_numbers(value, &before);
+}
+
+fn clear_masked_numbers(value: &mut Value, before: &Value) {
+    match (value, before) {
+        (value @ Value::String(_), Value::Number(_)) => *value = Value::Null,
+        (Value::Array(items), Value::Array(before)) => {
+            items.iter_mut().zip(before).for_each(|(item, before)| clear_masked_numbers(item, before));
+        }
+        // Keys may be masked, but they stay in their order.
+        (Value::Object(fields), Value::Object(before)) => {
+            fields.values_mut().zip(before.values()).for_each(|(field, before)| clear_masked_numbers(field, before));
+        }
+        _ => {}
     }
 }
 
@@ -228,8 +258,10 @@ fn find_values(
         }
         found.session.insert(number, (parse_exact(&variable.value, "variable")?, variable.source.clone()));
     }
-    // A later session of the same user may have changed what is stored for the user: then it is not the value of this one.
-    for variable in &stored.user_variables {
+    // A later session of the same user may have changed what is stored for the user: then it is not the value of this one. A replay has
+    // global variables of its own.
+    let own = stored.variables.iter().filter(|variable| variable.scope == Scope::Global.name());
+    for variable in stored.user_variables.iter().chain(own) {
         if let Some(number) = catalog.find(&VariablePlace::Session, &variable.name)
             && variable.at <= row.updated_at
             && catalog.variable(number).is_some_and(|known| known.scope == Scope::Global)
@@ -256,9 +288,13 @@ impl FoundValues {
                 "phase" => ("phase", VariablePlace::Phase(phase)),
                 "topic" => ("topic", VariablePlace::Topic(phase, topic)),
                 "global" => ("global", VariablePlace::Session),
+                "session" => ("session", VariablePlace::Session),
                 _ => return,
             },
         };
+        if let ("", VariablePlace::Phase(phase)) = (scope, &place) {
+            *self.phases.entry(phase.clone()).or_default() += 1;
+        }
         let is_of = |variable: &CatalogVariable| variable.place == place;
         let repeated = match &place {
             VariablePlace::Topic(phase, topic) => catalog.repeated.get_index_of(&(phase.clone(), topic.clone())),
@@ -282,14 +318,23 @@ impl FoundValues {
         let around = inner.split_last().map(|(_, around)| around).unwrap_or_default();
         let is_skill = around.iter().any(|part| part.split('#').next().is_some_and(|id| version.skills.contains(id)));
         let Some(number) = catalog.find(&place, name).filter(|_| !is_skill) else { return };
+        self.sources.entry(number).or_default().insert(text_at(event, "/source").to_owned());
+        if scope == "session" {
+            // Its row has the value.
+            return;
+        }
         let mut value = event.field("value").unwrap_or_default();
         if is_masked(&value) {
-            // Events have the mask only. The row has the value as long as its phase or topic runs.
+            // Events have the mask only; the rows have the newest value of each visit. That of a user can be from a later session.
             let phase = text_at(event, "/location/phase_id");
-            let is_own = |row: &&VariableRow| match scope {
-                "topic" => row.path == visit,
-                "phase" => row.path.split('#').next() == Some(phase),
-                _ => true,
+            let phase_visit = match self.phases.get(phase) {
+                Some(visit) if *visit > 1 => format!("{phase}#{visit}"),
+                _ => phase.to_owned(),
+            };
+            let is_own = |of: &&VariableRow| match scope {
+                "topic" => of.path == visit,
+                "phase" => of.path == phase_visit,
+                _ => of.at <= row.updated_at,
             };
             let rows = stored.variables.iter().chain(&stored.user_variables);
             let mut own = rows.filter(|row| row.scope == scope && row.name == name).filter(is_own);

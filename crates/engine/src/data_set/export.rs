@@ -1,6 +1,6 @@
 //! Exports the sessions of a filter as a data set.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ use crate::data_set::zip_file::zip_of;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::export_folder::{ExportFolder, FILE_LIST, FolderPlace, SeekableFile, examine_place};
-use crate::settings::repeats_answers;
+use crate::settings::{continued_session, repeats_answers};
 use crate::stored_programs::StoredPrograms;
 
 /// How often a session is read again that changes while it is read.
@@ -104,14 +104,55 @@ fn check_place(place: &Path) -> Result<(), EngineError> {
     Err(EngineError::usage(message).with_help(help))
 }
 
-/// The scripts of the selected sessions.
-async fn scripts(store: &dyn Store, filter: &SessionFilter) -> Result<BTreeSet<String>, EngineError> {
-    let mut scripts = BTreeSet::new();
-    let mut sessions = SessionPages::new(store, filter.clone());
-    while let Some(row) = sessions.next().await? {
-        scripts.insert(row.script);
+/// What is known of the selected sessions before any of them is read.
+#[derive(Default)]
+struct SelectedSessions {
+    scripts: BTreeSet<String>,
+    /// The ids of those that another one continues: it has everything that they had before the step from which it runs again.
+    continued: HashSet<String>,
+    /// The ids of those that give the answers of another one again.
+    repeated: HashSet<String>,
+}
+
+impl SelectedSessions {
+    async fn of(store: &dyn Store, filter: &SessionFilter) -> Result<Self, EngineError> {
+        let mut selected = Self::default();
+        let mut retries: HashMap<String, (String, String)> = HashMap::new();
+        let mut sessions = SessionPages::new(store, filter.clone());
+        while let Some(row) = sessions.next().await? {
+            if repeats_answers(&row.settings) {
+                selected.repeated.insert(row.id);
+            } else if let Some(earlier) = continued_session(&row.settings) {
+                retries.insert(row.id, (earlier, row.started_at));
+            }
+            selected.scripts.insert(row.script);
+        }
+        let first = |id: &str| {
+            let mut first = id.to_owned();
+            // The settings in a store of somebody else can name each other.
+            for _ in 0..=retries.len() {
+                let Some((earlier, _)) = retries.get(&first) else { break };
+                first.clone_from(earlier);
+            }
+            first
+        };
+        let mut newest: BTreeMap<String, (&str, &str)> = BTreeMap::new();
+        for (id, (_, started_at)) in &retries {
+            let first = first(id);
+            if selected.repeated.contains(&first) {
+                selected.repeated.insert(id.clone());
+                continue;
+            }
+            selected.continued.insert(first.clone());
+            let counts = newest.entry(first).or_insert((started_at.as_str(), id.as_str()));
+            *counts = (*counts).max((started_at.as_str(), id.as_str()));
+        }
+        selected.continued.extend(retries.keys().filter(|id| !selected.repeated.contains(*id)).cloned());
+        for (_, id) in newest.values() {
+            selected.continued.remove(*id);
+        }
+        Ok(selected)
     }
-    Ok(scripts)
 }
 
 struct DataSetExport<'e> {
@@ -139,17 +180,17 @@ impl<'e> DataSetExport<'e> {
 
     /// Writes all files.
     async fn folder(&mut self) -> Result<ExportFolder, EngineError> {
-        let scripts = scripts(self.store, &self.request.filter).await?;
-        if scripts.is_empty() {
+        let selected = SelectedSessions::of(self.store, &self.request.filter).await?;
+        if selected.scripts.is_empty() {
             return Err(EngineError::usage("no session is selected, and nothing was written")
                 .with_help("`bcc-script sessions list` with the same filters shows which sessions there are"));
         }
         let mut folder = self.written(ExportFolder::start(self.place))?;
         let mut names = DistinctNames::with(&[READ_ME, FILE_LIST]);
         let mut summaries = Vec::new();
-        for script in scripts {
-            let name = names.take(&file_name(&script));
-            summaries.extend(self.script(&mut folder, &script, &name).await?);
+        for script in &selected.scripts {
+            let name = names.take(&file_name(script));
+            summaries.extend(self.script(&mut folder, script, &name, &selected).await?);
         }
         if self.report.sessions == 0 && self.report.failed == 0 {
             return Err(EngineError::usage("all selected sessions repeat another one, and nothing was written")
@@ -181,6 +222,7 @@ impl<'e> DataSetExport<'e> {
         folder: &mut ExportFolder,
         script: &str,
         name: &str,
+        selected: &SelectedSessions,
     ) -> Result<Option<ScriptSummary>, EngineError> {
         let mut catalog = VariableCatalog::default();
         let mut spool = self.written(InterviewSpool::new(folder))?;
@@ -188,8 +230,12 @@ impl<'e> DataSetExport<'e> {
         let mut sessions = SessionPages::new(self.store, filter);
         while let Some(row) = sessions.next().await? {
             // The same person would count twice.
-            if repeats_answers(&row.settings) {
+            if selected.repeated.contains(&row.id) {
                 self.report.repeated += 1;
+                continue;
+            }
+            if selected.continued.contains(&row.id) {
+                self.report.continued += 1;
                 continue;
             }
             match self.interview(row, &mut catalog).await {

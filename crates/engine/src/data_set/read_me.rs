@@ -101,6 +101,12 @@ pub(crate) fn read_me(
         let text = "{count} sessions that give the answers of another one again";
         let _ = writeln!(page, "- {}", language.format(text, &[("count", &count)]));
     }
+    if report.continued > 0 {
+        let count = report.continued.to_string();
+        let text =
+            "{count} sessions that another one continues from a step (`sessions retry --from`): the newest one counts";
+        let _ = writeln!(page, "- {}", language.format(text, &[("count", &count)]));
+    }
     if report.failed > 0 {
         let count = report.failed.to_string();
         let _ =

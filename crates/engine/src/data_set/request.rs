@@ -42,6 +42,8 @@ pub struct DataSetReport {
     pub scripts: u64,
     /// How many sessions were left out because they give the answers of another one again.
     pub repeated: u64,
+    /// How many sessions were left out because another one continues them from a step.
+    pub continued: u64,
     /// How many sessions could not be read.
     pub failed: u64,
     /// The first of these, with the reason.

@@ -36,7 +36,9 @@ pub async fn session_report(store: &dyn Store, id: &str, language: Language) -> 
     let row = stored_session(store, id).await?;
     let variables = store.variables(id).await?;
     let masker = masker(&variables, &store.user_variables(&row.user).await?)?;
-    let progress = progress(store, &row, &masker).await?;
+    let mut progress = progress(store, &row, &masker).await?;
+    let diagram = diagram(&progress.steps, language);
+    progress.mask_paths(&masker);
     let export = document(store, id, false).await?;
     let part = |pointer: &str| export.pointer(pointer).cloned().unwrap_or_default();
     let settings: RunSettings = serde_json::from_str(&row.settings)
@@ -59,7 +61,7 @@ pub async fn session_report(store: &dyn Store, id: &str, language: Language) -> 
         version: REPORT_VERSION,
         kind: "report",
         session,
-        diagram: diagram(&progress.steps, language),
+        diagram,
         steps: progress.steps,
         decisions: progress.decisions,
         iterations: progress.iterations,

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::value::exact::ExactValue;
+use bcc_lang::value::mask::Masker;
+use bcc_runtime::program::event_masking::masked_path;
 use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::stored_event::message_at;
 use bcc_runtime::run::head::SessionStatus;
@@ -97,6 +99,18 @@ impl JournalProgress {
         }
     }
 
+    /// Masks sensitive values in the paths. Before, they tell apart what ran for different elements of a list.
+    pub(crate) fn mask_paths(&mut self, masker: &Masker) {
+        let steps = self.steps.iter_mut().map(|step| &mut step.path);
+        let decisions = self.decisions.iter_mut().map(|decision| &mut decision.path);
+        let iterations = self.iterations.iter_mut().map(|push_back| &mut push_back.path);
+        let failures = self.failures.iter_mut().map(|failure| &mut failure.path);
+        let timeline = self.timeline.iter_mut().map(|entry| &mut entry.path);
+        for path in steps.chain(decisions).chain(iterations).chain(failures).chain(timeline) {
+            *path = masked_path(path, masker);
+        }
+    }
+
     fn start(&mut self, event: &ExactValue) {
         let path = place(event, "path").to_owned();
         let earlier = self.newest.get(&path).and_then(|number| self.steps.get(*number));
@@ -181,7 +195,8 @@ impl JournalProgress {
             let output = |name: &str, bytes: &str| {
                 let text = metadata(name)?.as_str()?;
                 let bytes = metadata(bytes).and_then(Value::as_u64).unwrap_or_default();
-                Some(excerpt(text, bytes)).filter(|output| !output.text.is_empty() || output.left_out > 0)
+                let is_whole = metadata(&format!("{name}_truncated")).is_none();
+                Some(excerpt(text, bytes, is_whole)).filter(|output| !output.text.is_empty() || output.left_out > 0)
             };
             let failure = ReportedFailure {
                 at,

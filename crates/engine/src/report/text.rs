@@ -30,15 +30,20 @@ pub(crate) fn duration(ms: u64) -> Message {
     }
 }
 
-/// The end of an output of which the program wrote `bytes` bytes.
-pub(crate) fn excerpt(text: &str, bytes: u64) -> OutputExcerpt {
+/// The end of an output of which the program wrote `bytes` bytes. `is_whole` says whether `text` is all of it: masks make it shorter, and
+/// then nothing of it is missing.
+pub(crate) fn excerpt(text: &str, bytes: u64, is_whole: bool) -> OutputExcerpt {
+    let bytes = if is_whole && !text.is_empty() { length(text) } else { bytes };
     let mut start = text.len().saturating_sub(MAX_OUTPUT_BYTES);
     while !text.is_char_boundary(start) {
         start += 1;
     }
     let text = text.get(start..).unwrap_or_default().to_owned();
-    let shown = u64::try_from(text.len()).unwrap_or(u64::MAX);
-    OutputExcerpt { left_out: bytes.saturating_sub(shown), text }
+    OutputExcerpt { left_out: bytes.saturating_sub(length(&text)), text }
+}
+
+fn length(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
 }
 
 /// The start of a message, and the number of characters that are left out.
@@ -71,10 +76,12 @@ mod tests {
     #[test]
     fn an_excerpt_is_the_end_and_counts_what_is_left_out() {
         let text = format!("{}é{}", "a".repeat(10), "b".repeat(MAX_OUTPUT_BYTES - 1));
-        let found = excerpt(&text, text.len() as u64);
+        let found = excerpt(&text, text.len() as u64, true);
         assert_eq!((found.text.len(), found.left_out), (MAX_OUTPUT_BYTES - 1, 12), "no half characters");
-        assert_eq!(excerpt("all", 3), OutputExcerpt { text: "all".into(), left_out: 0 });
-        assert_eq!(excerpt("", 9).left_out, 9, "an output that was not stored");
+        assert_eq!(excerpt("all", 3, true), OutputExcerpt { text: "all".into(), left_out: 0 });
+        assert_eq!(excerpt("is ***", 14, true).left_out, 0, "a mask leaves nothing out");
+        assert_eq!(excerpt("the end", 20, false).left_out, 13, "the store does not have all of it");
+        assert_eq!(excerpt("", 9, true).left_out, 9, "an output that was not stored");
         assert_eq!(shortened(&"好".repeat(1_003)).1, 3);
     }
 

@@ -33,6 +33,7 @@ use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::providers::replay::entries::{Entries, Entry, When, read};
+use crate::providers::replay::recording::is_path;
 use bcc_lang::source::near::distance;
 
 pub const NAME: &str = "replay";
@@ -61,8 +62,9 @@ impl Replay {
     fn entry(&self, task: &Task) -> Result<&Entry, ModelError> {
         let key = (task.purpose, task.action_id.clone());
         let Some(list) = self.entries.get(&key) else { return Err(self.unknown_action(task)) };
-        let matches_task =
-            |entry: &&Entry| entry.path.as_ref().is_none_or(|path| *path == task.path) && entry.when.matches(task);
+        let matches_task = |entry: &&Entry| {
+            entry.path.as_ref().is_none_or(|path| is_path(path, &task.path)) && entry.when.matches(task)
+        };
         let by_key = list.iter().find(matches_task);
         let place = usize::try_from(task.call).unwrap_or(usize::MAX);
         let in_order = || list.iter().filter(|entry| entry.when == When::InOrder).nth(place);

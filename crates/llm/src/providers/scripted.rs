@@ -7,6 +7,7 @@ pub mod entries;
 pub mod time;
 
 use bcc_lang::message::msg;
+use bcc_lang::value::exact::ExactValue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -260,14 +261,13 @@ impl Provider for Scripted {
 fn reply_text(reply: &NextReply, request: &ModelRequest) -> String {
     match reply {
         NextReply::Text(text) => text.clone(),
-        NextReply::Value(Value::Object(fields)) => {
-            let fields = match request.task.reply_schema.as_deref() {
-                Some(rules) => with_defaults(fields, request.schema.as_deref().unwrap_or(rules), rules),
-                None => fields.clone(),
-            };
-            Value::Object(fields).to_string()
-        }
-        NextReply::Value(other) => other.to_string(),
+        NextReply::Value(value) => match (value.as_object(), request.task.reply_schema.as_deref()) {
+            (Some(fields), Some(rules)) => {
+                let fields = with_defaults(fields, request.schema.as_deref().unwrap_or(rules), rules);
+                ExactValue::new(Value::Object(fields), value.digits().cloned()).to_string()
+            }
+            _ => value.to_string(),
+        },
         NextReply::Cut(_, reply) => reply_text(reply, request),
         NextReply::Http { .. } | NextReply::Timeout(_) | NextReply::Unreachable => String::new(),
     }

@@ -16,6 +16,7 @@ pub mod export;
 pub mod import;
 pub mod limits;
 pub(crate) mod lookup;
+pub(crate) mod masking;
 pub mod operation;
 pub mod outline;
 pub mod parameters;

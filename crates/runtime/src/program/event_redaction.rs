@@ -1,13 +1,16 @@
 //! Masks sensitive values in a typed event, so that observers and the event's JSON line show the same.
 
 use bcc_lang::message::message::Message;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::program::event::Event;
-use crate::program::event_masking::{mask_fields, mask_metadata, mask_outputs};
+use crate::program::event_masking::{
+    PLAN_FIELDS, mask_debug_info, mask_fields, mask_metadata, mask_outcome_metadata, mask_outputs,
+};
 use bcc_lang::value::mask::Masker;
 
-/// Fields of events and exports that contain only the engine's own values, never text of a person, so masks skip them.
+/// Fields of events and of the rows of exports that contain only the engine's own values, never text of a person, so masks skip them. Inside
+/// the other fields, these names mean nothing.
 pub const OWN_FIELDS: [&str; 28] = [
     "seq",
     "at",
@@ -49,18 +52,14 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
     };
     let message = |message: &mut Message| message.change_texts(&mut |text| *text = masker.text(text));
     let optional_message = |messages: &mut Option<Message>| messages.iter_mut().for_each(message);
-    let value = |value: &mut Value| masker.value(value, &OWN_FIELDS);
-    let own = |name: &str| OWN_FIELDS.contains(&name);
-    let fields = |fields: &mut Map<String, Value>| {
-        fields.iter_mut().filter(|(name, _)| !own(name)).for_each(|(_, value)| masker.value(value, &OWN_FIELDS));
-    };
+    let value = |value: &mut Value| masker.value(value, &[]);
     match event {
         Event::Outcome { outcome, .. } => {
             optional(&mut outcome.ai_message);
             outcome.extracted_variables.values_mut().for_each(|variable| masker.exact_data(variable));
-            fields(&mut outcome.metrics);
-            fields(&mut outcome.metadata);
-            fields(&mut outcome.debug_info);
+            outcome.metrics.values_mut().for_each(|metric| masker.data(metric));
+            mask_outcome_metadata(&mut outcome.metadata, masker);
+            mask_debug_info(&mut outcome.debug_info, masker);
             outcome.messages.values_mut().for_each(|stored| message(&mut stored.0));
         }
         Event::VariableSet { value: set, .. } => masker.exact_data(set),
@@ -68,11 +67,11 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         Event::Orchestrated { reason, from, why, plan, original, now, .. } => {
             [reason, from].into_iter().for_each(text);
             message(why);
-            value(plan);
+            masker.value(plan, &PLAN_FIELDS);
             original.iter_mut().chain(now).for_each(text);
         }
         Event::ModelCall(call) => {
-            fields(&mut call.debug_info);
+            mask_debug_info(&mut call.debug_info, masker);
             optional_message(&mut call.error);
             for skipped in &mut call.skipped_models {
                 message(&mut skipped.error);
@@ -142,7 +141,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
 #[cfg(test)]
 mod tests {
     use bcc_lang::message::stored::StoredMessage;
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
     use crate::program::event::{ModelCall, Speaker, Summary};
@@ -157,7 +156,13 @@ mod tests {
     }
 
     fn map() -> Map<String, Value> {
-        let value = json!({ "a": [text(), 13_800_001_111_u64], "b": { "c": text() } });
+        let value = json!({
+            "a": [text(), 13_800_001_111_u64],
+            "b": { "c": text(), "name": text(), "location": { "source": text() } },
+            "name": text(),
+            "role": text(),
+            "at": text(),
+        });
         value.as_object().unwrap().clone()
     }
 

@@ -19,6 +19,8 @@ pub struct Services {
     pub recheck: Arc<dyn Recheck>,
     /// Records the exchanges with models; usually not set.
     pub recorder: Option<Arc<dyn Recorder>>,
+    /// Whether global variables that the session sets are its own, and not stored for its user.
+    pub keeps_globals: bool,
     /// The other services of the host.
     pub host: HostServices,
 }

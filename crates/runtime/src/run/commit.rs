@@ -239,6 +239,11 @@ impl Session {
         commit.frames_put.extend(frames_put);
         commit.frames_removed.extend(frames_removed);
         commit.variables_put.extend(draft.variables);
+        let (own_globals, user_variables_put) = match self.services.keeps_globals {
+            true => (draft.user_variables, vec![]),
+            false => (vec![], draft.user_variables),
+        };
+        commit.variables_put.extend(own_globals);
         commit.variables_removed.extend(draft.variables_removed);
         commit.counters_put.extend(
             std::mem::take(&mut self.changed_counters)
@@ -257,7 +262,7 @@ impl Session {
             location: serde_json::to_string(&self.place()).map_err(unwritable)?,
             head: serde_json::to_string(&self.head).map_err(unwritable)?,
             answers: self.answers,
-            user_variables_put: draft.user_variables,
+            user_variables_put,
             journal,
             answer_ids: draft.answer_ids,
             requests_answered: draft.answered,

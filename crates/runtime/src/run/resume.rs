@@ -58,6 +58,9 @@ impl Session {
         let StoredState { program, frames, scopes, outer, branches, notebook, compensations } =
             read_state(&empty.base, &empty.services, &frame_rows, &variables, &user_rows).map_err(unreadable)?;
         let masker = Masker::new(&sensitive_values(&variables, &user_rows));
+        // A session that once kept its global variables to itself has values that are not those of the user.
+        let keeps_globals = empty.services.keeps_globals || own_globals(&variables).next().is_some();
+        let services = Services { keeps_globals, ..empty.services.clone() };
         let recent = recent(store.as_ref(), &id, &program, head.messages).await?;
         // An answer that was stored but not yet processed is the newest message.
         let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
@@ -86,6 +89,7 @@ impl Session {
             pending,
             masker,
             plans: PlanAccess::new(store, &row.user),
+            services,
             ..empty
         };
         session.take_budget(budget)?;
@@ -233,9 +237,17 @@ fn stored_waiting(line: &str) -> Result<(EventLocation, Event), serde_json::Erro
 }
 
 /// The user's variables as a layer, without those that this program does not declare as global: they belong to other scripts.
-pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<ScopeLayer, Message> {
-    let own = rows.iter().filter(|row| program.globals.contains_key(&row.name));
-    layer(Scope::Global, String::new(), &program.globals, own)
+pub(crate) fn user_layer<'r>(
+    program: &Program,
+    rows: impl IntoIterator<Item = &'r VariableRow>,
+) -> Result<ScopeLayer, Message> {
+    let known = rows.into_iter().filter(|row| program.globals.contains_key(&row.name));
+    layer(Scope::Global, String::new(), &program.globals, known)
+}
+
+/// The global variables that a session keeps to itself ([`Services::keeps_globals`]).
+fn own_globals(rows: &[VariableRow]) -> impl Iterator<Item = &VariableRow> {
+    rows.iter().filter(|row| row.scope == Scope::Global.name())
 }
 
 /// The parts of a session's state that are read from rows.
@@ -266,7 +278,7 @@ pub(crate) fn read_state(
     };
     let rows = ScopeRows { program: &program, frames: &frames, rows: variables };
     let mut open = BranchScopes::default();
-    open.scopes.push(user_layer(&program, user_rows)?);
+    open.scopes.push(user_layer(&program, user_rows.iter().chain(own_globals(variables)))?);
     open.scopes.push(rows.layer_of(Scope::Session, "", &program.declarations)?);
     let leaf = frames.leaf();
     rows.open(ROOT, &leaf, &mut open)?;

@@ -20,7 +20,7 @@ impl Session {
     /// The store failed, or a value in it cannot be read.
     pub(crate) async fn refresh_globals(&mut self) -> Result<(), RunError> {
         let program = Arc::clone(&self.program);
-        if program.globals.is_empty() {
+        if program.globals.is_empty() || self.services.keeps_globals {
             return Ok(());
         }
         let rows = self.store.user_variables(self.plans.user()).await?;

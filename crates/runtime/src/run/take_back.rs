@@ -158,7 +158,8 @@ impl Session {
                 for row in &rows {
                     let set: VariableSet = serde_json::from_str(&row.body)
                         .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
-                    if set.scope == Scope::Global.name() {
+                    // Those that it keeps to itself are taken back.
+                    if set.scope == Scope::Global.name() && !self.services.keeps_globals {
                         remains.globals.insert(set.name);
                     }
                 }

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use bcc_engine::export::mask_requests;
 use bcc_lang::message::msg;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
@@ -97,6 +98,7 @@ pub(crate) async fn list_requests(
         query.session.as_ref().is_none_or(|session| *session == open.session)
             && query.kind.as_ref().is_none_or(|kind| *kind == open.request.kind)
     });
+    mask_requests(state.sessions.store().as_ref(), &mut open).await?;
     Ok(Json(RequestList { requests: open.into_iter().map(ListedRequest::from).collect() }))
 }
 

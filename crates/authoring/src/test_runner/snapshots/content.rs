@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use bcc_lang::message::msg;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use bcc_engine::error::EngineError;
 use bcc_lang::script::test::snapshot::SnapshotSetting;
 use bcc_lang::value::digits::Digits;
-use bcc_lang::value::exact::ExactValue;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_runtime::run::session::Session;
 
@@ -45,29 +45,25 @@ const ENGINE_FIELDS: [&str; 8] =
     ["type", "at", "action_type", "exit_reason", "progress_suggestion", "reason", "scope", "code"];
 
 pub struct SnapshotContent<'s> {
-    pub events: &'s [Value],
+    pub events: &'s [ExactValue],
     /// The variables at the end, as returned by [`variables`].
     pub variables: &'s ExactValue,
     pub masker: &'s Masker,
 }
 
 pub fn content(settings: &[SnapshotSetting], data: &SnapshotContent<'_>) -> Result<String, EngineError> {
-    let mut snapshot = Map::new();
-    for setting in settings {
-        let part = match setting {
-            SnapshotSetting::Transcript => transcript(data.events),
-            SnapshotSetting::Variables => Value::clone(data.variables),
-            SnapshotSetting::Outcomes => of_type(data.events, "outcome").map(outcome).collect(),
-            SnapshotSetting::Events => data.events.iter().map(event).collect(),
-            SnapshotSetting::Prompts => of_type(data.events, "outcome").filter_map(prompt).collect(),
-        };
-        snapshot.insert(setting.name().to_owned(), part);
-    }
-    let mut snapshot = Value::Object(snapshot);
-    data.masker.value(&mut snapshot, &ENGINE_FIELDS);
-    let digits = Digits::of_fields([("variables".to_owned(), data.variables.digits().cloned())]);
-    yaml(&ExactValue::new(snapshot, digits))
-        .map_err(|error| EngineError::failed(msg!("a snapshot cannot be written: {error}")))
+    let part = |setting: &SnapshotSetting| match setting {
+        SnapshotSetting::Transcript => transcript(data.events).into(),
+        SnapshotSetting::Variables => data.variables.clone(),
+        SnapshotSetting::Outcomes => of_type(data.events, "outcome").map(outcome).collect(),
+        SnapshotSetting::Events => data.events.iter().map(event).collect(),
+        SnapshotSetting::Prompts => {
+            of_type(data.events, "outcome").filter_map(|event| prompt(event)).collect::<Value>().into()
+        }
+    };
+    let mut snapshot: ExactValue = settings.iter().map(|setting| (setting.name().to_owned(), part(setting))).collect();
+    data.masker.exact(&mut snapshot, &ENGINE_FIELDS);
+    yaml(&snapshot).map_err(|error| EngineError::failed(msg!("a snapshot cannot be written: {error}")))
 }
 
 /// A value as YAML, with the digits of its numbers.
@@ -132,13 +128,13 @@ pub fn variables(session: &Session) -> ExactValue {
     scopes
 }
 
-fn of_type<'e>(events: &'e [Value], kind: &'static str) -> impl Iterator<Item = &'e Value> {
+fn of_type<'e>(events: &'e [ExactValue], kind: &'static str) -> impl Iterator<Item = &'e ExactValue> {
     events.iter().filter(move |event| event.get("type").and_then(Value::as_str) == Some(kind))
 }
 
 /// As in a `dialogue`: `- ai: …`, `- user: …`.
-fn transcript(events: &[Value]) -> Value {
-    let line = |event: &Value| {
+fn transcript(events: &[ExactValue]) -> Value {
+    let line = |event: &ExactValue| {
         let role = event.get("role").and_then(Value::as_str).unwrap_or_default();
         json!({ role: event.get("text") })
     };
@@ -155,8 +151,8 @@ fn place(event: &Value) -> Value {
     }
 }
 
-fn outcome(event: &Value) -> Value {
-    let mut shown = Map::from_iter([("at".to_owned(), place(event))]);
+fn outcome(event: &ExactValue) -> ExactValue {
+    let mut shown = ExactValues::from_iter([("at".to_owned(), place(event).into())]);
     let fields = [
         "action_type",
         "completed",
@@ -166,38 +162,32 @@ fn outcome(event: &Value) -> Value {
         "extracted_variables",
         "metrics",
     ];
-    shown.extend(fields.iter().filter_map(|name| Some(((*name).to_owned(), event.get(*name)?.clone()))));
+    shown.extend(fields.iter().filter_map(|name| Some(((*name).to_owned(), event.field(name)?))));
     shown.retain(|_, value| !is_nothing(value));
-    Value::Object(shown)
+    shown.into_iter().collect()
 }
 
-fn event(event: &Value) -> Value {
-    let mut shown = Map::new();
-    for (name, value) in event.as_object().into_iter().flatten() {
-        if name == "type" {
-            shown.insert(name.clone(), value.clone());
-            shown.insert("at".to_owned(), place(event));
-        }
+fn event(event: &ExactValue) -> ExactValue {
+    let mut shown = ExactValues::new();
+    if let Some(kind) = event.field("type") {
+        shown.insert("type".to_owned(), kind);
+        shown.insert("at".to_owned(), place(event).into());
     }
-    let others = event.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
-    shown.extend(
-        others
-            .filter(|(name, _)| !VOLATILE_FIELDS.contains(&name.as_str()))
-            .map(|(name, value)| (name.clone(), without_volatile(value))),
-    );
+    let others = event.fields().filter(|(name, _)| *name != "type" && !VOLATILE_FIELDS.contains(name));
+    shown.extend(others.map(|(name, value)| (name.to_owned(), without_volatile(value))));
     shown.retain(|_, value| !is_nothing(value));
-    Value::Object(shown)
+    shown.into_iter().collect()
 }
 
 /// A value without volatile fields, at any depth.
-fn without_volatile(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let stable = fields.iter().filter(|(name, _)| !VOLATILE_FIELDS.contains(&name.as_str()));
-            Value::Object(stable.map(|(name, value)| (name.clone(), without_volatile(value))).collect())
+fn without_volatile(value: ExactValue) -> ExactValue {
+    match &*value {
+        Value::Object(_) => {
+            let stable = value.fields().filter(|(name, _)| !VOLATILE_FIELDS.contains(name));
+            stable.map(|(name, value)| (name.to_owned(), without_volatile(value))).collect()
         }
-        Value::Array(items) => items.iter().map(without_volatile).collect(),
-        other => other.clone(),
+        Value::Array(_) => value.items().map(without_volatile).collect(),
+        _ => value,
     }
 }
 

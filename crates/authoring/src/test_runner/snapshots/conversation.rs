@@ -22,7 +22,7 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, overw
     let (file, name) = (place(&test.real, case), shown(test, case));
     ran.snapshot = Some(file.clone());
     let variables = variables(session);
-    let events = ran.events();
+    let events = ran.exact_events();
     let data = SnapshotContent { events: &events, variables: &variables, masker: &session.masker };
     let now = match content(&wanted.value, &data) {
         Ok(now) => now,

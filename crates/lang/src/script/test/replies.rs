@@ -16,14 +16,13 @@ use crate::message::message::Message;
 use crate::message::msg;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::script::fields::{Fields, is_null};
 use crate::script::test::scripted_error::{KEYS, ScriptedError, TimeoutKind, scripted_error};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{NodeKind, ScalarStyle, YamlNode};
+use crate::value::exact::ExactValue;
 
 /// The maximum delay of a scripted model, in milliseconds: a day.
 const MAX_DELAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -86,7 +85,7 @@ pub struct WrittenReply {
 #[derive(Clone, Debug, PartialEq)]
 pub enum SentReply {
     /// A value, sent as compact JSON; fields that a model would also have written are added with their defaults.
-    Value(Value),
+    Value(ExactValue),
     /// Text, sent as it is.
     Text(String),
     /// This many characters of the reply are sent, and then the connection breaks.
@@ -241,9 +240,10 @@ fn entry(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenR
 
 /// The content that is sent for a reply node.
 fn sent(node: &YamlNode) -> SentReply {
-    match node.to_json() {
-        Value::String(text) => SentReply::Text(text),
-        value => SentReply::Value(value),
+    let value = node.to_exact();
+    match value.as_str() {
+        Some(text) => SentReply::Text(text.to_owned()),
+        None => SentReply::Value(value),
     }
 }
 

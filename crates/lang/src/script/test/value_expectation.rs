@@ -13,6 +13,7 @@ use crate::script::test::pattern::{TextPattern, pattern};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{NodeKind, YamlEntry, YamlNode};
+use crate::value::exact::ExactValue;
 
 /// The keys of a mapping that is a test of a value, and not itself a value.
 const TESTS: [&str; 13] = [
@@ -157,6 +158,20 @@ impl ValueTest {
                 _ => msg!("at most {}", display_value(value)),
             },
             Self::Length(expected) => msg!("of length {}", expected.describe()),
+        }
+    }
+}
+
+/// A value as YAML can have it: there, an integer beyond 64 bits is a text.
+pub fn as_in_yaml(value: &ExactValue) -> Value {
+    match &**value {
+        Value::Array(_) => value.items().map(|item| as_in_yaml(&item)).collect(),
+        Value::Object(_) => {
+            Value::Object(value.fields().map(|(key, field)| (key.to_owned(), as_in_yaml(&field))).collect())
+        }
+        other => {
+            let is_integer = |text: &&str| text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+            value.number_text().filter(is_integer).map_or_else(|| other.clone(), Value::from)
         }
     }
 }

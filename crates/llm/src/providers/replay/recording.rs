@@ -77,10 +77,15 @@ impl Line {
     /// Whether it is the call of `task`, with any prompt.
     fn is_call_of(&self, task: &Task) -> bool {
         let instance = match &self.path {
-            Some(path) => *path == task.path,
+            Some(path) => is_path(path, &task.path),
             None => self.action_id == task.action_id,
         };
         instance && self.purpose() == task.purpose && self.round == task.round && self.call == task.call
+    }
+
+    /// Whether the name of an element is masked in its path, so that calls for other elements can have the same path.
+    fn has_masked_path(&self) -> bool {
+        self.path.as_ref().is_some_and(|path| path.contains(MASK))
     }
 
     /// Whether both are the same call with the same prompt.
@@ -90,10 +95,27 @@ impl Line {
             _ => false,
         };
         same_prompt
+            && !self.has_masked_path()
             && self.purpose() == other.purpose()
             && (&self.path, &self.action_id, self.round, self.call)
                 == (&other.path, &other.action_id, other.round, other.call)
     }
+}
+
+/// Whether `path` is the recorded one, in which names of elements (`topic@element#2/action`) may be masked. In the replay, a masked value has no
+/// name that is valid in a path, and is called by its number.
+pub(crate) fn is_path(recorded: &str, path: &str) -> bool {
+    if !recorded.contains(MASK) {
+        return recorded == path;
+    }
+    let named = |component: &str| -> Option<(String, Option<String>)> {
+        let (topic, named) = component.split_once('@')?;
+        Some((topic.to_owned(), named.split_once('#').map(|(_, visit)| visit.to_owned())))
+    };
+    let same = |(recorded, component): (&str, &str)| {
+        recorded == component || (recorded.contains(MASK) && named(recorded) == named(component))
+    };
+    recorded.split('/').count() == path.split('/').count() && recorded.split('/').zip(path.split('/')).all(same)
 }
 
 pub(crate) fn lines(text: &str) -> Result<Vec<Line>, Message> {
@@ -212,7 +234,10 @@ impl Recording {
                 .is_none_or(|recorded| differences(recorded, &request.messages, line.mask_text()).is_none())
         };
         // Of several calls with the same prompt, the last one counts; the earlier ones failed.
-        if let Some((index, line)) = candidates.iter().rev().find(|(_, line)| matches_prompt(line)) {
+        let done = |index: usize| self.replayed().lines.get(index).copied().unwrap_or_default();
+        let is_next = |(index, line): &&(usize, &Line)| line.has_masked_path() && !done(*index) && matches_prompt(line);
+        let next = candidates.iter().find(is_next);
+        if let Some((index, line)) = next.or_else(|| candidates.iter().rev().find(|(_, line)| matches_prompt(line))) {
             return match &line.text {
                 Some(_) => Ok((*index, line)),
                 None => Err(self.recorded_failure(task, line)),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use bcc_lang::value::exact::ExactValue;
 
 use crate::model::error::TimeoutPhase;
 use crate::model::request::{Purpose, Task};
@@ -36,7 +36,7 @@ pub struct ReplyEntry {
 #[derive(Clone, Debug, PartialEq)]
 pub enum NextReply {
     /// A value, as compact JSON.
-    Value(Value),
+    Value(ExactValue),
     Text(String),
     /// The first characters of a reply; then the connection breaks.
     Cut(usize, Box<NextReply>),

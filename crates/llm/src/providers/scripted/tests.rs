@@ -135,8 +135,10 @@ fn missing_fields_of_a_value_are_set_to_the_defaults_of_the_schema() {
     let request = ModelRequest { schema: Some(Arc::new(sent)), ..request(task) };
     let value = json!({ "own": 1, "metadata": { "crisis_signal": true }, "content": 5 });
     assert_eq!(
-        reply_text(&NextReply::Value(value), &request),
+        reply_text(&NextReply::Value(value.into()), &request),
         r#"{"metadata":{"crisis_signal":true,"tone":""},"safety_risk":{"detected":false},"content":5,"own":1}"#
     );
-    assert_eq!(reply_text(&NextReply::Value(json!([1])), &request), "[1]");
+    assert_eq!(reply_text(&NextReply::Value(json!([1]).into()), &request), "[1]");
+    let exact = ExactValue::parse(r#"{"own":1.10,"content":[2.50]}"#).unwrap();
+    assert!(reply_text(&NextReply::Value(exact), &request).ends_with(r#""content":[2.50],"own":1.10}"#));
 }

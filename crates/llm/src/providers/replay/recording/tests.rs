@@ -182,3 +182,18 @@ fn errors_in_a_recording_are_reported() {
     let legacy = r#"{"purpose":"action","action_id":"a","round":1,"call":0,"text":"一"}"#;
     assert!(Recording::parse("r.jsonl", legacy, ReplayMatching::Prompt).is_ok());
 }
+
+#[tokio::test]
+async fn calls_for_elements_whose_names_are_masked_come_in_their_order() {
+    let lines = [
+        line("action", "each@***/ask", (1, 0), "*** is here", "first"),
+        line("action", "each@***/ask", (1, 0), "*** is here", "second"),
+        line("action", "other@kept/ask", (1, 0), "other", "third"),
+    ];
+    let recording = recording(&lines, ReplayMatching::Prompt);
+    assert_eq!(ask(&recording, "each@Ann/ask", (1, 0), "Ann is here").await.unwrap(), "first");
+    assert_eq!(ask(&recording, "each@2/ask", (1, 0), "*** is here").await.unwrap(), "second");
+    for path in ["other@Ann/ask", "each/ask", "each@Ann#2/ask", "each@Ann/more/ask"] {
+        assert!(ask(&recording, path, (1, 0), "Ann is here").await.is_err(), "{path}");
+    }
+}

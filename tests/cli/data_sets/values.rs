@@ -1,0 +1,96 @@
+//! Which values a data set has: masked ones, those of sensitive variables, and those of sessions that were retried.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::data_sets::{export, exported, files, lines, rows, text};
+use crate::process::{Home, finished};
+
+fn run(home: &Home, line: &str, input: &str, code: i32) {
+    let mut command = home.command(line.split(' '));
+    command.env("BCC_TRUST", "1");
+    let ran = finished(command, input);
+    assert_eq!(ran.code, Some(code), "{line}: {ran:?}");
+}
+
+#[test]
+fn sensitive_values_in_keys_and_numbers_in_lists_are_in_no_column() {
+    let home = Home::new();
+    home.file(
+        "s.yaml",
+        "session:\n  session_id: s\n  declare:\n    - { var: pin, value: hunter2, sensitive: true }\n    - { var: code, value: 471147, sensitive: true }\n    \
+         - { var: table, type: object, value: { hunter2: 1, a: 471147 } }\n    - { var: found, type: list, value: [{ hunter2: 1, n: 5 }, { n: 471147 }] }\n    \
+         - { var: numbers, type: list, value: [1, 471147, 3] }\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          \
+         actions: [{ action_type: ai_say, action_id: say, config: { content: 好, delivery: verbatim } }]\n",
+    );
+    run(&home, "run s.yaml --session one", "", 0);
+    for format in ["csv", "jsonl"] {
+        for (name, bytes) in files(&exported(&home, &format!("--format {format}"))) {
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains("hunter2") && !text.contains("471147"), "{name}: {text}");
+        }
+    }
+    let out = home.path().join("out");
+    let variables = &lines(&out, "s/interviews.jsonl")[0]["variables"];
+    assert_eq!(variables["numbers"], json!([1, null, 3]));
+    assert_eq!(variables["table"], json!({ "***": 1, "a": null }));
+    assert_eq!(variables["found"], json!([{ "***": 1, "n": 5 }, { "n": null }]));
+    let out = exported(&home, "");
+    let codebook = rows(&out, "s/codebook.csv");
+    let numbers = codebook.iter().filter(|row| row["variable"] == "numbers").map(|row| row["type"].as_str());
+    assert!(numbers.clone().all(|kind| kind == "integer"), "{:?}", numbers.collect::<Vec<_>>());
+}
+
+#[test]
+fn sensitive_values_are_those_of_their_visit_and_not_from_a_later_session() {
+    let home = Home::new();
+    home.file(
+        "s.yaml",
+        "session:\n  session_id: s\n  declare:\n    - { var: own, type: string, sensitive: true, scope: global }\n    - { var: times, type: integer, value: 0 }\n  \
+         phases:\n    - phase_id: p\n      declare: [{ var: inner, type: string, sensitive: true }]\n      topics:\n        - topic_id: t\n          actions:\n            \
+         - { action_type: set, action_id: count, config: { values: { times: '{{ times + 1 }}', inner: \"{{ 'visit ' ~ (times + 1) }}\" } } }\n            \
+         - { action_type: condition, action_id: again, config: { cases: [{ when: 'times < 2', goto: p }] } }\n            \
+         - { action_type: ai_ask, action_id: ask, config: { content: 谁？, delivery: verbatim, max_rounds: 1, output: [{ get: own }] } }\n",
+    );
+    run(&home, "run s.yaml --session one --user lin --clock 2026-11-21T20:00:00Z", "first\n", 0);
+    run(&home, "run s.yaml --session two --user lin --clock 2026-11-22T20:00:00Z", "second\n", 0);
+    let interviews = rows(&exported(&home, "--include-sensitive"), "s/interviews.csv");
+    let values = |id: &str| {
+        let row = interviews.iter().find(|row| row["session_id"] == id).unwrap();
+        (row["own"].clone(), row["inner"].clone())
+    };
+    // What the user said first is not known any more.
+    assert_eq!(values("one"), (String::new(), "visit 2".to_owned()));
+    assert_eq!(values("two"), ("second".to_owned(), "visit 2".to_owned()));
+}
+
+#[test]
+fn of_a_session_that_was_retried_only_the_newest_one_counts() {
+    let home = Home::new();
+    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
+    home.put(
+        "s.yaml",
+        "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            \
+         - { action_type: set, action_id: first, config: { values: { x: 1 } } }\n            \
+         - { action_type: set, action_id: second, config: { values: { x: 2 } } }\n            \
+         - { action_type: command, action_id: check, config: { command: [test, -e, ok] } }\n",
+    );
+    run(&home, "run s.yaml --session one", "", 1);
+    run(&home, "run s.yaml --session other", "", 1);
+    run(&home, "sessions retry one", "", 1);
+    let newest = || {
+        let listed = home.finish(["sessions", "list"], "").out;
+        listed.split_whitespace().next().unwrap().to_owned()
+    };
+    fs::write(home.path().join("ok"), "").unwrap();
+    run(&home, &format!("sessions retry {}", newest()), "", 0);
+    let done = export(&home, "-o out");
+    assert!(done.err.contains("2 sessions were left out, because others continue them from a step"), "{done:?}");
+    let out = home.path().join("out");
+    let ids: Vec<String> = rows(&out, "s/interviews.csv").iter().map(|row| row["session_id"].clone()).collect();
+    assert_eq!(ids, [newest(), "other".to_owned()]);
+    assert!(text(&out, "README.md").contains("2 sessions that another one continues from a step"));
+    let codebook = rows(&out, "s/codebook.csv");
+    assert_eq!(codebook.iter().find(|row| row["column"] == "x").unwrap()["set_by"], "first; second");
+}

@@ -1,0 +1,137 @@
+//! Sensitive values in lists, exports and recordings: in keys, in paths of elements, in requests and in plans.
+
+use serde_json::{Value, json};
+
+use crate::process::{Finished, Home};
+use crate::pseudo_terminal::Terminal;
+
+fn call(home: &Home, line: &str, input: &str) -> Finished {
+    let done = home.finish(line.split(' '), input);
+    assert!(matches!(done.code, Some(0 | 3)), "{line}: {done:?}");
+    done
+}
+
+/// A topic for each of two people, whose names are said to be sensitive only when the topic has begun.
+const PEOPLE: &str = "
+session:
+  session_id: people
+  declare:
+    - { var: people, value: [张三丰, 李四光] }
+    - { var: secret, type: string, sensitive: true }
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: each
+          for_each: { in: people, as: person }
+          declare: [ { var: mood, type: string } ]
+          actions:
+            - { action_type: ai_ask, action_id: ask, config: { content: 谁？, monitor: off, output: [{ get: secret }] } }
+            - { action_type: ai_ask, action_id: more, config: { content: 怎么样？, monitor: off, output: [{ get: mood }] } }
+";
+
+/// Raw replies of a model, of which each prompt gets the next one.
+fn people_replies() -> String {
+    let asked = json!({ "content": "谁？", "EXIT": "NO" });
+    let more = json!({ "content": "怎么样？", "EXIT": "NO" });
+    let secret = |name: &str| json!({ "content": "好", "EXIT": "YES", "secret": name });
+    let mood = |mood: &str| json!({ "content": format!("{mood}，好"), "EXIT": "YES", "mood": mood });
+    json!({ "replies": {
+        "ask": [asked, secret("张三丰"), asked, secret("李四光")],
+        "more": [more, mood("还行"), more, mood("不错")],
+    } })
+    .to_string()
+}
+
+#[test]
+fn a_name_of_an_element_that_becomes_sensitive_is_in_no_export_and_a_replay_still_finds_its_calls() {
+    let home = Home::new();
+    home.file("s.yaml", PEOPLE);
+    // Each visit of an action begins with the first reply of its list.
+    home.file("r.json", &people_replies());
+    let run = "run s.yaml --session one --model replay:r.json --record r.jsonl";
+    assert_eq!(call(&home, run, "张三丰\n还行\n李四光\n").code, Some(3));
+    let whole = home.export("one");
+    let shown = whole.to_string();
+    assert!(!shown.contains("张三丰") && !shown.contains("李四光"), "{shown}");
+    assert_eq!(whole["session"]["location"]["path"], "each@***/more");
+    assert_eq!(whole["variables"]["topic"]["each@***"]["mood"]["value"], "还行");
+    assert!(whole["variables"]["topic"]["each@***_2"].is_object(), "{shown}");
+    assert_eq!(whole["outcomes"][0]["location"]["path"], "each@***/ask");
+    assert_eq!(whole["outcomes"][0]["location"]["action_id"], "ask");
+    for line in ["sessions show one", "report one --format json", "sessions export one --format md"] {
+        let shown = call(&home, line, "").out;
+        assert!(!shown.contains("张三丰") && !shown.contains("李四光"), "{line}: {shown}");
+    }
+    let ended = call(&home, "sessions resume one --record r.jsonl", "不错\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let recording = std::fs::read_to_string(home.path().join("r.jsonl")).unwrap();
+    assert!(!recording.contains("张三丰") && !recording.contains("李四光"), "{recording}");
+    assert!(recording.contains(r#""path":"each@***/ask""#), "{recording}");
+    let again = call(&home, "run s.yaml --session two --replay r.jsonl", "张三丰\n还行\n李四光\n不错\n");
+    assert_eq!(again.code, Some(0), "{again:?}");
+    for part in ["还行，好", "不错，好"] {
+        assert_eq!(again.out.matches(part).count(), 1, "{part}: {again:?}");
+    }
+}
+
+#[test]
+fn requests_are_listed_with_masked_questions() {
+    let home = Home::new();
+    home.file(
+        "s.yaml",
+        "session:\n  session_id: s\n  declare: [{ var: pin, value: hunter2, sensitive: true }]\n  phases:\n    - phase_id: p\n      topics:\n        \
+         - topic_id: t\n          actions:\n            - { action_type: ai_ask, action_id: ask, config: { content: '暗号是 {{ pin }} 吗？', delivery: verbatim } }\n",
+    );
+    let asked = call(&home, "run s.yaml --session one", "").out;
+    assert!(asked.contains("暗号是 hunter2 吗？"), "the person sees it: {asked}");
+    let listed = call(&home, "requests list", "").out;
+    assert!(listed.contains("暗号是 *** 吗？") && !listed.contains("hunter2"), "{listed}");
+    let listed: Value = serde_json::from_str(&call(&home, "requests list --json", "").out).unwrap();
+    assert_eq!(listed["requests"][0]["prompt"], "暗号是 *** 吗？");
+}
+
+#[test]
+fn plans_are_shown_without_the_sensitive_values_of_the_session_that_made_them() {
+    let home = Home::new();
+    home.file(
+        "s.yaml",
+        "session:\n  session_id: s\n  declare: [{ var: pin, value: hunter2, sensitive: true }]\n  phases:\n    - phase_id: p\n      topics:\n        \
+         - topic_id: t\n          actions: [{ action_type: ai_say, action_id: say, config: { content: 好, delivery: verbatim } }]\n",
+    );
+    call(&home, "run s.yaml --session one", "");
+    let plan = json!({
+        "bcc_plan": 1, "plan_id": 42, "title": "Find hunter2", "goal": "Of hunter2.", "notes": "hunter2", "session_id": "one",
+        "tasks": [{
+            "id": 104, "name": "Ask hunter2", "instruction": "hunter2", "status": "completed",
+            "metadata": { "approve": "always", "hunter2": "hunter2" }, "result": { "hunter2": ["hunter2"] },
+        }],
+    });
+    home.file("plan.json", &plan.to_string());
+    call(&home, "plans import plan.json", "");
+    for line in ["list", "list --json", "show 42", "export 42", "export 42 --format md", "export 42 --format mermaid"] {
+        let shown = call(&home, &format!("plans {line}"), "").out.replace("#42;", "*");
+        assert!(shown.contains("***") && !shown.contains("hunter2"), "{line}: {shown}");
+        let whole = call(&home, &format!("plans {line} --include-sensitive"), "").out;
+        assert!(whole.contains("hunter2") && !whole.contains("***"), "{line}: {whole}");
+    }
+    let exported: Value = serde_json::from_str(&call(&home, "plans export 42", "").out).unwrap();
+    let task = &exported["tasks"][0];
+    assert_eq!(task["metadata"], json!({ "approve": "always", "***": "***" }));
+    assert_eq!(task["result"], json!({ "***": ["***"] }));
+}
+
+#[test]
+fn the_command_vars_masks_sensitive_values_in_other_variables() {
+    let home = Home::new();
+    home.file(
+        "s.yaml",
+        "session:\n  session_id: s\n  declare:\n    - { var: pin, value: hunter2, sensitive: true }\n    - { var: about, value: { of hunter2: [hunter2], n: 1.10 } }\n  \
+         phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions: [{ action_type: ai_ask, action_id: ask, config: { content: 好吗？, delivery: verbatim } }]\n",
+    );
+    let mut terminal = Terminal::start(&home, &["run", "s.yaml", "--session", "one"], false);
+    terminal.answers("/vars");
+    terminal.until(r#"about = {"of ***":["***"],"n":1.10}"#);
+    terminal.answers("/quit");
+    assert_eq!(terminal.end(), Some(3));
+    assert!(!terminal.all_output().contains("hunter2"));
+}
