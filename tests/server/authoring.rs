@@ -278,8 +278,10 @@ async fn where_scripts_may_run_commands_none_is_accepted() {
 #[tokio::test]
 async fn plans_are_listed_given_and_deleted() {
     let home = project();
-    let plan = json!({ "bcc_plan": 1, "plan_id": 42, "title": "Report", "goal": "g", "tasks": [
-        { "id": 1, "name": "One" }, { "id": 2, "parent": 1, "name": "Data" } ] });
+    assert_eq!(home.finish(["run", "scripts/talk.yaml", "--session", "one"], "").code, Some(3));
+    // What is sensitive in the session that made it is masked.
+    let plan = json!({ "bcc_plan": 1, "plan_id": 42, "title": "Report classified", "goal": "g", "session_id": "one", "tasks": [
+        { "id": 1, "name": "One classified" }, { "id": 2, "parent": 1, "name": "Data" } ] });
     home.put("plan.json", plan.to_string());
     assert_eq!(home.finish(["plans", "import", "plan.json"], "").code, Some(0));
     let serving = Serving::start(&home);
@@ -290,6 +292,10 @@ async fn plans_are_listed_given_and_deleted() {
     assert_eq!(given["tasks"][1]["name"], "Data");
     assert!(serving.get("/v1/plans/42?format=md").await.text.contains("Data"));
     assert!(serving.get("/v1/plans/42?format=mermaid").await.text.starts_with("flowchart"));
+    for path in ["/v1/plans", "/v1/plans/42", "/v1/plans/42?format=md", "/v1/plans/42?format=mermaid"] {
+        let text = serving.get(path).await.text;
+        assert!(text.contains("Report") && !text.contains("classified"), "{path}: {text}");
+    }
     for path in ["/v1/plans/7", "/v1/plans/x", "/v1/plans/42?user=ben"] {
         assert_eq!(serving.get(path).await.status, 404, "{path}");
         assert_eq!(serving.send(Method::DELETE, path, &[], None).await.status, 404, "{path}");

@@ -7,13 +7,15 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bcc_engine::engine::DEFAULT_USER;
+use bcc_engine::export::masker_of;
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
+use bcc_lang::value::mask::Masker;
 use bcc_runtime::plan::access::{PlanAccess, PlanAccessError, PlanListing};
 use bcc_runtime::plan::document::PlanDocument;
 use bcc_runtime::plan::export::{markdown_list, mermaid_chart};
-use bcc_runtime::plan::task::PlanId;
+use bcc_runtime::plan::task::{PlanHead, PlanId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -76,6 +78,12 @@ fn plans_of(state: &ServerState, user: Option<&str>) -> PlanAccess {
     PlanAccess::new(Arc::clone(state.sessions.store()), user.unwrap_or(DEFAULT_USER))
 }
 
+/// The masker for the sensitive values of the session that made a plan, and of the user.
+async fn masker(state: &ServerState, head: &PlanHead, user: Option<&str>) -> Result<Masker, Problem> {
+    let store = state.sessions.store();
+    Ok(masker_of(store.as_ref(), &head.session_id, user.unwrap_or(DEFAULT_USER)).await?)
+}
+
 fn rejection(error: PlanAccessError) -> Problem {
     match error {
         PlanAccessError::Store(error) => error.into(),
@@ -84,7 +92,7 @@ fn rejection(error: PlanAccessError) -> Problem {
     }
 }
 
-/// Lists the plans of a user, by id.
+/// Lists the plans of a user, by id, with sensitive values masked.
 #[utoipa::path(
     get,
     path = "/v1/plans",
@@ -101,7 +109,10 @@ pub(crate) async fn list_plans(
     UrlQuery(query): UrlQuery<PlanUserQuery>,
 ) -> Result<Json<PlanList>, Problem> {
     caller.require(AccessRole::Author)?;
-    let plans = plans_of(&state, query.user.as_deref()).list().await.map_err(rejection)?;
+    let mut plans = plans_of(&state, query.user.as_deref()).list().await.map_err(rejection)?;
+    for plan in &mut plans {
+        plan.head = plan.head.masked(&masker(&state, &plan.head, query.user.as_deref()).await?);
+    }
     Ok(Json(PlanList { plans: plans.into_iter().map(ListedPlan::from).collect() }))
 }
 
@@ -128,7 +139,7 @@ pub(crate) struct PlanQuery {
     format: PlanForm,
 }
 
-/// Gives a plan with its tasks, as `bcc-script plans export` does.
+/// Gives a plan with its tasks, as `bcc-script plans export` does, with sensitive values masked.
 #[utoipa::path(
     get,
     path = "/v1/plans/{plan}",
@@ -153,10 +164,16 @@ pub(crate) async fn get_plan(
     let access = plans_of(&state, query.user.as_deref());
     let text =
         |content_type: &'static str, text: String| ([(header::CONTENT_TYPE, content_type)], text).into_response();
-    let given = access.with_released_tree(plan_id(&plan)?, |tree| match query.format {
-        PlanForm::Json => serde_json::to_value(PlanDocument::of(tree)).map(|plan| Json(plan).into_response()),
-        PlanForm::Md => Ok(text("text/markdown; charset=utf-8", markdown_list(tree))),
-        PlanForm::Mermaid => Ok(text("text/plain; charset=utf-8", mermaid_chart(tree))),
+    let id = plan_id(&plan)?;
+    let head = access.with_released_tree(id, |tree| tree.head().clone()).await.map_err(rejection)?;
+    let masker = masker(&state, &head, query.user.as_deref()).await?;
+    let given = access.with_released_tree(id, |tree| {
+        let tree = &tree.masked(&masker);
+        match query.format {
+            PlanForm::Json => serde_json::to_value(PlanDocument::of(tree)).map(|plan| Json(plan).into_response()),
+            PlanForm::Md => Ok(text("text/markdown; charset=utf-8", markdown_list(tree))),
+            PlanForm::Mermaid => Ok(text("text/plain; charset=utf-8", mermaid_chart(tree))),
+        }
     });
     given.await.map_err(rejection)?.map_err(|error| Problem::failure(&error.to_message()))
 }

@@ -1,7 +1,7 @@
 //! `/v1/requests`: what sessions wait for, and what is decided.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use bcc_engine::export::mask_requests;
 use bcc_lang::message::msg;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{JsonBody, UrlQuery};
+use crate::api::body::{JsonBody, UrlPath, UrlQuery};
 use crate::api::messages::{NewMessage, OnBusy, SendOptions, say};
 use crate::api::reply::{TurnReply, reply_of};
 use crate::live::command::SessionCommand;
@@ -135,7 +135,7 @@ pub(crate) struct DecisionBody {
 )]
 pub(crate) async fn answer_request(
     State(state): State<ServerState>,
-    Path((session, request)): Path<(String, String)>,
+    UrlPath((session, request)): UrlPath<(String, String)>,
     caller: ApiCaller,
     JsonBody(body): JsonBody<DecisionBody>,
 ) -> Result<Json<TurnReply>, Problem> {
