@@ -156,9 +156,13 @@ impl StateText {
     /// them, too.
     fn set_all_variables(&mut self, mut variables: Map<String, Value>, (name, value): (&str, &Value)) -> Option<bool> {
         variables.insert(name.to_owned(), value.clone());
+        let value_of = |text: String| Some(parse(&Arc::new(SourceFile::new("", text))).root?.to_json());
+        let mut expected = value_of(self.text())?;
         let before = (self.frame.clone(), self.gap);
-        let edited = self.edit_frame(MappingPath::Root, "variables", &Value::Object(variables));
-        if edited.is_ok() && parse(&Arc::new(SourceFile::new("", self.text()))).root.is_some() {
+        let variables = Value::Object(variables);
+        let edited = self.edit_frame(MappingPath::Root, "variables", &variables);
+        expected.as_object_mut()?.insert("variables".to_owned(), variables);
+        if edited.is_ok() && value_of(self.text()).is_some_and(|now| now == expected) {
             return Some(true);
         }
         (self.frame, self.gap) = before;
