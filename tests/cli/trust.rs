@@ -473,7 +473,7 @@ fn trust_in_a_state_file_covers_its_tools_and_what_deciders_read() {
 
 #[test]
 fn a_script_outside_of_a_trusted_project_does_not_get_its_tool_servers() {
-    let step = json!({ "action_type": "tool", "action_id": "w", "config": { "tool": "mcp.s.write", "arguments": {} } });
+    let step = json!({ "action_type": "tool", "action_id": "w", "config": { "name": "mcp.s.write", "arguments": {} } });
     let home = tool_server::project(&json!(["mcp.s.write"]), &json!([step]));
     let outside = tempfile::tempdir().unwrap();
     let script = outside.path().join("s.yaml");

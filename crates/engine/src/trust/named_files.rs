@@ -46,10 +46,31 @@ pub(crate) fn named_by_script(directory: &Path, text: &[u8]) -> Vec<PathBuf> {
     paths
 }
 
-/// What a word of a command may name: itself, and its parts, because it may be a command of a shell.
+/// What a word of a command may name: itself, and its parts, because it may be a command of a shell. What a shell only writes does not
+/// run.
 pub(crate) fn named_in(word: &str) -> impl Iterator<Item = &str> {
-    let parts = word.split(|c: char| c.is_whitespace() || SHELL_SEPARATORS.contains(&c));
-    std::iter::once(word).chain(parts.filter(move |part| *part != word))
+    let mut is_written = false;
+    let mut rest = word;
+    let parts = std::iter::from_fn(move || {
+        let separator = rest.find(|c: char| c.is_whitespace() || SHELL_SEPARATORS.contains(&c));
+        let (part, after) = match separator {
+            Some(at) => (rest.get(..at)?, rest.get(at..)?),
+            None if rest.is_empty() => return None,
+            None => (rest, ""),
+        };
+        let found = (part, is_written && !part.is_empty());
+        let mut after = after.chars();
+        match after.next() {
+            Some('>') => is_written = true,
+            // Between `>` and the file.
+            Some(c) if c.is_whitespace() && part.is_empty() => {}
+            _ => is_written = false,
+        }
+        rest = after.as_str();
+        Some(found)
+    });
+    let read = parts.filter(|(_, is_written)| !is_written).map(|(part, _)| part);
+    std::iter::once(word).chain(read.filter(move |part| *part != word))
 }
 
 fn add_paths(directory: &Path, config: &YamlNode, paths: &mut Vec<PathBuf>) {
@@ -66,5 +87,19 @@ fn add_paths(directory: &Path, config: &YamlNode, paths: &mut Vec<PathBuf>) {
         }
         Some(NodeKind::Scalar(script)) => named_in(&script.text).for_each(add),
         Some(NodeKind::Mapping(_)) | None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named_in;
+
+    #[test]
+    fn what_a_shell_only_writes_is_not_named() {
+        let named = |word| named_in(word).filter(|part| !part.is_empty()).skip(1).collect::<Vec<_>>();
+        assert_eq!(named("set -e; . .ci/deploy"), ["set", "-e", ".", ".ci/deploy"]);
+        assert_eq!(named("echo a >> log; sh b>c 2> d <e"), ["echo", "a", "sh", "b", "2", "e"]);
+        assert_eq!(named("cat > tool; sh tool"), ["cat", "sh", "tool"]);
+        assert_eq!(named("plain"), [""; 0]);
     }
 }
