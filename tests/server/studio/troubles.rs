@@ -102,14 +102,14 @@ async fn a_changed_script_stays_while_a_token_is_asked_for() {
 async fn numbers_have_the_digits_that_were_written() {
     let Some(browser) = Browser::start(WIDE).await else { return };
     let home = Home::new();
-    let declared = "  declare:\n    - { var: number, value: 110105199003071233 }\n    - { var: list, value: [1.50] }\n";
-    home.put("scripts/talk.yaml", TALK.replacen("  declare:\n", declared, 1));
+    let set = "          actions:\n            - { action_type: set, action_id: note, config: { values: { number: 110105199003071233, list: [1.50] } } }\n";
+    home.put("scripts/talk.yaml", TALK.replacen("          actions:\n", set, 1));
     let serving = Serving::start(&home);
     let id = serving.session("talk").await;
     open_session(&browser, &serving, &id).await;
     open_tab(&browser, "variables").await;
     has(&browser, "variables-tab", "110105199003071233").await;
-    has(&browser, "variables-tab", "[1.50]").await;
+    has(&browser, "variables-tab", "1.50").await;
 }
 
 #[tokio::test]
