@@ -275,6 +275,42 @@ fn steps_that_were_undone_do_not_count_as_done_unless_one_says_so() {
 }
 
 #[test]
+fn what_could_not_be_undone_completely_is_told_for_each_element() {
+    let home = project(
+        "
+session:
+  session_id: trip
+  declare: [{ var: rooms, type: list, value: [one, two] }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: each
+          for_each: { in: rooms, as: room }
+          actions:
+            - action_type: command
+              action_id: reserve
+              config: { command: ['true'] }
+              compensate: [{ action_type: command, action_id: release, config: { command: [test, '{{ room }}', '=', one] } }]
+        - topic_id: last
+          actions: [{ action_type: command, action_id: charge, config: { command: ['false'] } }]
+",
+    );
+    let run = call(&home, "run s.yaml --session one --json", "");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let undone: Vec<(Value, Value)> = run
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "undone")
+        .map(|event| (event["location"]["path"].clone(), event["complete"].clone()))
+        .collect();
+    assert_eq!(undone, [(json!("each@two/reserve"), json!(false)), (json!("each@one/reserve"), json!(true))]);
+    let report: Value = serde_json::from_str(&call(&home, "report one --format json", "").out).unwrap();
+    let statuses: Vec<&Value> =
+        report["steps"].as_array().unwrap().iter().map(|step| &step["status"]).take(2).collect();
+    assert_eq!(statuses, ["undone", "done"]);
+}
+
+#[test]
 fn a_retry_that_is_killed_is_resumed_and_repeats_no_effect_silently() {
     let home = project(&RELEASE.replace("test -e ok", "while test -e hold; do :; done; test -e ok"));
     assert_eq!(call(&home, "run s.yaml --session one", "因为\n").code, Some(1));

@@ -40,6 +40,13 @@ fn resolve(root: &Path, path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
 }
 
+/// [`resolve`] for a path whose last parts may not exist yet.
+fn resolve_new(root: &Path, path: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let existing = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(root);
+    let (root, inside) = resolve(root, existing)?;
+    Ok((root, inside.join(path.strip_prefix(existing).unwrap_or(Path::new("")))))
+}
+
 /// Reads a regular file of the project in `root`, of at most `max_bytes` bytes. Of a larger file, one more byte is read, so that
 /// the caller can tell. Opening it has no effect, and does not wait, whatever is there.
 ///
@@ -63,9 +70,8 @@ pub(crate) fn open_within(root: &Path, path: &Path) -> io::Result<File> {
 /// # Errors
 /// Errors of the operating system and of [`resolve_within`]; also for everything that is not a regular file, and for a read-only one.
 pub fn replace_within(root: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let existing = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(root);
-    let (root, inside) = resolve(root, existing)?;
-    replace_without_links(&root, &inside.join(path.strip_prefix(existing).unwrap_or(Path::new(""))), bytes)
+    let (root, inside) = resolve_new(root, path)?;
+    replace_without_links(&root, &inside, bytes)
 }
 
 /// [`create`](crate::files::create::create) for a file of the project in `root`. Creates missing folders.
@@ -99,9 +105,7 @@ pub(crate) fn lock_folder_within(root: &Path, path: &Path) -> io::Result<OwnedFd
 
 /// The folder of a file of the project in `root`, without following links, and the name of the file.
 fn folder_within(root: &Path, path: &Path) -> io::Result<(OwnedFd, OsString)> {
-    let existing = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(root);
-    let (root, inside) = resolve(root, existing)?;
-    let inside = inside.join(path.strip_prefix(existing).unwrap_or(Path::new("")));
+    let (root, inside) = resolve_new(root, path)?;
     let name = inside.file_name().ok_or_else(not_regular)?.to_owned();
     Ok((open_folder(&root, folder_of(&inside), true)?, name))
 }

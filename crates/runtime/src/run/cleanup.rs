@@ -16,6 +16,9 @@ use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::script::route_parser::RouteTarget;
 
+/// The position in a cleanup whose other actions are left out.
+pub(crate) const LEFT_OUT: usize = usize::MAX;
+
 impl Session {
     /// The key of the frame of the `finally` or `compensate` around the frame `key`, or of `key` itself.
     pub(crate) fn cleanup_of(&self, key: &str) -> Option<String> {
@@ -118,7 +121,7 @@ impl Session {
         self.unwind(cleanup);
         let owner = id_of(component(parent(cleanup))).to_owned();
         let Some(frame) = self.frames.change(cleanup) else { return };
-        frame.next = usize::MAX;
+        frame.next = LEFT_OUT;
         if frame.at == FrameTarget::Compensation
             && let Some(ending) = &mut self.head.ending
         {

@@ -7,6 +7,7 @@ use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
+use crate::run::cleanup::LEFT_OUT;
 use crate::run::compensation_records::{COMPENSATIONS, Compensation};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
@@ -140,8 +141,7 @@ impl Session {
     /// The compensation with the frame `key` is over.
     pub(crate) fn compensation_done(&mut self, key: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
         let action = parent(key).to_owned();
-        let id = id_of(component(&action));
-        let complete = self.head.ending.as_ref().is_none_or(|ending| !ending.failed.iter().any(|failed| failed == id));
+        let complete = self.frames.get(key).is_some_and(|frame| frame.next != LEFT_OUT);
         draft.event(&self.place_of(&action), Event::Undone { complete });
         let outside = self.script_scopes().session_scopes();
         self.unwind(ROOT);
