@@ -31,6 +31,14 @@ session:
             - { action_type: ai_say, action_id: bye, config: { content: 'Thank you, {{ name }}.' } }
 ";
 
+/// Opens a new link to that conversation, and begins it.
+pub async fn begin(browser: &Browser, serving: &Serving) {
+    let path = make_link(serving, json!({ "script": "visit", "kind": "open" })).await;
+    browser.open(&format!("{}{path}", serving.url)).await;
+    browser.click("Begin").await;
+    browser.until_messages(2).await;
+}
+
 /// A project with that conversation.
 pub fn visit() -> (Home, Serving) {
     let home = Home::new();
@@ -133,10 +141,7 @@ async fn a_talk_begins_after_the_consent_which_can_be_withdrawn() {
 async fn the_last_answer_is_taken_back_and_changed() {
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     let (_home, serving) = visit();
-    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
-    browser.open(&format!("{}{path}", serving.url)).await;
-    browser.click("Begin").await;
-    browser.until_messages(2).await;
+    begin(&browser, &serving).await;
     browser.say("Ann").await;
     browser.until_messages(4).await;
     // What the server says of the conversation takes a while to arrive: nothing is told before it is shown.
@@ -192,10 +197,7 @@ async fn everything_can_be_done_with_the_keyboard() {
 async fn on_a_phone_nothing_is_wider_than_the_screen() {
     let Some(browser) = Browser::start(PHONE).await else { return };
     let (_home, serving) = visit();
-    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
-    browser.open(&format!("{}{path}", serving.url)).await;
-    browser.click("Begin").await;
-    browser.until_messages(2).await;
+    begin(&browser, &serving).await;
     let fits = async || {
         let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
         assert_eq!((&widths[0], &widths[1]), (&json!(360), &json!(360)));

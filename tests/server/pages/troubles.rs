@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::browser::{Browser, DESKTOP};
-use crate::pages::conversations::visit;
+use crate::pages::conversations::{begin, visit};
 use crate::process::Home;
 use crate::served::{Serving, said};
 use crate::server::{Server, ServerBehavior};
@@ -52,10 +52,7 @@ async fn a_server_that_is_killed_in_the_middle_of_a_word_goes_on_when_it_is_back
 async fn an_answer_that_cannot_be_sent_is_sent_when_the_server_is_back() {
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     let (home, mut serving) = visit();
-    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
-    browser.open(&format!("{}{path}", serving.url)).await;
-    browser.click("Begin").await;
-    browser.until_messages(2).await;
+    begin(&browser, &serving).await;
     browser.element("form.answer button[type=submit]:not(:disabled)").await;
     serving.kill();
     browser.say("Ann").await;
@@ -71,10 +68,7 @@ async fn an_answer_that_cannot_be_sent_is_sent_when_the_server_is_back() {
 async fn what_answers_in_the_place_of_the_server_erases_nothing() {
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     let (_home, serving) = visit();
-    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
-    browser.open(&format!("{}{path}", serving.url)).await;
-    browser.click("Begin").await;
-    browser.until_messages(2).await;
+    begin(&browser, &serving).await;
     browser.element("form.answer button[type=submit]:not(:disabled)").await;
     let proxy = "window.real = window.fetch; window.fetch = (url, options) => \
         String(url).endsWith('/state') ? Promise.resolve(new Response('404 page not found', { status: 404 })) \
@@ -97,10 +91,7 @@ async fn what_answers_in_the_place_of_the_server_erases_nothing() {
 async fn ten_tabs_show_the_same() {
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     let (_home, serving) = visit();
-    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
-    browser.open(&format!("{}{path}", serving.url)).await;
-    browser.click("Begin").await;
-    browser.until_messages(2).await;
+    begin(&browser, &serving).await;
     let address = browser.address().await;
     for _ in 0..9 {
         browser.open_tab(&address).await;
@@ -123,10 +114,7 @@ async fn ten_tabs_show_the_same() {
 async fn a_late_answer_stays_in_the_field() {
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     let (_home, serving) = visit();
-    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
-    browser.open(&format!("{}{path}", serving.url)).await;
-    browser.click("Begin").await;
-    browser.until_messages(2).await;
+    begin(&browser, &serving).await;
     browser.element("form.answer button[type=submit]:not(:disabled)").await;
     // Another window answers while this page has no stream.
     let other = "const [done] = arguments; Object.defineProperty(document, 'hidden', { value: true, configurable: true }); \
@@ -144,10 +132,7 @@ async fn a_late_answer_stays_in_the_field() {
 async fn an_answer_that_is_too_long_is_given_back() {
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     let (_home, serving) = visit();
-    let path = make_link(&serving, json!({ "script": "visit", "kind": "open" })).await;
-    browser.open(&format!("{}{path}", serving.url)).await;
-    browser.click("Begin").await;
-    browser.until_messages(2).await;
+    begin(&browser, &serving).await;
     browser.element("form.answer button[type=submit]:not(:disabled)").await;
     // As if it were pasted.
     let paste = "const field = document.querySelector('#answer'); field.value = 'word '.repeat(220000) + 'end'; \
