@@ -79,8 +79,8 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Installs the handlers of Ctrl-C and SIGTERM, which wait until they can be handled if they come in between; these signals no longer kill the process. SIGHUP does, or is ignored, as the caller of the
-/// program chose, until a session is driven.
+/// Installs the handlers of Ctrl-C and SIGTERM; these signals no longer kill the process, and one that comes in between waits. SIGHUP does,
+/// or is ignored, as the caller of the program chose, until a session is driven.
 ///
 /// # Errors
 /// When the system starts no further thread; the signals then still kill the process.

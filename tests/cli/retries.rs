@@ -252,9 +252,7 @@ fn steps_that_were_undone_do_not_count_as_done_unless_one_says_so() {
         let refused = call(&home, "sessions retry one", "");
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(
-            refused
-                .err
-                .contains("has undone `t/reserve` since it failed, and from `t/charge` on they would count as done")
+            refused.err.contains("has undone `t/reserve` meanwhile, and from `t/charge` on they would count as done")
                 && refused.err.contains("`--from t/reserve` runs them again; `--from t/charge` goes on without them"),
             "{}",
             refused.err

@@ -315,7 +315,7 @@ fn no_failed_step(id: &str) -> EngineError {
 fn undone_steps(id: &str, undone: &[String], first: &str, failed: &str) -> EngineError {
     let names = Message::list(Joint::Comma, undone.iter().map(|path| Message::text(format!("`{path}`"))));
     EngineError::usage(msg!(
-        "session `{id}` has undone {names} since it failed, and from `{failed}` on they would count as done"
+        "session `{id}` has undone {names} meanwhile, and from `{failed}` on they would count as done"
     ))
     .with_help(msg!("`--from {first}` runs them again; `--from {failed}` goes on without them"))
 }
