@@ -1,8 +1,8 @@
 //! Tests of the PostgreSQL store against a real server: the conformance suite, also through PgBouncer, leases, connections that break.
 
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -397,25 +397,32 @@ fn nth(number: u64) -> Commit {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_is_written_once_although_connections_break() {
     const COMMITS: u64 = 60;
+    const WRITERS: u64 = 4;
     let url = new_url!();
     let store = Arc::new(store(&url));
     store.session("s").await.unwrap();
-    let (is_over, breaking) = (Arc::new(AtomicBool::new(false)), connect(&url).await);
-    let over = Arc::clone(&is_over);
+    let breaking = connect(&url).await;
+    let (committed, mut commits) = tokio::sync::mpsc::unbounded_channel::<(u64, u64)>();
+    // All connections break each time that every writer has got something through, so that each of them goes on
+    // however slow the machine is.
     let breaker = tokio::spawn(async move {
         let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                    WHERE datname = current_database() AND pid <> pg_backend_pid()";
-        let mut broken = 0_i64;
-        while !over.load(Ordering::Relaxed) {
-            broken += breaking.query_one(sql, &[]).await.unwrap().get::<_, i64>(0);
-            tokio::task::yield_now().await;
-            // One at a time, so that something gets through as well.
-            let _ = breaking.query_one("SELECT pg_sleep(0.03)", &[]).await.unwrap();
+        let (mut broken, mut finished, mut heard) = (0_i64, BTreeSet::new(), BTreeSet::new());
+        while let Some((writer, number)) = commits.recv().await {
+            heard.insert(writer);
+            if number == COMMITS {
+                finished.insert(writer);
+            }
+            if heard.union(&finished).count() as u64 == WRITERS {
+                broken += breaking.query_one(sql, &[]).await.unwrap().get::<_, i64>(0);
+                heard.clear();
+            }
         }
         broken
     });
-    let writers = (0..4).map(|writer| {
-        let store = Arc::clone(&store);
+    let writers = (0..WRITERS).map(|writer| {
+        let (store, committed) = (Arc::clone(&store), committed.clone());
         tokio::spawn(async move {
             let id = format!("s{writer}");
             let document = DocumentRow { sha256: "shared".into(), text: "text".into() };
@@ -423,6 +430,7 @@ async fn a_commit_is_written_once_although_connections_break() {
             store.create(&new_session(&id), &[document], &first).await.unwrap();
             for number in 2..=COMMITS {
                 store.commit(&id, &Commit { revision: number - 1, ..nth(number) }).await.unwrap();
+                committed.send((writer, number)).unwrap();
             }
             assert_eq!(store.session(&id).await.unwrap().unwrap().revision, COMMITS);
             let journal = store.journal(&id, 0, usize::MAX).await.unwrap();
@@ -433,6 +441,6 @@ async fn a_commit_is_written_once_although_connections_break() {
     for writer in writers.collect::<Vec<_>>() {
         writer.await.unwrap();
     }
-    is_over.store(true, Ordering::Relaxed);
+    drop(committed);
     assert!(breaker.await.unwrap() > 20, "hardly a connection was broken");
 }
