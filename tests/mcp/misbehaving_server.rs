@@ -197,6 +197,7 @@ impl Server {
             "progress",
             "refuse",
             "shout",
+            "token",
             "vanish",
             "wrong",
             "change",
@@ -232,6 +233,16 @@ impl Server {
                 let mut names: Vec<String> = std::env::vars().map(|(name, _)| name).collect();
                 names.sort();
                 self.reply(id, json!({ "content": [], "structuredContent": names }));
+            }
+            "token" => {
+                let token = std::env::var("BCC_TEST_TOKEN").unwrap();
+                match params["arguments"]["how"].as_str() {
+                    Some("error") => send(json!({ "id": id, "error": { "code": -32000, "message": token } })),
+                    Some("failure") => {
+                        self.reply(id, json!({ "isError": true, "content": [{ "type": "text", "text": token }] }))
+                    }
+                    _ => self.reply(id, json!({ "content": [], "structuredContent": { token.clone(): [token] } })),
+                }
             }
             "child" => {
                 let child = Command::new("setsid").args(["sleep", "1000"]).stdin(Stdio::null()).spawn().unwrap();

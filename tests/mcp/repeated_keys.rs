@@ -1,4 +1,4 @@
-//! A server over HTTP that repeats the key and the address, with which it was called, in everything that it sends.
+//! Servers that repeat the key and the address, with which they were called or started, in everything that they send.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -109,4 +109,17 @@ async fn a_key_that_a_server_repeats_is_masked() {
             assert!(called.contains("***") || place == Place::BrokenCall, "{place:?}: {called}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_key_that_a_program_gets_from_the_environment_and_repeats_is_masked() {
+    let variables = "BCC_TEST_TOKEN = { env = \"SECRET_KEY\" },";
+    let test = TestServers::misbehaving_with(variables, "handshake", "");
+    for how in ["result", "error", "failure"] {
+        let called = format!("{:?}", test.call("mcp.s.token", json!({ "how": how })).await);
+        assert!(called.contains("***") && !called.contains("secret"), "{how}: {called}");
+    }
+    // What stands in the configuration is not secret, and may be an ordinary word.
+    let test = TestServers::misbehaving_with("BCC_TEST_TOKEN = \"secret\",", "handshake", "");
+    assert_eq!(test.call("mcp.s.token", json!({})).await, Ok(json!({ "secret": ["secret"] })));
 }

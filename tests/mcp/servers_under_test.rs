@@ -57,11 +57,16 @@ impl TestServers {
 
     /// The server `s` of ours, which misbehaves in this way.
     pub fn misbehaving(mode: &str, more: &str) -> Self {
+        Self::misbehaving_with("", mode, more)
+    }
+
+    /// The same with more environment variables, each with a comma behind it.
+    pub fn misbehaving_with(variables: &str, mode: &str, more: &str) -> Self {
         let program = std::env::current_exe().unwrap();
         let server = "misbehaving_server::serve";
         let configuration = format!(
             "[mcp_servers.s]\ncommand = [{program:?}, {server:?}, \"--exact\", \"--nocapture\"]\n\
-             env = {{ BCC_TEST_MCP = \"{mode}\" }}\n{more}"
+             env = {{ {variables} BCC_TEST_MCP = \"{mode}\" }}\n{more}"
         );
         Self::configured(&configuration)
     }

@@ -42,6 +42,8 @@ pub enum McpConnection {
         directory: PathBuf,
         working_directory: PathBuf,
         variables: BTreeMap<String, String>,
+        /// The values that come from the environment of this program: where its keys are.
+        secrets: Vec<SecretString>,
     },
     /// Streamable HTTP.
     Address { url: String, key: Option<SecretString> },
@@ -68,15 +70,17 @@ pub fn mcp_settings(project: &Project, environment: &Environment, name: &str) ->
     }
     let start_timeout = table.start_timeout.unwrap_or(START_TIMEOUT);
     let connection = match (&table.command, &table.url) {
-        (Some(command), _) => McpConnection::Program {
-            command: command.clone(),
-            directory: project.directory.clone(),
-            working_directory: table
-                .cwd
-                .as_ref()
-                .map_or_else(|| project.directory.clone(), |cwd| project.directory.join(cwd)),
-            variables: variables(environment, &place, table)?,
-        },
+        (Some(command), _) => {
+            let cwd = table.cwd.as_ref().map(|cwd| project.directory.join(cwd));
+            let (variables, secrets) = variables(environment, &place, table)?;
+            McpConnection::Program {
+                command: command.clone(),
+                directory: project.directory.clone(),
+                working_directory: cwd.unwrap_or_else(|| project.directory.clone()),
+                variables,
+                secrets,
+            }
+        }
         (None, Some(url)) => {
             McpConnection::Address { url: url.trim().to_owned(), key: key(project, environment, &place, table)? }
         }
@@ -85,19 +89,26 @@ pub fn mcp_settings(project: &Project, environment: &Environment, name: &str) ->
     Ok(McpSettings { connection, timeout: table.timeout, start_timeout })
 }
 
-fn variables(environment: &Environment, place: &str, table: &McpTable) -> Result<BTreeMap<String, String>, Message> {
-    let mut variables = server_variables(environment);
+/// The variables that a program receives, and those of their values that are secret.
+fn variables(
+    environment: &Environment,
+    place: &str,
+    table: &McpTable,
+) -> Result<(BTreeMap<String, String>, Vec<SecretString>), Message> {
+    let (mut variables, mut secrets) = (server_variables(environment), Vec::new());
     for (variable, value) in &table.env {
         let value = match value {
             TextOrEnv::Text(text) => text.clone(),
             TextOrEnv::Env(source) => {
                 let value = environment.get(source);
-                value.map(str::to_owned).ok_or_else(|| msg!("{place}: the environment variable {source} is not set"))?
+                let value = value.ok_or_else(|| msg!("{place}: the environment variable {source} is not set"))?;
+                secrets.push(SecretString::from(value.to_owned()));
+                value.to_owned()
             }
         };
         variables.insert(variable.clone(), value);
     }
-    Ok(variables)
+    Ok((variables, secrets))
 }
 
 /// The bearer token of a server. No message contains it.
@@ -131,6 +142,8 @@ fn valid_key(text: &str) -> Option<SecretString> {
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret;
+
     use super::*;
     use crate::config::config::parse;
 
@@ -149,10 +162,13 @@ mod tests {
     #[test]
     fn a_program_gets_the_usual_variables_and_those_that_are_named() {
         let found = settings(FILES, true, "files", Some("t")).ok().unwrap();
-        let McpConnection::Program { command, working_directory, variables, .. } = found.connection else { panic!() };
+        let McpConnection::Program { command, working_directory, variables, secrets, .. } = found.connection else {
+            panic!()
+        };
         assert_eq!((command.len(), working_directory), (2, PathBuf::from("/project/data")));
         let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
         assert_eq!(variables, [("MODE", "fast"), ("PATH", "/bin"), ("TOKEN", "t")]);
+        assert_eq!(secrets.iter().map(|secret| secret.expose_secret()).collect::<Vec<_>>(), ["t"]);
         assert_eq!((found.timeout, found.start_timeout), (None, START_TIMEOUT));
     }
 

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
@@ -35,6 +36,19 @@ pub struct ServerProcess {
     group: ProcessGroup,
     descendants: Descendants,
     _own: Option<OwnChild>,
+}
+
+/// Tells whether a program has ended, without waiting for it or for the tasks that do.
+#[derive(Clone, Copy)]
+pub struct ProgramProbe(Option<Pid>);
+
+impl ProgramProbe {
+    pub fn has_ended(self) -> bool {
+        let Some(pid) = self.0 else { return false };
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // One that somebody has waited for is no child any more.
+        waitid(WaitId::Pid(pid), options).map_or_else(|error| error == Errno::CHILD, |status| status.is_some())
+    }
 }
 
 /// The pipes of a program.
@@ -68,6 +82,10 @@ impl ServerProcess {
             // All three were requested.
             _ => Err(StartError { message: msg!("the program has no pipes"), help: Message::default() }),
         }
+    }
+
+    pub fn probe(&self) -> ProgramProbe {
+        ProgramProbe(self.group.0)
     }
 
     /// Waits until it ends by itself.

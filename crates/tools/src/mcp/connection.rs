@@ -9,7 +9,7 @@ use bcc_lang::message::library::library;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_llm::http::client::plain_client;
-use bcc_runtime::effects::server_process::ServerCommand;
+use bcc_runtime::effects::server_process::{ProgramProbe, ServerCommand};
 use rmcp::model::{
     ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult, SubscriptionFilter,
 };
@@ -55,6 +55,7 @@ pub(crate) struct ServerConnection {
     program: Mutex<Option<WatchedProgram>>,
     /// How the program ended by itself.
     ended: Option<watch::Receiver<Option<Message>>>,
+    probe: Option<ProgramProbe>,
     is_line_too_long: Arc<AtomicBool>,
     /// The tools, as they were listed last.
     pub(crate) list: Mutex<Arc<ToolList>>,
@@ -90,10 +91,10 @@ impl ServerConnection {
         let client = ToolClient(Arc::clone(&calls));
         let is_line_too_long = Arc::new(AtomicBool::new(false));
         let (service, program) = match to {
-            McpConnection::Program { command, directory, working_directory, variables } => {
+            McpConnection::Program { command, directory, working_directory, variables, .. } => {
                 let request = ServerCommand { command, directory, working_directory, variables };
                 let (program, pipes) = WatchedProgram::start(&request)?;
-                tokio::spawn(log_errors(name.to_owned(), pipes.errors));
+                tokio::spawn(log_errors(name.to_owned(), pipes.errors, Arc::clone(secrets)));
                 let output = LimitedLines::new(pipes.output, MAX_LINE, Arc::clone(&is_line_too_long));
                 let transport = AsyncRwTransport::new_client(output, pipes.input).with_max_line_length(usize::MAX);
                 match client.serve_with_lifecycle(transport, mode).await {
@@ -128,6 +129,7 @@ impl ServerConnection {
             calls,
             service: tokio::sync::Mutex::new(service),
             ended: program.as_ref().map(|program| program.ended.clone()),
+            probe: program.as_ref().map(|program| program.probe),
             program: Mutex::new(program),
             is_line_too_long,
             list: Mutex::default(),
@@ -136,8 +138,12 @@ impl ServerConnection {
         }))
     }
 
+    /// Whether the connection is lost. A program that has just ended is asked for, as the tasks that wait for it may not have noticed yet: what is
+    /// sent now would count as lost.
     pub(crate) fn is_closed(&self) -> bool {
-        self.peer.is_transport_closed() || self.ended.as_ref().is_some_and(|ended| ended.borrow().is_some())
+        self.peer.is_transport_closed()
+            || self.ended.as_ref().is_some_and(|ended| ended.borrow().is_some())
+            || self.probe.is_some_and(ProgramProbe::has_ended)
     }
 
     /// Waits until the program has ended by itself, and its last output was read. What still holds its pipes does not count.
@@ -181,7 +187,7 @@ impl ServerConnection {
                 Err(RequestFailure::Lost(why)) => return Err(self.end_reason(why).await),
                 Err(failure) => return Err(failure.into_message()),
             };
-            tools.iter_mut().for_each(|tool| self.secrets.mask_key(tool));
+            tools.iter_mut().for_each(|tool| self.secrets.mask_keys(tool));
             let left = tools.iter().skip_while(|tool| list.add(server, tool)).count();
             cursor = next;
             if cursor.is_none() || left > 0 {

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::process::ChildStderr;
 
 use crate::mcp::garbled::replacement;
+use crate::mcp::secrets::McpSecrets;
 
 /// The maximum length of a line, which is one message, in bytes.
 pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
@@ -92,16 +93,19 @@ impl<R: AsyncRead + Unpin> AsyncRead for LimitedLines<R> {
     }
 }
 
-/// Reads the standard error of a server to its end. It is only logged, below the levels that a person sees.
-pub(crate) async fn log_errors(server: String, mut errors: ChildStderr) {
-    let mut logged = 0;
-    let mut buffer = vec![0; 8 * 1024];
+/// Reads the standard error of a server to its end. It is only logged, without secrets, and below the levels that a person sees.
+pub(crate) async fn log_errors(server: String, mut errors: ChildStderr, secrets: Arc<McpSecrets>) {
+    let mut seen = Vec::new();
+    let mut buffer = vec![0; READ_BYTES];
     while let Ok(count @ 1..) = errors.read(&mut buffer).await {
-        if logged < MAX_LOGGED {
-            let text = String::from_utf8_lossy(buffer.get(..count).unwrap_or_default());
+        if seen.len() < MAX_LOGGED {
+            // From its start, because a secret may be in two parts.
+            let start = seen.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            seen.extend_from_slice(buffer.get(..count).unwrap_or_default());
+            let text = String::from_utf8_lossy(seen.get(start..).unwrap_or_default());
+            let text = secrets.log_text(&text);
             tracing::debug!(server, text = text.trim_end(), "standard error of a server of tools");
         }
-        logged = logged.saturating_add(count);
     }
 }
 

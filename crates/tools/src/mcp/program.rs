@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_runtime::effects::server_process::{ServerCommand, ServerPipes, ServerProcess};
+use bcc_runtime::effects::server_process::{ProgramProbe, ServerCommand, ServerPipes, ServerProcess};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -15,12 +15,14 @@ pub(crate) struct WatchedProgram {
     task: JoinHandle<()>,
     /// How it ended by itself.
     pub(crate) ended: watch::Receiver<Option<Message>>,
+    pub(crate) probe: ProgramProbe,
 }
 
 impl WatchedProgram {
     pub(crate) fn start(request: &ServerCommand<'_>) -> Result<(Self, ServerPipes), Message> {
         let (mut process, pipes) =
             ServerProcess::start(request).map_err(|error| msg!("{}; {}", error.message, error.help))?;
+        let probe = process.probe();
         let (stop, stopped) = oneshot::channel();
         let (end, ended) = watch::channel(None);
         let task = tokio::spawn(async move {
@@ -33,7 +35,7 @@ impl WatchedProgram {
             // Processes that it leaves behind would keep the pipes open.
             process.stop().await;
         });
-        Ok((Self { stop, task, ended }, pipes))
+        Ok((Self { stop, task, ended, probe }, pipes))
     }
 
     /// Ends it, and waits until it and its processes have ended. Its standard input must have been closed.

@@ -27,7 +27,7 @@ pub(crate) fn output(result: CallToolResult, max_bytes: usize, secrets: &McpSecr
         });
     }
     let mut value = result.structured_content.unwrap_or_else(|| Value::String(texts(&result.content)));
-    secrets.mask_key(&mut value);
+    secrets.mask_keys(&mut value);
     Ok(bounded(value, max_bytes))
 }
 
