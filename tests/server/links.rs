@@ -340,6 +340,17 @@ async fn nothing_but_the_conversation_is_sent_to_the_page() {
     let expected = ["**Assistant**", "Hello.", "**Assistant**", "Who are you?", "**You**", "Ann", "**Assistant**"];
     assert_eq!(lines.get(..7).unwrap(), expected);
     assert_eq!(lines.last(), Some(&"Ann likes tea."));
+    // The day is that of the person: these two places never have the same.
+    let (east, west) = (visitor.get("copy?zone=Pacific/Kiritimati").await, visitor.get("copy?zone=Pacific/Niue").await);
+    for copy in [&east, &west] {
+        let day = copy.text.lines().nth(2).unwrap();
+        assert!(
+            copy.header("content-disposition").ends_with(&format!("filename=\"conversation-{day}.md\"")),
+            "{copy:?}"
+        );
+    }
+    assert!(east.text.lines().nth(2) > west.text.lines().nth(2), "{east:?} {west:?}");
+    assert_eq!(visitor.get("copy?zone=../etc/passwd").await.text, copy.text);
 }
 
 fn collect_keys(value: &Value, keys: &mut Vec<String>) {

@@ -114,8 +114,18 @@ impl Browser {
     /// Runs a script in each page that is opened from now on, before its own ones.
     #[allow(dead_code, reason = "the bench of the pages uses it")]
     pub async fn run_before_pages(&self, script: &str) {
-        let body =
-            json!({ "cmd": "Page.addScriptToEvaluateOnNewDocument", "params": { "source": script } }).to_string();
+        self.command("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": script }));
+    }
+
+    /// Goes on as if the machine were in this time zone, as `Asia/Shanghai`.
+    #[allow(dead_code, reason = "not every test binary does")]
+    pub async fn set_time_zone(&self, name: &str) {
+        self.command("Emulation.setTimezoneOverride", &json!({ "timezoneId": name }));
+    }
+
+    /// Gives a command of the DevTools protocol.
+    fn command(&self, name: &str, parameters: &Value) {
+        let body = json!({ "cmd": name, "params": parameters }).to_string();
         let (session, port) = (&self.session, self.port);
         let request = format!(
             "POST /session/{session}/goog/cdp/execute HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n\

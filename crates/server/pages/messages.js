@@ -46,11 +46,28 @@ export class Messages {
   show(messages, hasEarlier) {
     this.keepingEnd(() => {
       const pending = [...this.list.querySelectorAll("[data-state='sending'], [data-state='later']")];
-      const items = messages.map((message) => this.item(message));
-      if (hasEarlier) items.unshift(element("li", { class: "notice" }, texts.earlier));
-      this.list.replaceChildren(...items, ...pending);
+      const items = messages.map((message) => this.known(message) ?? this.item(message));
+      if (hasEarlier) items.unshift(this.list.querySelector("li.notice") ?? element("li", { class: "notice" }, texts.earlier));
+      this.arrange([...items, ...pending]);
       this.stopLive();
     });
+  }
+
+  // What is there already is not touched: a program that reads the screen out would begin again with the first message.
+  arrange(items) {
+    const kept = new Set(items);
+    for (const item of [...this.list.children]) if (!kept.has(item)) item.remove();
+    let place = this.list.firstElementChild;
+    for (const item of items) {
+      if (item === place) place = place.nextElementSibling;
+      else this.list.insertBefore(item, place);
+    }
+  }
+
+  // The item of a message that is shown as it is now.
+  known({ id, own, text }) {
+    const item = this.find(id);
+    return item?.classList.contains("own") === Boolean(own) && item.querySelector(".text").textContent === clean(text) ? item : null;
   }
 
   item({ id, own, text }) {
@@ -148,7 +165,7 @@ export class Messages {
   }
 
   lastOwn() {
-    return [...this.list.querySelectorAll(".own .text")].at(-1)?.textContent ?? "";
+    return [...this.list.querySelectorAll(".own[data-id]")].at(-1);
   }
 
   isAtEnd() {

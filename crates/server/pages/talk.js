@@ -11,6 +11,8 @@ const main = document.getElementById("main");
 const menu = document.getElementById("menu");
 const connection = document.getElementById("connection");
 const title = document.getElementById("title");
+// Days in a copy are those of the person.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
 // One of the texts is for a problem whose name is also that of an end.
 const ends = { completed: texts.completed, failed: texts.failedEnd, cancelled: texts.cancelled };
 
@@ -252,25 +254,30 @@ class Talk {
   }
 
   async takeBack() {
-    const text = this.messages.lastOwn();
+    const last = this.messages.lastOwn();
+    const text = last?.querySelector(".text").textContent ?? "";
+    // Of the question that is shown now, also when this is sent again after the answer was taken back.
+    const body = { answer_id: this.form.waiting.answer_id };
     this.takeBackButton.disabled = true;
+    let problem = texts.cannotTakeBack;
     try {
-      await request(`${talkPath}/take_back`, { answer_id: this.form.waiting.answer_id });
-      await this.refresh();
-      if (!this.form.text.value) this.form.giveBack(text);
-      this.form.tell(texts.takenBack);
-      this.form.text.focus();
+      await lasting(() => request(`${talkPath}/take_back`, body));
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      await this.refresh();
-      this.form.tell(error.passes ? texts[error.word] : texts.cannotTakeBack);
+      if (error.passes) problem = texts[error.word];
     } finally {
       this.takeBackButton.disabled = false;
     }
+    // A response that was lost may have been a success: what counts is whether the answer is still there.
+    if (!(await this.refresh())) return;
+    if (last?.isConnected) return this.form.tell(problem);
+    if (!this.form.text.value) this.form.giveBack(text);
+    this.form.tell(texts.takenBack);
+    this.form.text.focus();
   }
 
   async loadCopy() {
-    this.copy = await request(`${talkPath}/copy`);
+    this.copy = await request(`${talkPath}/copy?zone=${encodeURIComponent(zone)}`);
     return this.copy;
   }
 

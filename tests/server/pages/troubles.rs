@@ -88,6 +88,49 @@ async fn what_answers_in_the_place_of_the_server_erases_nothing() {
 }
 
 #[tokio::test]
+async fn an_answer_is_taken_back_although_the_response_is_lost() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let (_home, serving) = visit();
+    begin(&browser, &serving).await;
+    browser.say("Ann").await;
+    browser.until_messages(4).await;
+    // The server takes it back the first time, and nobody learns of it.
+    let lossy = "window.real = window.fetch; window.sent = 0; window.fetch = async (url, options) => { \
+        const response = await window.real(url, options); \
+        if (String(url).endsWith('/take_back') && window.sent++ === 0) throw new TypeError('lost'); return response; }";
+    browser.run(lossy).await;
+    browser.click("Take back my last answer").await;
+    browser.shows("Your answer was taken back.").await;
+    assert_eq!(browser.run("return window.sent").await, 2);
+    assert_eq!(browser.messages().await.len(), 2);
+    assert_eq!(browser.run("return document.querySelector('#answer').value").await, "Ann");
+    assert_eq!(browser.run("return document.querySelector('#connection').textContent").await, "");
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_shown_again_is_not_read_out_again() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let (_home, serving) = visit();
+    begin(&browser, &serving).await;
+    browser.say("Ann").await;
+    browser.until_messages(4).await;
+    let shown_again = "const [done] = arguments; window.added = []; \
+        new MutationObserver((changes) => changes.forEach((change) => change.addedNodes.forEach((item) => window.added.push(item.textContent)))) \
+            .observe(document.querySelector('.messages'), { childList: true }); \
+        const Real = window.EventSource; window.EventSource = function (...all) { done(true); return new Real(...all); }; \
+        dispatchEvent(new Event('online'));";
+    assert_eq!(browser.run_async(shown_again).await, true);
+    browser.say("good").await;
+    browser.until_messages(6).await;
+    let added = browser.run("return window.added.join(' | ')").await;
+    let added = added.as_str().unwrap();
+    assert!(
+        added.contains("good") && added.contains("Since when?") && !added.contains("Welcome") && !added.contains("Ann"),
+        "{added}"
+    );
+}
+
+#[tokio::test]
 async fn ten_tabs_show_the_same() {
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     let (_home, serving) = visit();

@@ -64,6 +64,38 @@ async fn a_session_shows_its_tree_talk_variables_and_calls() {
 
 const HOSTILE: &str = "<script>document.title='run'</script><b>bold</b> a\u{202e}b";
 
+const UNDOING: &str = "\
+session:
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: ai_say
+              action_id: book
+              compensate: [{ action_type: ai_say, action_id: release, config: { content: The room is free again., delivery: verbatim } }]
+              config: { content: The room is booked., delivery: verbatim }
+            - action_type: ai_say
+              action_id: wrong
+              on_exit: { exit_criteria_met: fail }
+              config: { content: This does not work., delivery: verbatim }
+";
+
+#[tokio::test]
+async fn a_session_shows_what_was_undone() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    home.put("scripts/booking.yaml", UNDOING);
+    let serving = Serving::start(&home);
+    let id = serving.session("booking").await;
+    open_session(&browser, &serving, &id).await;
+    has(&browser, ".message .text", "The room is free again.").await;
+    has(&browser, ".note", "Undone: book").await;
+    has(&browser, ".node.undone", "book").await;
+    open_tab(&browser, "workflow").await;
+    has(&browser, "workflow-tab .undone", "book").await;
+}
+
 #[tokio::test]
 async fn markup_and_marks_of_direction_are_text() {
     let Some(browser) = Browser::start(WIDE).await else { return };

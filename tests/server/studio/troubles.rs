@@ -205,6 +205,37 @@ async fn a_script_is_saved_and_checked_with_its_problems_at_their_lines() {
 }
 
 #[tokio::test]
+async fn a_fix_is_made_at_its_place_in_a_file_with_a_byte_order_mark_and_mixed_line_ends() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    let wrong = TALK.replacen('\n', "\r\n", 5).replacen("action_type: ai_ask", "action_type: ai_aks", 1);
+    let file = home.put("scripts/talk.yaml", format!("\u{feff}{wrong}"));
+    let serving = Serving::start(&home);
+    browser.open(&format!("{}/studio#/scripts/scripts%2Ftalk.yaml", serving.url)).await;
+    browser.click("Fix: write `ai_ask`").await;
+    assert_eq!(browser.run("return document.querySelector('textarea.code').value").await, TALK);
+    browser.click("Save").await;
+    has(&browser, "[role=status]", "Saved and checked.").await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("\u{feff}{}", TALK.replace('\n', "\r\n")));
+}
+
+#[tokio::test]
+async fn the_sessions_of_a_day_are_those_of_the_day_of_whoever_looks() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let serving = Serving::start(&home);
+    browser.open(&format!("{}/studio", serving.url)).await;
+    browser.set_time_zone("Asia/Shanghai").await;
+    browser.open(&format!("{}/studio#/sessions", serving.url)).await;
+    browser.element("input[name=since]").await;
+    let asked = "const done = arguments[0]; const real = window.fetch; \
+        window.fetch = (url, options) => { if (String(url).includes('since=')) done(new URL(url, location).searchParams.get('since')); return real(url, options); }; \
+        const field = document.querySelector('input[name=since]'); field.value = '2026-11-29'; field.dispatchEvent(new Event('input'));";
+    assert_eq!(browser.run_async(asked).await, "2026-11-28T16:00:00.000Z");
+}
+
+#[tokio::test]
 async fn a_script_in_a_subfolder_is_saved_where_it_is() {
     let Some(browser) = Browser::start(WIDE).await else { return };
     let home = Home::new();

@@ -90,11 +90,12 @@ export const api = {
   post: (url, body, more = {}) =>
     json(url, { method: "POST", headers: headers({ "content-type": "application/json", ...more }), body: JSON.stringify(body) }),
   postText: (url, text) => json(url, { method: "POST", headers: headers({ "content-type": "application/json" }), body: text }),
-  // A text, and its version.
+  // A text with its byte order mark, if it has one, and its version.
   async text(url) {
     try {
       const response = await send(url, { headers: headers() });
-      return { text: await response.text(), version: response.headers.get("etag") };
+      const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await response.arrayBuffer());
+      return { text, version: response.headers.get("etag") };
     } catch (error) {
       throw error instanceof ApiProblem ? error : new ApiProblem(0);
     }

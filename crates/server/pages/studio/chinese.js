@@ -26,7 +26,7 @@ export const chinese = {
   forgetToken: "清除令牌",
   status: {
     running: "进行中", waiting: "等待中", waiting_input: "等待回答", waiting_approval: "等待决定", waiting_time: "等待时间",
-    completed: "已完成", done: "已完成", failed: "失败", stopped: "已停止", cancelled: "已取消", skipped: "已跳过", pending: "未开始",
+    completed: "已完成", done: "已完成", failed: "失败", stopped: "已停止", cancelled: "已取消", skipped: "已跳过", pending: "未开始", undone: "已撤销",
   },
   connection: { connecting: "正在连接…", live: "实时", lost: "连接已断开，正在重新连接…", over: "会话已结束" },
   // Links
@@ -97,6 +97,7 @@ export const chinese = {
   showCall: "查看模型调用",
   phase: "阶段",
   skipped: "已跳过：",
+  undone: (isComplete) => (isComplete ? "已撤销：" : "没有全部撤销："),
   takenBack: (from, to) => `已撤回上一个回答（事件 ${from} 至 ${to}）。`,
   toolCalled: "工具",
   planAccepted: "计划已采纳",

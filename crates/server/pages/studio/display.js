@@ -101,7 +101,7 @@ export function valueText(value, space = 0) {
 }
 
 // A status in words, with a mark that does not depend on color.
-const MARKS = { running: "◐", waiting: "◌", done: "●", failed: "✕", skipped: "–", pending: "○", stopped: "■", cancelled: "✕" };
+const MARKS = { running: "◐", waiting: "◌", done: "●", failed: "✕", skipped: "–", pending: "○", stopped: "■", cancelled: "✕", undone: "↶" };
 
 export function statusGroup(status) {
   if (status?.startsWith("waiting")) return "waiting";

@@ -6,6 +6,13 @@ import { html, nothing, render } from "./libraries/lit-html.js";
 import { checkBadge, scriptUrl } from "./scripts_view.js";
 import { texts } from "./texts.js";
 
+const MARK = "\ufeff";
+
+// The text of a file, as a field has it.
+function shown(source) {
+  return (source.startsWith(MARK) ? source.slice(1) : source).replaceAll("\r\n", "\n");
+}
+
 export class EditorView extends HTMLElement {
   constructor() {
     super();
@@ -43,9 +50,11 @@ export class EditorView extends HTMLElement {
     try {
       const { text: source, version } = await api.text(scriptUrl(this.path, "/source"));
       this.version = version;
-      // Fields have one kind of line end. The file keeps its own.
+      // Fields have one kind of line end, and no byte order mark. The file keeps its own.
       this.lineEnd = source.includes("\r\n") ? "\r\n" : "\n";
-      this.saved = source.replaceAll("\r\n", "\n");
+      this.mark = source.startsWith(MARK) ? MARK : "";
+      this.source = source;
+      this.saved = shown(source);
       this.text = this.saved;
       this.problem = null;
       this.draw();
@@ -59,21 +68,24 @@ export class EditorView extends HTMLElement {
   }
 
   async checkSaved() {
-    const text = this.saved;
+    const [text, source] = [this.saved, this.source];
     this.check = await api.get(scriptUrl(this.path));
     this.checkedText = text;
+    this.checkedSource = source;
   }
 
   // Saves the text if the script is still the one that was read, or in any case.
   async save(version = this.version) {
     if (this.isSaving) return;
     const text = this.text;
+    const source = this.written(text);
     this.isSaving = true;
     this.problem = null;
     this.note = "";
     this.draw();
     try {
-      this.version = await api.putYaml(scriptUrl(this.path), this.written(text), version);
+      this.version = await api.putYaml(scriptUrl(this.path), source, version);
+      this.source = source;
       this.saved = text;
       this.note = texts.savedNow;
       await this.checkSaved();
@@ -84,6 +96,7 @@ export class EditorView extends HTMLElement {
       if (error.diagnostics.length) {
         this.check = { is_valid: false, diagnostics: error.diagnostics };
         this.checkedText = text;
+        this.checkedSource = source;
       }
     } finally {
       this.isSaving = false;
@@ -92,7 +105,9 @@ export class EditorView extends HTMLElement {
   }
 
   written(text) {
-    return this.lineEnd === "\n" ? text : text.replaceAll("\n", this.lineEnd);
+    // What was not changed is not changed: also lines that end in different ways.
+    if (text === this.saved) return this.source;
+    return this.mark + (this.lineEnd === "\n" ? text : text.replaceAll("\n", this.lineEnd));
   }
 
   draw() {
@@ -163,9 +178,9 @@ export class EditorView extends HTMLElement {
     area.scrollTop = Math.max(0, height * (number - 6));
   }
 
-  // Offsets of fixes count bytes of the text that was checked.
+  // Offsets of fixes count bytes of the file that was checked.
   fix(fix) {
-    const bytes = new TextEncoder().encode(this.written(this.text));
+    const bytes = new TextEncoder().encode(this.checkedSource);
     const decoder = new TextDecoder();
     const edits = fix.edits.slice().sort((one, other) => other.byte_start - one.byte_start);
     let text = bytes;
@@ -176,7 +191,7 @@ export class EditorView extends HTMLElement {
       text.set(inserted, before.length);
       text.set(after, before.length + inserted.length);
     }
-    this.text = decoder.decode(text).replaceAll("\r\n", "\n");
+    this.text = shown(decoder.decode(text));
     this.draw();
     this.querySelector("textarea.code").focus();
   }

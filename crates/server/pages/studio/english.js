@@ -28,7 +28,7 @@ export const english = {
   forgetToken: "Forget the token",
   status: {
     running: "running", waiting: "waiting", waiting_input: "waits for an answer", waiting_approval: "waits for a decision", waiting_time: "waits for a time",
-    completed: "completed", done: "done", failed: "failed", stopped: "stopped", cancelled: "cancelled", skipped: "skipped", pending: "not started",
+    completed: "completed", done: "done", failed: "failed", stopped: "stopped", cancelled: "cancelled", skipped: "skipped", pending: "not started", undone: "undone",
   },
   connection: { connecting: "Connecting…", live: "Live", lost: "Connection lost. Connecting again…", over: "Session over" },
   // Links
@@ -102,6 +102,7 @@ export const english = {
   showCall: "Show the model call",
   phase: "Phase",
   skipped: "Skipped:",
+  undone: (isComplete) => (isComplete ? "Undone:" : "Undone in part:"),
   takenBack: (from, to) => `The last answer was taken back (events ${from} to ${to}).`,
   toolCalled: "Tool",
   planAccepted: "Plan accepted",

@@ -3,7 +3,7 @@
 import { WrittenNumber } from "./display.js";
 
 // Events that are rows of the talk, besides messages.
-const NOTES = new Set(["phase_entered", "topic_entered", "skipped", "triggered", "orchestrated", "budget_reached", "warning", "error", "taken_back", "tool_called"]);
+const NOTES = new Set(["phase_entered", "topic_entered", "skipped", "triggered", "orchestrated", "budget_reached", "warning", "error", "taken_back", "tool_called", "undone"]);
 const ENDS = { session_completed: "completed", session_failed: "failed", session_stopped: "stopped", session_cancelled: "cancelled" };
 const HANDLERS = new Set([
   "session_started",
@@ -22,6 +22,7 @@ const HANDLERS = new Set([
   "cell",
   "request_opened",
   "request_answered",
+  "undone",
 ]);
 
 export const nodeKey = (...ids) => ids.map((id) => id ?? "").join("\u0000");
@@ -203,6 +204,14 @@ export class SessionFold {
       if (event.completed) this.openSteps.delete(path);
     }
     if (Object.keys(event.metrics ?? {}).length) this.metrics.push(event);
+  }
+
+  // A compensation is over. What it could only undo in part counts as done.
+  undone(event) {
+    if (!event.complete) return;
+    const node = this.node(event, 3);
+    Object.assign(node, { status: "undone", seq: event.seq });
+    for (const step of this.steps) if (step.key === node.key) step.status = "undone";
   }
 
   routed(event) {

@@ -55,7 +55,8 @@ export class SessionsView extends HTMLElement {
   }
 
   change(name, value) {
-    this.filter[name] = value.trim();
+    // The day of whoever looks, and not that of UTC.
+    this.filter[name] = name === "since" && value ? new Date(`${value}T00:00`).toISOString() : value.trim();
     clearTimeout(this.typing);
     this.typing = setTimeout(() => this.load(), 200);
   }

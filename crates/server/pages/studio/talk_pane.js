@@ -113,6 +113,8 @@ export class TalkPane extends HTMLElement {
         return html`<p class="divider">${own(event.name ?? event.location?.topic_id)}</p>`;
       case "skipped":
         return html`<p class="note">${texts.skipped} <code>${visible(event.name)}</code> · ${visible(event.why)}</p>`;
+      case "undone":
+        return html`<p class="note">${texts.undone(event.complete)} <code>${visible(event.location?.action_id ?? "")}</code> ${stamp(event.at)}</p>`;
       case "taken_back":
         return html`<p class="note">${texts.takenBack(event.from_seq, event.to_seq)} ${stamp(event.at)}</p>`;
       case "warning":
