@@ -137,13 +137,19 @@ async fn a_cell_that_is_sent_again_while_it_runs_runs_once_and_can_be_cancelled(
     // Once it has ended, it runs again.
     assert_eq!(run().await["outputs"][0]["content"], "2\n");
 
-    let endless = "open('looping', 'w').close()\nwhile True:\n    pass";
+    // What it had printed is not lost.
+    let endless = "import sys\nprint('step 1', flush=True)\nprint('step 2', file=sys.stderr)\nopen('looping', 'w').close()\nwhile True:\n    pass";
     let cancel = async {
         wait_for(&caller, &home, "looping").await;
         caller.post("/cancel_execution/n", json!({})).await.json()
     };
     let (cancelled, reply) = tokio::join!(execute(&caller, "n", "endless", endless), cancel);
     assert_eq!((&cancelled["status"], &reply["status"]), (&json!("cancelled"), &json!("ok")), "{cancelled}");
+    let printed: Vec<&str> =
+        cancelled["outputs"].as_array().unwrap().iter().map(|output| output["content"].as_str().unwrap()).collect();
+    assert!(printed.concat().starts_with("step 1\nstep 2\n"), "{cancelled}");
+    assert_eq!(cancelled["outputs"].as_array().unwrap().last().unwrap()["ename"], "KeyboardInterrupt", "{cancelled}");
+    assert_eq!(caller.get("/execution_status/n").await.json()["outputs"], cancelled["outputs"]);
     // The kernel goes on, with its variables.
     assert_eq!(execute(&caller, "n", "after", "print(runs)").await["outputs"][0]["content"], "2\n");
 }

@@ -59,6 +59,28 @@ fn is_unavailable(reply: &Reply) -> bool {
 }
 
 #[tokio::test]
+async fn an_answer_is_taken_back_and_a_session_cancelled_although_its_model_does_not_reply() {
+    let home = Home::new();
+    let serving = stopping(&home, &silent());
+    let id = serving.session("talk").await;
+    let answered = serving.post(&format!("/v1/sessions/{id}/messages"), json!({ "text": "a loan" })).await;
+    assert!(is_unavailable(&answered), "{answered:?}");
+    assert_eq!(status(&serving, &id).await, "stopped");
+    let taken_back = serving.post(&format!("/v1/sessions/{id}/take_back"), json!({})).await;
+    assert_eq!((taken_back.status, &taken_back.json()["status"]), (200, &json!("waiting_input")), "{taken_back:?}");
+    assert!(heard(&serving, &id).await.is_empty());
+    assert!(is_unavailable(&serving.post(&format!("/v1/sessions/{id}/messages"), json!({ "text": "a house" })).await));
+    let before = serving.get(&format!("/v1/sessions/{id}")).await.json()["last_seq"].clone();
+    let cancelled = serving.post(&format!("/v1/sessions/{id}/cancel"), json!({ "reason": "too late" })).await;
+    assert_eq!((cancelled.status, &cancelled.json()["status"]), (200, &json!("cancelled")), "{cancelled:?}");
+    // The model was not asked once more.
+    let events = serving.get(&format!("/v1/sessions/{id}/journal?limit=1000&brief=true&after={before}")).await.json();
+    let kinds: Vec<&str> =
+        events["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["session_resumed", "session_cancelled"]);
+}
+
+#[tokio::test]
 async fn a_message_to_a_stopped_session_is_no_answer_to_a_question_that_nobody_has_seen() {
     for more in [json!({}), json!({ "metadata": { "chat_id": "c" } })] {
         let home = Home::new();

@@ -99,6 +99,30 @@ async fn a_source_is_given_as_it_is_and_fixes_belong_to_problems() {
 }
 
 #[tokio::test]
+async fn a_script_that_cannot_be_read_is_listed_and_says_why() {
+    let home = Home::new();
+    home.put("scripts/cut.yaml", "session:\n  session_id: cut\n  phases: [{ phase_id: p\n");
+    home.put("scripts/nameless.yaml", "session:\n  phases: []\n");
+    home.put("scripts/other.yaml", "a: [1\n");
+    home.put("scripts/data.yaml", "a: 1\n");
+    let serving = Serving::start(&home);
+    let list = serving.get("/v1/scripts").await.json();
+    let names: Vec<&str> =
+        list["scripts"].as_array().unwrap().iter().map(|script| script["session_id"].as_str().unwrap()).collect();
+    assert_eq!(names, ["scripts/cut.yaml", "scripts/nameless.yaml"]);
+    for (name, rule) in [("scripts%2Fcut.yaml", "yaml-syntax"), ("scripts%2Fnameless.yaml", "missing-key")] {
+        let checked = serving.get(&format!("/v1/scripts/{name}")).await.json();
+        assert_eq!(
+            (&checked["is_valid"], &checked["diagnostics"][0]["rule"]),
+            (&json!(false), &json!(rule)),
+            "{checked}"
+        );
+    }
+    let refused = serving.post("/v1/sessions", json!({ "script": "scripts/cut.yaml" })).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+}
+
+#[tokio::test]
 async fn the_page_needs_no_token_and_what_it_shows_does() {
     let home = project();
     tokens(&home);

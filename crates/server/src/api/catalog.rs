@@ -23,7 +23,7 @@ const FOLDER: &str = "scripts";
 /// A script of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct ScriptEntry {
-    /// Its `session_id`: the name by which sessions of it are started.
+    /// Its `session_id`: the name by which sessions of it are started. Its path if that cannot be read because of an error.
     pub(crate) session_id: String,
     /// Its name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,11 +114,16 @@ fn stamp(path: &Path) -> io::Result<Stamp> {
 /// What a file is called, if it is a script. A script with errors is listed too: starting it tells what is wrong.
 fn entry(path: &Path, shown: &str) -> Option<ScriptEntry> {
     let source = script(path).ok()?;
-    let root = parse(&source).root?;
-    let session = field(&root, "session")?;
-    let text = |name: &str| field(session, name)?.as_scalar().map(|scalar| scalar.text.clone());
+    let root = parse(&source).root;
+    let session = match &root {
+        Some(root) => Some(field(root, "session")?),
+        // Nothing can be read of a file that is not YAML, for example while somebody writes it.
+        None if source.text().lines().any(|line| line.starts_with("session:")) => None,
+        None => return None,
+    };
+    let text = |name: &str| field(session?, name)?.as_scalar().map(|scalar| scalar.text.clone());
     Some(ScriptEntry {
-        session_id: text("session_id")?,
+        session_id: text("session_id").unwrap_or_else(|| shown.to_owned()),
         name: text("session_name"),
         path: shown.to_owned(),
         file: path.to_path_buf(),

@@ -318,7 +318,7 @@ pub(crate) async fn cancel_session(
     JsonBody(body): JsonBody<CancelBody>,
 ) -> Result<Json<TurnReply>, Problem> {
     caller.require(AccessRole::Author)?;
-    let turn = state.sessions.send(&id, None, |ended| SessionCommand::Cancel {
+    let turn = state.sessions.send_first(&id, |ended| SessionCommand::Cancel {
         reason: body.reason.clone(),
         compensate: body.compensate,
         ended,
@@ -433,7 +433,7 @@ pub(crate) async fn take_back(
     OptionalBody(body): OptionalBody<TakeBackRequest>,
 ) -> Result<Json<TurnReply>, Problem> {
     let command = |done| SessionCommand::TakeBack { answer_id: body.answer_id.clone(), done };
-    let taken: TakenBack = state.sessions.send(&id, None, command).await?;
+    let taken: TakenBack = state.sessions.send_first(&id, command).await?;
     let conflict = |why| Err(Problem::new(ProblemKind::Conflict, why));
     match taken {
         TakenBack::Yes => {}

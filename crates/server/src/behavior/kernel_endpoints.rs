@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use crate::access::{AccessRole, ApiCaller};
 use crate::api::body::{JsonBody, UrlPath, language_of};
 use crate::behavior::kernels::{CellCode, EndedCell, NotebookKey};
-use crate::behavior::outputs::{ClientOutput, outputs_of, text_output};
+use crate::behavior::outputs::{ClientOutput, outputs_of};
 use crate::behavior::request::MAX_NOTEBOOK_ID_BYTES;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
@@ -166,9 +166,9 @@ fn reply_of(ended: EndedCell, language: Language) -> Result<ExecuteReply, Proble
                 elapsed_time: Duration::from_millis(execution.ms).as_secs_f64(),
             })
         }
-        EndedCell::Cancelled => Ok(ExecuteReply {
+        EndedCell::Cancelled(printed) => Ok(ExecuteReply {
             status: "cancelled",
-            outputs: vec![text_output("")],
+            outputs: outputs_of(&printed),
             message: Some(msg!("the cell was interrupted").render(language)),
             execution_count: None,
             elapsed_time: 0.0,
@@ -248,7 +248,7 @@ pub(crate) async fn execution_status(
             (Some(("idle", outputs_of(&execution.outputs))), took)
         }
         Some((EndedCell::Ran(execution), took)) => (Some(("error", outputs_of(&execution.outputs))), took),
-        Some((EndedCell::Cancelled, took)) => (Some(("cancelled", vec![])), took),
+        Some((EndedCell::Cancelled(printed), took)) => (Some(("cancelled", outputs_of(&printed))), took),
         Some((EndedCell::NoKernel(_), took)) => (Some(("error", vec![])), took),
         None => (None, Duration::ZERO),
     };

@@ -9,6 +9,7 @@ use bcc_lang::message::msg;
 use bcc_runtime::effects::output::NoOutputObserver;
 use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
 use bcc_runtime::notebook::kernel::traced::execute_traced;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -26,9 +27,8 @@ const MAX_QUEUED_CELLS: usize = 32;
 /// A notebook: the caller to whom it belongs, and the id that the client made up or got.
 pub(crate) type NotebookKey = ([u8; 32], String);
 
-/// The result of a cell, or why it did not run. None while it runs; a channel that is closed without a result belongs to a cell that was
-/// cancelled.
-type CellResult = Option<Result<Execution, KernelError>>;
+/// How a cell ended. None while it runs; a channel that is closed without a result belongs to a cell that was cancelled before it began.
+type CellResult = Option<EndedCell>;
 
 /// A cell to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,8 @@ pub(crate) struct CellCode {
 #[derive(Clone, Debug)]
 pub(crate) enum EndedCell {
     Ran(Execution),
-    Cancelled,
+    /// With what it had shown.
+    Cancelled(Vec<Value>),
     /// There is no kernel.
     NoKernel(KernelError),
 }
@@ -64,6 +65,8 @@ struct RunningCell {
     started: Instant,
     result: watch::Receiver<CellResult>,
     task: AbortHandle,
+    /// Whether it was interrupted, and ends in a moment.
+    is_cancelled: bool,
 }
 
 struct Notebook {
@@ -115,11 +118,7 @@ impl NotebookKernels {
     pub(crate) async fn run(self: &Arc<Self>, key: &NotebookKey, what: CellCode) -> Result<EndedCell, Problem> {
         let mut result = self.start(key, what)?;
         let ended = result.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
-        Ok(match ended {
-            Some(Ok(execution)) => EndedCell::Ran(execution),
-            Some(Err(error)) => EndedCell::NoKernel(error),
-            None => EndedCell::Cancelled,
-        })
+        Ok(ended.unwrap_or(EndedCell::Cancelled(vec![])))
     }
 
     fn start(self: &Arc<Self>, key: &NotebookKey, what: CellCode) -> Result<watch::Receiver<CellResult>, Problem> {
@@ -137,7 +136,7 @@ impl NotebookKernels {
             return busy(msg!("the notebook has just ended; try again"));
         };
         notebook.used = Instant::now();
-        let is_same = |running: &&RunningCell| what.cell.is_some() && running.what == what;
+        let is_same = |running: &&RunningCell| what.cell.is_some() && running.what == what && !running.is_cancelled;
         if let Some(running) = notebook.cells.iter().find(is_same) {
             return Ok(running.result.clone());
         }
@@ -150,45 +149,60 @@ impl NotebookKernels {
         let number = notebook.count;
         let (kernels, own, code) = (Arc::downgrade(self), key.clone(), what.code.clone());
         let (kernel, settings) = (Arc::clone(&notebook.kernel), self.settings.clone());
+        let before = notebook.cells.last().map(|cell| cell.result.clone());
         let run = async move {
-            // The kernel runs one cell after the other. If this task is aborted, the code is interrupted.
+            // One after the other, as they came. A cell that was cancelled before it began has no result.
+            if let Some(mut before) = before {
+                let _ = before.wait_for(Option::is_some).await;
+            }
+            // If this task is aborted, the code is interrupted.
             let ended =
                 execute_traced(kernel.as_ref(), &code, settings.timeout, &settings, None, &NoOutputObserver).await;
-            if let Some(kernels) = kernels.upgrade() {
-                let last = match &ended {
-                    Ok(execution) => EndedCell::Ran(execution.clone()),
-                    Err(error) => EndedCell::NoKernel(error.clone()),
-                };
-                kernels.finish(&own, number, last);
-            }
+            let ended = ended.map_or_else(EndedCell::NoKernel, EndedCell::Ran);
+            let ended = match kernels.upgrade() {
+                Some(kernels) => kernels.finish(&own, number, ended),
+                None => ended,
+            };
             ends.send_replace(Some(ended));
         };
         let task = tokio::spawn(run.in_current_span());
         let task = task.abort_handle();
-        notebook.cells.push(RunningCell { number, what, started, result: result.clone(), task });
+        notebook.cells.push(RunningCell { number, what, started, result: result.clone(), task, is_cancelled: false });
         Ok(result)
     }
 
-    /// Notes the end of a cell. One that was cancelled in the meantime is no longer there.
-    fn finish(&self, key: &NotebookKey, number: u64, last: EndedCell) {
+    /// Notes the end of a cell. Returns how it ended for whoever waits for it.
+    fn finish(&self, key: &NotebookKey, number: u64, ended: EndedCell) -> EndedCell {
         let mut notebooks = self.notebooks();
-        let Some(notebook) = notebooks.get_mut(key) else { return };
-        let Some(at) = notebook.cells.iter().position(|cell| cell.number == number) else { return };
+        let Some(notebook) = notebooks.get_mut(key) else { return ended };
+        let Some(at) = notebook.cells.iter().position(|cell| cell.number == number) else { return ended };
         let cell = notebook.cells.remove(at);
-        notebook.last = Some((last, cell.started.elapsed()));
+        let ended = match ended {
+            EndedCell::Ran(execution) if cell.is_cancelled => EndedCell::Cancelled(execution.outputs),
+            ended => ended,
+        };
+        notebook.last = Some((ended.clone(), cell.started.elapsed()));
         notebook.used = Instant::now();
+        ended
     }
 
-    /// Interrupts the cells of a notebook. Returns how many there were.
+    /// Interrupts the cells of a notebook. Returns how many there were. The one that runs ends in a moment, with what it has shown.
     pub(crate) fn cancel(&self, key: &NotebookKey) -> usize {
         let mut notebooks = self.notebooks();
         let Some(notebook) = notebooks.get_mut(key) else { return 0 };
-        let cells = std::mem::take(&mut notebook.cells);
+        let mut cells = std::mem::take(&mut notebook.cells);
+        let count = cells.iter().filter(|cell| !cell.is_cancelled).count();
         if let Some(first) = cells.first() {
-            notebook.last = Some((EndedCell::Cancelled, first.started.elapsed()));
+            notebook.last = Some((EndedCell::Cancelled(vec![]), first.started.elapsed()));
+        }
+        let is_ending = cells.first().is_some_and(|first| first.is_cancelled) || notebook.kernel.interrupt();
+        if is_ending && !cells.is_empty() {
+            let mut first = cells.remove(0);
+            first.is_cancelled = true;
+            notebook.cells.push(first);
         }
         cells.iter().for_each(|cell| cell.task.abort());
-        cells.len()
+        count
     }
 
     /// Stops the kernel of a notebook. The next cell starts a new one.
@@ -207,7 +221,7 @@ impl NotebookKernels {
     pub(crate) fn status(&self, key: &NotebookKey) -> NotebookStatus {
         let notebooks = self.notebooks();
         let notebook = notebooks.get(key);
-        let running = notebook.and_then(|notebook| notebook.cells.first());
+        let running = notebook.and_then(|notebook| notebook.cells.iter().find(|cell| !cell.is_cancelled));
         NotebookStatus {
             running: running.map(|cell| (cell.what.cell.clone(), cell.started.elapsed())),
             last: notebook.and_then(|notebook| notebook.last.clone()),

@@ -14,7 +14,7 @@ use bcc_store::contract::{LockReply, LockRequest};
 use bcc_store::error::StoreError;
 
 use crate::live::command::SessionCommand;
-use crate::live::sessions::{LiveSession, LiveSessions, Slot};
+use crate::live::sessions::{LiveSession, LiveSessions, Opening, Slot};
 use crate::problem::{Problem, ProblemKind};
 
 /// How long a session is waited for that another process on the same store runs: it releases the session after its turn.
@@ -172,7 +172,8 @@ impl LiveSessions {
                 if place.as_ref().is_some_and(LiveSession::runs_turn) {
                     return Err(Problem::busy());
                 }
-                let opened = self.open_at(id, None, Some(LockRequest::ReleaseIfIdle), (&slot, &mut *place)).await;
+                let opening = Opening { lock: Some(LockRequest::ReleaseIfIdle), ..Opening::default() };
+                let opened = self.open_at(id, opening, (&slot, &mut *place)).await;
                 return match opened {
                     Err(problem) if problem.kind() == ProblemKind::Busy => Err(problem),
                     Ok(_) | Err(_) => Ok(()),
@@ -238,7 +239,7 @@ impl LiveSessions {
         *place = None;
         let feed = self.feed(id);
         let opened = self.engine().resume_as(id, &ResumeRequest::default(), feed as Arc<dyn Observer>).await;
-        *place = Some(self.taken_back(id, &slot, opened, true, first).await?);
+        *place = Some(self.taken_back(id, &slot, opened, true, false, first).await?);
         Ok(true)
     }
 
@@ -259,7 +260,7 @@ impl LiveSessions {
                 opened.was_held |= was_asked;
                 // A turn that had ended is not taken back.
                 let is_cut = opened.is_in_turn();
-                self.taken_back(id, slot, Ok(opened.result), is_cut, first).await.map(Some)
+                self.taken_back(id, slot, Ok(opened.result), is_cut, false, first).await.map(Some)
             }
             Err(error) => {
                 self.forget(id, slot);
@@ -271,7 +272,8 @@ impl LiveSessions {
         }
     }
 
-    /// Runs a session that was handed over. If somebody here wants its turn to end, its last answer is taken back.
+    /// Runs a session that was handed over. If somebody here wants its turn to end, its last answer is taken back. `rests` is that of
+    /// [`Opening`].
     ///
     /// # Errors
     /// As [`LiveSessions::interrupt`].
@@ -280,6 +282,7 @@ impl LiveSessions {
         id: &str,
         slot: &Slot,
         opened: HandedOver<OpenedSession>,
+        rests: bool,
     ) -> Result<LiveSession, Problem> {
         let is_cut = opened.is_in_turn() && {
             let mut interrupting = self.interrupting();
@@ -287,16 +290,18 @@ impl LiveSessions {
             interrupting.retain(|other| other != id);
             interrupting.len() < pending
         };
-        self.taken_back(id, slot, Ok(opened.result), is_cut, None).await
+        self.taken_back(id, slot, Ok(opened.result), is_cut, rests, None).await
     }
 
-    /// Runs a session that was opened, if `is_cut` after its last answer was taken back. `first` is what it is sent first.
+    /// Runs a session that was opened, if `is_cut` after its last answer was taken back. If it `rests`, it does nothing before it is sent
+    /// something. `first` is what it is sent first.
     async fn taken_back(
         self: &Arc<Self>,
         id: &str,
         slot: &Slot,
         opened: Result<OpenedSession, EngineError>,
         is_cut: bool,
+        rests: bool,
         first: Option<SessionCommand>,
     ) -> Result<LiveSession, Problem> {
         let taken = async {
@@ -316,6 +321,6 @@ impl LiveSessions {
             Problem::from(error)
         })?;
         // Without an answer to take back, the turn goes on.
-        Ok(self.spawn(id, opened, self.feed(id), taken == TakenBack::Yes, first))
+        Ok(self.spawn(id, opened, self.feed(id), rests || taken == TakenBack::Yes, first))
     }
 }

@@ -48,6 +48,17 @@ pub(super) struct LiveSession {
     pub(super) is_interrupted: Arc<AtomicBool>,
 }
 
+/// How a session is opened that is not in memory.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Opening<'a> {
+    /// The model that it goes on with; its own if not set.
+    pub(super) model: Option<&'a str>,
+    /// What a process that has the session is asked for; nothing if not set.
+    pub(super) lock: Option<LockRequest>,
+    /// Whether it does nothing before it is sent something, even if a turn of it did not end.
+    pub(super) rests: bool,
+}
+
 /// A session that was just started.
 pub(crate) struct LaunchedSession {
     /// What its script only appends to ([`bcc_runtime::program::program::Program::growing_lists`]).
@@ -219,10 +230,28 @@ impl LiveSessions {
         self: &Arc<Self>,
         id: &str,
         model: Option<&str>,
+        command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> SessionCommand,
+    ) -> Result<T, Problem> {
+        self.send_to(id, Opening { model, lock: Some(LockRequest::Release), rests: false }, command).await
+    }
+
+    /// The same, before a session in whose turn the server ended or the model could not be reached goes on: perhaps it cannot.
+    pub(crate) async fn send_first<T>(
+        self: &Arc<Self>,
+        id: &str,
+        command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> SessionCommand,
+    ) -> Result<T, Problem> {
+        self.send_to(id, Opening { model: None, lock: Some(LockRequest::Release), rests: true }, command).await
+    }
+
+    async fn send_to<T>(
+        self: &Arc<Self>,
+        id: &str,
+        opening: Opening<'_>,
         mut command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> SessionCommand,
     ) -> Result<T, Problem> {
         for _ in 0..MAX_ATTEMPTS {
-            let live = self.open(id, model, Some(LockRequest::Release)).await?;
+            let live = self.open(id, opening).await?;
             let (done, result) = oneshot::channel();
             if live.commands.send(command(done).caused()).await.is_err() {
                 // It leaves memory at this moment.
@@ -238,23 +267,17 @@ impl LiveSessions {
     }
 
     /// The session in memory. If another process has it, that process is asked with `request`; without one, it is not waited for.
-    pub(super) async fn open(
-        self: &Arc<Self>,
-        id: &str,
-        model: Option<&str>,
-        request: Option<LockRequest>,
-    ) -> Result<LiveSession, Problem> {
+    pub(super) async fn open(self: &Arc<Self>, id: &str, opening: Opening<'_>) -> Result<LiveSession, Problem> {
         let slot = self.slot(id);
         let mut place = slot.lock().await;
-        self.open_at(id, model, request, (&slot, &mut *place)).await
+        self.open_at(id, opening, (&slot, &mut *place)).await
     }
 
     /// The same in its place.
     pub(super) async fn open_at(
         self: &Arc<Self>,
         id: &str,
-        model: Option<&str>,
-        request: Option<LockRequest>,
+        opening: Opening<'_>,
         (slot, place): (&Slot, &mut Option<LiveSession>),
     ) -> Result<LiveSession, Problem> {
         if let Err(problem) = self.refuse_at_end() {
@@ -270,15 +293,15 @@ impl LiveSessions {
             *place = None;
         }
         let feed = self.feed(id);
-        let resumed = ResumeRequest { model: model.map(str::to_owned), ..ResumeRequest::default() };
+        let resumed = ResumeRequest { model: opening.model.map(str::to_owned), ..ResumeRequest::default() };
         let resume = async || self.engine.resume_as(id, &resumed, Arc::clone(&feed) as Arc<dyn Observer>).await;
-        let opened = match request {
+        let opened = match opening.lock {
             Some(request) => self.handed_over(id, request, resume).await,
             None => resume().await.map(HandedOver::from).map_err(HandOverError::from),
         };
         match opened {
             Ok(opened) => {
-                let live = self.run_handed_over(id, slot, opened).await?;
+                let live = self.run_handed_over(id, slot, opened, opening.rests).await?;
                 *place = Some(live.clone());
                 Ok(live)
             }
@@ -398,7 +421,7 @@ impl LiveSessions {
                 Ok(due) => {
                     for id in due {
                         // One that another process runs is left to it.
-                        if let Err(problem) = self.open(&id, None, None).await
+                        if let Err(problem) = self.open(&id, Opening::default()).await
                             && problem.kind() != ProblemKind::Held
                         {
                             tracing::warn!(session = %id, error = %problem.detail(), "a due session was not continued");
