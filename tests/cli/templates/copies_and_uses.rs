@@ -128,6 +128,39 @@ fn the_hints_after_a_copy_say_where_a_deleted_template_would_come_from() {
 }
 
 #[test]
+fn a_single_prompt_in_another_language_is_reported_with_how_to_replace_it() {
+    let home = Home::new();
+    let initialized = home.finish(["init", "p", "--lang", "en"], "");
+    assert_eq!(initialized.code, Some(0), "{}", initialized.err);
+    let validated = || home.finish(["validate", "--project", "p"], "");
+    assert!(validated().err.contains("nothing to report"));
+    let file = home.path().join("p/_system/config/custom/own/ai_say_v1.md");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    let found = validated().out;
+    let message = "this script is written in Latin letters, but the prompt builtin:_system/config/default/ai_say_v1.md is written in Chinese";
+    assert!(found.contains("warning[template-language]") && found.contains(message), "{found}");
+    let command = "templates new own ai_say_v1.md --from english";
+    assert!(found.contains(&format!("`bcc-script {command}` copies")), "{found}");
+    let copied = home.finish(command.split(' ').chain(["--project", "p"]), "");
+    assert_eq!(copied.code, Some(0), "{}", copied.err);
+    assert!(validated().err.contains("nothing to report"));
+    // In its folder, the scheme has one of its own.
+    fs::write(&file, DEFAULT_ASK).unwrap();
+    let found = validated().out;
+    assert!(found.contains("the prompt _system/config/custom/own/ai_say_v1.md is written in Chinese"), "{found}");
+    assert!(found.contains("`bcc-script templates show NAME --scheme english`"), "{found}");
+    fs::write(&file, text).unwrap();
+    // The scheme that would be suggested is set already, and has the wrong templates.
+    home.put("p/bcc-script.toml", "[project]\nscheme = \"english\"\n");
+    home.finish(["templates", "new", "english", "--from", "chinese", "--project", "p"], "");
+    let found = validated().out;
+    assert!(found.contains("but its prompts are written in Chinese"), "{found}");
+    assert!(found.contains("`_system/config/custom/english/` replace those of the built-in scheme"), "{found}");
+    assert!(!found.contains("template_scheme"), "{found}");
+}
+
+#[test]
 fn a_scheme_that_is_more_similar_to_another_than_the_default_is_reported() {
     let home = Home::new();
     home.put("_system/config/custom/gentle/ai_ask_v1.md", ENGLISH_ASK.replace("You have one job", "One job"));
