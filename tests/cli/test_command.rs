@@ -77,7 +77,7 @@ fn a_report_for_ci_servers_says_what_is_broken() {
     home.put("scripts/wrong.yaml", SCRIPT.replace("action_id: say, ", ""));
     home.put("tests/b.yaml", test_of("nosuch", ""));
     home.put("tests/c.yaml", test_of("wrong", ""));
-    home.put("tests/d.yaml", "test: it breaks\nscript: [\n");
+    home.put("tests/d.yaml", "test: it breaks\nscript: ../scripts/s.yaml\ndialogue: [\n");
     let finished = run(&home, "--junit report.xml");
     assert_eq!(finished.code, Some(1));
     let report = fs::read_to_string(home.path().join("report.xml")).unwrap();
