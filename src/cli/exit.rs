@@ -60,7 +60,7 @@ pub const TEST_CODES: &str = "\
 Exit codes:
   0    all tests passed
   1    a test failed, a file cannot be read, or the coverage is too low
-  2    wrong usage, or nothing to test";
+  2    wrong usage, nothing to test, or a project that was changed since it was trusted";
 
 /// Part of the help of `store`.
 pub const STORE_CODES: &str = "\

@@ -9,9 +9,11 @@ use crate::cli::async_runtime::wait_for;
 use crate::cli::exit::Exit;
 use crate::cli::print::{print, print_translated};
 use crate::cli::report;
+use crate::cli::templates::print_source;
 use bcc_authoring::scaffold::new::{built_in_scheme, language as language_of, project, script, skill};
 use bcc_authoring::scaffold::test::test;
-use bcc_authoring::templates::new::{NewScheme, default_source, new_scheme};
+use bcc_authoring::templates::new::{NewScheme, new_scheme};
+use bcc_authoring::templates::source::{default_source, is_built_in};
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::current_directory;
 use bcc_engine::environment::Environment;
@@ -51,8 +53,8 @@ pub enum NewKind {
     Scheme {
         #[command(flatten)]
         named: NewArgs,
-        /// Scheme to copy from [default: the built-in one for `--lang`, otherwise that of bcc-script.toml, otherwise
-        /// the one for the language of the project's prompts]
+        /// Scheme to copy from [default: the built-in one of the same name or for `--lang`, otherwise that of
+        /// bcc-script.toml, otherwise the one for the language of the project's scripts]
         #[arg(long, value_name = "SCHEME")]
         from: Option<String>,
     },
@@ -101,10 +103,11 @@ pub fn new(
             print_created(&path, &format!("bcc-script test {}", quoted(&path)))
         }
         NewKind::Scheme { from, .. } => {
+            let configured = project.config.project.scheme.as_deref();
             let from = match (from, requested) {
                 (Some(from), _) => from.clone(),
-                (None, Some(language)) => built_in_scheme(language).to_owned(),
-                (None, None) => default_source(&project, &named.name),
+                (None, Some(language)) if !is_built_in(&named.name) => built_in_scheme(language).to_owned(),
+                (None, _) => default_source(&project.directory, configured, &named.name, default),
             };
             let request = NewScheme { project: &project.directory, scheme: &named.name, from: Some(&from), names: &[] };
             let created = new_scheme(&request)?;
@@ -118,6 +121,7 @@ pub fn new(
             for name in &created.existing {
                 report::note(&msg!("note: {}/{name} already exists and was not changed", created.shown));
             }
+            print_source(&from);
             print_next(&format!("bcc-script templates list --scheme {}", named.name))
         }
     }

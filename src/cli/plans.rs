@@ -215,7 +215,7 @@ async fn list(
     let place = of.store.place(environment)?;
     let found = match place.exists() {
         true => of.shown(environment, include_sensitive)?.list().await?,
-        false if of.store.is_named() => return Err(no_store(&place)),
+        false if of.store.is_named(environment) => return Err(no_store(&place)),
         false => vec![],
     };
     if as_json {

@@ -98,7 +98,7 @@ pub async fn requests(command: RequestsCommand, environment: Environment) -> Res
 }
 
 async fn list(options: &RequestListArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let has_store = options.store.is_named() || options.store.place(environment)?.exists();
+    let has_store = options.store.is_named(environment) || options.store.place(environment)?.exists();
     let mut found = Vec::new();
     if has_store {
         let store = open_existing(&options.store, environment, Access::Read)?;

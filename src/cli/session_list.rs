@@ -76,7 +76,7 @@ pub async fn list_sessions(options: SessionListArgs, environment: &Environment) 
     let place = store.place(environment)?;
     let found = match place.exists() {
         true => existing_store(&place, Access::Read)?,
-        false if store.is_named() => return Err(no_store(&place)),
+        false if store.is_named(environment) => return Err(no_store(&place)),
         false => None,
     };
     let is_filtered = filter != SessionFilter::default();

@@ -29,9 +29,9 @@ pub struct ProjectStoreArgs {
 }
 
 impl ProjectStoreArgs {
-    /// Whether the command line names the store, so that it is an error if there is none.
-    pub fn is_named(&self) -> bool {
-        self.store.store.is_some()
+    /// Whether the command line or `BCC_STORE` names the store, so that it is an error if there is none.
+    pub fn is_named(&self, environment: &Environment) -> bool {
+        is_named(self.store.store.as_deref(), environment)
     }
 
     /// The place of the store. If it is set, the project is not read.

@@ -3,12 +3,13 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use crate::cli::exit::Exit;
 use crate::cli::findings::Reporting;
+use crate::cli::language::chosen;
 use crate::cli::print::{print, write_out};
 use crate::cli::render::{RenderArgs, render};
 use crate::cli::report;
@@ -17,11 +18,11 @@ use crate::cli::templates_list::{ListArgs, list};
 use bcc_authoring::templates::catalog::{CatalogEntry, TemplateCatalog};
 use bcc_authoring::templates::check::check;
 use bcc_authoring::templates::find::find;
-use bcc_authoring::templates::new::{MadeScheme, NewScheme, default_source, new_scheme};
+use bcc_authoring::templates::new::{MadeScheme, NewScheme, new_scheme};
 use bcc_authoring::templates::project::{directory, scheme_of_project};
+use bcc_authoring::templates::source::{default_source, is_built_in};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::project::Project;
 use bcc_lang::source::render::visible::visible;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 
@@ -64,8 +65,8 @@ pub struct NewTemplatesArgs {
     /// Templates to copy [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Scheme to copy from: `english`, `chinese`, `default` or one of the project [default: that of bcc-script.toml,
-    /// otherwise the one for the language of the project's prompts]
+    /// Scheme to copy from: `english`, `chinese`, `default` or one of the project [default: the built-in one of the same
+    /// name, otherwise that of bcc-script.toml, otherwise the one for the language of the project's scripts]
     #[arg(long, value_name = "SCHEME")]
     pub from: Option<String>,
     /// Project directory [default: BCC_PROJECT, otherwise the current project]
@@ -123,21 +124,27 @@ fn show(options: &ShowArgs, environment: &Environment) -> Result<Exit, EngineErr
 fn new(options: &NewTemplatesArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let scheme = options.scheme.as_str();
-    let from = match (&options.from, Project::in_directory(directory.clone(), false, environment)) {
-        (Some(from), _) => from.clone(),
-        (None, Ok(project)) => default_source(&project, scheme),
-        (None, Err(_)) => DEFAULT_SCHEME.to_owned(),
+    // A configuration that cannot be read names no scheme.
+    let configured = scheme_of_project(&directory, environment).ok().flatten();
+    let from = match &options.from {
+        Some(from) => from.clone(),
+        None => default_source(&directory, configured.as_deref(), scheme, chosen()),
     };
     let from = from.as_str();
     let request = NewScheme { project: &directory, scheme, from: Some(from), names: &options.names };
     let created = new_scheme(&request)?;
     created.written.iter().try_for_each(|name| print(&format!("{}/{name}", created.shown)))?;
-    print_hints(&created, scheme, from, &directory, environment);
+    print_hints(&created, scheme, from, configured.as_deref());
     Ok(Exit::Done)
 }
 
-/// Reports existing files, and what to do next.
-fn print_hints(created: &MadeScheme, scheme: &str, from: &str, directory: &Path, environment: &Environment) {
+/// Reports which scheme was copied.
+pub fn print_source(from: &str) {
+    report::note(&msg!("copied from the scheme `{from}`"));
+}
+
+/// Reports existing files, and what to do next. `configured` is the scheme of the project.
+fn print_hints(created: &MadeScheme, scheme: &str, from: &str, configured: Option<&str>) {
     if !created.existing.is_empty() {
         report::note(&msg!("already present and not changed: {}", Message::values(&created.existing)));
     }
@@ -145,19 +152,32 @@ fn print_hints(created: &MadeScheme, scheme: &str, from: &str, directory: &Path,
         report::note("nothing was written");
         return;
     }
-    if scheme_of_project(directory, environment).ok().flatten().as_deref() != Some(scheme) {
+    print_source(from);
+    if configured != Some(scheme) {
         report::note(&msg!(
             "to use it, write `template_scheme: {scheme}` under `session:` of a script, or `scheme = \"{scheme}\"` under `[project]` of \
              bcc-script.toml, or run with `--scheme {scheme}`"
         ));
     }
-    let against = if from == DEFAULT_SCHEME || from == scheme { String::new() } else { format!(" --against {from}") };
+    // A template that the project lacks comes from the built-in scheme of the same name, otherwise from the default one.
+    let built_in = is_built_in(scheme);
+    let is_default = if built_in { from == scheme } else { [DEFAULT_SCHEME, scheme].contains(&from) };
+    let against = match is_default {
+        true if built_in => " --against-built-in".to_owned(),
+        false if built_in || from != DEFAULT_SCHEME => format!(" --against {from}"),
+        _ => String::new(),
+    };
     report::note(&msg!("`bcc-script templates diff --scheme {scheme}{against}` shows your changes"));
-    if from == DEFAULT_SCHEME {
-        report::note("files that you do not change can be deleted: the default scheme provides them");
-    } else {
-        report::note(&msg!(
+    report::note(&match (is_default, built_in) {
+        (true, false) => msg!("files that you do not change can be deleted: the default scheme provides them"),
+        (true, true) => {
+            msg!("files that you do not change can be deleted: the built-in scheme `{scheme}` provides them")
+        }
+        (false, false) => msg!(
             "keep all of the files: templates that `{scheme}` lacks come from the default scheme, not from `{from}`"
-        ));
-    }
+        ),
+        (false, true) => msg!(
+            "keep all of the files: templates that `{scheme}` lacks come from the built-in scheme `{scheme}`, not from `{from}`"
+        ),
+    });
 }

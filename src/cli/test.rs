@@ -27,6 +27,8 @@ use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::current_directory;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_engine::files::write::is_same_file;
+use bcc_engine::project::absolute;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::sort;
 use bcc_lang::source::render::visible::visible_json;
@@ -124,10 +126,9 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
     let mut found = tests.diagnostics.clone();
     found.extend(outcome.script_errors.iter().flat_map(|untried| untried.diagnostics.iter().cloned()));
     sort(&mut found);
-    // A coverage document on standard output must be the only output there.
+    // A coverage document on standard output must be the only output there. It cannot be requested together with another document.
     let to_stderr =
         options.coverage_out.is_none() && matches!(options.coverage, Some(TestFormat::Json | TestFormat::Html));
-    let write = |text: &str| if to_stderr { write_to_stderr(text) } else { write(text) };
     match options.format {
         ResultsFormat::Human => {
             report::diagnostics(&found);
@@ -137,12 +138,13 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
                 text.push_str(&case(ran, color, chosen()));
             }
             text.push_str(&summary(&outcome.results, tests.unreadable(), tests.skipped_files, chosen()));
-            write(&text)?;
+            if to_stderr { write_to_stderr(&text) } else { write(&text)? }
         }
         ResultsFormat::Json => write(&json(&outcome.results, &found, &outcome.stale))?,
     }
     if let Some(file) = &options.junit {
-        save(file, junit(&outcome.results, &|ran| case(ran, false, Language::English))?.as_bytes())?;
+        let describe = |ran: &TestResult| case(ran, false, Language::English);
+        save(file, junit(&outcome.results, &tests.unreadable_files(), &describe)?.as_bytes())?;
     }
     for file in &outcome.stale {
         report::note(&msg!("note: no test uses the snapshot {file} any more; delete it"));
@@ -152,8 +154,18 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
-/// Checks what the reports would replace, before any test runs.
+/// Checks where the reports go and what they would replace, before any test runs.
 fn check_outputs(options: &TestArgs) -> Result<(), EngineError> {
+    if options.format == ResultsFormat::Json && options.coverage.is_some() && options.coverage_out.is_none() {
+        let message = msg!("`--format json` and `--coverage` cannot both write to standard output");
+        return Err(EngineError::usage(message).with_help("write the coverage to a file with `--coverage-out FILE`"));
+    }
+    if let (Some(junit), Some(coverage)) = (&options.junit, &options.coverage_out)
+        && is_one_file(junit, coverage)
+    {
+        let message = msg!("`--junit` and `--coverage-out` name the same file: {}", junit.display());
+        return Err(EngineError::usage(message).with_help("write each report to a file of its own"));
+    }
     if let Some(file) = &options.junit {
         check_output(file, OutputForm::Junit, options.force)?;
     }
@@ -163,6 +175,21 @@ fn check_outputs(options: &TestArgs) -> Result<(), EngineError> {
         Some(TestFormat::Table) | None => OutputForm::CoverageTable,
     };
     options.coverage_out.as_deref().map_or(Ok(()), |file| check_output(file, form, options.force))
+}
+
+/// Whether two paths are one file, also if it does not exist yet. A device such as `/dev/stdout` takes both reports.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let is_device = one.exists() && !one.is_file();
+    !is_device && (is_same_file(one, other) || future_path(one) == future_path(other))
+}
+
+/// The absolute path of a file that may not exist yet, with the links of the existing folders resolved.
+fn future_path(path: &Path) -> PathBuf {
+    let path = absolute(path);
+    let existing = path.ancestors().find(|part| part.exists()).unwrap_or(&path);
+    let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
+    // Without a rest, the separator at the end would make another path.
+    if rest.as_os_str().is_empty() { path } else { absolute(existing).join(rest) }
 }
 
 /// Reports the coverage, if requested. Returns whether it reaches the required minimum.
@@ -213,8 +240,7 @@ fn write(text: &str) -> Result<(), EngineError> {
     written.map(drop).map_err(EngineError::failed)
 }
 
-fn write_to_stderr(text: &str) -> Result<(), EngineError> {
+fn write_to_stderr(text: &str) {
     // A closed standard error is not a failure.
     let _ = io::stderr().lock().write_all(text.as_bytes());
-    Ok(())
 }

@@ -163,6 +163,8 @@ fn a_broken_configuration_is_reported_and_everything_else_is_checked() {
         ("[project]\nschem = \"x\"\n", "did you mean `scheme`?"),
         ("[models.a]\nprovider = \"openai\"\napi_key = \"geheim-0123456789\"\n", "line 3"),
         ("[models.a]\nbase_url = \"http://ann:geheim@host/v1\n", "line 2, column "),
+        ("[rules]\nunusd-variable = \"off\"\n", "did you mean `unused-variable`?"),
+        ("[rules]\nunused-variable = \"of\"\n", "line 2: `unused-variable` cannot be set to `of`"),
     ] {
         let home = Home::with(&[("bcc-script.toml", text), ("scripts/s.yaml", SCRIPT)]);
         let report = home.doctor(&[]);
@@ -177,6 +179,7 @@ fn a_broken_configuration_is_reported_and_everything_else_is_checked() {
             let (stdout, stderr) =
                 (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
             assert!(!stdout.contains("geheim") && !stderr.contains("geheim"), "{arguments:?}\n{stdout}\n{stderr}");
+            assert_ne!(output.status.code(), Some(0), "{arguments:?}: {text}");
         }
     }
 }

@@ -59,6 +59,7 @@ mod stores;
 mod structured_actions;
 mod templates;
 mod terminal;
+mod test_command;
 mod test_runner;
 mod tool_calls;
 mod tool_server;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::process::{Finished, Home};
+use crate::process::{Finished, Home, Running};
 
 fn script(id: &str) -> String {
     let ask = json!({ "action_type": "ai_ask", "action_id": "ask", "config": { "content": "好吗？", "output": [{ "get": "x" }] } });
@@ -105,6 +105,16 @@ fn commands_about_stored_sessions_find_the_store_of_another_project() {
         assert!(elsewhere.code == Some(2) || found_nothing, "{command}: {elsewhere:?}");
     }
     assert_eq!(ids(&home, ""), ["four", "three", "two"]);
+    for command in ["sessions list", "requests list", "plans list"] {
+        let named = |path: &str| {
+            let mut command = home.command(command.split(' '));
+            command.env("BCC_STORE", path);
+            Running::start(command).finish()
+        };
+        let wrong = named("nosuch.db");
+        assert!(wrong.code == Some(2) && wrong.err.contains("nosuch.db"), "{command}: {wrong:?}");
+        assert_eq!(named("work/.bcc/sessions.db").code, Some(0), "{command}");
+    }
     let missing = home.finish(["sessions", "list", "--project", "nowhere"], "");
     assert!(missing.code == Some(2) && missing.err.contains("nowhere"), "{missing:?}");
 }

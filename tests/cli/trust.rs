@@ -316,7 +316,7 @@ fn a_test_of_a_changed_project_runs_nothing() {
     assert_eq!((tested.code, ran(&home).as_str()), (Some(0), "mine\n"), "{tested:?}");
     program(&mine.join("note.sh"), "echo evil >> ../ran");
     let tested = by_person(&home, &mine, &["test", "s.test.yaml"], "");
-    assert!(tested.code != Some(0) && (tested.out + &tested.err).contains("changed: `note.sh`"));
+    refused(&tested, &["is not trusted any more", "changed: `note.sh`"]);
     assert_eq!(ran(&home), "mine\n");
 }
 

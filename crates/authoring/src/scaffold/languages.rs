@@ -7,7 +7,7 @@ use bcc_lang::message::language::Language;
 use bcc_lang::template::layers::collect;
 
 /// The template that represents the language of its scheme.
-const SAMPLE_TEMPLATE: &str = "ai_ask_v1.md";
+pub(crate) const SAMPLE_TEMPLATE: &str = "ai_ask_v1.md";
 
 /// A text with fewer than one Chinese character per this number of characters does not count as Chinese.
 const MAX_CHARACTERS_PER_HAN: usize = 10;
@@ -16,7 +16,11 @@ const MAX_CHARACTERS_PER_HAN: usize = 10;
 pub(crate) fn of_prompts(project: &Project) -> Option<Language> {
     let scheme = project.config.project.scheme.as_deref();
     let files = collect(&TemplateFolders::of(&project.directory), scheme).ok()?;
-    let text = &files.iter().find(|file| file.name == SAMPLE_TEMPLATE)?.text;
+    Some(of_template(&files.iter().find(|file| file.name == SAMPLE_TEMPLATE)?.text))
+}
+
+/// The language of a template.
+pub(crate) fn of_template(text: &str) -> Language {
     let han = text.chars().filter(|c| ('\u{4e00}'..='\u{9fff}').contains(c)).count();
-    Some(if han * MAX_CHARACTERS_PER_HAN >= text.chars().count() { Language::Chinese } else { Language::English })
+    if han * MAX_CHARACTERS_PER_HAN >= text.chars().count() { Language::Chinese } else { Language::English }
 }

@@ -10,3 +10,4 @@ pub mod new;
 pub mod project;
 pub mod requests;
 pub mod scheme;
+pub mod source;

@@ -4,8 +4,6 @@ use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::scaffold::languages::of_prompts;
-use crate::scaffold::new::built_in_scheme;
 use crate::templates::catalog::{CatalogEntry, TemplateCatalog};
 use crate::templates::find::find;
 use crate::templates::includes::IncludeGraph;
@@ -15,8 +13,7 @@ use bcc_engine::error::EngineError;
 use bcc_engine::files::TemplateFolders;
 use bcc_engine::files::create::create_all;
 use bcc_engine::portable::differ_only_in_case;
-use bcc_engine::project::{Project, absolute};
-use bcc_lang::message::language::Language;
+use bcc_engine::project::absolute;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, TemplateFolder, is_template_name};
 
 #[derive(Clone, Copy, Debug)]
@@ -38,18 +35,6 @@ pub struct MadeScheme {
     pub written: Vec<String>,
     /// The names of existing files, which were not changed.
     pub existing: Vec<String>,
-}
-
-/// The default source of a new scheme: the project's own scheme, or the built-in one in the language of the project's
-/// prompts, so that a model does not get prompts in two languages.
-pub fn default_source(project: &Project, scheme: &str) -> String {
-    let catalog = TemplateCatalog::of(&project.directory);
-    let own_scheme = project.config.project.scheme.clone();
-    let own_scheme = own_scheme.filter(|own| own != scheme && catalog.check_scheme(own).is_ok());
-    own_scheme.unwrap_or_else(|| match of_prompts(project) {
-        Some(Language::English | Language::Pseudo) => built_in_scheme(Language::English).to_owned(),
-        Some(Language::Chinese) | None => DEFAULT_SCHEME.to_owned(),
-    })
 }
 
 /// Copies templates into the folder of a scheme: all templates of the source, or the named ones with their includes

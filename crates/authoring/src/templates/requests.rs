@@ -11,15 +11,27 @@ use bcc_lang::script::read::scheme;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
 use bcc_lang::source::yaml::YamlNode;
+use bcc_lang::template::language::PromptLanguage;
 
 /// The maximum number of nodes per document: aliases can expand to more than fits in memory.
 const MAX_NODES: usize = 500_000;
+
+/// In which language a document asks a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DocumentLanguage {
+    /// Its `template_scheme`.
+    pub scheme: Option<String>,
+    /// The language of its texts; `None` if it has none.
+    pub texts: Option<PromptLanguage>,
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TemplateRequests {
     pub versions: BTreeSet<(String, u32)>,
     /// The values of `template_scheme`.
     pub schemes: BTreeSet<String>,
+    /// The scripts and skills, in the order of their paths.
+    pub languages: Vec<DocumentLanguage>,
     pub documents: usize,
     /// Whether all documents could be read, so that the sets are complete.
     pub complete: bool,
@@ -53,7 +65,8 @@ impl TemplateRequests {
             self.complete = false;
             return;
         };
-        self.schemes.extend(scheme(&root).map(|scheme| scheme.value));
+        let scheme = scheme(&root).map(|scheme| scheme.value);
+        self.schemes.extend(scheme.clone());
         let before = self.versions.len();
         let (mut pending, mut visited, mut actions) = (vec![root.as_ref()], 0, 0);
         while let Some(node) = pending.pop() {
@@ -67,6 +80,9 @@ impl TemplateRequests {
             actions += usize::from(self.action(node).is_some());
         }
         self.documents += usize::from(actions > 0 || self.versions.len() > before);
+        if actions > 0 {
+            self.languages.push(DocumentLanguage { scheme, texts: PromptLanguage::of_script(&root) });
+        }
     }
 
     fn action(&mut self, node: &YamlNode) -> Option<()> {

@@ -3,10 +3,12 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::test_runner::request::TestRequest;
+use crate::test_runner::snapshots::files::FOLDER;
+use crate::test_runner::snapshots::orphaned::SnapshotFolder;
 use crate::validate::read_file::{FileRead, document};
 use crate::validate::request::ValidateRequest;
 use crate::validate::roots::OwnFolders;
@@ -48,6 +50,8 @@ pub struct Tests {
     pub files: Vec<TestFile>,
     pub diagnostics: Vec<Diagnostic>,
     pub skipped_files: usize,
+    /// The folders of snapshots below the folders that were searched.
+    pub snapshot_folders: Vec<SnapshotFolder>,
 }
 
 /// Errors: `Usage` if there is nothing to test, `Failed` if a check is aborted.
@@ -68,7 +72,8 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
         ValidateRequest { paths: roots.clone(), project: request.project.clone(), ..ValidateRequest::default() };
     let own = OwnFolders::of(&asked, given.as_deref(), &here);
     let found = walk(&roots, &names);
-    let mut tests = Tests { diagnostics: found.diagnostics, ..Tests::default() };
+    let snapshot_folders = found.folders.iter().filter_map(|folder| snapshot_folder(folder, &roots, &names)).collect();
+    let mut tests = Tests { diagnostics: found.diagnostics, snapshot_folders, ..Tests::default() };
     let mut checked = Vec::new();
     for found in found.found {
         if found.role != FileRole::Document {
@@ -125,6 +130,15 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
     Ok(tests)
 }
 
+/// A folder of snapshots below one of `roots`, which may be named by another path.
+fn snapshot_folder(real: &Path, roots: &[PathBuf], names: &PathNames) -> Option<SnapshotFolder> {
+    real.file_name().filter(|name| *name == FOLDER)?;
+    let named = |root: &PathBuf| Some(root.join(real.strip_prefix(absolute(root)).ok()?));
+    let shown = roots.iter().find_map(named).unwrap_or_else(|| real.to_path_buf());
+    let shown = PathBuf::from(names.display_name(&shown));
+    Some(SnapshotFolder { real: real.to_path_buf(), shown, boundary: boundary(real.parent()?) })
+}
+
 /// Whether a text that is not valid YAML was meant as a test.
 fn seems_a_test(file: &SourceFile) -> bool {
     file.text().lines().any(|line| line.starts_with("test:"))
@@ -141,12 +155,18 @@ fn test_file(file: Arc<SourceFile>, real: PathBuf, root: Arc<YamlNode>) -> TestF
 impl Tests {
     /// The number of files with errors that contain no test that could be run.
     pub fn unreadable(&self) -> usize {
+        self.unreadable_files().iter().map(|error| error.file.name()).collect::<HashSet<_>>().len()
+    }
+
+    /// The errors of files that contain no test that could be run, in the order of the files.
+    pub fn unreadable_files(&self) -> Vec<&Diagnostic> {
         let known: HashSet<&str> = self.files.iter().map(|test| test.file.name()).collect();
         let wrong = self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
-        wrong
-            .map(|diagnostic| diagnostic.file.name())
-            .filter(|name| !known.contains(name))
-            .collect::<HashSet<_>>()
-            .len()
+        wrong.filter(|diagnostic| !known.contains(diagnostic.file.name())).collect()
+    }
+
+    /// The errors of a test.
+    pub(crate) fn errors_of<'t>(&'t self, test: &'t TestFile) -> impl Iterator<Item = &'t Diagnostic> {
+        self.diagnostics.iter().filter(|found| found.is_error() && found.file.name() == test.file.name())
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use bcc_lang::message::message::Message;
+use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::exact::ExactValue;
@@ -93,6 +94,8 @@ pub struct TestResult {
     pub number: usize,
     pub status: TestStatus,
     pub reason: Option<Message>,
+    /// What is wrong with the test or its script, if it could not be run because of that.
+    pub errors: Vec<Diagnostic>,
     /// The failures, in the order in which they were found.
     pub failures: Vec<TestFailure>,
     /// Remarks that are not failures: unused replies, errors of the model.

@@ -17,15 +17,20 @@ use crate::test_runner::request::{LIMIT_OF_REAL_MODELS, TestRequest, USUAL_LIMIT
 use crate::test_runner::result::{TestResult, TestStatus};
 use crate::test_runner::scripts::{LoadedScript, ScriptError, Scripts};
 use crate::test_runner::snapshots::conversation::{snapshot, stale};
+use crate::test_runner::snapshots::orphaned::orphaned;
+use bcc_engine::discovery::names::PathNames;
+use bcc_engine::discovery::walk::current_directory;
 use bcc_engine::discovery::written_path::resolve;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::given_directory;
 use bcc_lang::script::findings::Findings;
+use bcc_lang::script::read::tested_script;
 use bcc_lang::script::test::cases::CaseValues;
 use bcc_lang::script::test::dialogue::DialogueStep;
 use bcc_lang::script::test::replies::Model;
 use bcc_lang::script::test::test::{WrittenTest, read_case};
+use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_llm::providers::scripted::time::VirtualTime;
 
 /// The same stack size as for `validate`, because a plan is checked like a script.
@@ -41,10 +46,12 @@ pub struct TestReport {
 }
 
 /// Runs the given tests.
-/// Errors: `Usage` if the given project does not exist; `Failed` if threads cannot be started.
+/// Errors: `Usage` if the given project does not exist, or if a project was changed since it was trusted; `Failed` if threads cannot be
+/// started.
 pub fn run(tests: &Tests, request: &TestRequest, environment: &Environment) -> Result<TestReport, EngineError> {
     let given = given_directory(request.project.as_deref(), environment)?;
-    let scripts = Scripts::new(given, request.trust, environment.clone());
+    let names = PathNames::relative_to(current_directory()?);
+    let scripts = Scripts::new(given, request.trust, environment.clone(), names);
     let wanted = request.filter.as_ref().map(|filter| filter.to_lowercase());
     let jobs: Vec<(&TestFile, usize, Option<&CaseValues>)> = tests
         .files
@@ -61,7 +68,13 @@ pub fn run(tests: &Tests, request: &TestRequest, environment: &Environment) -> R
             wanted.as_ref().is_none_or(|wanted| title.contains(wanted.as_str()))
         })
         .collect();
-    let runner = Runner { request, scripts: &scripts, stop: AtomicBool::new(false) };
+    for tests in jobs.chunk_by(|(one, ..), (other, ..)| one.real == other.real) {
+        let Some((test, ..)) = tests.first() else { continue };
+        if let Some(Ok(path)) = tested_script(&test.root).map(|path| resolve(path, &test.real)) {
+            scripts.refuse_changes(&path)?;
+        }
+    }
+    let runner = Runner { request, tests, scripts: &scripts, stop: AtomicBool::new(false) };
     let available = || thread::available_parallelism().map_or(1, usize::from);
     let workers = request.jobs.unwrap_or_else(available).clamp(1, 64).min(jobs.len().max(1));
     let next = AtomicUsize::new(0);
@@ -86,12 +99,16 @@ pub fn run(tests: &Tests, request: &TestRequest, environment: &Environment) -> R
     })?;
     results.sort_unstable_by_key(|(index, _)| *index);
     let ran: Vec<TestResult> = results.into_iter().map(|(_, ran)| ran).collect();
-    let stale = if wanted.is_none() { stale(tests, &ran) } else { vec![] };
+    let mut stale = if wanted.is_none() { stale(tests, &ran) } else { vec![] };
+    if wanted.is_none() && !request.fail_fast {
+        stale.extend(tests.snapshot_folders.iter().flat_map(orphaned));
+    }
     Ok(TestReport { results: ran, script_errors: scripts.untried(), stale })
 }
 
 struct Runner<'r> {
     request: &'r TestRequest,
+    tests: &'r Tests,
     scripts: &'r Scripts,
     stop: AtomicBool,
 }
@@ -107,6 +124,7 @@ impl Runner<'_> {
             number,
             status: TestStatus::Broken,
             reason: None,
+            errors: vec![],
             failures: vec![],
             notes: vec![],
             snapshot: None,
@@ -140,13 +158,15 @@ impl Runner<'_> {
         if test.errors > 0 {
             let many = if test.errors == 1 { Message::word("an error") } else { msg!("{} errors", test.errors) };
             ran.reason = Some(msg!("the test has {many}"));
+            ran.errors = self.tests.errors_of(test).cloned().collect();
             return;
         }
         let findings = Findings::new();
         let written = read_case(&test.root, case, &test.file, &findings).filter(|_| !findings.has_errors());
         let Some(written) = written else {
-            let first = findings.into_vec().into_iter().find(|found| found.is_error());
-            ran.reason = Some(first.map_or(Message::word("the test cannot be read"), |found| found.message.clone()));
+            ran.errors = findings.into_vec().into_iter().filter(Diagnostic::is_error).collect();
+            let first = ran.errors.first().map(|found| found.message.clone());
+            ran.reason = Some(first.unwrap_or_else(|| Message::word("the test cannot be read")));
             return;
         };
         let path = written.script.as_ref().map(|path| resolve(&path.value, &test.real));
@@ -161,6 +181,7 @@ impl Runner<'_> {
             Ok(script) => script,
             Err(error) => {
                 ran.reason = Some(error.why);
+                ran.errors = error.diagnostics.into_iter().filter(Diagnostic::is_error).collect();
                 return;
             }
         };

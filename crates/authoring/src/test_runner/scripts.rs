@@ -2,10 +2,11 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use bcc_engine::discovery::names::PathNames;
 use bcc_engine::engine::RunRequest;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -15,6 +16,7 @@ use bcc_engine::models::shared::SharedModels;
 use bcc_engine::project::{Project, absolute, given_directory, nearest};
 use bcc_engine::recheck::PinnedScript;
 use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::text::SourceFile;
 use bcc_runtime::program::custom::COMMAND;
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::program::Program;
@@ -43,18 +45,21 @@ pub struct Scripts {
     given: Option<PathBuf>,
     trust: bool,
     environment: Environment,
+    names: PathNames,
     shared: SharedModels,
     known: Mutex<HashMap<(PathBuf, Option<String>), ScriptSlot>>,
     projects: Mutex<HashMap<PathBuf, Project>>,
 }
 
 impl Scripts {
-    /// No scripts yet. `given` is the project of all of them; `trust` means that every configuration is trusted.
-    pub fn new(given: Option<PathBuf>, trust: bool, environment: Environment) -> Self {
+    /// No scripts yet. `given` is the project of all of them; `trust` means that every configuration is trusted. Diagnostics name
+    /// files by `names`.
+    pub fn new(given: Option<PathBuf>, trust: bool, environment: Environment, names: PathNames) -> Self {
         Self {
             given,
             trust,
             environment,
+            names,
             shared: SharedModels::default(),
             known: Mutex::default(),
             projects: Mutex::default(),
@@ -90,6 +95,12 @@ impl Scripts {
         errors.into_iter().map(|(_, error)| error).collect()
     }
 
+    /// Errors: `Usage` if the project of the script at `path` was changed since it was trusted.
+    pub fn refuse_changes(&self, path: &Path) -> Result<(), EngineError> {
+        // A project that cannot be read is reported with each of its scripts.
+        self.project_of(path).map_or(Ok(()), |project| project.refuse_changes())
+    }
+
     /// The project of the script at `path`. Each project is read once: it may be large.
     fn project_of(&self, path: &Path) -> Result<Project, EngineError> {
         let directory = match given_directory(self.given.as_deref(), &self.environment)? {
@@ -112,7 +123,8 @@ impl Scripts {
                 let first = diagnostics.iter().find(|diagnostic| diagnostic.is_error());
                 let first = first.map(|first| msg!(": {}", first.message)).unwrap_or_default();
                 let many = if errors == 1 { Message::word("an error") } else { msg!("{errors} errors") };
-                ScriptError { why: msg!("the script has {many}{first}"), diagnostics }
+                let why = msg!("the script has {many}{first}");
+                ScriptError { why, diagnostics: renamed(diagnostics, &self.names) }
             }
             other => {
                 let help = other.help().map(|help| msg!(" ({help})")).unwrap_or_default();
@@ -134,4 +146,22 @@ impl Scripts {
         let recheck: Arc<dyn Recheck> = Arc::new(PinnedScript::new(pinned));
         Ok(Arc::new(LoadedScript { program, recheck, services, project, path: absolute(path) }))
     }
+}
+
+/// The diagnostics with the names of their files in reports. Scripts are loaded by their absolute paths.
+fn renamed(mut diagnostics: Vec<Diagnostic>, names: &PathNames) -> Vec<Diagnostic> {
+    let mut known: BTreeMap<String, Arc<SourceFile>> = BTreeMap::new();
+    let mut rename = |file: &mut Arc<SourceFile>| {
+        let shown = names.display_name(Path::new(file.name()));
+        if shown != file.name() {
+            let renamed = || Arc::new(SourceFile::new(shown.as_str(), file.text()));
+            let renamed = Arc::clone(known.entry(shown.clone()).or_insert_with(renamed));
+            *file = renamed;
+        }
+    };
+    for diagnostic in &mut diagnostics {
+        rename(&mut diagnostic.file);
+        diagnostic.related.iter_mut().for_each(|related| rename(&mut related.file));
+    }
+    diagnostics
 }

@@ -78,7 +78,7 @@ impl CheckedProject {
         let models = diagnostics.is_empty().then(|| config.models.keys().cloned().collect());
         let kinds = kinds(&config);
         let reply_schemas = schemas(&directory, names, &mut diagnostics);
-        let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
+        let levels = levels(&config, rules);
         let mut keys: Vec<Diagnostic> = config_file.iter().flat_map(secrets).collect();
         // The errors of these lines already say that a key is not allowed there.
         let line = |found: &Diagnostic| found.file.line(found.span.start);

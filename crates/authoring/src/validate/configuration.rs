@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bcc_check::levels::RuleLevels;
-use bcc_engine::config::config::{Config, advice, message as config_message, read, value_span};
+use bcc_engine::config::config::{Config, advice, message as config_message, read};
 use bcc_engine::config::places::{ConfigError, ConfigSource};
 use bcc_engine::config::secrets::masked;
 use bcc_engine::config::validation::errors;
@@ -113,28 +113,9 @@ fn shown(file: &Arc<SourceFile>) -> Arc<SourceFile> {
     if masked == file.text() { Arc::clone(file) } else { Arc::new(SourceFile::new(file.name(), masked)) }
 }
 
-/// The configured rule levels. Invalid settings are reported, and the others apply.
-pub fn levels(
-    config: &Config,
-    file: Option<&Arc<SourceFile>>,
-    rules: &[(String, String)],
-    diagnostics: &mut Vec<Diagnostic>,
-) -> RuleLevels {
-    let mut set: Vec<(&str, &str)> = Vec::new();
-    for (slug, level) in &config.rules {
-        let wrong = RuleLevels::parse([(slug, level)]).err();
-        match (wrong, file) {
-            (None, _) => set.push((slug, level)),
-            (Some(error), Some(file)) => {
-                let place = value_span(file.text(), "rules", slug).unwrap_or_default();
-                let span = Span::new(place.start, place.end);
-                let diagnostic = Diagnostic::error(BROKEN, error.to_message(), file, span);
-                diagnostics.push(diagnostic.with_help(error.help()));
-            }
-            (Some(_), None) => {}
-        }
-    }
-    set.extend(rules.iter().map(|(slug, level)| (slug.as_str(), level.as_str())));
-    // Each pair was already validated: those of the file above, those of the command line when it was parsed.
-    RuleLevels::parse(set).unwrap_or_default()
+/// The configured rule levels. Invalid settings, which [`configuration`] reports, are left out, and the others apply.
+pub fn levels(config: &Config, rules: &[(String, String)]) -> RuleLevels {
+    let configured = config.rules.iter().filter(|(slug, level)| RuleLevels::parse([(slug, level)]).is_ok());
+    // Those of the command line were validated when it was parsed.
+    RuleLevels::parse(configured.chain(rules.iter().map(|(slug, level)| (slug, level)))).unwrap_or_default()
 }

@@ -1,5 +1,7 @@
 //! Validates a parsed `bcc-script.toml`: values that contradict each other or cannot be used.
 
+use bcc_check::levels::RuleLevels;
+use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -39,7 +41,7 @@ const MAX_DISPLAY: u64 = 128 << 20;
 /// The permissions that `allow` can list, in addition to those for single programs.
 pub(crate) const ALLOWABLE: [&str; 4] = ["exec", "command", "read_file", "write_file"];
 
-/// All errors: of models in the order of their names, then of action types, permissions, servers and tools.
+/// All errors: of models in the order of their names, then of action types, permissions, servers, tools and levels of rules.
 pub fn errors(config: &Config) -> Vec<ConfigError> {
     let mut found = Vec::new();
     for (name, table) in &config.models {
@@ -90,6 +92,10 @@ pub fn errors(config: &Config) -> Vec<ConfigError> {
     found.extend(serve_table::errors(&config.serve));
     found.extend(tool_tables::errors(&config.tools));
     found.extend(mcp_table::errors(&config.mcp_servers));
+    found.extend(config.rules.iter().filter_map(|(slug, level)| {
+        let error = RuleLevels::parse([(slug, level)]).err()?;
+        Some(ConfigError::new(&["rules", slug], error.to_message(), error.help()))
+    }));
     found
 }
 

@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::script::examples::example;
+use crate::script::field_shape::{FieldShape, boolean_of_word};
 use crate::script::findings::Findings;
 use crate::script::inline_list::inline_list;
 use crate::script::legacy_fields::current_spelling;
@@ -280,12 +281,7 @@ impl<'a> Fields<'a> {
         match node.to_json().as_bool() {
             Some(truth) => Some(truth),
             None => {
-                let text = node.as_scalar().map(|scalar| scalar.text.to_ascii_lowercase()).unwrap_or_default();
-                let literal = match text.as_str() {
-                    "yes" | "on" | "y" | "true" | "是" => Some("true"),
-                    "no" | "off" | "n" | "false" | "否" => Some("false"),
-                    _ => None,
-                };
+                let literal = node.as_scalar().and_then(|scalar| boolean_of_word(&scalar.text));
                 let diagnostic = self.wrong_type(name, "`true` or `false`".into(), node);
                 let diagnostic = diagnostic.with_help("write `true` or `false`, without quotes");
                 self.findings.report(diagnostic.with_sure_replacement(literal));
@@ -457,27 +453,6 @@ impl Drop for Fields<'_> {
         };
         let missing = self.missing.take().into_iter().filter(|(names, _)| !has_sibling(names));
         self.findings.extend(missing.map(|(_, diagnostic)| diagnostic));
-    }
-}
-
-/// The type of value that is read from a field.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum FieldShape {
-    Text,
-    Boolean,
-    Number,
-    List,
-}
-
-impl FieldShape {
-    pub(super) fn fits(self, node: &YamlNode) -> bool {
-        match (self, &node.kind) {
-            (Self::List, NodeKind::Sequence(_)) => true,
-            (Self::Text, NodeKind::Scalar(_)) => !is_null(node),
-            (Self::Boolean, NodeKind::Scalar(scalar)) => scalar.value().is_boolean(),
-            (Self::Number, NodeKind::Scalar(scalar)) => scalar.value().is_u64(),
-            _ => false,
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod declare;
 pub mod dependencies;
 pub mod examples;
+pub mod field_shape;
 pub mod fields;
 pub mod findings;
 pub mod foreign;

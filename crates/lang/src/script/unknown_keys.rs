@@ -119,7 +119,9 @@ impl Fields<'_> {
         let typed = entry.key.value.as_str();
         let shape = self.shapes.borrow().iter().find(|(other, _)| *other == name).map(|(_, shape)| *shape);
         match shape {
-            Some(shape) => (is_typing_error(typed, name) || is_plural(typed, name)) && shape.fits(&entry.value),
+            Some(shape) => {
+                (is_typing_error(typed, name) || is_plural(typed, name)) && shape.fits(self.file, &entry.value)
+            }
             None => is_typing_error(typed, name),
         }
     }

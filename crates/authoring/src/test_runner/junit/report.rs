@@ -1,29 +1,46 @@
 //! The report: a suite for each file, a test case for each conversation.
 
+use std::time::Duration;
+
 use bcc_lang::message::msg;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::test_runner::result::{TestResult, TestStatus, TranscriptLine};
 use bcc_engine::error::EngineError;
+use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::render::visible::visible;
 use bcc_runtime::program::event::Speaker;
 
 /// The maximum length of a `message` in characters, because viewers show it on one line; the element contains the full text.
 const MAX_MESSAGE_CHARACTERS: usize = 300;
 
-/// The JUnit report of these cases, which are in the order of their files. `describe` returns the readable text of a failure.
+/// The JUnit report of these cases, which are in the order of their files. `unreadable` are the errors of files in which no test could be
+/// found; `describe` returns the readable text of a failure.
 ///
 /// Elements and attributes are those that GitHub, GitLab and Jenkins have in common: `testsuites`, `testsuite` (`name`,
 /// `tests`, `failures`, `errors`, `skipped`, `time`), `testcase` (`name`, `classname`, `file`, `time`) with at most one
 /// of `failure` (not as expected), `error` (it could not be run) and `skipped`, each with its `message`, then
 /// `system-out` (the transcript) and `system-err` (notes).
-pub fn junit(ran: &[TestResult], describe: &dyn Fn(&TestResult) -> String) -> Result<String, EngineError> {
+pub fn junit(
+    ran: &[TestResult],
+    unreadable: &[&Diagnostic],
+    describe: &dyn Fn(&TestResult) -> String,
+) -> Result<String, EngineError> {
     let mut report = Report::new("bcc-script test");
     report.set_time(ran.iter().map(|ran| ran.took).sum());
     for ran in ran.chunk_by(|one, other| one.file.name() == other.file.name()) {
         let mut suite = TestSuite::new(attribute(ran.first().map_or("", |ran| ran.file.name())));
         suite.set_time(ran.iter().map(|ran| ran.took).sum());
         suite.add_test_cases(ran.iter().map(|ran| case(ran, describe)));
+        report.add_test_suite(suite);
+    }
+    for errors in unreadable.chunk_by(|one, other| one.file.name() == other.file.name()) {
+        let file = errors.first().map_or("", |error| error.file.name());
+        let mut case = TestCase::new(attribute(file), error_status(errors, None));
+        case.set_classname(attribute(&class(file))).set_time(Duration::ZERO);
+        case.extra.insert("file".into(), attribute(file).into());
+        let mut suite = TestSuite::new(attribute(file));
+        suite.set_time(Duration::ZERO).add_test_case(case);
         report.add_test_suite(suite);
     }
     let xml = report.to_string().map_err(|error| EngineError::failed(msg!("the report cannot be created: {error}")))?;
@@ -47,7 +64,8 @@ fn case(ran: &TestResult, describe: &dyn Fn(&TestResult) -> String) -> TestCase 
             };
             not_passed(NonSuccessKind::Failure, &message, "failed")
         }
-        TestStatus::Broken => not_passed(NonSuccessKind::Error, reason, "broken"),
+        TestStatus::Broken if ran.errors.is_empty() => not_passed(NonSuccessKind::Error, reason, "broken"),
+        TestStatus::Broken => error_status(&ran.errors.iter().collect::<Vec<_>>(), Some(&describe(ran))),
         TestStatus::Skipped => {
             let mut status = TestCaseStatus::skipped();
             status.set_message(attribute(&shortened(reason)));
@@ -65,6 +83,30 @@ fn case(ran: &TestResult, describe: &dyn Fn(&TestResult) -> String) -> TestCase 
         case.set_system_err(text(&ran.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")));
     }
     case
+}
+
+/// The status of what could not be run because of these errors: the first one is the message, and all of them are in the text.
+fn error_status(errors: &[&Diagnostic], description: Option<&str>) -> TestCaseStatus {
+    let lines: Vec<String> = errors.iter().map(|error| error_line(error)).collect();
+    let message = match lines.as_slice() {
+        [first, others @ ..] if !others.is_empty() => format!("{} (and {} more)", first, others.len()),
+        lines => lines.concat(),
+    };
+    let description = description.into_iter().chain(lines.iter().map(String::as_str));
+    let description: Vec<&str> = description.map(str::trim_end).collect();
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+    status
+        .set_message(attribute(&shortened(&message)))
+        .set_type("broken")
+        .set_description(text(&description.join("\n")));
+    status
+}
+
+/// An error with its place and what to do, on one line.
+fn error_line(error: &Diagnostic) -> String {
+    let (line, _) = error.file.line_column(error.span.start);
+    let help = error.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+    format!("{}:{line}: {}{help}", error.file.name(), error.message)
 }
 
 /// Characters that quick-junit would drop or a parser would normalize to a space are written as references. Until then,
@@ -113,7 +155,6 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::PathBuf;
     use std::sync::Arc;
-    use std::time::Duration;
 
     use proptest::prelude::*;
     use quick_xml::events::{BytesStart, Event};
@@ -134,6 +175,7 @@ mod tests {
             number: 0,
             status,
             reason: why.map(bcc_lang::message::message::Message::text),
+            errors: vec![],
             failures: vec![],
             notes: vec![],
             snapshot: None,
@@ -181,13 +223,18 @@ mod tests {
         vec![passed, failed, broken, skipped]
     }
 
+    fn unreadable() -> Diagnostic {
+        let file = Arc::new(SourceFile::new("tests/d.yaml", "test: d\nscript:\n"));
+        Diagnostic::error("missing-key", "it needs a script", &file, Span::point(9)).with_help("add one")
+    }
+
     fn describe(ran: &TestResult) -> String {
         ran.failures.iter().map(|failure| format!("{}\n]]>", failure.message)).collect()
     }
 
     #[test]
     fn a_report_has_a_suite_for_each_file_and_a_case_for_each_conversation() {
-        insta::assert_snapshot!(junit(&four(), &describe).unwrap());
+        insta::assert_snapshot!(junit(&four(), &[&unreadable()], &describe).unwrap());
     }
 
     #[derive(Debug)]
@@ -285,13 +332,13 @@ mod tests {
 
     #[test]
     fn a_report_follows_the_common_junit_schema() {
-        let suites = read(&junit(&four(), &describe).unwrap());
+        let suites = read(&junit(&four(), &[&unreadable()], &describe).unwrap());
         check(&suites);
         let failure = &suites.children[0].children[1].children[0];
         assert_eq!(failure.attributes["message"], "the AI said something else (and 1 more)");
         assert_eq!(failure.text, "the AI said something else\n]]>another\n]]>");
         assert_eq!(suites.children[0].children[0].children[0].text, "ai: 您好。\n    怎么称呼您？\nuser: 小林 <3\n");
-        check(&read(&junit(&[], &describe).unwrap()));
+        check(&read(&junit(&[], &[], &describe).unwrap()));
     }
 
     proptest! {
@@ -302,7 +349,7 @@ mod tests {
                 transcript: vec![line_of(Speaker::Ai, &text)],
                 ..ran("t.yaml", &message, None, TestStatus::Failed, None)
             };
-            let report = junit(&[ran], &|_| text.clone()).unwrap();
+            let report = junit(&[ran], &[], &|_| text.clone()).unwrap();
             prop_assert!(!report.contains("]]>"));
             let suites = read(&report);
             check(&suites);

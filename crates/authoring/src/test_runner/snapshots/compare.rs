@@ -13,14 +13,14 @@ use crate::test_runner::snapshots::files::{FOLDER, test_name};
 use bcc_engine::files::within::{read_within, replace_within, resolve_within};
 
 /// The first line of every file.
-const HEAD: &str =
+pub(crate) const HEAD: &str =
     "# What a conversation was, kept by `bcc-script test --update`: read what changed before you commit it.\n";
 
 /// The maximum number of displayed lines of a difference.
 const MAX_LINES: usize = 200;
 
 /// The maximum size of a file that is read, in bytes: a snapshot is not larger than its conversation.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The result of comparing a stored snapshot with the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]

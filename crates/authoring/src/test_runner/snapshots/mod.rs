@@ -4,3 +4,4 @@ pub mod compare;
 pub mod content;
 pub mod conversation;
 pub mod files;
+pub mod orphaned;
