@@ -163,7 +163,7 @@ impl Action for PlanAction {
             turn.store_state(&PlanFrame { parameters: Some(values), visit: turn.last_seq, ..frame })?;
             return Ok(Flow::Onward);
         };
-        let key = format!("{}@{}/{}", turn.session_id, frame.visit, turn.place.path);
+        let key = turn.plans.key(frame.visit, &turn.place.path);
         let bound = bound_plan(turn);
         let outcome = match (self.name, &self.prompts) {
             ("create_plan", Some(prompts)) => create_plan(turn, prompts, &parameters, &key).await?,
