@@ -370,3 +370,88 @@ fn sensitive_values_of_every_session_that_changed_a_plan_are_masked_also_after_i
     assert!(!call(&home, "plans show 5").out.contains("Katharina"));
     assert_eq!(plan(&home, 5, "--include-sensitive")["tasks"][0]["instruction"], "call Katharina");
 }
+
+#[test]
+fn an_integer_that_a_plan_cannot_keep_is_refused() {
+    let home = Home::new();
+    for fields in [
+        r#""metadata":{"id":123456789012345678901234567890}"#,
+        r#""result":[{"a":-99999999999999999999}],"status":"completed""#,
+    ] {
+        home.file(
+            "plan.json",
+            &format!(r#"{{"bcc_plan":1,"plan_id":5,"title":"x","tasks":[{{"id":10,"name":"A",{fields}}}]}}"#),
+        );
+        let finished = call(&home, "plans import plan.json");
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        assert!(
+            finished.err.contains("9 cannot be kept exactly") || finished.err.contains("0 cannot be kept exactly"),
+            "{finished:?}"
+        );
+    }
+    // 64 bits are kept, and so is a fraction, although not how it was written.
+    home.file("plan.json", r#"{"bcc_plan":1,"plan_id":5,"title":"x","tasks":[{"id":10,"name":"A","metadata":{"id":18446744073709551615,"p":1.50}}]}"#);
+    done(&home, "plans import plan.json");
+    assert_eq!(plan(&home, 5, "")["tasks"][0]["metadata"], json!({ "id": u64::MAX, "p": 1.5 }));
+    let create = "action_type: create_task, action_id: c, config: { plan_id: 5, task_name: B, metadata: '{{ m }}' }";
+    let declared = script(&[create]).replace("  phases:", "  declare: [{ var: m, type: object }]\n  phases:");
+    home.file("script.yaml", &declared);
+    let finished = call(&home, r#"run script.yaml --var m={"order":123456789012345678901234567890}"#);
+    assert!(finished.err.contains("the number 123456789012345678901234567890 cannot be kept exactly"), "{finished:?}");
+}
+
+/// A topic whose monitor requests a plan of the rest, and the replies: both come after the question that they do not hold up.
+const PLANNED: &str = r#"
+session:
+  session_id: m
+  template_scheme: english
+  phases:
+    - phase_id: talk
+      topics:
+        - topic_id: family
+          topic_goal: g
+          strategy: { text: gentle, orchestration: on }
+          actions:
+            - { action_type: ai_ask, action_id: a1, config: { content: Q1, max_rounds: 4 } }
+            - { action_type: ai_ask, action_id: a2, config: { content: Q2, max_rounds: 2 } }
+"#;
+
+#[test]
+fn what_was_planned_after_an_answer_that_was_taken_back_is_no_plan_and_calls_have_ids_of_their_own() {
+    let home = Home::new();
+    home.file("script.yaml", PLANNED);
+    let round = |content: &str, exit: &str| json!({ "content": content, "EXIT": exit, "metrics": { "user_engagement": "low" } });
+    let advice = json!({ "intervention_needed": true, "intervention_reason": "blocked", "feedback_for_action": "x", "orchestration_needed": true });
+    let insert = json!({ "action": "insert", "new_action": { "type": "ai_ask", "id": "n1", "content_template": "b" }, "target_position": "after_current", "reason": "r" });
+    let replies = json!({
+        "a1": [round("first?", "NO"), round("second?", "NO"), round("third?", "NO"), round("fourth?", "NO")],
+        "monitor:a1": [{ "$after_ms": 1_000, "reply": advice }, { "intervention_needed": false }, { "intervention_needed": false }],
+        "orchestrator:a1": [insert],
+    });
+    home.file("replies.json", &json!({ "replies": replies }).to_string());
+    let mut terminal =
+        Terminal::start(&home, &["run", "script.yaml", "--session", "s1", "--model", "replay:replies.json"], false);
+    terminal.until("first?");
+    terminal.answers("x");
+    terminal.until("second?");
+    // The analysis of the first answer is not ready before the second answer is given.
+    terminal.answers("y");
+    terminal.until("third?");
+    terminal.until("a plan changed the rest of this topic");
+    terminal.types("/plan\r");
+    terminal.until("insert accepted");
+    terminal.answers("/back");
+    terminal.until("second?");
+    // The analysis starts again, and requests a plan again.
+    terminal.until("a plan changed the rest of this topic");
+    terminal.types("/plan\r");
+    terminal.until("insert accepted");
+    terminal.answers("/quit");
+    assert_eq!(terminal.end(), Some(3));
+    let ids: Vec<String> =
+        journal(&home, "s1").iter().filter_map(|event| event["call_id"].as_str().map(str::to_owned)).collect();
+    assert_eq!(terminal.all_output().matches("insert accepted").count(), 2, "the second list has only the second plan");
+    let monitors = ids.iter().filter(|id| id.contains(".m")).count();
+    let different: std::collections::BTreeSet<&String> = ids.iter().collect();
+    assert!(monitors >= 2 && different.len() == ids.len(), "{ids:?}");
+}

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use bcc_lang::message::message::Message;
 use bcc_lang::message::{ToMessage, msg};
 use bcc_lang::source::near::did_you_mean;
+use bcc_lang::value::digits::Digits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -14,6 +15,7 @@ use crate::plan::limits::{
     MAX_HEAD_BYTES, MAX_LEVELS, MAX_RESULT_BYTES, MAX_TASKS, MAX_TYPE_CHARS, check_bytes, check_chars, check_controls,
     check_instruction, check_metadata, checked_name,
 };
+use crate::plan::numbers::inexact_integer;
 use crate::plan::task::{PlanHead, PlanId, PlanTask, TaskId, TaskStatus};
 use crate::plan::tree::PlanTree;
 
@@ -82,6 +84,8 @@ pub enum PlanDocumentError {
     UnknownField { place: Message, field: String, help: Message },
     #[error("{place} cannot be read: {why}")]
     Invalid { place: Message, why: Message },
+    #[error("the number {number} cannot be kept exactly; write it as text, in quotes")]
+    InexactNumber { number: String },
     #[error("an id is 0; ids begin with 1")]
     NoId,
     #[error("the id {id} is higher than {MAX_KEPT_ID} and cannot be kept; `--new-ids` gives new ids")]
@@ -116,6 +120,10 @@ impl PlanDocument {
     pub fn read(json: &[u8]) -> Result<Self, PlanDocumentError> {
         let value: Value =
             serde_json::from_slice(json).map_err(|error| PlanDocumentError::NotJson { why: error.to_message() })?;
+        let digits = std::str::from_utf8(json).ok().and_then(Digits::of_json);
+        if let Some(number) = digits.as_ref().and_then(inexact_integer) {
+            return Err(PlanDocumentError::InexactNumber { number: number.to_owned() });
+        }
         let Value::Object(mut object) = value else { return Err(PlanDocumentError::NotPlan) };
         let version = object.get("bcc_plan").ok_or(PlanDocumentError::NotPlan)?;
         if let Some(found) = version.as_u64().filter(|found| *found != DOCUMENT_VERSION) {

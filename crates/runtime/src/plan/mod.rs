@@ -18,6 +18,7 @@ pub mod import;
 pub mod limits;
 pub(crate) mod lookup;
 pub mod masking;
+pub(crate) mod numbers;
 pub mod operation;
 pub mod outline;
 pub mod parameters;

@@ -111,6 +111,9 @@ impl Session {
         self.counters = counters;
         self.request = None;
         self.wait_for_answer(prompt, &place, &mut draft);
+        for request in &mut self.head.monitors {
+            request.restarted_at = Some(self.last_seq);
+        }
         self.restart_analyses();
         self.restart_plan();
         draft.restored = Some(changes_to_write(earlier));
