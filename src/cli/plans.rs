@@ -19,14 +19,16 @@ use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::DEFAULT_USER;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::export::masker_of;
 use bcc_engine::files::read_bounded;
+use bcc_engine::plan_masker::plan_masker;
+use bcc_engine::session_ids::secret_id;
 use bcc_lang::source::render::visible::visible_line;
 use bcc_lang::value::mask::Masker;
 use bcc_runtime::plan::access::{PlanAccess, PlanAccessError, PlanListing};
 use bcc_runtime::plan::document::PlanDocument;
 use bcc_runtime::plan::export::{markdown_list, mermaid_chart, text_tree};
 use bcc_runtime::plan::import::ImportError;
+use bcc_runtime::plan::masking::PlanMasker;
 use bcc_runtime::plan::task::{PlanHead, PlanId, TaskStatus};
 use bcc_runtime::plan::tree::PlanTree;
 use bcc_store::contract::Store;
@@ -141,18 +143,23 @@ struct ShownPlans {
 }
 
 impl ShownPlans {
-    /// The masker for the sensitive values of the session that made a plan, and of the user.
-    async fn masker(&self, head: &PlanHead) -> Result<Masker, EngineError> {
-        match self.include_sensitive {
-            true => Ok(Masker::default()),
-            false => masker_of(self.store.as_ref(), &head.session_id, self.access.user()).await,
+    async fn masker(&self, id: PlanId, head: &PlanHead) -> Result<PlanMasker, EngineError> {
+        if self.include_sensitive {
+            return Ok(PlanMasker::Values(Masker::default()));
         }
+        let masker = plan_masker(self.store.as_ref(), head, self.access.user()).await?;
+        if matches!(masker, PlanMasker::AllTexts) {
+            report::note(&msg!(
+                "all texts of plan {id} are masked: a session that changed it was deleted, and its sensitive values are not known any more; `--include-sensitive` shows them"
+            ));
+        }
+        Ok(masker)
     }
 
     async fn list(&self) -> Result<Vec<PlanListing>, EngineError> {
         let mut found = self.access.list().await.map_err(failed)?;
         for plan in &mut found {
-            plan.head = plan.head.masked(&self.masker(&plan.head).await?);
+            plan.head = self.masker(plan.id, &plan.head).await?.head(&plan.head);
         }
         Ok(found)
     }
@@ -160,8 +167,8 @@ impl ShownPlans {
     /// What `read` gives for a plan as it is now.
     async fn with_plan<R>(&self, id: PlanId, read: impl FnOnce(&PlanTree) -> R + Send) -> Result<R, EngineError> {
         let head = self.access.with_released_tree(id, |tree| tree.head().clone()).await.map_err(failed)?;
-        let masker = self.masker(&head).await?;
-        self.access.with_released_tree(id, |tree| read(&tree.masked(&masker))).await.map_err(failed)
+        let masker = self.masker(id, &head).await?;
+        self.access.with_released_tree(id, |tree| read(&masker.tree(tree))).await.map_err(failed)
     }
 }
 
@@ -180,18 +187,13 @@ pub async fn plans(command: PlansCommand, environment: Environment) -> Result<Ex
         PlansCommand::Import { file, new_ids, of } => import(&file, new_ids, &of, &environment).await,
         PlansCommand::Delete { id, of } => {
             let access = of.open(&environment, Access::Write)?;
-            let deleted = access.delete(id, &new_key("delete")).await.map_err(failed)?;
+            let deleted = access.delete(id, &secret_id("delete")).await.map_err(failed)?;
             let title = deleted.get("title").and_then(Value::as_str).unwrap_or_default();
             let tasks = deleted.get("removed_tasks").and_then(Value::as_u64).unwrap_or_default();
             report::note(&msg!("deleted plan {id} with {tasks} tasks: {title}", title = visible_line(title)));
             Ok(Exit::Done)
         }
     }
-}
-
-/// A key that no other edit has.
-fn new_key(what: &str) -> String {
-    format!("plans {what} {} {}", stamp(now()), std::process::id())
 }
 
 fn failed(error: PlanAccessError) -> EngineError {
@@ -325,7 +327,7 @@ async fn import(
     let document = PlanDocument::read(&bytes).map_err(|error| not_plan(error.to_message()))?;
     let store = of.store.place(environment)?.open()?;
     let access = PlanAccess::new(store, of.user());
-    let imported = access.import(document, new_ids, &new_key("import"), &stamp(now())).await;
+    let imported = access.import(document, new_ids, &secret_id("import"), &stamp(now())).await;
     let (plan, tasks) = imported.map_err(|error| match error {
         ImportError::Document(error) => not_plan(error.to_message()),
         ImportError::Access(error) => failed(error),

@@ -205,11 +205,15 @@ impl Terminal {
                 shown.header();
                 lines.iter().for_each(|(style, line)| print(&format!("{}\n", styled(*style, &visible(line)))));
             }
-            Event::TakenBack { effects, globals, .. } => {
+            Event::TakenBack { effects, globals, plans, .. } => {
                 shown.end_line();
                 quiet(&translated("(your last answer was taken back)"));
                 if *effects > 0 || !globals.is_empty() {
                     quiet(&stays(*effects, globals));
+                }
+                if !plans.is_empty() {
+                    let plans = plans.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+                    quiet(&filled("(not undone: changes in plans: {plans})", &[("plans", &plans)]));
                 }
                 // The question is shown again.
                 let phase = shown.names.get(&(place.phase_id.clone(), String::new())).cloned();

@@ -40,6 +40,7 @@ mod notebook_run;
 mod operation_table;
 mod outputs;
 mod parallel;
+mod plan_sessions;
 mod plans;
 mod planted_store_files;
 mod programs;

@@ -187,7 +187,7 @@ fn a_file_that_is_not_a_plan_is_rejected_with_the_reason() {
         ("[]".to_owned(), "it has no field `bcc_plan`"),
         ("{}".to_owned(), "it has no field `bcc_plan`"),
         (with("/bcc_plan", json!(2)), "it has version 2, but this version of bcc-script reads only version 1"),
-        (with("/plan_id", json!(0)), "the id 0 is not a number from 1 to"),
+        (with("/plan_id", json!(0)), "an id is 0; ids begin with 1"),
         (with("/title", json!(" ")), "the parameter `title` of `plans import` must be text that is not empty"),
         (with("/tasks/1", json!({ "id": 216 })), "task number 2 cannot be read: missing field `name`"),
         (misspelled.to_string(), "task number 2 has an unknown field `dependancies`; did you mean `dependencies`?"),

@@ -27,7 +27,12 @@ impl Fixture {
     }
 
     fn start(&self, provider: &Arc<Seeded>, id: &str, engagement: &str, seq: u64) {
-        let request = PendingAnalysis { visit_key: "p/t".into(), seq, watched: watched("ai_ask", id, engagement) };
+        let request = PendingAnalysis {
+            visit_key: "p/t".into(),
+            seq,
+            restarted_at: None,
+            watched: watched("ai_ask", id, engagement),
+        };
         let context = context(&self.program, 0, provider, seq);
         self.mailbox.start(Job { request, monitor: monitor("ai_ask"), context });
     }

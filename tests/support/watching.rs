@@ -147,6 +147,7 @@ pub(crate) fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seed
         models: crate::test_session::FixedModels::of(provider.clone()),
         clock: Arc::new(Still),
         seq,
+        restarted_at: None,
         limit: DEFAULT_MONITOR_TIMEOUT,
         recording: false,
         session: String::new(),

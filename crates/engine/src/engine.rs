@@ -219,6 +219,7 @@ impl Engine {
             commands: host.permissions.check(COMMAND).is_ok(),
             allowed,
             origin: None,
+            nonce: None,
             state_file: is_state_file.then(|| stored_path(&self.project, &request.file)),
             project: Some(self.project.directory.to_string_lossy().into_owned()),
             model: None,

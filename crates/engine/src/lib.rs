@@ -42,6 +42,7 @@ pub mod model_selection;
 pub mod models;
 pub mod notebook_file;
 pub mod pin;
+pub mod plan_masker;
 pub mod portable;
 pub mod program_environment;
 pub mod project;

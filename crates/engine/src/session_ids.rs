@@ -28,6 +28,11 @@ pub fn secret_id(script: &str) -> String {
     format!("{script}-{}", uuid::Uuid::new_v4().simple())
 }
 
+/// A text that no other session has, also none with the same id.
+pub(crate) fn new_nonce() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
+}
+
 /// Checks an id that somebody chose.
 ///
 /// # Errors

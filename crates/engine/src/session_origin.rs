@@ -8,11 +8,12 @@ use bcc_runtime::program::program::Program;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::project::absolute;
+use crate::session_ids::new_nonce;
 use crate::settings::RunSettings;
 use crate::trust::own_sessions::origin;
 
 impl Engine {
-    /// The settings of a new session, with the code by which this user recognizes it, if that is ever needed.
+    /// The settings of a new session, with a nonce of its own, and with the code by which this user recognizes it, if that is ever needed.
     pub(crate) fn with_origin(
         &self,
         id: &str,
@@ -20,6 +21,7 @@ impl Engine {
         settings: &RunSettings,
         manifest: &str,
     ) -> RunSettings {
+        let settings = &RunSettings { nonce: Some(new_nonce()), ..settings.clone() };
         let uses_host = !settings.allowed.is_empty() || !program.tools.is_empty();
         let is_needed = uses_host || self.replies_outside(settings).is_some();
         let origin = is_needed.then(|| origin(self.environment(), id, settings, manifest)).flatten();

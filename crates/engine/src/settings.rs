@@ -35,6 +35,9 @@ pub struct RunSettings {
     /// The code by which the user who started the session recognizes it (`trust/own_sessions.rs`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
+    /// A random text that tells this session from those with the same id that were deleted before. Earlier releases did not store it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<String>,
     /// The session of which this one has a copy: as a fork, or because it repeats it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<String>,

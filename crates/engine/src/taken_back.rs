@@ -54,7 +54,7 @@ impl TakenBackEvents {
             let field = |name: &str| event.get(name).cloned().unwrap_or_default();
             json!({
                 "at": field("at"), "from_seq": field("from_seq"), "to_seq": field("to_seq"),
-                "effects": field("effects"), "globals": field("globals"), "location": field("location"),
+                "effects": field("effects"), "globals": field("globals"), "plans": field("plans"), "location": field("location"),
             })
         };
         self.events.iter().map(row).collect()

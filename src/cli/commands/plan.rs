@@ -6,13 +6,15 @@ use crate::cli::commands::trace::{ids, label, plan_summary};
 use crate::cli::language::{filled, translated};
 use bcc_engine::error::EngineError;
 use bcc_engine::export::events_of;
+use bcc_engine::taken_back::TakenBackEvents;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
 
 pub async fn plan(session: &Session, store: &dyn Store) -> Result<String, EngineError> {
     let Some(outline) = session.outline() else { return Ok(translated("the session is not in a topic").into_owned()) };
     let mut plans = Vec::new();
-    for mut event in events_of(store, &session.id, "orchestrated").await? {
+    let taken_back = TakenBackEvents::of(events_of(store, &session.id, "taken_back").await?);
+    for mut event in taken_back.others(events_of(store, &session.id, "orchestrated").await?) {
         let path = event.pointer("/location/path").and_then(Value::as_str).unwrap_or_default();
         let is_current_topic =
             path == outline.path || path.strip_prefix(&outline.path).is_some_and(|rest| rest.starts_with('/'));

@@ -126,6 +126,7 @@ async fn ask_monitor(setup: &ActionSetup<'_>, place: &EventLocation) -> Option<M
         models: Arc::clone(&services.models),
         clock: Arc::clone(&services.clock),
         seq: 0,
+        restarted_at: None,
         limit: DEFAULT_MONITOR_TIMEOUT,
         recording: false,
     };

@@ -136,8 +136,11 @@ impl PlanTree {
                 released.push((found.id, status));
             }
         }
-        if abandoned.plan && self.head().status == TaskStatus::Running && self.counts().of(TaskStatus::Running) == 0 {
-            self.set_plan_status(TaskStatus::Pending);
+        if abandoned.plan && self.head().status == TaskStatus::Running {
+            match self.other_runner(self.head().runs_in.as_deref().unwrap_or_default()) {
+                Some(session) => self.set_plan_running(&session),
+                None => self.set_plan_status(TaskStatus::Pending),
+            }
         }
         released
     }

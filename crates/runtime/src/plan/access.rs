@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::plan::apply::apply;
+use crate::plan::editing_session::{EditingSession, PlanEditor};
 use crate::plan::error::OperationError;
 use crate::plan::limits::{MAX_HEAD_BYTES, check_bytes};
 use crate::plan::operation::TaskOperation;
@@ -116,6 +117,7 @@ impl PlanListing {
 #[derive(Clone)]
 pub struct PlanAccess {
     shared: Arc<SharedPlans>,
+    session: EditingSession,
 }
 
 struct SharedPlans {
@@ -174,7 +176,23 @@ fn read_result(plan: PlanId, result: &str) -> Result<Value, PlanAccessError> {
 impl PlanAccess {
     pub fn new(store: Arc<dyn Store>, user: &str) -> Self {
         let shared = SharedPlans { store, user: user.to_owned(), cache: Mutex::new(PlanCache::default()) };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(shared), session: EditingSession::default() }
+    }
+
+    /// The plans for a session of their user that was started with these settings.
+    #[must_use]
+    pub(crate) fn for_session(self, id: &str, settings: &str) -> Self {
+        Self { session: EditingSession::new(PlanEditor::of(id, settings)), ..self }
+    }
+
+    /// The key of an edit of the session that was decided at this event.
+    pub(crate) fn key(&self, seq: u64, edit: &str) -> String {
+        self.session.key(seq, edit)
+    }
+
+    /// The session knows sensitive values, which may be in what it writes from now on.
+    pub(crate) fn note_sensitive(&self) {
+        self.session.note_sensitive();
     }
 
     /// No plans, and those that are made are lost: for turns outside of a session.
@@ -287,7 +305,10 @@ impl PlanAccess {
                     return other;
                 }
             };
-            tree.change_head(|head| at.clone_into(&mut head.updated_at));
+            tree.change_head(|head| {
+                at.clone_into(&mut head.updated_at);
+                self.session.sign(head);
+            });
             let row = tree.edit_row(key, &result)?;
             match self.store().edit_plan(&row).await {
                 Ok(PlanEditOutcome::Applied) => {
@@ -319,6 +340,7 @@ impl PlanAccess {
             head.title = head.goal.lines().next().unwrap_or_default().chars().take(MAX_TITLE_CHARS).collect();
         }
         check_bytes("goal", &head, MAX_HEAD_BYTES)?;
+        self.session.sign(&mut head);
         let (plan, _) = self.store().reserve_plan_ids(1, 0).await?;
         let mut tree = PlanTree::new(plan, self.user(), head);
         let result = self.apply(&mut cache, &mut tree, &mut build).await?;

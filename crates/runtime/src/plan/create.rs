@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::plan::error::OperationError;
 use crate::plan::limits::{
-    MAX_DEPENDENCIES, MAX_LEVELS, MAX_TASKS, MAX_TYPE_CHARS, check_chars, check_instruction, check_metadata,
-    checked_name,
+    MAX_DEPENDENCIES, MAX_LEVELS, MAX_TASKS, MAX_TYPE_CHARS, check_chars, check_controls, check_instruction,
+    check_metadata, checked_name,
 };
 use crate::plan::operation::NewTask;
 use crate::plan::placement::{self, ResolvedPlace};
@@ -23,6 +23,7 @@ pub(crate) fn create(
     let name = checked_name("create_task", "task_name", &new.name)?;
     check_instruction(&new.instruction)?;
     check_metadata(&new.metadata)?;
+    check_controls("create_task", &new.metadata)?;
     if let Some(task_type) = &new.task_type {
         check_chars("task_type", task_type, MAX_TYPE_CHARS)?;
     }

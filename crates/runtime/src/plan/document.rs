@@ -5,23 +5,25 @@ use std::collections::{HashMap, HashSet};
 use bcc_lang::message::message::Message;
 use bcc_lang::message::{ToMessage, msg};
 use bcc_lang::source::near::did_you_mean;
+use bcc_lang::value::digits::Digits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::plan::create::checked_dependencies;
 use crate::plan::error::OperationError;
 use crate::plan::limits::{
-    MAX_HEAD_BYTES, MAX_LEVELS, MAX_RESULT_BYTES, MAX_TASKS, MAX_TYPE_CHARS, check_bytes, check_chars,
+    MAX_HEAD_BYTES, MAX_LEVELS, MAX_RESULT_BYTES, MAX_TASKS, MAX_TYPE_CHARS, check_bytes, check_chars, check_controls,
     check_instruction, check_metadata, checked_name,
 };
+use crate::plan::numbers::inexact_integer;
 use crate::plan::task::{PlanHead, PlanId, PlanTask, TaskId, TaskStatus};
 use crate::plan::tree::PlanTree;
 
 /// The version of the form.
 pub const DOCUMENT_VERSION: u64 = 1;
 
-/// The highest id that a document may have.
-const MAX_ID: u64 = (1 << 53) - 1;
+/// The highest id that is kept when a document is imported. New ids follow the highest one of the store, and must stay exact in JSON.
+const MAX_KEPT_ID: u64 = 1_000_000_000_000;
 
 /// The operation in the errors of texts.
 const IMPORT: &str = "plans import";
@@ -82,8 +84,12 @@ pub enum PlanDocumentError {
     UnknownField { place: Message, field: String, help: Message },
     #[error("{place} cannot be read: {why}")]
     Invalid { place: Message, why: Message },
-    #[error("the id {id} is not a number from 1 to {MAX_ID}")]
-    WrongId { id: u64 },
+    #[error("the number {number} cannot be kept exactly; write it as text, in quotes")]
+    InexactNumber { number: String },
+    #[error("an id is 0; ids begin with 1")]
+    NoId,
+    #[error("the id {id} is higher than {MAX_KEPT_ID} and cannot be kept; `--new-ids` gives new ids")]
+    HighId { id: u64 },
     #[error("two tasks have the id {task}")]
     DuplicateTask { task: TaskId },
     #[error("task {task} is in task {parent}, which is not in the file")]
@@ -103,10 +109,10 @@ fn check_fields(place: Message, object: &Map<String, Value>, known: &[&str]) -> 
 
 impl PlanDocument {
     pub fn of(tree: &PlanTree) -> Self {
-        // The session that runs something means nothing elsewhere.
+        // Sessions mean nothing elsewhere.
         let task = |task: &PlanTask| PlanTask { run_by: None, ..task.clone() };
         let tasks = tree.all().filter_map(|id| tree.task(id)).map(task).collect();
-        let head = PlanHead { runs_in: None, ..tree.head().clone() };
+        let head = PlanHead { runs_in: None, editors: vec![], ..tree.head().clone() };
         Self { bcc_plan: DOCUMENT_VERSION, plan_id: tree.id(), head, tasks }
     }
 
@@ -114,6 +120,10 @@ impl PlanDocument {
     pub fn read(json: &[u8]) -> Result<Self, PlanDocumentError> {
         let value: Value =
             serde_json::from_slice(json).map_err(|error| PlanDocumentError::NotJson { why: error.to_message() })?;
+        let digits = std::str::from_utf8(json).ok().and_then(Digits::of_json);
+        if let Some(number) = digits.as_ref().and_then(inexact_integer) {
+            return Err(PlanDocumentError::InexactNumber { number: number.to_owned() });
+        }
         let Value::Object(mut object) = value else { return Err(PlanDocumentError::NotPlan) };
         let version = object.get("bcc_plan").ok_or(PlanDocumentError::NotPlan)?;
         if let Some(found) = version.as_u64().filter(|found| *found != DOCUMENT_VERSION) {
@@ -154,6 +164,15 @@ impl PlanDocument {
         }
     }
 
+    /// Errors: [`PlanDocumentError::HighId`].
+    pub(crate) fn check_kept_ids(&self) -> Result<(), PlanDocumentError> {
+        let mut ids = std::iter::once(self.plan_id).chain(self.tasks.iter().map(|task| task.id));
+        match ids.find(|id| *id > MAX_KEPT_ID) {
+            Some(id) => Err(PlanDocumentError::HighId { id }),
+            None => Ok(()),
+        }
+    }
+
     /// The plan for a user. What ran is pending: nothing runs it here. Times that are missing are `at`.
     pub(crate) fn tree(self, user: &str, at: &str) -> Result<PlanTree, PlanDocumentError> {
         let Self { plan_id, mut head, tasks, .. } = self;
@@ -165,10 +184,8 @@ impl PlanDocument {
             return Err(PlanDocumentError::Plan(OperationError::TooManyTasks));
         }
         let mut known = HashSet::new();
-        for id in std::iter::once(plan_id).chain(tasks.iter().map(|task| task.id)) {
-            if !(1..=MAX_ID).contains(&id) {
-                return Err(PlanDocumentError::WrongId { id });
-            }
+        if std::iter::once(plan_id).chain(tasks.iter().map(|task| task.id)).any(|id| id == 0) {
+            return Err(PlanDocumentError::NoId);
         }
         if let Some(task) = tasks.iter().map(|task| task.id).find(|id| !known.insert(*id)) {
             return Err(PlanDocumentError::DuplicateTask { task });
@@ -221,6 +238,7 @@ fn check_task(task: &mut PlanTask) -> Result<(), OperationError> {
     task.name = checked_name(IMPORT, "name", &task.name)?;
     check_instruction(&task.instruction)?;
     check_metadata(&task.metadata)?;
+    check_controls(IMPORT, &task.metadata)?;
     check_bytes("result", &task.result, MAX_RESULT_BYTES)?;
     check_chars("task_type", task.task_type.as_deref().unwrap_or_default(), MAX_TYPE_CHARS)
 }

@@ -71,6 +71,16 @@ impl PlanTree {
         self.set_plan_progress(TaskStatus::Running, Some(session.to_owned()));
     }
 
+    /// A session other than this one that runs a task.
+    pub(crate) fn other_runner(&self, session: &str) -> Option<String> {
+        if self.counts().of(TaskStatus::Running) == 0 {
+            return None;
+        }
+        let running = self.all().filter_map(|id| self.task(id)).filter(|task| task.is_running());
+        let mut runners = running.filter_map(|task| Some(task.run_by.as_ref()?.session.as_str()));
+        runners.find(|runner| *runner != session).map(str::to_owned)
+    }
+
     fn set_plan_progress(&mut self, status: TaskStatus, runs_in: Option<String>) {
         if self.head().status != status || self.head().runs_in != runs_in {
             self.change_head(|head| (head.status, head.runs_in) = (status, runs_in));

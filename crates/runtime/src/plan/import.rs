@@ -33,6 +33,8 @@ impl PlanAccess {
             let count = u64::try_from(document.tasks.len()).unwrap_or(u64::MAX);
             let (plan, task) = self.store().reserve_plan_ids(1, count).await.map_err(store_failed)?;
             document.renumber(plan, task);
+        } else {
+            document.check_kept_ids().map_err(ImportError::Document)?;
         }
         let tree = document.tree(self.user(), at).map_err(ImportError::Document)?;
         let rows = (|| Ok((tree.row()?, tree.task_rows()?)))();

@@ -1,5 +1,6 @@
 //! The limits of plans (docs/plans.md).
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -66,4 +67,31 @@ pub(crate) fn check_instruction(instruction: &str) -> Result<(), OperationError>
 
 pub(crate) fn check_metadata(metadata: &Map<String, Value>) -> Result<(), OperationError> {
     check_bytes("metadata", metadata, MAX_METADATA_BYTES)
+}
+
+/// Checks what decides how the task runs: a value that cannot be understood would be noticed only when it runs.
+pub(crate) fn check_controls(operation: &str, metadata: &Map<String, Value>) -> Result<(), OperationError> {
+    let wrong = |parameter: &str, expected: Message| {
+        let (operation, parameter) = (operation.to_owned(), parameter.to_owned());
+        Err(OperationError::WrongParameter { operation, parameter, expected })
+    };
+    match metadata.get("approve") {
+        None | Some(Value::Null | Value::Bool(_)) => {}
+        Some(approve) if approve == "always" || approve == "never" => {}
+        Some(_) => return wrong("metadata.approve", msg!("`always`, `never`, true or false")),
+    }
+    let is_name = |name: &Value| name.as_str().is_some_and(|name| !name.trim().is_empty());
+    let is_tool = match metadata.get("tool") {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(tool)) => {
+            let is_known = |(field, value): (&String, &Value)| match field.as_str() {
+                "name" => is_name(value),
+                "arguments" => value.is_object() || value.is_null(),
+                _ => false,
+            };
+            tool.contains_key("name") && tool.iter().all(is_known)
+        }
+        Some(tool) => is_name(tool),
+    };
+    if is_tool { Ok(()) } else { wrong("metadata.tool", msg!("a name, or an object with `name` and `arguments`")) }
 }

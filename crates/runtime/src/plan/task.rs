@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::plan::editing_session::PlanEditor;
+
 /// The beginning of the names of blocks that run tasks of plans.
 pub(crate) const TASK_BLOCK: &str = "task_";
 
@@ -69,6 +71,9 @@ pub struct PlanHead {
     /// The session that made it.
     #[serde(default)]
     pub session_id: String,
+    /// The sessions with sensitive values that edited it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub editors: Vec<PlanEditor>,
     /// The script of that session (`workflow_id` of `list_plans`).
     #[serde(default)]
     pub workflow_id: String,

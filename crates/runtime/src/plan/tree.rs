@@ -183,6 +183,22 @@ impl PlanTree {
         self.walk(self.children(None).rev().collect())
     }
 
+    /// All tasks, each after what it contains; siblings in their order.
+    pub(crate) fn children_first(&self) -> Vec<TaskId> {
+        let mut order = Vec::with_capacity(self.len());
+        // The tasks whose children are being listed.
+        let mut open: Vec<TaskId> = Vec::new();
+        for id in self.all() {
+            let parent = self.task(id).and_then(|task| task.parent);
+            while let Some(last) = open.pop_if(|last| Some(*last) != parent) {
+                order.push(last);
+            }
+            open.push(id);
+        }
+        order.extend(open.into_iter().rev());
+        order
+    }
+
     fn walk(&self, mut stack: Vec<TaskId>) -> impl Iterator<Item = TaskId> + '_ {
         std::iter::from_fn(move || {
             let id = stack.pop()?;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::plan::create::checked_dependencies;
 use crate::plan::error::OperationError;
-use crate::plan::limits::{check_instruction, check_metadata, checked_name};
+use crate::plan::limits::{check_controls, check_instruction, check_metadata, checked_name};
 use crate::plan::operation::TaskChange;
 use crate::plan::task::TaskId;
 use crate::plan::tree::PlanTree;
@@ -28,6 +28,9 @@ pub(crate) fn update(tree: &mut PlanTree, id: TaskId, change: &TaskChange) -> Re
         };
     }
     check_metadata(&after.metadata)?;
+    if change.metadata.is_some() {
+        check_controls("update_task", &after.metadata)?;
+    }
     if let Some(dependencies) = &change.dependencies {
         after.dependencies = checked_dependencies(tree, id, dependencies)?;
     }

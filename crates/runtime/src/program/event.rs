@@ -181,17 +181,17 @@ pub enum Event {
         message: Message,
         help: Option<Message>,
     },
-    /// The last answer was taken back.
+    /// The last answer was taken back; `answers` are left.
     TakenBack {
         /// The first and the last event that no longer count.
         from_seq: u64,
         to_seq: u64,
-        /// The number of answers that are left.
         answers: u64,
         /// The number of effects among them, which are not undone.
         effects: u64,
-        /// The names of the variables of the user that they set, which keep their values.
+        /// The names of the variables of the user that they set, and the plans that they changed, which stay as they are.
         globals: Vec<String>,
+        plans: Vec<u64>,
     },
     Waiting {
         r#for: &'static str,

@@ -92,6 +92,8 @@ pub struct MonitorContext {
     pub clock: Arc<dyn Clock>,
     /// The sequence number of the analyzed outcome; the id of the call is derived from it.
     pub seq: u64,
+    /// The last event when it was restarted because an answer was taken back; the earlier call keeps its id.
+    pub restarted_at: Option<u64>,
     /// The timeout of each call: [`DEFAULT_MONITOR_TIMEOUT`].
     pub limit: Duration,
     pub recording: bool,

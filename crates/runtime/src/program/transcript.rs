@@ -91,6 +91,11 @@ impl RecentTranscript {
         self.last_user_message.as_deref()
     }
 
+    /// The message to the person that is not answered yet: the newest one of all, unless that is from the person.
+    pub(crate) fn unanswered(&self) -> Option<&str> {
+        self.messages.back().filter(|newest| newest.speaker == Speaker::Ai).map(|newest| newest.text.as_str())
+    }
+
     pub(crate) fn last_ai_message(&self) -> Option<&str> {
         self.last_ai_message.as_deref()
     }

@@ -80,6 +80,7 @@ impl Session {
             let write = VariableWrite { name, written, stored: stored.clone(), scope };
             draft.write(&write)?;
             self.keep_named_scopes(std::slice::from_ref(&write));
+            self.pass_bound_plan(std::slice::from_ref(&write), draft)?;
         }
         Ok(())
     }

@@ -94,6 +94,7 @@ impl Session {
             draft.event(&place, event);
             layer.put(name, stored);
         }
+        self.give_bound_plan(&mut layer, draft).map_err(unwritable)?;
         let outer = std::mem::replace(&mut self.scopes, Scopes::isolated(layer));
         self.outer.push(outer);
         Ok(())

@@ -1,5 +1,6 @@
 //! The session loop: read the state, run one turn, write the state, repeat (docs/architecture.md).
 
+mod bound_plan;
 mod branch_scopes;
 pub mod branch_state;
 mod branch_turns;

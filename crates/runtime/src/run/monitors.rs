@@ -91,7 +91,7 @@ impl Session {
 
     pub(crate) fn record_analysis(&mut self, arrival: FinishedAnalysis, draft: &mut CommitDraft) {
         let FinishedAnalysis {
-            request: PendingAnalysis { visit_key, seq: outcome_seq, watched },
+            request: PendingAnalysis { visit_key, seq: outcome_seq, watched, .. },
             result: analysed,
             feedback,
             orchestrate,
@@ -252,7 +252,8 @@ impl Session {
             retry_strategy: rendered(&strategy.retry_strategy),
             max_retry_count: strategy.retries(),
         };
-        let request = PendingAnalysis { visit_key: position.visit_key.clone(), seq, watched };
+        let visit_key = position.visit_key.clone();
+        let request = PendingAnalysis { visit_key, seq, restarted_at: None, watched };
         self.job(program, config, request, names)
     }
 
@@ -272,6 +273,7 @@ impl Session {
             models: Arc::clone(&self.services.models),
             clock: Arc::clone(&self.services.clock),
             seq: request.seq,
+            restarted_at: request.restarted_at,
             limit: DEFAULT_MONITOR_TIMEOUT,
             recording: self.services.recorder.is_some(),
             session: self.id.clone(),

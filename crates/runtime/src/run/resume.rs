@@ -88,10 +88,13 @@ impl Session {
             request,
             pending,
             masker,
-            plans: PlanAccess::new(store, &row.user),
+            plans: PlanAccess::new(store, &row.user).for_session(&id, &row.settings),
             services,
             ..empty
         };
+        if !session.masker.is_empty() {
+            session.plans.note_sensitive();
+        }
         session.take_budget(budget)?;
         // Before the first commit, which stores the unfinished analyses.
         session.restart_analyses();

@@ -334,6 +334,7 @@ impl Session {
         if !self.masker.add(value) {
             return Ok(());
         }
+        self.plans.note_sensitive();
         self.head.hidden += 1;
         draft.variables.push(VariableRow {
             scope: MASKED_VALUES.to_owned(),

@@ -118,7 +118,8 @@ impl Session {
     pub async fn start(parts: SessionParts, new_session: NewSession) -> Result<Self, RunError> {
         let budget = parts.budget;
         let mut session = Self::empty(parts);
-        session.plans = PlanAccess::new(Arc::clone(&session.store), &new_session.user);
+        session.plans = PlanAccess::new(Arc::clone(&session.store), &new_session.user)
+            .for_session(&session.id, &new_session.settings);
         let program = Arc::clone(&session.program);
         let user_rows = session.store.user_variables(&new_session.user).await?;
         session.take_budget(budget)?;

@@ -8,6 +8,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::Deserialize;
 
+use crate::plan::task::PlanId;
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::transcript::RecentTranscript;
@@ -45,12 +46,13 @@ const PAGE: usize = 64;
 struct Remains {
     effects: u64,
     globals: BTreeSet<String>,
+    plans: BTreeSet<PlanId>,
 }
 
 impl Session {
     /// Takes the last answer back, with everything that followed from it: the session waits again for an answer to the same question,
     /// which gets a new `answer_id`. The journal, effects outside the session, the variables of the user, and what was used of the
-    /// budget stay. No model is called, except by monitors that had not finished at that time.
+    /// budget and what was changed in plans stay. No model is called, except by monitors that had not finished at that time.
     ///
     /// # Errors
     /// If the store fails, or what it keeps cannot be read. The session object must then be dropped if the commit failed; the stored
@@ -100,6 +102,7 @@ impl Session {
             answers,
             effects: remains.effects,
             globals: remains.globals.into_iter().collect(),
+            plans: remains.plans.into_iter().collect(),
         };
         draft.event(&place, taken);
         self.close_taken_back(&state.frames, &place, &mut draft);
@@ -108,6 +111,9 @@ impl Session {
         self.counters = counters;
         self.request = None;
         self.wait_for_answer(prompt, &place, &mut draft);
+        for request in &mut self.head.monitors {
+            request.restarted_at = Some(self.last_seq);
+        }
         self.restart_analyses();
         self.restart_plan();
         draft.restored = Some(changes_to_write(earlier));
@@ -144,8 +150,14 @@ impl Session {
             name: String,
             scope: String,
         }
+        #[derive(Deserialize)]
+        struct PlanChanged {
+            plan_id: PlanId,
+        }
+        let unreadable =
+            |error: serde_json::Error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() };
         let mut remains = Remains::default();
-        for kind in ["effect_started", "variable_set"] {
+        for kind in ["effect_started", "variable_set", "plan_changed"] {
             let mut after = seq;
             loop {
                 let rows = self.store.journal_by_kind(&self.id, kind, after, PAGE).await?;
@@ -155,9 +167,15 @@ impl Session {
                     remains.effects += rows.len() as u64;
                     continue;
                 }
+                if kind == "plan_changed" {
+                    for row in &rows {
+                        let changed: PlanChanged = serde_json::from_str(&row.body).map_err(unreadable)?;
+                        remains.plans.insert(changed.plan_id);
+                    }
+                    continue;
+                }
                 for row in &rows {
-                    let set: VariableSet = serde_json::from_str(&row.body)
-                        .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
+                    let set: VariableSet = serde_json::from_str(&row.body).map_err(unreadable)?;
                     // Those that it keeps to itself are taken back.
                     if set.scope == Scope::Global.name() && !self.services.keeps_globals {
                         remains.globals.insert(set.name);

@@ -91,6 +91,7 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), serde_json::Error> {
         self.keep_named_scopes(&work.writes);
+        self.pass_bound_plan(&work.writes, draft)?;
         for write in &work.writes {
             if write.written.sensitive {
                 self.hide(&write.stored.value, draft)?;

@@ -10,7 +10,7 @@ use crate::run::session::{Session, next_answer_id};
 use bcc_store::rows::RequestRow;
 
 impl Session {
-    /// Waits after a turn. The prompt of a question is the last message of the turn.
+    /// Waits after a turn. The prompt of a question is the last message of the turn, or of an earlier one, if it is not answered yet.
     pub(crate) fn wait(&mut self, what: WaitReason, place: &EventLocation, draft: &mut CommitDraft) {
         if what == WaitReason::InterruptedEffect {
             return self.ask_about_effect(place, draft);
@@ -19,6 +19,7 @@ impl Session {
             Event::Message { role: Speaker::Ai, text, .. } => Some(text.clone()),
             _ => None,
         });
+        let message = message.or_else(|| self.recent.unanswered().map(str::to_owned));
         self.wait_for_answer(message.unwrap_or_default(), place, draft);
     }
 

@@ -7,14 +7,14 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bcc_engine::engine::DEFAULT_USER;
-use bcc_engine::export::masker_of;
+use bcc_engine::plan_masker::plan_masker;
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
-use bcc_lang::value::mask::Masker;
 use bcc_runtime::plan::access::{PlanAccess, PlanAccessError, PlanListing};
 use bcc_runtime::plan::document::PlanDocument;
 use bcc_runtime::plan::export::{markdown_list, mermaid_chart};
+use bcc_runtime::plan::masking::PlanMasker;
 use bcc_runtime::plan::task::{PlanHead, PlanId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -78,10 +78,8 @@ fn plans_of(state: &ServerState, user: Option<&str>) -> PlanAccess {
     PlanAccess::new(Arc::clone(state.sessions.store()), user.unwrap_or(DEFAULT_USER))
 }
 
-/// The masker for the sensitive values of the session that made a plan, and of the user.
-async fn masker(state: &ServerState, head: &PlanHead, user: Option<&str>) -> Result<Masker, Problem> {
-    let store = state.sessions.store();
-    Ok(masker_of(store.as_ref(), &head.session_id, user.unwrap_or(DEFAULT_USER)).await?)
+async fn masker(state: &ServerState, head: &PlanHead, user: Option<&str>) -> Result<PlanMasker, Problem> {
+    Ok(plan_masker(state.sessions.store().as_ref(), head, user.unwrap_or(DEFAULT_USER)).await?)
 }
 
 fn rejection(error: PlanAccessError) -> Problem {
@@ -111,7 +109,7 @@ pub(crate) async fn list_plans(
     caller.require(AccessRole::Author)?;
     let mut plans = plans_of(&state, query.user.as_deref()).list().await.map_err(rejection)?;
     for plan in &mut plans {
-        plan.head = plan.head.masked(&masker(&state, &plan.head, query.user.as_deref()).await?);
+        plan.head = masker(&state, &plan.head, query.user.as_deref()).await?.head(&plan.head);
     }
     Ok(Json(PlanList { plans: plans.into_iter().map(ListedPlan::from).collect() }))
 }
@@ -168,7 +166,7 @@ pub(crate) async fn get_plan(
     let head = access.with_released_tree(id, |tree| tree.head().clone()).await.map_err(rejection)?;
     let masker = masker(&state, &head, query.user.as_deref()).await?;
     let given = access.with_released_tree(id, |tree| {
-        let tree = &tree.masked(&masker);
+        let tree = &masker.tree(tree);
         match query.format {
             PlanForm::Json => serde_json::to_value(PlanDocument::of(tree)).map(|plan| Json(plan).into_response()),
             PlanForm::Md => Ok(text("text/markdown; charset=utf-8", markdown_list(tree))),

@@ -74,7 +74,10 @@ pub async fn analyze(monitor: &dyn Monitor, watched: &WatchedTurn, context: &Mon
         None => Ok(Arc::clone(&context.provider)),
         Some(named) => context.models.provider(Some(named)),
     };
-    let call_id = format!("c{}.m", context.seq);
+    let call_id = match context.restarted_at {
+        None => format!("c{}.m", context.seq),
+        Some(last_seq) => format!("c{last_seq}.m{}", context.seq),
+    };
     let reply = match provider {
         Ok(provider) => {
             let call = BackgroundCall {

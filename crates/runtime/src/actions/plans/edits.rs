@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::actions::plans::bound::{bind, unbind};
 use crate::actions::structured::instruction::whole_number;
 use crate::plan::access::PlanAccessError;
+use crate::plan::error::OperationError;
 use crate::plan::execution::TaskProgress;
 use crate::plan::operation::TaskOperation;
 use crate::plan::task::{PlanId, TaskId, TaskRunner, TaskStatus};
@@ -226,7 +227,7 @@ async fn delete_plan(
 pub(crate) async fn release_abandoned(turn: &Turn<'_>, plan: PlanId) -> Result<(), PlanAccessError> {
     let at = turn.services.clock.at(turn.last_seq + 1);
     let action = turn.place.path.as_str();
-    let key = format!("{}@{}/{action}/release_{plan}", turn.session_id, turn.last_seq);
+    let key = turn.plans.key(turn.last_seq, &format!("{action}/release_{plan}"));
     for (task, status) in turn.plans.release_abandoned(plan, &key, &at).await? {
         announce(turn, plan, "set_status", Some(task), Some(status));
     }
@@ -259,16 +260,17 @@ pub(crate) async fn claim_task(
     }
 }
 
-/// Sets what a task is after a step of its execution.
+/// Sets what a task is after a step of its execution. The inner error says why its result cannot be stored; a task that was deleted
+/// meanwhile is no error.
 ///
 /// # Errors
-/// The store cannot be used. A task that was deleted meanwhile is no error.
+/// The plan cannot be read or written.
 pub(crate) async fn set_task(
     turn: &Turn<'_>,
     (plan, task): (PlanId, TaskId),
     key: &str,
     progress: TaskProgress,
-) -> Result<(), ActionError> {
+) -> Result<Result<(), Message>, ActionError> {
     let at = turn.services.clock.at(turn.last_seq + 1);
     let status = Some(progress.status);
     let edit = turn.plans.edit(plan, key, &at, |tree, _| {
@@ -280,10 +282,12 @@ pub(crate) async fn set_task(
             let name = name.as_str().map(str::to_owned);
             announce_named(turn, (plan, "set_status"), name, Some(task), status);
         }
-        Err(error) if error.is_rejection() => {}
+        Err(PlanAccessError::NoPlan { .. } | PlanAccessError::NoTask { .. }) => {}
+        Err(PlanAccessError::Operation(OperationError::UnknownTask { .. })) => {}
+        Err(PlanAccessError::Operation(error)) => return Ok(Err(error.to_message())),
         Err(error) => return Err(plan_failed(&error)),
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
 /// Reports a change of a plan.

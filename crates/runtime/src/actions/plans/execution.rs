@@ -14,6 +14,7 @@ use crate::actions::plans::edits::{
 };
 use crate::plan::error::OperationError;
 use crate::plan::execution::{TaskProgress, branch_of};
+use crate::plan::operation::{TaskOperation, TaskOperationKind};
 use crate::plan::task::{PlanId, TaskId, TaskStatus};
 use crate::plan::tree::PlanTree;
 use crate::program::flow::{ActionError, BranchBlock, BranchLimits, Flow};
@@ -102,7 +103,10 @@ impl PlanRun {
         let at = turn.services.clock.at(turn.last_seq + 1);
         let key = format!("{key}#start");
         let edit = turn.plans.edit(plan, &key, &at, |tree, _| {
-            tree.set_plan_running(turn.session_id);
+            // Another session that executes it as well keeps it.
+            if tree.head().status != TaskStatus::Running {
+                tree.set_plan_running(turn.session_id);
+            }
             Ok(Value::Null)
         });
         edit.await.map_err(|error| rejection(&error))?;
@@ -116,22 +120,24 @@ impl PlanRun {
         parameters: &Map<String, Value>,
         key: &str,
     ) -> Result<Self, RejectedOperation> {
-        use crate::plan::operation::TaskOperation;
         let operation = TaskOperation::parse("rerun_task", parameters);
         let operation = operation.map_err(|error| rejection(&error.into()))?;
         let at = turn.services.clock.at(turn.last_seq + 1);
         let plan = turn.plans.plan_of(&operation, bound).await.map_err(|error| rejection(&error))?;
         release_abandoned(turn, plan).await.map_err(|error| rejection(&error))?;
         let key = format!("{key}#reset");
-        let result = turn.plans.run(&operation, Some(plan), &key, &at).await.map_err(|error| rejection(&error))?;
-        announce(turn, plan, "rerun_task", result.get("task_id").and_then(Value::as_u64), Some(TaskStatus::Pending));
-        let reset = result.get("reset_tasks").and_then(Value::as_array).into_iter().flatten();
-        let mut only: BTreeSet<TaskId> = reset.filter_map(|task| task.get("task_id")?.as_u64()).collect();
-        only.extend(result.get("task_id").and_then(Value::as_u64));
-        // If the result does not name all of them, everything that is pending runs.
-        let count = result.get("reset").and_then(Value::as_u64).unwrap_or_default();
-        let names_all = u64::try_from(only.len()).is_ok_and(|named| named >= count);
-        Ok(Self { plan, only: names_all.then_some(only), ..Self::default() })
+        // All ids, which `apply` would cut off.
+        let edit = turn.plans.edit(plan, &key, &at, |tree, _| {
+            let TaskOperationKind::Rerun { task, with_dependents } = &operation.kind else { return Ok(Value::Null) };
+            let id = tree.find(task)?;
+            Ok(json!({ "task_id": id, "reset": tree.reset(id, *with_dependents)? }))
+        });
+        let result = edit.await.map_err(|error| rejection(&error))?;
+        let task = result.get("task_id").and_then(Value::as_u64);
+        announce(turn, plan, "rerun_task", task, Some(TaskStatus::Pending));
+        let reset = result.get("reset").and_then(Value::as_array).into_iter().flatten();
+        let only = reset.filter_map(Value::as_u64).chain(task).collect();
+        Ok(Self { plan, only: Some(only), ..Self::default() })
     }
 
     /// Starts the next wave, or ends the execution.
@@ -200,9 +206,7 @@ impl PlanRun {
             let status = tree.task(*id).map(|task| task.status);
             status == Some(TaskStatus::Pending) && self.includes(*id)
         };
-        let mut open: Vec<TaskId> = tree.all().filter(is_wanted).collect();
-        // Children first: `all` gives each task before what it contains.
-        open.reverse();
+        let mut open: Vec<TaskId> = tree.children_first().into_iter().filter(is_wanted).collect();
         loop {
             let before = open.len();
             open.retain(|id| {
@@ -241,12 +245,19 @@ impl PlanRun {
         let is_whole = self.only.is_none();
         let edit = turn.plans.edit(self.plan, &key, at, |tree, _| {
             let counts = tree.counts();
+            let is_open = counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Running) > 0;
+            let runs_in = tree.head().runs_in.clone().filter(|_| tree.head().status == TaskStatus::Running);
+            // Another session may go on with it.
+            let other = runs_in.filter(|session| is_open && session != turn.session_id);
+            if let Some(session) = other.or_else(|| tree.other_runner(turn.session_id)) {
+                tree.set_plan_running(&session);
+                return Ok(self.result(tree, TaskStatus::Running));
+            }
             let status = match () {
                 () if counts.of(TaskStatus::Failed) + counts.of(TaskStatus::Skipped) > 0 => TaskStatus::Failed,
-                () if counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Running) > 0 => TaskStatus::Pending,
+                () if is_open => TaskStatus::Pending,
                 () => TaskStatus::Completed,
             };
-            let is_open = counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Running) > 0;
             let status = if is_whole || !is_open { status } else { tree.head().status };
             tree.set_plan_status(status);
             Ok(self.result(tree, status))

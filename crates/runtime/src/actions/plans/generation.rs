@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::value::quoting::{quote, quote_after_label};
+use bcc_llm::reply::read::Reply;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -70,7 +71,7 @@ pub(crate) async fn create_plan(
     let Some(reply) = prompts.ask(turn, CREATE, &quote_after_label(&goal), None, names).await? else {
         return Ok(Err(RejectedOperation::failure("the model gave no plan that could be read")));
     };
-    let drafts = TaskDrafts::read(reply.object.get("tasks"), MAX_CHILDREN);
+    let drafts = TaskDrafts::of(&reply, MAX_CHILDREN);
     if drafts.tasks.is_empty() {
         return Ok(Err(RejectedOperation::failure("the model gave a plan without tasks")));
     }
@@ -230,7 +231,7 @@ impl Generation {
                 false => GenerationStep::Onward,
             });
         };
-        let drafts = TaskDrafts::read(reply.object.get("tasks"), limit);
+        let drafts = TaskDrafts::of(&reply, limit);
         drafts.problems.iter().for_each(|problem| self.note(problem.to_string()));
         if drafts.tasks.is_empty() {
             return Ok(GenerationStep::Onward);
@@ -323,6 +324,21 @@ struct TaskDrafts {
 }
 
 impl TaskDrafts {
+    /// Reads the tasks of a reply as the model wrote them: in the coerced reply, one wrong entry would empty the list.
+    fn of(reply: &Reply, limit: usize) -> Self {
+        let received = reply.received.get("tasks");
+        match received.is_some_and(Value::is_array) {
+            true => Self::read(received, limit),
+            false => {
+                let mut read = Self::read(reply.object.get("tasks"), limit);
+                if read.tasks.is_empty() && received.is_some_and(|tasks| !tasks.is_null()) {
+                    read.problems.push(Message::word("the tasks were left out: they are not in a list"));
+                }
+                read
+            }
+        }
+    }
+
     /// Reads at most `limit` tasks. What is wrong is left out and noted; the rest stays.
     fn read(tasks: Option<&Value>, limit: usize) -> Self {
         let mut read = Self::default();
@@ -343,8 +359,11 @@ impl TaskDrafts {
                 read.problems.push(msg!("the limit of {limit} new tasks was reached; the others were left out"));
                 break;
             }
-            let after = item.get("depends_on").and_then(Value::as_array).into_iter().flatten();
-            wanted.push(after.filter_map(Value::as_str).map(|name| name.trim().to_lowercase()).collect());
+            let is_text = |field: &&str| item.get(*field).is_none_or(|value| value.is_string() || value.is_null());
+            for field in ["instruction", "task_type"].iter().filter(|field| !is_text(field)) {
+                read.problems.push(msg!("the `{field}` of the task {name:?} was left out: it is no text"));
+            }
+            wanted.push(read.wanted_by(&name, item.get("depends_on")));
             read.tasks.push(TaskDraft {
                 name,
                 instruction: cut(text("instruction"), MAX_INSTRUCTION_CHARS),
@@ -354,6 +373,20 @@ impl TaskDrafts {
         }
         read.set_dependencies(&wanted);
         read
+    }
+
+    /// The names of the tasks on which a task depends.
+    fn wanted_by(&mut self, name: &str, depends_on: Option<&Value>) -> Vec<String> {
+        let listed = match depends_on {
+            None | Some(Value::Null) => &[],
+            Some(Value::Array(listed)) => listed.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+        };
+        let (names, others): (Vec<_>, Vec<_>) = listed.iter().partition(|name| name.is_string());
+        if !others.is_empty() {
+            self.problems.push(msg!("a dependency of the task {name:?} was left out: it is no name"));
+        }
+        names.into_iter().filter_map(Value::as_str).map(|name| name.trim().to_lowercase()).collect()
     }
 
     fn set_dependencies(&mut self, wanted: &[Vec<String>]) {

@@ -11,10 +11,11 @@ use serde_json::{Map, Value};
 use crate::actions::calling::{outputs, set_outputs};
 use crate::actions::failure::failed_flow;
 use crate::actions::plans::bound::bound_plan;
-use crate::actions::plans::edits::{OperationOutcome, run_plan_operation};
+use crate::actions::plans::edits::{OperationOutcome, RejectedOperation, run_plan_operation};
 use crate::actions::plans::execution::{PlanRun, PlanRunStep};
 use crate::actions::plans::generation::{Generation, GenerationStep, create_plan};
 use crate::actions::plans::prompts::{PLAN_PROMPTS, PlanPrompts};
+use crate::plan::numbers::inexact_integer;
 use crate::plan::task::TASK_BLOCK;
 use crate::program::action::Action;
 use crate::program::assigned::Assigned;
@@ -159,11 +160,16 @@ impl Action for PlanAction {
         let Some(parameters) = frame.parameters.clone() else {
             // Evaluated once, so that the operation is the same after an interruption.
             let values = evaluate(turn, self.parameters.iter().map(|(name, value)| (name.as_str(), value)))?;
+            let inexact = values.iter().find_map(|(_, value)| value.digits().and_then(inexact_integer));
+            if let Some(number) = inexact.map(str::to_owned) {
+                let why = msg!("the number {number} cannot be kept exactly; write it as text, in quotes");
+                return self.ended(turn, Err(RejectedOperation::new(why)));
+            }
             let values = values.into_iter().map(|(name, value)| (name, value.into_value())).collect();
             turn.store_state(&PlanFrame { parameters: Some(values), visit: turn.last_seq, ..frame })?;
             return Ok(Flow::Onward);
         };
-        let key = format!("{}@{}/{}", turn.session_id, frame.visit, turn.place.path);
+        let key = turn.plans.key(frame.visit, &turn.place.path);
         let bound = bound_plan(turn);
         let outcome = match (self.name, &self.prompts) {
             ("create_plan", Some(prompts)) => create_plan(turn, prompts, &parameters, &key).await?,

@@ -1,7 +1,9 @@
-//! Actions on plans (docs/plans.md): [`edits`] makes those that need no model, [`generation`] makes tasks with a model, [`execution`] runs them, [`task`] runs one of them, [`kind`] lets authors
+//! Actions on plans (docs/plans.md): [`edits`] makes those that need no model, [`generation`] makes tasks with a model, [`execution`] runs them, [`task`] runs one of them,
+//! [`approval`] asks whether it may run, [`kind`] lets authors
 //! use the operations as actions, and
 //! [`bound`] tells which plan a session works on.
 
+pub(crate) mod approval;
 pub(crate) mod bound;
 pub(crate) mod edits;
 pub(crate) mod execution;

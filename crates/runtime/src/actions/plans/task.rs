@@ -8,14 +8,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::failure::failed_flow;
+use crate::actions::plans::approval::{approval, call_of, fingerprint, needs_approval};
 use crate::actions::plans::edits::{claim_task, plan_failed, set_task};
 use crate::actions::plans::prompts::{PlanPrompts, TASK};
-use crate::actions::tools::call::{CallStep, RequestedCall, ToolCallState, proceed};
+use crate::actions::tools::call::{CallStep, ToolCallState, proceed};
 use crate::plan::execution::TaskProgress;
 use crate::plan::task::TASK_BLOCK;
 use crate::plan::task::{PlanId, PlanTask, TaskId, TaskStatus};
 use crate::program::action::Action;
-use crate::program::decision::{DecisionKind, DecisionRequest, RequestKind};
+use crate::program::decision::DecisionKind;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::transcript::cut_in_the_middle;
@@ -53,6 +54,9 @@ struct TaskFrame {
     at: TaskPoint,
     /// Tells this run of the task from others.
     run: u64,
+    /// What the task was when its approval was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_about: Option<String>,
     tool: ToolCallState,
 }
 
@@ -84,21 +88,12 @@ impl Action for PlanTaskAction {
         match frame.at {
             TaskPoint::Start => {
                 frame.run = turn.last_seq;
-                frame.at = if needs_approval(&input.task) { TaskPoint::Approval } else { TaskPoint::Run };
-                turn.store_state(&frame)?;
-                if frame.at == TaskPoint::Approval {
-                    return Ok(Flow::Request(Box::new(approval(&input.task))));
-                }
-                start(turn, (plan, id), &frame).await
+                approve_or_start(turn, (plan, id), frame, &input.task).await
             }
             TaskPoint::Approval => {
                 let decision = turn.decision.and_then(|given| given.decision);
                 match decision {
-                    Some(DecisionKind::Approve) => {
-                        frame.at = TaskPoint::Run;
-                        turn.store_state(&frame)?;
-                        start(turn, (plan, id), &frame).await
-                    }
+                    Some(DecisionKind::Approve) => approve_or_start(turn, (plan, id), frame, &input.task).await,
                     Some(_) => {
                         let by = turn.decision.and_then(|given| given.by.as_deref());
                         let why = match by {
@@ -107,7 +102,7 @@ impl Action for PlanTaskAction {
                         };
                         self.failed(turn, (plan, id), &frame, why).await
                     }
-                    None => Ok(Flow::Request(Box::new(approval(&input.task)))),
+                    None => request_approval(turn, frame, &input.task),
                 }
             }
             TaskPoint::Run => self.run(turn, (plan, id), frame, input).await,
@@ -123,7 +118,17 @@ impl PlanTaskAction {
         mut frame: TaskFrame,
         input: TaskInput,
     ) -> Result<Flow, ActionError> {
-        if let Some(call) = call_of(&input.task) {
+        // Somebody may have changed the task since it was approved. How to go on after an interruption is decided first.
+        if is_undecided(&frame, &input.task) && (turn.effect.is_none() || turn.effect_is_due) {
+            turn.close_effect("the task has changed; the tool was not called");
+            frame.tool = ToolCallState::default();
+            return request_approval(turn, frame, &input.task);
+        }
+        let call = match call_of(&input.task) {
+            Ok(call) => call,
+            Err(why) => return self.failed(turn, place, &frame, why).await,
+        };
+        if let Some(call) = call {
             return match proceed(turn, &call, &mut frame.tool).await? {
                 CallStep::Flow(flow) => {
                     turn.store_state(&frame)?;
@@ -169,7 +174,9 @@ impl PlanTaskAction {
         result: Value,
     ) -> Result<Flow, ActionError> {
         let progress = TaskProgress { result, ..TaskProgress::of(TaskStatus::Completed) };
-        set_task(turn, place, &key(turn, place.1, frame, "end"), progress).await?;
+        if let Err(why) = set_task(turn, place, &key(turn, place.1, frame, "end"), progress).await? {
+            return self.failed(turn, place, frame, why).await;
+        }
         let mut metadata = Map::new();
         metadata.insert("plan_id".into(), json!(place.0));
         metadata.insert("task_id".into(), json!(place.1));
@@ -183,9 +190,9 @@ impl PlanTaskAction {
         frame: &TaskFrame,
         why: Message,
     ) -> Result<Flow, ActionError> {
-        let key = key(turn, place.1, frame, "end");
+        let key = key(turn, place.1, frame, "failed");
         let progress = TaskProgress { error: Some(why.to_string()), ..TaskProgress::of(TaskStatus::Failed) };
-        set_task(turn, place, &key, progress).await?;
+        let why = set_task(turn, place, &key, progress).await?.err().unwrap_or(why);
         Ok(failed_flow(turn, &msg!("task {task} failed: {why}", task = place.1, why = why)))
     }
 }
@@ -198,6 +205,35 @@ async fn start(turn: &Turn<'_>, (plan, id): (PlanId, TaskId), frame: &TaskFrame)
     }
 }
 
+/// Whether somebody must approve the task as it is now.
+fn is_undecided(frame: &TaskFrame, task: &PlanTask) -> bool {
+    needs_approval(task) && frame.decided_about.as_ref() != Some(&fingerprint(task))
+}
+
+/// Starts the task, unless somebody must approve it as it is now.
+async fn approve_or_start(
+    turn: &Turn<'_>,
+    place: (PlanId, TaskId),
+    mut frame: TaskFrame,
+    task: &PlanTask,
+) -> Result<Flow, ActionError> {
+    if is_undecided(&frame, task) {
+        return request_approval(turn, frame, task);
+    }
+    frame.at = TaskPoint::Run;
+    turn.store_state(&frame)?;
+    start(turn, place, &frame).await
+}
+
+/// Asks somebody to approve the task as it is now.
+fn request_approval(turn: &Turn<'_>, mut frame: TaskFrame, task: &PlanTask) -> Result<Flow, ActionError> {
+    let asked = fingerprint(task);
+    let has_changed = frame.decided_about.as_ref().is_some_and(|before| *before != asked);
+    (frame.at, frame.decided_about) = (TaskPoint::Approval, Some(asked));
+    turn.store_state(&frame)?;
+    Ok(Flow::Request(Box::new(approval(turn, task, has_changed))))
+}
+
 /// The task was deleted while it waited.
 fn gone(turn: &Turn<'_>, id: TaskId) -> Flow {
     failed_flow(turn, &msg!("task {id} does not exist any more"))
@@ -205,37 +241,7 @@ fn gone(turn: &Turn<'_>, id: TaskId) -> Flow {
 
 /// The key of an edit of this run of a task.
 fn key(turn: &Turn<'_>, id: TaskId, frame: &TaskFrame, part: &str) -> String {
-    format!("{}@{}/task_{id}/{part}", turn.session_id, frame.run)
-}
-
-fn needs_approval(task: &PlanTask) -> bool {
-    match task.metadata.get("approve") {
-        Some(Value::Bool(approve)) => *approve,
-        Some(Value::String(approve)) => approve == "always",
-        _ => false,
-    }
-}
-
-/// The tool that the task names: `metadata.tool`, a name or `{ name, arguments }`.
-fn call_of(task: &PlanTask) -> Option<RequestedCall> {
-    match task.metadata.get("tool")? {
-        Value::String(tool) => Some(RequestedCall { tool: tool.clone(), arguments: Map::new() }),
-        tool => {
-            let arguments = tool.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
-            Some(RequestedCall { tool: tool.get("name")?.as_str()?.to_owned(), arguments })
-        }
-    }
-}
-
-fn approval(task: &PlanTask) -> DecisionRequest {
-    DecisionRequest {
-        kind: RequestKind::Approval,
-        prompt: format!("{}\n{}", task.name, task.instruction).trim().to_owned(),
-        schema: None,
-        decisions: vec![DecisionKind::Approve, DecisionKind::Reject],
-        approvers: vec![],
-        due_at: None,
-    }
+    turn.plans.key(frame.run, &format!("task_{id}/{part}"))
 }
 
 fn input(tree: &crate::plan::tree::PlanTree, id: TaskId) -> Option<TaskInput> {

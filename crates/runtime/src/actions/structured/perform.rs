@@ -309,7 +309,7 @@ impl ActConfig {
 /// The key under which an edit of a plan is made once.
 fn edit_key(turn: &Turn<'_>, frame: &ActFrame, running: &RunningOperation) -> String {
     let RunningOperation { instruction, failures, .. } = running;
-    format!("{}@{}/{}.{}", turn.session_id, frame.batch, instruction.number, failures)
+    turn.plans.key(frame.batch, &format!("{}.{failures}", instruction.number))
 }
 
 fn requested(instruction: &Instruction) -> RequestedCall {

@@ -25,6 +25,12 @@ const MAX_QUESTION_CHARS: usize = 4_000;
 const DECISIONS: [DecisionKind; 4] =
     [DecisionKind::Approve, DecisionKind::Reject, DecisionKind::Edit, DecisionKind::Answer];
 
+/// The arguments of a call for those who decide about it.
+pub(crate) fn shown_arguments(arguments: &Map<String, Value>) -> String {
+    let shown = serde_json::to_string_pretty(arguments).unwrap_or_else(|_| json!(arguments).to_string());
+    cut_in_the_middle(&shown, MAX_ARGUMENT_CHARS)
+}
+
 /// The request for a decision about a call with these arguments. `has_changed`: it was decided about, but the tool has changed since.
 pub(crate) fn approval_request(
     turn: &Turn<'_>,
@@ -43,8 +49,7 @@ pub(crate) fn approval_request(
         }
         approvers.push(name);
     }
-    let arguments = serde_json::to_string_pretty(arguments).unwrap_or_else(|_| json!(arguments).to_string());
-    let arguments = cut_in_the_middle(&arguments, MAX_ARGUMENT_CHARS);
+    let arguments = shown_arguments(arguments);
     let prompt = match (is_in_chinese(turn.program, turn.recent), has_changed) {
         (true, false) => format!("是否用以下参数调用工具 {tool}？\n{arguments}"),
         (true, true) => format!("工具 {tool} 在上次询问之后发生了变化。是否仍用以下参数调用？\n{arguments}"),
