@@ -235,7 +235,7 @@ impl Server {
                 self.reply(id, json!({ "content": [], "structuredContent": names }));
             }
             "token" => {
-                let token = std::env::var("BCC_TEST_TOKEN").unwrap();
+                let token = std::env::var("BCC_TEST_TOKEN").or_else(|_| std::env::var("BCC_TEST_WORD")).unwrap();
                 match params["arguments"]["how"].as_str() {
                     Some("error") => send(json!({ "id": id, "error": { "code": -32000, "message": token } })),
                     Some("failure") => {

@@ -120,6 +120,6 @@ async fn a_key_that_a_program_gets_from_the_environment_and_repeats_is_masked() 
         assert!(called.contains("***") && !called.contains("secret"), "{how}: {called}");
     }
     // What stands in the configuration is not secret, and may be an ordinary word.
-    let test = TestServers::misbehaving_with("BCC_TEST_TOKEN = \"secret\",", "handshake", "");
+    let test = TestServers::misbehaving_with("BCC_TEST_WORD = \"secret\",", "handshake", "");
     assert_eq!(test.call("mcp.s.token", json!({})).await, Ok(json!({ "secret": ["secret"] })));
 }

@@ -66,6 +66,7 @@ const HOSTILE: &str = "<script>document.title='run'</script><b>bold</b> a\u{202e
 
 const UNDOING: &str = "\
 session:
+  session_id: booking
   phases:
     - phase_id: p
       topics:
