@@ -14,7 +14,7 @@ use bcc_store::contract::{LockReply, LockRequest};
 use bcc_store::error::StoreError;
 
 use crate::live::command::SessionCommand;
-use crate::live::sessions::{LiveSession, LiveSessions, Opening, Slot};
+use crate::live::sessions::{LiveSession, LiveSessions, SessionOpening, Slot};
 use crate::problem::{Problem, ProblemKind};
 
 /// How long a session is waited for that another process on the same store runs: it releases the session after its turn.
@@ -172,7 +172,7 @@ impl LiveSessions {
                 if place.as_ref().is_some_and(LiveSession::runs_turn) {
                     return Err(Problem::busy());
                 }
-                let opening = Opening { lock: Some(LockRequest::ReleaseIfIdle), ..Opening::default() };
+                let opening = SessionOpening { lock: Some(LockRequest::ReleaseIfIdle), ..SessionOpening::default() };
                 let opened = self.open_at(id, opening, (&slot, &mut *place)).await;
                 return match opened {
                     Err(problem) if problem.kind() == ProblemKind::Busy => Err(problem),
@@ -273,7 +273,7 @@ impl LiveSessions {
     }
 
     /// Runs a session that was handed over. If somebody here wants its turn to end, its last answer is taken back. `rests` is that of
-    /// [`Opening`].
+    /// [`SessionOpening`].
     ///
     /// # Errors
     /// As [`LiveSessions::interrupt`].

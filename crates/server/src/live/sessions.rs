@@ -50,7 +50,7 @@ pub(super) struct LiveSession {
 
 /// How a session is opened that is not in memory.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Opening<'a> {
+pub(super) struct SessionOpening<'a> {
     /// The model that it goes on with; its own if not set.
     pub(super) model: Option<&'a str>,
     /// What a process that has the session is asked for; nothing if not set.
@@ -232,7 +232,7 @@ impl LiveSessions {
         model: Option<&str>,
         command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> SessionCommand,
     ) -> Result<T, Problem> {
-        self.send_to(id, Opening { model, lock: Some(LockRequest::Release), rests: false }, command).await
+        self.send_to(id, SessionOpening { model, lock: Some(LockRequest::Release), rests: false }, command).await
     }
 
     /// The same, before a session in whose turn the server ended or the model could not be reached goes on: perhaps it cannot.
@@ -241,13 +241,13 @@ impl LiveSessions {
         id: &str,
         command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> SessionCommand,
     ) -> Result<T, Problem> {
-        self.send_to(id, Opening { model: None, lock: Some(LockRequest::Release), rests: true }, command).await
+        self.send_to(id, SessionOpening { model: None, lock: Some(LockRequest::Release), rests: true }, command).await
     }
 
     async fn send_to<T>(
         self: &Arc<Self>,
         id: &str,
-        opening: Opening<'_>,
+        opening: SessionOpening<'_>,
         mut command: impl FnMut(oneshot::Sender<Result<T, Problem>>) -> SessionCommand,
     ) -> Result<T, Problem> {
         for _ in 0..MAX_ATTEMPTS {
@@ -267,7 +267,7 @@ impl LiveSessions {
     }
 
     /// The session in memory. If another process has it, that process is asked with `request`; without one, it is not waited for.
-    pub(super) async fn open(self: &Arc<Self>, id: &str, opening: Opening<'_>) -> Result<LiveSession, Problem> {
+    pub(super) async fn open(self: &Arc<Self>, id: &str, opening: SessionOpening<'_>) -> Result<LiveSession, Problem> {
         let slot = self.slot(id);
         let mut place = slot.lock().await;
         self.open_at(id, opening, (&slot, &mut *place)).await
@@ -277,7 +277,7 @@ impl LiveSessions {
     pub(super) async fn open_at(
         self: &Arc<Self>,
         id: &str,
-        opening: Opening<'_>,
+        opening: SessionOpening<'_>,
         (slot, place): (&Slot, &mut Option<LiveSession>),
     ) -> Result<LiveSession, Problem> {
         if let Err(problem) = self.refuse_at_end() {
@@ -421,7 +421,7 @@ impl LiveSessions {
                 Ok(due) => {
                     for id in due {
                         // One that another process runs is left to it.
-                        if let Err(problem) = self.open(&id, Opening::default()).await
+                        if let Err(problem) = self.open(&id, SessionOpening::default()).await
                             && problem.kind() != ProblemKind::Held
                         {
                             tracing::warn!(session = %id, error = %problem.detail(), "a due session was not continued");

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::live::command::{Answer, AnsweredTurn, SessionCommand, stored_key};
-use crate::live::sessions::{LiveSessions, Opening};
+use crate::live::sessions::{LiveSessions, SessionOpening};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
@@ -235,7 +235,7 @@ async fn a_message_that_interrupts_comes_before_those_that_wait() {
     std::fs::write(folder.path().join("echo.yaml"), SCRIPT.replace("config: {", "config: { delivery: verbatim,"))
         .unwrap();
     sessions.start(request, "s").await.unwrap();
-    let live = sessions.open("s", Opening::default()).await.unwrap();
+    let live = sessions.open("s", SessionOpening::default()).await.unwrap();
     let (first, first_result, mut stored) = answer("first");
     live.commands.send(first.caused()).await.unwrap();
     stored.recv().await.unwrap();
