@@ -152,6 +152,16 @@ async fn a_cell_that_is_sent_again_while_it_runs_runs_once_and_can_be_cancelled(
     assert_eq!(caller.get("/execution_status/n").await.json()["outputs"], cancelled["outputs"]);
     // The kernel goes on, with its variables.
     assert_eq!(execute(&caller, "n", "after", "print(runs)").await["outputs"][0]["content"], "2\n");
+    // A restart cancels the cell that runs.
+    let endless = endless.replace("looping", "restarting");
+    let restart = async {
+        wait_for(&caller, &home, "restarting").await;
+        caller.post("/restart_kernel", json!({ "notebook_id": "n" })).await.json()
+    };
+    let (ended, restarted) = tokio::join!(execute(&caller, "n", "endless", &endless), restart);
+    assert_eq!((&ended["status"], &restarted["status"]), (&json!("cancelled"), &json!("ok")), "{ended}");
+    assert_eq!(caller.get("/execution_status/n").await.json()["status"], "idle");
+    assert_eq!(execute(&caller, "n", "after", "runs").await["outputs"][0]["ename"], "NameError");
 }
 
 #[tokio::test]

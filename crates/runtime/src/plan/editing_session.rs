@@ -20,7 +20,8 @@ pub struct PlanEditor {
 }
 
 impl PlanEditor {
-    /// The session that was started with these settings, which are JSON.
+    /// The session that was started with these settings. Those of earlier releases, and of programs that have settings of their own, have no
+    /// nonce.
     pub fn of(session: &str, settings: &str) -> Self {
         let StartSettings { nonce } = serde_json::from_str(settings).unwrap_or_default();
         Self { session: session.to_owned(), nonce }

@@ -12,6 +12,12 @@ const REFRESH = 10_000;
 
 const STATUSES = ["running", "waiting_input", "waiting_approval", "waiting_time", "stopped", "completed", "failed", "cancelled"];
 
+// When a day begins for whoever looks, and not in UTC. What is no day is for the server to refuse.
+function startOf(day) {
+  const start = new Date(`${day}T00:00`);
+  return Number.isNaN(start.getTime()) ? day : start.toISOString();
+}
+
 export class SessionsView extends HTMLElement {
   constructor() {
     super();
@@ -55,8 +61,7 @@ export class SessionsView extends HTMLElement {
   }
 
   change(name, value) {
-    // The day of whoever looks, and not that of UTC.
-    this.filter[name] = name === "since" && value ? new Date(`${value}T00:00`).toISOString() : value.trim();
+    this.filter[name] = name === "since" ? startOf(value) : value.trim();
     clearTimeout(this.typing);
     this.typing = setTimeout(() => this.load(), 200);
   }

@@ -179,6 +179,7 @@ impl NotebookKernels {
         let cell = notebook.cells.remove(at);
         let ended = match ended {
             EndedCell::Ran(execution) if cell.is_cancelled => EndedCell::Cancelled(execution.outputs),
+            EndedCell::NoKernel(_) if cell.is_cancelled => EndedCell::Cancelled(vec![]),
             ended => ended,
         };
         notebook.last = Some((ended.clone(), cell.started.elapsed()));
@@ -195,8 +196,7 @@ impl NotebookKernels {
         if let Some(first) = cells.first() {
             notebook.last = Some((EndedCell::Cancelled(vec![]), first.started.elapsed()));
         }
-        let is_ending = cells.first().is_some_and(|first| first.is_cancelled) || notebook.kernel.interrupt();
-        if is_ending && !cells.is_empty() {
+        if cells.first().is_some_and(|first| first.is_cancelled || notebook.kernel.interrupt()) {
             let mut first = cells.remove(0);
             first.is_cancelled = true;
             notebook.cells.push(first);
@@ -205,10 +205,10 @@ impl NotebookKernels {
         count
     }
 
-    /// Stops the kernel of a notebook. The next cell starts a new one.
+    /// Stops the kernel of a notebook, and cancels its cells. The next cell starts a new one.
     pub(crate) async fn restart(&self, key: &NotebookKey) {
-        self.cancel(key);
         let kernel = self.notebooks().get_mut(key).map(|notebook| {
+            notebook.cells.drain(..).for_each(|cell| cell.task.abort());
             notebook.last = None;
             Arc::clone(&notebook.kernel)
         });

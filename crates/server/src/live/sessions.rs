@@ -235,7 +235,8 @@ impl LiveSessions {
         self.send_to(id, SessionOpening { model, lock: Some(LockRequest::Release), rests: false }, command).await
     }
 
-    /// The same, before a session in whose turn the server ended or the model could not be reached goes on: perhaps it cannot.
+    /// The same, but a turn that did not end, because the server ended or the model could not be reached, does not go on before: perhaps it
+    /// cannot.
     pub(crate) async fn send_first<T>(
         self: &Arc<Self>,
         id: &str,

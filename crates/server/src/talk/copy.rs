@@ -1,5 +1,6 @@
 //! `GET /t/TOKEN/SECRET/copy`: the conversation as Markdown, for the person to keep.
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -27,12 +28,13 @@ pub(crate) struct CopyQuery {
 pub(crate) async fn copy(
     State(state): State<ServerState>,
     Path((token, secret)): Path<(String, String)>,
-    Query(query): Query<CopyQuery>,
+    query: Result<Query<CopyQuery>, QueryRejection>,
 ) -> Result<Response, TalkErrorKind> {
     let visit = TalkVisit::of(&state, &token, &secret).await?;
     let (store, language) = (state.sessions.store(), visit.terms.language());
     let (own, other) = (Message::word("You").render(language), Message::word("Assistant").render(language));
-    let zone = query.zone.and_then(|name| TimeZone::get(&name).ok()).unwrap_or(TimeZone::UTC);
+    let zone = query.ok().and_then(|Query(query)| query.zone);
+    let zone = zone.and_then(|name| TimeZone::get(&name).ok()).unwrap_or(TimeZone::UTC);
     let day = day_in(&visit.talk.began_at, &zone);
     let mut text = format!("# {}\n\n{day}\n", escape_line(&visit.terms.title));
     let mut after = 0;
