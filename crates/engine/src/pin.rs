@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::error::EngineError;
 use crate::trust::document_hash::document_hash;
@@ -26,12 +25,13 @@ use bcc_runtime::program::custom::CustomKind;
 use bcc_runtime::program::kind::Kind;
 use bcc_runtime::program::monitor::Monitor;
 use bcc_runtime::program::program::Program;
+use bcc_store::content_hash::hash_of_bytes;
 use bcc_store::contract::Store;
 use bcc_store::rows::DocumentRow;
 
 /// The hash by which a document is stored, in lower-case hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hash_of_bytes(bytes)
 }
 
 /// The reply schemas of this release, by kind or monitor. Those of a project override them.

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::program::cell_rerun::CellRerunPiece;
-use crate::program::json_texts;
 use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
 use crate::program::output_piece::OutputPiece;
@@ -308,7 +307,7 @@ pub struct ModelCall {
     pub error: Option<Message>,
     /// `llm_prompt`, `llm_response` and `parse_error` of a call that no outcome contains: of a monitor or a planner, or of a rejected
     /// reply after which the model was called again.
-    #[serde(skip_serializing_if = "Map::is_empty", serialize_with = "json_texts::serialize")]
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub debug_info: Map<String, Value>,
     /// What was sent and received, if the session is being recorded.
     #[serde(skip)]

@@ -23,7 +23,6 @@ pub mod exchange_redaction;
 pub mod flow;
 pub mod host_services;
 pub mod interrupted_effects;
-pub(crate) mod json_texts;
 pub mod kind;
 pub mod limits;
 pub mod live_text;

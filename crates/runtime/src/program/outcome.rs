@@ -8,8 +8,6 @@ use bcc_lang::value::exact::ExactValues;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::program::json_texts;
-
 /// Why an action ended, or what prevents it from continuing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -136,7 +134,6 @@ pub struct Outcome {
     /// degraded reply also `error_message` and `raw_response`.
     pub metadata: Map<String, Value>,
     /// `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
-    #[serde(serialize_with = "json_texts::serialize")]
     pub debug_info: Map<String, Value>,
     /// The messages behind texts of `metadata` and `debug_info`, by JSON pointer. They are stored with the outcome, and no event shows
     /// them to programs ([`crate::program::stored_event`]).

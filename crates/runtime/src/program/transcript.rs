@@ -46,10 +46,59 @@ pub struct TranscriptEntry {
     pub text: String,
 }
 
+/// A message with what prompts need of it again and again.
+#[derive(Clone, Debug)]
+struct KeptMessage {
+    entry: TranscriptEntry,
+    /// Its number of characters.
+    length: usize,
+    /// As it stands after the name of its speaker, if that differs from the text.
+    quoted: Option<String>,
+}
+
+impl From<TranscriptEntry> for KeptMessage {
+    fn from(entry: TranscriptEntry) -> Self {
+        let quoted = quote_after_label(&entry.text);
+        let quoted = Some(quoted).filter(|quoted| **quoted != entry.text).map(Cow::into_owned);
+        Self { length: entry.text.chars().count(), quoted, entry }
+    }
+}
+
+/// A message that a prompt contains.
+enum VisibleMessage<'a> {
+    Whole(&'a KeptMessage),
+    /// What is left of a longer one.
+    Cut(Speaker, String),
+}
+
+impl VisibleMessage<'_> {
+    fn speaker(&self) -> Speaker {
+        match self {
+            Self::Whole(message) => message.entry.speaker,
+            Self::Cut(speaker, _) => *speaker,
+        }
+    }
+
+    fn into_entry(self) -> TranscriptEntry {
+        match self {
+            Self::Whole(message) => message.entry.clone(),
+            Self::Cut(speaker, text) => TranscriptEntry { speaker, text },
+        }
+    }
+
+    /// The text as it stands after the name of the speaker.
+    fn after_name(&self) -> Cow<'_, str> {
+        match self {
+            Self::Whole(message) => Cow::Borrowed(message.quoted.as_deref().unwrap_or(&message.entry.text)),
+            Self::Cut(_, text) => quote_after_label(text),
+        }
+    }
+}
+
 /// The newest messages, limited to what a prompt may contain, so that memory does not grow with the conversation.
 #[derive(Clone, Debug, Default)]
 pub struct RecentTranscript {
-    messages: VecDeque<TranscriptEntry>,
+    messages: VecDeque<KeptMessage>,
     /// The number of characters of all messages.
     length: usize,
     keep: usize,
@@ -69,15 +118,15 @@ impl RecentTranscript {
     }
 
     pub fn push(&mut self, entry: TranscriptEntry) {
-        let chars = |entry: &TranscriptEntry| entry.text.chars().count();
         let last = match entry.speaker {
             Speaker::User => &mut self.last_user_message,
             Speaker::Ai => &mut self.last_ai_message,
         };
         *last = Some(entry.text.clone());
-        self.length += chars(&entry);
-        self.messages.push_back(entry);
-        while let Some(oldest) = self.messages.front().map(chars) {
+        let message = KeptMessage::from(entry);
+        self.length += message.length;
+        self.messages.push_back(message);
+        while let Some(oldest) = self.messages.front().map(|message| message.length) {
             let out_of_reach = self.messages.len() > 1 && self.length - oldest >= self.keep_chars;
             if self.messages.len() <= self.keep && !out_of_reach {
                 break;
@@ -93,7 +142,7 @@ impl RecentTranscript {
 
     /// The message to the person that is not answered yet: the newest one of all, unless that is from the person.
     pub(crate) fn unanswered(&self) -> Option<&str> {
-        self.messages.back().filter(|newest| newest.speaker == Speaker::Ai).map(|newest| newest.text.as_str())
+        self.newest_first().next().filter(|newest| newest.speaker == Speaker::Ai).map(|newest| newest.text.as_str())
     }
 
     pub(crate) fn last_ai_message(&self) -> Option<&str> {
@@ -102,7 +151,7 @@ impl RecentTranscript {
 
     /// The newest `count` stored messages of the person, oldest first.
     pub fn newest_of_user(&self, count: usize) -> Vec<String> {
-        let users = self.messages.iter().rev().filter(|entry| entry.speaker == Speaker::User).take(count);
+        let users = self.newest_first().filter(|entry| entry.speaker == Speaker::User).take(count);
         let mut texts: Vec<String> = users.map(|entry| entry.text.clone()).collect();
         texts.reverse();
         texts
@@ -111,16 +160,20 @@ impl RecentTranscript {
     /// The newest messages within these limits, oldest first. A single longer message is cut in the middle, so that a prompt still
     /// contains its beginning and its end.
     pub fn within(&self, limits: impl Into<TranscriptLimits>) -> Vec<TranscriptEntry> {
-        let owned = |(speaker, text): (Speaker, Cow<'_, str>)| TranscriptEntry { speaker, text: text.into_owned() };
-        self.newest(0, limits.into()).into_iter().map(owned).collect()
+        self.newest(0, limits.into()).into_iter().map(VisibleMessage::into_entry).collect()
     }
 
-    /// [`RecentTranscript::within`] without the newest `skipped` messages, borrowed where a message is complete.
-    fn newest(&self, skipped: usize, limits: TranscriptLimits) -> Vec<(Speaker, Cow<'_, str>)> {
+    fn newest_first(&self) -> impl Iterator<Item = &TranscriptEntry> {
+        self.messages.iter().rev().map(|message| &message.entry)
+    }
+
+    /// [`RecentTranscript::within`] without the newest `skipped` messages.
+    fn newest(&self, skipped: usize, limits: TranscriptLimits) -> Vec<VisibleMessage<'_>> {
         let (always_visible, economical_bytes) = limits.economical();
         let (mut left, mut bytes) = (limits.chars, 0);
         let mut visible = Vec::with_capacity(self.messages.len());
-        for (place, entry) in self.messages.iter().rev().enumerate() {
+        for (place, message) in self.messages.iter().rev().enumerate() {
+            let KeptMessage { entry, length, .. } = message;
             bytes += entry.text.len();
             if self.economical && place >= always_visible && bytes > economical_bytes {
                 break;
@@ -128,14 +181,13 @@ impl RecentTranscript {
             if place < skipped {
                 continue;
             }
-            let length = entry.text.chars().count();
-            if length <= left {
+            if *length <= left {
                 left -= length;
-                visible.push((entry.speaker, Cow::Borrowed(entry.text.as_str())));
+                visible.push(VisibleMessage::Whole(message));
                 continue;
             }
             if visible.is_empty() && left > 0 {
-                visible.push((entry.speaker, Cow::Owned(cut_in_the_middle(&entry.text, limits.chars))));
+                visible.push(VisibleMessage::Cut(entry.speaker, cut_in_the_middle(&entry.text, limits.chars)));
             }
             break;
         }
@@ -146,7 +198,7 @@ impl RecentTranscript {
     /// [`RecentTranscript::within`] as text with the names `who` and `user`, one line per message. The lines of longer messages are
     /// quoted, so that no one can write a line that looks like the other's or like a part of the prompt.
     pub fn as_text(&self, limits: impl Into<TranscriptLimits>, who: &str, user: &str) -> String {
-        Self::written(self.newest(0, limits.into()), who, user)
+        Self::written(&self.newest(0, limits.into()), who, user)
     }
 
     /// [`RecentTranscript::as_text`] without the last message if that is `answer`, which the prompt shows separately.
@@ -158,43 +210,43 @@ impl RecentTranscript {
         user: &str,
     ) -> String {
         let skipped = usize::from(self.ends_with(answer));
-        Self::written(self.newest(skipped, limits.into()), who, user)
+        Self::written(&self.newest(skipped, limits.into()), who, user)
     }
 
     /// [`RecentTranscript::as_text`] without the last answer and the message that it answers, if these are the last two messages.
     pub(crate) fn as_text_before_last_exchange(&self, chars: usize, who: &str, user: &str) -> String {
-        let mut newest = self.messages.iter().rev().map(|entry| entry.speaker);
+        let mut newest = self.newest_first().map(|entry| entry.speaker);
         let skipped = match (newest.next(), newest.next()) {
             (Some(Speaker::User), Some(Speaker::Ai)) => 2,
             (Some(Speaker::User), _) => 1,
             _ => 0,
         };
-        Self::written(self.newest(skipped, chars.into()), who, user)
+        Self::written(&self.newest(skipped, chars.into()), who, user)
     }
 
     /// Whether the last message is this one of the person.
     pub(crate) fn ends_with(&self, answer: &str) -> bool {
-        self.messages.back().is_some_and(|last| last.speaker == Speaker::User && last.text == answer)
+        self.newest_first().next().is_some_and(|last| last.speaker == Speaker::User && last.text == answer)
     }
 
     /// What the person was answering: the last message of ours before the last one of the person.
     pub fn last_question(&self) -> Option<&str> {
-        let mut newest = self.messages.iter().rev().skip_while(|entry| entry.speaker == Speaker::Ai);
+        let mut newest = self.newest_first().skip_while(|entry| entry.speaker == Speaker::Ai);
         newest.find(|entry| entry.speaker == Speaker::Ai).map(|entry| entry.text.as_str())
     }
 
-    fn written(messages: Vec<(Speaker, Cow<'_, str>)>, who: &str, user: &str) -> String {
+    fn written(messages: &[VisibleMessage<'_>], who: &str, user: &str) -> String {
         let mut text = String::new();
-        for (speaker, message) in messages {
+        for message in messages {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(match speaker {
+            text.push_str(match message.speaker() {
                 Speaker::Ai => who,
                 Speaker::User => user,
             });
             text.push(':');
-            let message = quote_after_label(&message);
+            let message = message.after_name();
             if !message.starts_with('\n') {
                 text.push(' ');
             }
