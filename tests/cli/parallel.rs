@@ -8,6 +8,7 @@ use bcc_engine::clock::now;
 use serde_json::{Value, json};
 
 use crate::process::{Finished, Home, POLL_INTERVAL, TIMEOUT};
+use crate::session_output::journal;
 
 const RUN: [&str; 6] = ["run", "s.yaml", "--json", "--trust", "--session", "one"];
 
@@ -375,6 +376,29 @@ fn a_decision_is_late_only_if_its_own_time_is_over() {
         let done = home.finish(["sessions", "resume", "one", "--trust"], "");
         assert_eq!(done.code, Some(0), "{given} beside {other}: {done:?}");
         assert_eq!(value(&home, "said"), "yes", "{given} beside {other}");
+    }
+}
+
+#[test]
+fn a_decision_is_never_late_for_an_approval_that_goes_on_waiting() {
+    let mut waits = approval("ask");
+    waits["config"]["timeout"] = json!("1s");
+    waits["config"]["on_timeout"] = json!("wait");
+    let alone = json!([waits, set("end", json!({ "said": "{{ approval.comment }}" }))]);
+    let branches = json!([branch("a", json!([waits])), branch("b", json!([approval("other")]))]);
+    let beside = json!([
+        parallel(json!({ "branches": branches }), json!({})),
+        set("end", json!({ "said": "{{ approval.comment }}" }))
+    ]);
+    for actions in [alone, beside] {
+        let home = project(&actions);
+        assert_eq!(home.finish(RUN, "").code, Some(3), "{actions}");
+        wait_until_due(&home);
+        let decided = home.finish(["approve", "one", "ask", "--comment", "yes", "--trust"], "");
+        assert_eq!(decided.code, Some(0), "{actions}: {decided:?}");
+        let answered = journal(&home, "one").into_iter().filter(|event| event["type"] == "request_answered");
+        let answered: Vec<Value> = answered.map(|event| event["decision"].clone()).collect();
+        assert_eq!(answered, [json!("approve")], "{actions}");
     }
 }
 

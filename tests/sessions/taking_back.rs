@@ -389,3 +389,31 @@ async fn a_request_of_a_branch_that_is_taken_back_is_open_no_more() {
     let answered = world.events("request_answered").await;
     assert_eq!(answered.iter().map(|event| &event["request_id"]).collect::<Vec<_>>(), [&json!(new)]);
 }
+
+const WAITING_SCRIPT: &str = r#"
+session:
+  session_id: talk
+  template_scheme: english
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: first, config: { content: "First?", max_rounds: 1 } }
+            - { action_type: wait, action_id: pause, config: { for: 1ms } }
+            - { action_type: ai_ask, action_id: second, config: { content: "Second?", max_rounds: 1 } }
+"#;
+
+#[tokio::test]
+async fn an_answer_is_taken_back_over_a_wait_about_which_nobody_decided() {
+    let world = World::of(WAITING_SCRIPT, Arc::new(MemoryStore::default()));
+    let mut session = world.start().await;
+    assert_eq!(answer(&mut session, "one").await, SessionPause::Waiting);
+    // The time may be over in the same turn or in the next one.
+    while world.events("request_answered").await.is_empty() {
+        assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
+    }
+    take_back(&mut session).await;
+    let (messages, _) = world.conversation().await;
+    assert_eq!(messages, ["ai: First?"]);
+}

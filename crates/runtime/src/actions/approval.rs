@@ -257,6 +257,10 @@ impl Action for Approval {
         &self.decisions
     }
 
+    fn waits_beyond_time(&self) -> bool {
+        matches!(self.on_timeout, OnTimeout::Wait)
+    }
+
     fn rewind_to(&self) -> Option<&str> {
         self.rewind_to.as_deref()
     }

@@ -79,6 +79,11 @@ pub trait Action: Send + Sync {
         &[]
     }
 
+    /// Whether it goes on waiting for a decision when the time for it is over.
+    fn waits_beyond_time(&self) -> bool {
+        false
+    }
+
     /// The earlier action of its list where the session goes on after `push_back`.
     fn rewind_to(&self) -> Option<&str> {
         None

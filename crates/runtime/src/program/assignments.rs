@@ -117,6 +117,24 @@ pub fn assign<'a>(
     Ok(shown)
 }
 
+/// Sets the variables whose values can be set, after all values were evaluated. Returns why the others keep what they have.
+pub(crate) fn assign_each<'a>(
+    turn: &Turn<'_>,
+    assignments: impl IntoIterator<Item = &'a Assignment>,
+) -> Vec<ActionError> {
+    let alone = |assignment: &'a Assignment| (assignment.name.as_str(), &assignment.value);
+    let values: Vec<_> =
+        assignments.into_iter().map(|assignment| evaluate(turn, std::iter::once(alone(assignment)))).collect();
+    let mut failed = Vec::new();
+    for value in values {
+        let set = value.and_then(|values| {
+            values.into_iter().try_for_each(|(name, value)| turn.set(&name, value, None).map(|_| ()))
+        });
+        failed.extend(set.err());
+    }
+    failed
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

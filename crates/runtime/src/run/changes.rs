@@ -2,7 +2,6 @@
 //! (docs/routes.md).
 
 use crate::program::assigned::Assignment;
-use crate::program::assignments::assign;
 use crate::program::event::Event;
 use crate::program::outcome::ExitReason;
 use crate::program::program::{Phase, Program, ProgramStep, Topic};
@@ -66,15 +65,15 @@ impl Session {
             let name = self.changed.remove(0);
             let Some((route, level, id)) = find(program, (phase, topic), &name) else { continue };
             self.count_route_hop(format!("{name} ({CHANGED}) → {}", shown(route)))?;
+            let place = self.place_of(key);
             let set: Vec<&Assignment> =
                 route.set.iter().filter(|set| !self.written_in_turn.contains(&set.name)).collect();
             if !set.is_empty() {
-                self.run_without_turn(program, key, draft, |turn| assign(turn, set).map(|_| ()))?;
+                self.set_by_route(program, key, &place, set, draft)?;
             }
             let why = msg!("on_change of the {} `{id}`: `{name}` has another value now", Message::word(level.name()));
             let table = Some(level.name());
             let route_taken = Event::RouteTaken { reason: CHANGED, route: shown(route), from: name, why, table };
-            let place = self.place_of(key);
             if !route.leads_away() {
                 draft.event(&place, route_taken);
             } else if self.change_way.is_none() {
@@ -116,7 +115,7 @@ impl Session {
             // They have not started.
             self.drop_branches(&key);
         }
-        match (way.insert, then) {
+        match (self.insertable(&key, way.insert, &place, draft), then) {
             (Some(inserted), then) => {
                 let then = then.or(is_action.then_some(RouteTarget::Resume));
                 let reason = ExitReason::ExitCriteriaMet;

@@ -151,8 +151,14 @@ impl Session {
             let is_decision = request.kind == RequestKind::Approval.name();
             is_decision && decision.request.as_ref().is_none_or(|given| *given == request.id)
         };
+        let waits_beyond_time = |key: &String| {
+            self.position(&self.program, key).is_some_and(|position| position.step.action.waits_beyond_time())
+        };
+        let meant = self.decidable(decision.request.as_deref()).await.ok().map(|(key, _)| key);
+        // The time was only one to be warned at.
+        let kept = meant.filter(waits_beyond_time);
         // In another branch, a time may be over that has nothing to do with this decision.
-        if self.answer_due().await?.iter().any(is_meant) {
+        if self.answer_due(kept.as_deref()).await?.iter().any(is_meant) {
             let message = Message::word("the time for this decision is over");
             return Err(rejected(
                 "decision-late",
@@ -220,16 +226,16 @@ impl Session {
 
     /// Answers the open requests whose time has come. Returns whether there were any.
     pub(crate) async fn take_due(&mut self) -> Result<bool, RunError> {
-        Ok(!self.answer_due().await?.is_empty())
+        Ok(!self.answer_due(None).await?.is_empty())
     }
 
-    /// Answers the open requests whose time has come, and returns them.
-    async fn answer_due(&mut self) -> Result<Vec<RequestRow>, RunError> {
+    /// Answers the open requests whose time has come, without that of the action `kept`, and returns them.
+    async fn answer_due(&mut self, kept: Option<&str>) -> Result<Vec<RequestRow>, RunError> {
         let is_due = |request: &RequestRow| {
             let due = request.due_at.as_deref().and_then(|due| self.services.clock.remaining(due));
             due == Some(Duration::ZERO)
         };
-        let due = self.open_requests().filter(|(_, request)| is_due(request));
+        let due = self.open_requests().filter(|(key, request)| kept != Some(key.as_str()) && is_due(request));
         let due: Vec<(String, RequestRow)> = due.map(|(key, request)| (key, request.clone())).collect();
         for (key, _) in &due {
             let given = GivenDecision { decision: None, by: None, comment: None, values: ExactValues::new() };

@@ -1,5 +1,6 @@
 //! Turns that a trigger interrupts: the reply is dropped whole, and the answer is assessed again later (docs/triggers.md).
 
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
 
 use crate::program::event::Event;
@@ -9,6 +10,7 @@ use crate::program::outcome::Outcome;
 use crate::program::program::Program;
 use crate::program::work::TurnWork;
 use crate::run::draft::CommitDraft;
+use crate::run::error::RunError;
 use crate::run::session::Session;
 use crate::run::triggers::{FiredTrigger, TriggerCheck};
 
@@ -25,14 +27,19 @@ impl Session {
         self.find_trigger_in_turn(program, check, (metadata, &work.scopes), draft)
     }
 
-    /// Drops the changes and messages of a turn, and keeps its model calls.
+    /// Drops the changes and messages of a turn, and keeps its model calls, in which its sensitive values are masked as in any other.
+    ///
+    /// # Errors
+    /// If a value cannot be written as JSON, which does not happen.
     pub(crate) fn drop_turn(
         &mut self,
         key: &str,
         place: &EventLocation,
         (flow, mut work): (&Flow, TurnWork),
         draft: &mut CommitDraft,
-    ) {
+    ) -> Result<(), RunError> {
+        self.hide_sensitive(&work, draft)
+            .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
         if let Some(frame) = self.frames.change(key) {
             frame.calls += work.calls;
         }
@@ -61,6 +68,7 @@ impl Session {
                 msg!("a trigger interrupted this reply, which was dropped; the answer will be assessed again");
             draft.event(place, Event::Warning { code: "reply-dropped", message, help: None });
         }
+        Ok(())
     }
 }
 

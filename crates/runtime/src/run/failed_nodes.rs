@@ -51,12 +51,12 @@ impl Session {
             return Ok(());
         };
         if !found.route.set.is_empty() {
-            self.apply_assignments(program, &container, &found.route.set, draft)?;
+            self.set_by_route(program, &container, place, &found.route.set, draft)?;
             self.written_in_turn.extend(found.route.set.iter().map(|set| set.name.clone()));
             self.set_for_changes_in(program, (phase, topic), &container, draft)?;
         }
         let then = found.route.then.clone().unwrap_or(RouteTarget::Next);
-        if let Some(inserted) = &found.route.insert {
+        if let Some(inserted) = self.insertable(&container, found.route.insert.clone(), place, draft) {
             let route = format!("insert: {inserted}, then: {then}");
             draft.event(place, taken(route.clone(), found.table(), Some(found.level.name())));
             self.count_route_hop(format!("{id} ({}) → {route}", ExitReason::Error.name()))?;
@@ -66,7 +66,7 @@ impl Session {
                 then: Some(then),
                 failure: Some(message),
             };
-            return self.insert(program, &container, inserted, insertion, ExactValues::new(), draft);
+            return self.insert(program, &container, &inserted, insertion, ExactValues::new(), draft);
         }
         draft.event(place, taken(then.to_string(), found.table(), Some(found.level.name())));
         self.go_past(program, &container, &then, draft)

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::program::decision::NOT_APPROVED;
 use crate::program::event::Event;
+use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::{Program, Skill};
 use crate::program::turn::fitting;
@@ -35,14 +36,11 @@ impl Session {
         inputs: ExactValues,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
-        let inserted = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.insertion.is_some());
         // Triggers exist for a person's safety and may insert at any depth; a trigger cannot fire inside itself, which limits the depth.
         let triggered = matches!(insertion, Insertion::Triggered { .. });
         let outside = matches!(insertion, Insertion::Triggered { outside: true, .. });
-        if !triggered && lineage(key).filter(inserted).count() >= MAX_INSERTIONS {
-            let message = msg!("`{id}` cannot run: {MAX_INSERTIONS} skills are already nested");
-            let help = "skills that call each other must end at some point: add a condition to one of them";
-            return Err(SessionFailure { code: "too-deep", message, help: Some(help.into()) });
+        if !triggered && let Some(error) = self.too_deep(key, id) {
+            return Err(error);
         }
         let count = self.count_visit("skill", id, draft);
         let inserted_key = child(key, &inserted_component(id, count));
@@ -66,6 +64,32 @@ impl Session {
             message: msg!("there is no skill or action `{id}`"),
             help: None,
         })
+    }
+
+    /// Why `id` cannot be inserted below the frame `key`: too many skills are nested there.
+    fn too_deep(&self, key: &str, id: &str) -> Option<SessionFailure> {
+        let inserted = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.insertion.is_some());
+        if lineage(key).filter(inserted).count() < MAX_INSERTIONS {
+            return None;
+        }
+        let message = msg!("`{id}` cannot run: {MAX_INSERTIONS} skills are already nested");
+        let help = "skills that call each other must end at some point: add a condition to one of them";
+        Some(SessionFailure { code: "too-deep", message, help: Some(help.into()) })
+    }
+
+    /// What a route from the frame `key` inserts. None if it cannot run there, which is reported: how often a route is taken, nobody could
+    /// know when the script was checked, and the session goes where it would go without the insertion.
+    pub(crate) fn insertable(
+        &self,
+        key: &str,
+        id: Option<String>,
+        place: &EventLocation,
+        draft: &mut CommitDraft,
+    ) -> Option<String> {
+        let id = id?;
+        let Some(SessionFailure { code, message, help }) = self.too_deep(key, &id) else { return Some(id) };
+        draft.event(place, Event::Error { code, message, help });
+        None
     }
 
     /// Opens the scope of a skill: its inputs, and nothing from outside.

@@ -1,7 +1,6 @@
 //! Routes: decides and reports where a session continues when an action ends or something prevents it from continuing
 //! (docs/routes.md).
 
-use crate::program::assignments::assign;
 use crate::program::decision::NOT_APPROVED;
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
@@ -107,20 +106,20 @@ impl Session {
         };
         let level = Some(found.level);
         if !found.route.set.is_empty() {
-            self.apply_assignments(program, key, &found.route.set, draft)?;
+            self.set_by_route(program, key, &place, &found.route.set, draft)?;
             self.written_in_turn.extend(found.route.set.iter().map(|set| set.name.clone()));
             self.set_for_changes(program, key, draft)?;
         }
         let written = found.route.then.clone();
         let written = written.map(|then| self.target_within_plan(key, then, (reason, error.as_ref()), &place, draft));
+        let inserted = self.insertable(key, found.route.insert.clone(), &place, draft);
         // A route without a target leaves the session where it would be without a route.
-        if written.is_none() && found.route.insert.is_none() && fails_insertion {
+        if written.is_none() && inserted.is_none() && fails_insertion {
             return self.fail_insertion(program, key, (reason, level), error, draft);
         }
         let then = written.clone().unwrap_or(default);
         let mut why = found.table();
-        if let Some(id) = &found.route.insert {
-            let id = id.clone();
+        if let Some(id) = inserted {
             let ends_insertion = written.is_none() && fails_insertion;
             let then = if ends_insertion { "error".to_owned() } else { then.to_string() };
             let route = format!("insert: {id}, then: {then}");
@@ -359,17 +358,6 @@ impl Session {
                 }
             }
         }
-    }
-
-    /// Makes the assignments of a route, in the scopes of the action.
-    pub(crate) fn apply_assignments(
-        &mut self,
-        program: &Program,
-        key: &str,
-        set: &[crate::program::assigned::Assignment],
-        draft: &mut CommitDraft,
-    ) -> Result<(), SessionFailure> {
-        self.run_without_turn(program, key, draft, |turn| assign(turn, set).map(|_| ()))
     }
 
     /// Counts a possibly circular route.

@@ -9,6 +9,7 @@ use bcc_lang::message::msg;
 use serde::Deserialize;
 
 use crate::plan::task::PlanId;
+use crate::program::decision::RequestKind;
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::transcript::RecentTranscript;
@@ -40,6 +41,18 @@ pub enum TakenBack {
 
 /// The number of journal rows that are read at a time.
 const PAGE: usize = 64;
+
+/// An event `request_answered`.
+#[derive(Deserialize)]
+struct AnsweredRequest {
+    kind: String,
+}
+
+/// Whether the answer to a request was that its time had come.
+fn is_end_of_wait(body: &str) -> bool {
+    let answered = serde_json::from_str::<AnsweredRequest>(body);
+    answered.is_ok_and(|answered| answered.kind == RequestKind::Time.name())
+}
 
 /// What stays of the turns that are taken back.
 #[derive(Debug, Default)]
@@ -74,7 +87,7 @@ impl Session {
             return Ok(TakenBack::NotKept);
         };
         // A decision may be that of somebody else.
-        if !self.store.journal_by_kind(&self.id, "request_answered", earlier.last_seq, 1).await?.is_empty() {
+        if self.was_decided_after(earlier.last_seq).await? {
             return Ok(TakenBack::Decided);
         }
         let unreadable = |what: Message| RunError::Unreadable { id: self.id.clone(), what };
@@ -119,6 +132,19 @@ impl Session {
         draft.restored = Some(changes_to_write(earlier));
         self.commit(draft).await?;
         Ok(TakenBack::Yes)
+    }
+
+    /// Whether somebody, or the end of the time for it, decided about something after this event. The end of a `wait` is no decision.
+    async fn was_decided_after(&self, seq: u64) -> Result<bool, RunError> {
+        let mut after = seq;
+        loop {
+            let rows = self.store.journal_by_kind(&self.id, "request_answered", after, PAGE).await?;
+            let Some(last) = rows.last() else { return Ok(false) };
+            after = last.seq;
+            if !rows.iter().all(|row| is_end_of_wait(&row.body)) {
+                return Ok(true);
+            }
+        }
     }
 
     /// The prompt and the location of the question that the session waited on at this event.

@@ -3,10 +3,11 @@
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
 
+use crate::program::assigned::Assignment;
+use crate::program::assignments::assign_each;
 use crate::program::cell_reader::NoCells;
 use crate::program::evaluation::NULL_VALUE;
 use crate::program::event::Event;
-use crate::program::flow::ActionError;
 use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
 use crate::program::program::Program;
@@ -83,6 +84,12 @@ impl Session {
         Ok(reported)
     }
 
+    /// Masks the sensitive values of a turn in all output from now on.
+    pub(crate) fn hide_sensitive(&mut self, work: &TurnWork, draft: &mut CommitDraft) -> Result<(), serde_json::Error> {
+        let written = work.writes.iter().filter(|write| write.written.sensitive).map(|write| &write.stored.value);
+        written.chain(&work.hidden).try_for_each(|value| self.hide(value, draft))
+    }
+
     /// Applies the variables and events of a turn, or of an operation outside of turns.
     fn apply_work(
         &mut self,
@@ -92,14 +99,9 @@ impl Session {
     ) -> Result<(), serde_json::Error> {
         self.keep_named_scopes(&work.writes);
         self.pass_bound_plan(&work.writes, draft)?;
+        self.hide_sensitive(&work, draft)?;
         for write in &work.writes {
-            if write.written.sensitive {
-                self.hide(&write.stored.value, draft)?;
-            }
             draft.write(write)?;
-        }
-        for value in &work.hidden {
-            self.hide(value, draft)?;
         }
         if let Some(mut notebook) = work.notebook.filter(|changed| *changed != self.notebook) {
             write_state(&mut notebook, &self.notebook, &self.services.clock.at(self.last_seq + 1), draft)?;
@@ -126,12 +128,12 @@ impl Session {
     }
 
     /// Runs an operation that needs a turn of the action `key`, without a turn: the `set` of a route.
-    pub(crate) fn run_without_turn(
+    fn run_without_turn(
         &mut self,
         program: &Program,
         key: &str,
         draft: &mut CommitDraft,
-        operation: impl FnOnce(&Turn<'_>) -> Result<(), ActionError>,
+        operation: impl FnOnce(&Turn<'_>),
     ) -> Result<(), SessionFailure> {
         let no_action = || SessionFailure::new(msg!("no action for `{}`", redacted_key(key)));
         let frame = self.frames.get(key).ok_or_else(no_action)?;
@@ -169,8 +171,29 @@ impl Session {
         };
         let turn = Turn::new(resources, self.scopes.clone());
         turn.in_round(frame.round.unwrap_or(1));
-        operation(&turn).map_err(SessionFailure::of)?;
+        operation(&turn);
         let work = turn.into_work();
         self.apply_work(&place, work, draft).map_err(|error| SessionFailure::new(error.to_message()))
+    }
+
+    /// Sets what a route from the frame `key` sets. A value that cannot be set is reported at `place`, and its variable keeps the one it has:
+    /// what somebody would say, nobody could know when the script was checked, and the route is followed (docs/routes.md).
+    ///
+    /// # Errors
+    /// If the frame is damaged.
+    pub(crate) fn set_by_route<'a>(
+        &mut self,
+        program: &Program,
+        key: &str,
+        place: &EventLocation,
+        set: impl IntoIterator<Item = &'a Assignment>,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        let mut failed = Vec::new();
+        self.run_without_turn(program, key, draft, |turn| failed = assign_each(turn, set))?;
+        for SessionFailure { code, message, help } in failed.into_iter().map(SessionFailure::of) {
+            draft.event(place, Event::Error { code, message, help });
+        }
+        Ok(())
     }
 }

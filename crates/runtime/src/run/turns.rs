@@ -210,7 +210,8 @@ impl Session {
             self.position(&program, &key).ok_or_else(|| unreadable("its frames do not point to an action"))?;
         if frame.branches.is_some() {
             self.write_held().await?;
-            return self.run_branches().await;
+            // Boxed, as few turns have any: the future of every turn has room for it otherwise.
+            return Box::pin(self.run_branches()).await;
         }
         // What others may see of a turn must not be ahead of what is stored.
         let action = &position.step.action;
@@ -250,7 +251,7 @@ impl Session {
         {
             let check = TriggerCheck { place: &context.place, unjudged: false, failure: None };
             if let Some(fired) = self.interrupting_trigger(&program, check, (flow, &work), &mut draft) {
-                self.drop_turn(context.key, &context.place, (flow, work), &mut draft);
+                self.drop_turn(context.key, &context.place, (flow, work), &mut draft)?;
                 let fired = self.fire(&program, fired, check, &mut draft);
                 let next = fired.and_then(|()| self.settled_with_changes(&mut draft));
                 self.conclude(next, &context.place, &mut draft);
