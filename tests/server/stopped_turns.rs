@@ -211,6 +211,42 @@ session:
             - { action_type: ai_ask, action_id: where, config: { content: 'Your address?', exit: any, max_rounds: 1 } }
 ";
 
+/// Two decisions that are open at the same time.
+const BRANCHES: &str = "
+session:
+  session_id: talk
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: parallel
+              action_id: both
+              config:
+                branches:
+                  - { id: a, actions: [{ action_type: approval, action_id: one, config: { prompt: 'One?' } }] }
+                  - { id: b, actions: [{ action_type: approval, action_id: two, config: { prompt: 'Two?' } }] }
+";
+
+#[tokio::test]
+async fn a_session_waits_for_what_is_open_and_not_for_what_was_decided() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", BRANCHES);
+    let serving = Serving::start(&home);
+    let id = serving.session("talk").await;
+    let state = async || serving.get(&format!("/v1/sessions/{id}")).await.json();
+    let newest = state().await["waiting"].clone();
+    let listed = serving.get("/v1/requests").await.json()["requests"].clone();
+    let ids: Vec<String> =
+        listed.as_array().unwrap().iter().map(|request| request["request_id"].as_str().unwrap().to_owned()).collect();
+    assert!(ids.iter().any(|id| newest["request_id"] == json!(id)), "{newest}");
+    let other = ids.iter().find(|id| newest["request_id"] != json!(id)).unwrap();
+    let decide = format!("/v1/requests/{id}/{}", newest["request_id"].as_str().unwrap());
+    let decided = serving.post(&decide, json!({ "decision": "approve", "by": "ann" })).await.json();
+    assert_eq!((&decided["status"], &decided["waiting"]["request_id"]), (&json!("waiting_approval"), &json!(other)));
+    assert_eq!(state().await["waiting"]["request_id"], json!(other));
+}
+
 #[tokio::test]
 async fn a_message_that_is_sent_again_after_a_decision_gets_the_same_reply() {
     let home = Home::new();

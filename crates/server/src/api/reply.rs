@@ -20,6 +20,9 @@ use bcc_lang::message::msg;
 /// The number of events that are read at a time.
 const PAGE: usize = 256;
 
+/// The number of events among which the one that asks for a request is looked for.
+const WAITING_AFTER: usize = 8;
+
 /// The number of messages among which the last answer is looked for.
 const TAIL: usize = 64;
 
@@ -174,13 +177,20 @@ pub(crate) fn reply_from(feed: &EventFeed, id: &str, turn: EndedTurn) -> Option<
     let mut collected = Collected::default();
     let added = events.iter().try_for_each(|event| collected.add(event.seq, event.kind, &event.line));
     let (messages, waiting) = collected.end();
+    if added.is_ok() && waiting.is_none() && turn.status.is_waiting() {
+        // It waits for what an earlier turn asked.
+        return None;
+    }
     let status = turn.status.name().to_owned();
     Some(added.map(|()| TurnReply { id: id.to_owned(), status, messages, waiting, last_seq: turn.until }))
 }
 
 /// The reply after turns that have ended.
 pub(crate) async fn reply_of(store: &dyn Store, id: &str, turn: EndedTurn) -> Result<TurnReply, Problem> {
-    let (messages, waiting) = collect(store, id, turn.after, turn.until).await?;
+    let (messages, mut waiting) = collect(store, id, turn.after, turn.until).await?;
+    if waiting.is_none() && turn.status.is_waiting() {
+        waiting = open_waiting(store, id).await?.as_ref().map(WaitingFor::of);
+    }
     Ok(TurnReply { id: id.to_owned(), status: turn.status.name().to_owned(), messages, waiting, last_seq: turn.until })
 }
 
@@ -194,14 +204,42 @@ pub(crate) async fn state_of(store: &dyn Store, row: SessionRow) -> Result<TurnR
         None if tail.len() < TAIL => 0,
         None => row.last_seq.saturating_sub(PAGE as u64),
     };
-    let (messages, mut waiting) = collect(store, &row.id, after, row.last_seq).await?;
-    let is_waiting = SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_waiting);
-    if waiting.is_none() && is_waiting {
-        let last = store.last_by_kind(&row.id, "waiting").await?;
-        waiting = last.map(|row| parsed(&row.body)).transpose()?.as_ref().map(WaitingFor::of);
-    }
-    let waiting = waiting.filter(|_| is_waiting);
+    let (messages, _) = collect(store, &row.id, after, row.last_seq).await?;
+    let waiting = match SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_waiting) {
+        true => open_waiting(store, &row.id).await?.as_ref().map(WaitingFor::of),
+        false => None,
+    };
     Ok(TurnReply { id: row.id, status: row.status, messages, waiting, last_seq: row.last_seq })
+}
+
+/// The event with what a session waits for: the newest question or decision that is open. Branches ask at the same time, and the newest can
+/// be answered before the others.
+pub(crate) async fn open_waiting(store: &dyn Store, id: &str) -> Result<Option<Value>, Problem> {
+    let Some(newest) = store.last_by_kind(id, "waiting").await? else { return Ok(None) };
+    let event = parsed(&newest.body)?;
+    let request = |event: &Value| event.get("request_id").and_then(Value::as_str).map(str::to_owned);
+    let Some(asked) = request(&event) else { return Ok(Some(event)) };
+    let answered = store.journal_by_kind(id, "request_answered", newest.seq, PAGE).await?;
+    let answered = answered.iter().map(|row| parsed(&row.body)).collect::<Result<Vec<_>, _>>()?;
+    if !answered.iter().any(|event| request(event).as_ref() == Some(&asked)) {
+        return Ok(Some(event));
+    }
+    let mut open: Vec<(u64, String)> = Vec::new();
+    for row in store.requests(id).await?.into_iter().filter(|row| row.answered_at.is_none()) {
+        // The number in the id of a request is that of the event before it.
+        let number = row.id.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()).parse();
+        open.extend(number.ok().map(|number| (number, row.id)));
+    }
+    open.sort();
+    for (number, asked) in open.iter().rev() {
+        for row in store.journal_by_kind(id, "waiting", number.saturating_sub(1), WAITING_AFTER).await? {
+            let event = parsed(&row.body)?;
+            if request(&event).as_ref() == Some(asked) {
+                return Ok(Some(event));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// An answer that was accepted before.

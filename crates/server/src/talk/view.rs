@@ -10,7 +10,7 @@ use bcc_store::rows::{MessageRow, SessionRow};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::reply::parsed;
+use crate::api::reply::open_waiting;
 use crate::live::command::SessionCommand;
 use crate::state::ServerState;
 use crate::talk::beginning::ensure_started;
@@ -89,13 +89,10 @@ pub(crate) async fn talk_view(
         messages.remove(0);
     }
     let waiting = match status.is_waiting() {
-        true => {
-            let event = store.last_by_kind(id, "waiting").await?;
-            match event.map(|event| parsed(&event.body)).transpose()? {
-                Some(event) => Some(waiting_view(&state, &row, &event).await),
-                None => None,
-            }
-        }
+        true => match open_waiting(store.as_ref(), id).await? {
+            Some(event) => Some(waiting_view(&state, &row, &event).await),
+            None => None,
+        },
         false => None,
     };
     let is_answered = waiting.as_ref().is_some_and(|waiting| waiting.r#for == "answer") && row.answers > 0;
