@@ -392,15 +392,24 @@ fn ended_before(other: &ReportedStep, step: &ReportedStep) -> bool {
 /// number `number`.
 fn planned(program: &Program, step: &ReportedStep, steps: &[ReportedStep], number: usize) -> Vec<PlannedStep> {
     let (before, from) = steps.split_at(number);
-    // What contains the step goes on, and does not begin again.
-    let contains = |other: &&ReportedStep| !step.path.starts_with(&format!("{}/", other.path));
-    let unfinished = before.iter().filter(|other| !ended_before(other, step)).filter(contains);
-    let unfinished: BTreeSet<&str> = unfinished.map(|other| other.action_id.as_str()).collect();
     let all = all_steps(program);
+    let contains = |other: &ReportedStep, path: &str| path.starts_with(&format!("{}/", other.path));
+    let has_branches =
+        |other: &&ReportedStep| all.iter().any(|own| own.id == other.action_id && own.kind == "parallel");
+    let parallel: Vec<&ReportedStep> =
+        before.iter().filter(|other| contains(other, &step.path)).filter(has_branches).collect();
+    // What contains the step goes on, and does not begin again. What was left before it, without an end, does not either.
+    let is_beside = |other: &&ReportedStep| {
+        !contains(other, &step.path) && parallel.iter().any(|parallel| contains(parallel, &other.path))
+    };
+    let unfinished: Vec<&ReportedStep> =
+        before.iter().filter(|other| !ended_before(other, step)).filter(is_beside).collect();
+    let earlier: Vec<&ReportedStep> = unfinished.iter().copied().chain(from).collect();
+    let unfinished: BTreeSet<&str> = unfinished.iter().map(|other| other.action_id.as_str()).collect();
     let first = all.iter().position(|own| own.id == step.action_id).unwrap_or(all.len());
     let runs = all.into_iter().enumerate().filter(|(at, own)| *at >= first || unfinished.contains(own.id.as_str()));
     runs.map(|(_, own)| {
-        let earlier: Vec<&ReportedStep> = from.iter().filter(|step| step.action_id == own.id).collect();
+        let earlier: Vec<&&ReportedStep> = earlier.iter().filter(|step| step.action_id == own.id).collect();
         PlannedStep {
             action_id: own.id.clone(),
             action_type: own.kind.to_owned(),

@@ -69,6 +69,12 @@ const fn name(role: Role) -> &'static str {
     }
 }
 
+/// A text in which no line that begins with the mask is quoted. The mask looks like markup, and what it stands for usually does not: a message
+/// that begins with it is quoted when it is replayed, and was not when it was recorded.
+fn without_quotes(text: &str, mask: &str) -> String {
+    text.replace(&format!("\n> {mask}"), &format!("\n{mask}")).replace(&format!(":\n{mask}"), &format!(": {mask}"))
+}
+
 fn matches(recorded: &str, new: &str, mask: &str) -> bool {
     if recorded == new {
         return true;
@@ -76,6 +82,7 @@ fn matches(recorded: &str, new: &str, mask: &str) -> bool {
     let without_times =
         |text: &str| TIME.as_ref().map_or_else(|| text.to_owned(), |time| time.replace_all(text, "time").into_owned());
     let (recorded, new) = (without_times(recorded), without_times(new));
+    let (recorded, new) = (without_quotes(&recorded, mask), without_quotes(&new, mask));
     let Some((first, rest)) = recorded.split_once(mask) else { return recorded == new };
     let Some(mut left) = new.strip_prefix(first) else { return false };
     let mut pieces = rest.split(mask).peekable();
@@ -217,6 +224,9 @@ mod tests {
             ("a *** b *** c", "a 1 b 2 b 3 c"),
             ("x ***", "x "),
             ("It is 2026-11-21 20:00 (Saturday).", "It is 2027-01-01 00:01 (Friday)."),
+            ("咨询师: ***，你好", "咨询师:\n> ***，你好"),
+            ("好\n咨询师:\n> 小林，你好\n> 坐", "好\n咨询师:\n> 小林，你好\n> 坐"),
+            ("说\n***，你好", "说\n> ***，你好"),
             ("现在是 2026-11-22 20:00（星期日）。", "现在是 2027-01-01 00:01（星期五）。"),
         ];
         for (old, new) in same {
@@ -225,6 +235,7 @@ mod tests {
         let other = [
             ("a", "b"),
             ("a", "a\n"),
+            ("a: ***\nb", "a:\n> ***\n> b"),
             ("电话 *** 。", "电邮 13800001111 。"),
             ("a *** b", "a 1"),
             ("ab***bc", "abc"),
