@@ -262,8 +262,8 @@ impl Check<'_> {
             }
             let examined = examine(file, parsed, &context);
             findings.extend(examined.diagnostics);
-            // What a configuration that cannot be read permits and names is unknown.
-            if models.is_some() {
+            // What a configuration with errors permits and names is unknown.
+            if project.is_configuration_known {
                 findings.extend(unmet_needs(file, &examined.needs, &project.config, &self.prepared.environment));
                 services = NeededServices::of(file, &examined.needs, project);
             }
