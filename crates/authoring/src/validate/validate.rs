@@ -152,7 +152,7 @@ impl PreparedValidation {
     pub(crate) fn of(request: &ValidateRequest, environment: &Environment, stamped: bool) -> Result<Self, EngineError> {
         let rules = rules(&request.rules)?;
         let here = current_directory()?;
-        let names = PathNames::relative_to(here.clone());
+        let names = PathNames::relative_to(request.named_from.as_ref().unwrap_or(&here).clone());
         let given = given_directory(request.project.as_deref(), environment)?;
         let roots = roots(request, given.as_deref(), &here)?;
         let own = OwnFolders::of(request, given.as_deref(), &here);
