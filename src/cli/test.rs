@@ -30,7 +30,6 @@ use bcc_engine::error::EngineError;
 use bcc_engine::files::write::is_same_file;
 use bcc_engine::project::absolute;
 use bcc_lang::message::language::Language;
-use bcc_lang::source::diagnostic::sort;
 use bcc_lang::source::render::visible::visible_json;
 
 #[derive(Debug, Args)]
@@ -107,6 +106,7 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
     let request = TestRequest {
         paths: options.paths.clone(),
         project: options.project.clone(),
+        named_from: None,
         filter: options.filter.clone(),
         model: options.model.clone(),
         scheme: options.scheme.clone(),
@@ -123,9 +123,7 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
         let help = "`--filter` takes part of the name of a test or a case, or of the path of its file";
         return Err(EngineError::usage(message).with_help(help));
     }
-    let mut found = tests.diagnostics.clone();
-    found.extend(outcome.script_errors.iter().flat_map(|untried| untried.diagnostics.iter().cloned()));
-    sort(&mut found);
+    let found = outcome.findings(&tests);
     // A coverage document on standard output must be the only output there. It cannot be requested together with another document.
     let to_stderr =
         options.coverage_out.is_none() && matches!(options.coverage, Some(TestFormat::Json | TestFormat::Html));

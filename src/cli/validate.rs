@@ -48,6 +48,7 @@ pub fn validate(options: &ValidateArgs, environment: &Environment) -> Result<Exi
     let request = ValidateRequest {
         paths: options.paths.clone(),
         project: options.project.clone(),
+        named_from: None,
         scheme: options.scheme.clone(),
         rules: options.reporting.rules.clone(),
     };

@@ -288,6 +288,44 @@ fn every_key_of_a_model_is_read() {
     assert_eq!((defaults.currency.as_str(), defaults.per), ("USD", 1_000_000));
 }
 
+/// The rules of the findings in the script, for this configuration.
+fn findings_of_script(configuration: &str, script: &str) -> Vec<&'static str> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bcc-script.toml"), configuration).unwrap();
+    std::fs::write(folder.path().join("talk.yaml"), script).unwrap();
+    let request = ValidateRequest { paths: vec![folder.path().join("talk.yaml")], ..ValidateRequest::default() };
+    let report = validate(&request, &Environment::default()).unwrap();
+    report.diagnostics.iter().map(|found| found.rule).collect()
+}
+
+#[test]
+fn errors_of_the_rules_and_models_of_a_configuration_do_not_hide_those_of_scripts() {
+    let script = SCRIPT.replace("session: { session_id: s,", "session: { session_id: s, model: mian,");
+    let needy = script.replace(
+        "[{ action_type: ai_say,",
+        "[{ action_type: add, action_id: c, config: { content: '1', shot_type: action, metadata: { should_execute: true } }}, { action_type: ai_say,",
+    );
+    let model = "[models.main]\nprovider = \"offline\"\n";
+    for rules in ["unused-varible = \"off\"", "unused-variable = \"quiet\"", "unused-variable = 3"] {
+        let found = findings_of_script(&format!("{model}[rules]\n{rules}\n"), &needy);
+        assert_eq!(found, ["broken-configuration", "unknown-model", "code-not-allowed"], "{rules}");
+        let allowed = format!("[project]\nallow = [\"exec\"]\n{model}[rules]\n{rules}\n");
+        assert!(!findings_of_script(&allowed, &needy).contains(&"code-not-allowed"), "{rules}");
+        // The other levels apply.
+        let off = format!("{model}[rules]\nunknown-model = \"off\"\n{rules}\n");
+        assert_eq!(findings_of_script(&off, &script), ["broken-configuration"], "{rules}");
+        let known = script.replace("mian", "main");
+        assert_eq!(findings_of_script(&format!("{model}[rules]\n{rules}\n"), &known), ["broken-configuration"]);
+    }
+    // A model that is defined with errors is known. What a configuration with other errors permits is not.
+    for lines in ["reask = 9", "fallback = [\"nobody\"]"] {
+        assert_eq!(findings_of_script(&format!("{model}{lines}\n"), &needy), ["broken-configuration", "unknown-model"]);
+        let known = needy.replace("mian", "main");
+        assert_eq!(findings_of_script(&format!("{model}{lines}\n"), &known), ["broken-configuration"]);
+    }
+    assert_eq!(findings_of_script("[models.main\n", &needy), ["broken-configuration"]);
+}
+
 fn schema() -> Compiled {
     Compiled::new(&serde_json::from_str(CONFIG).unwrap()).unwrap()
 }

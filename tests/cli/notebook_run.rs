@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use kernel::{kernel_python, kernel_variables};
 use process::{Finished, Home, POLL_INTERVAL, Running, TIMEOUT};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const ALLOWED: &str = "[project]\nscheme = \"english\"\nallow = [\"exec\"]\n";
 
@@ -281,6 +281,26 @@ fn a_model_repairs_failing_code_and_each_run_is_announced() {
     let notebook = exported(&home, &python);
     assert_eq!(printed(&notebook), "42\n");
     assert!(notebook.to_string().contains("print(unknown)"), "the author's code is kept: {notebook}");
+}
+
+/// The fields of its first action are not those of the reply.
+#[test]
+fn a_bare_list_of_actions_is_said_to_be_one() {
+    let home = Home::new();
+    let config = "target: a report, max_behaviors: 1, reflection: off, reask: 2";
+    let action = format!("{{ action_type: behavior_loop, action_id: work, config: {{ {config} }} }}");
+    let topic = format!("{{ topic_id: t, actions: [{action}], on_exit: {{ max_rounds_reached: next }} }}");
+    home.file("w.yaml", &format!("session: {{ session_id: w, phases: [{{ phase_id: p, topics: [{topic}] }}] }}\n"));
+    home.file("replies.yaml", "replies:\n  work: ['[{\"action\": \"add\", \"content\": \"First.\"}]']\n");
+    let finished = home.finish(["run", "w.yaml", "--json", "--model", "replay:replies.yaml"], "");
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
+    let events = finished.events();
+    let warnings: Vec<&str> =
+        events_of(&events, "warning").iter().map(|warning| warning["message"].as_str().unwrap()).collect();
+    assert_eq!(warnings, ["the reply is a list instead of an object; the list was used as the reply's /actions"]);
+    let calls = events_of(&events, "model_call");
+    let record = json!([{ "path": "/actions", "bending": "bare_list", "expected": "object", "found": "array" }]);
+    assert_eq!((calls.len(), &calls[0]["bent"]), (1, &record), "{calls:?}");
 }
 
 /// Actions in the wrapped form in which servers stream them: a title, a section, a step, text, code, and its execution.

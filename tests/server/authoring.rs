@@ -157,6 +157,54 @@ async fn tests_are_run_and_leave_no_sessions() {
     assert_eq!(serving.post("/v1/tests", json!({ "paths": ["none"] })).await.status, 404);
 }
 
+/// As `bcc-script test` shows it, and wherever the server was started.
+#[tokio::test]
+async fn tests_say_what_is_wrong_with_their_scripts_in_the_language_of_the_client() {
+    let home = Home::new();
+    let broken = TALK.replace("action_id: ask_likes", "action_id: ask_name");
+    home.put("work/bcc-script.toml", "");
+    home.put("work/scripts/talk.yaml", broken);
+    home.put("work/tests/talk.yaml", TEST);
+    home.put("work/tests/wrong.yaml", TEST.replace("dialogue:", "dialog:"));
+    home.put("work/scripts/other.yaml", TALK);
+    let failing = "test: something else\nscript: ../scripts/other.yaml\ndialogue:\n  - ai: Good evening.\n";
+    home.put("work/tests/failing.yaml", failing);
+    let shown = home.finish(["test", "--format", "json", "--project", "work", "work/tests"], "");
+    let shown: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
+
+    let serving = Serving::with(&home, &["--project", "work"]);
+    let english = serving.post("/v1/tests", json!({})).await;
+    assert!(!english.text.contains(home.path().to_str().unwrap()), "{english:?}");
+    let english = english.json();
+    let places: Vec<String> = english["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| {
+            format!("{} {}:{}", found["rule"].as_str().unwrap(), found["file"].as_str().unwrap(), found["line"])
+        })
+        .collect();
+    assert!(places.contains(&"duplicate-id scripts/talk.yaml:16".to_owned()), "{places:?}");
+    let found =
+        &english["diagnostics"].as_array().unwrap().iter().find(|found| found["rule"] == "duplicate-id").unwrap();
+    assert!(found["column"].is_number() && found["end_line"] == 16 && found["help"].is_string(), "{found}");
+    let texts = |document: &serde_json::Value, list: &str, field: &str| -> Vec<serde_json::Value> {
+        document[list].as_array().unwrap().iter().map(|item| item[field].clone()).collect()
+    };
+    assert_eq!(texts(&english, "diagnostics", "message"), texts(&shown, "diagnostics", "message"));
+    assert_eq!(texts(&english, "tests", "why"), texts(&shown, "tests", "why"));
+    assert_eq!(texts(&english, "tests", "file"), ["tests/failing.yaml", "tests/talk.yaml", "tests/wrong.yaml"]);
+
+    let headers = [("content-type", "application/json"), ("accept-language", "zh")];
+    let chinese = serving.send(Method::POST, "/v1/tests", &headers, Some(b"{}".to_vec())).await.json();
+    insta::assert_snapshot!("problems_of_tests_in_chinese", format!("{:#}", chinese["diagnostics"]));
+    insta::assert_snapshot!("results_of_tests_in_chinese", {
+        let mut tests = chinese["tests"].clone();
+        tests.as_array_mut().unwrap().iter_mut().for_each(|test| test["ms"] = json!(0));
+        format!("{tests:#}")
+    });
+}
+
 #[tokio::test]
 async fn a_script_is_stored_only_without_errors_and_running_sessions_keep_theirs() {
     let home = project();

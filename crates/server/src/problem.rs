@@ -204,7 +204,7 @@ impl ProblemDiagnostic {
 }
 
 /// The text of a message, with paths in the project as they are in the project.
-fn rendered(message: &Message, project: Option<&Path>, language: Language) -> String {
+pub(crate) fn rendered(message: &Message, project: Option<&Path>, language: Language) -> String {
     let text = message.render(language);
     match project {
         Some(project) => in_project(&text, project),

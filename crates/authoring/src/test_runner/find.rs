@@ -57,7 +57,7 @@ pub struct Tests {
 /// Errors: `Usage` if there is nothing to test, `Failed` if a check is aborted.
 pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, EngineError> {
     let here = current_directory()?;
-    let names = PathNames::relative_to(here.clone());
+    let names = PathNames::relative_to(request.named_from.as_ref().unwrap_or(&here).clone());
     let given = given_directory(request.project.as_deref(), environment)?;
     let project = given.clone().unwrap_or_else(|| nearest(&absolute(&here)));
     let roots = if request.paths.is_empty() { vec![project.join(USUAL_FOLDER)] } else { request.paths.clone() };
@@ -68,8 +68,13 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
         return Err(EngineError::usage(message).with_help(help));
     }
     // The same rules as in `validate`: a file found below a folder may be unrelated.
-    let asked =
-        ValidateRequest { paths: roots.clone(), project: request.project.clone(), ..ValidateRequest::default() };
+    let check = |paths| ValidateRequest {
+        paths,
+        project: request.project.clone(),
+        named_from: request.named_from.clone(),
+        ..ValidateRequest::default()
+    };
+    let asked = check(roots.clone());
     let own = OwnFolders::of(&asked, given.as_deref(), &here);
     let found = walk(&roots, &names);
     let snapshot_folders = found.folders.iter().filter_map(|folder| snapshot_folder(folder, &roots, &names)).collect();
@@ -108,9 +113,7 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
         }
     }
     if !checked.is_empty() {
-        let request =
-            ValidateRequest { paths: checked, project: request.project.clone(), ..ValidateRequest::default() };
-        tests.diagnostics.extend(validate_again(&request, environment, None)?.diagnostics);
+        tests.diagnostics.extend(validate_again(&check(checked), environment, None)?.diagnostics);
     }
     sort(&mut tests.diagnostics);
     for test in &mut tests.files {

@@ -3,37 +3,44 @@
 use serde_json::{Value, json as value};
 
 use crate::test_runner::result::{TestFailure, TestResult, TestStatus, TranscriptLine};
+use bcc_lang::message::message::Message;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::render::visible::visible_json;
 
-/// [`document`] as text.
+/// [`document`] as text, in English.
 pub fn json(ran: &[TestResult], diagnostics: &[Diagnostic], stale: &[String]) -> String {
-    visible_json(&format!("{:#}\n", document(ran, diagnostics, stale))).into_owned()
+    let diagnostics = diagnostics.iter().map(finding).collect();
+    visible_json(&format!("{:#}\n", document(ran, diagnostics, stale, &Message::to_string))).into_owned()
 }
 
-/// The results as one document. `stale` are the snapshots that no test uses any more.
-pub fn document(ran: &[TestResult], diagnostics: &[Diagnostic], stale: &[String]) -> Value {
+/// The results as one document, in which messages are written with `shown`. `stale` are the snapshots that no test uses any more.
+pub fn document(
+    ran: &[TestResult],
+    diagnostics: Vec<Value>,
+    stale: &[String],
+    shown: &dyn Fn(&Message) -> String,
+) -> Value {
     let count = |status| ran.iter().filter(|ran| ran.status == status).count();
     value!({
         "version": 1,
         "passed": count(TestStatus::Passed),
         "failed": count(TestStatus::Failed) + count(TestStatus::Broken),
         "skipped": count(TestStatus::Skipped),
-        "tests": ran.iter().map(case).collect::<Vec<_>>(),
+        "tests": ran.iter().map(|ran| case(ran, shown)).collect::<Vec<_>>(),
         "stale_snapshots": stale,
-        "diagnostics": diagnostics.iter().map(finding).collect::<Vec<_>>(),
+        "diagnostics": diagnostics,
     })
 }
 
-fn case(ran: &TestResult) -> Value {
+fn case(ran: &TestResult, shown: &dyn Fn(&Message) -> String) -> Value {
     value!({
         "file": ran.file.name(),
         "test": ran.test,
         "case": ran.case,
         "status": ran.status.name(),
-        "why": ran.reason,
-        "failures": ran.failures.iter().map(failure).collect::<Vec<_>>(),
-        "notes": ran.notes,
+        "why": ran.reason.as_ref().map(shown),
+        "failures": ran.failures.iter().map(|failed| failure(failed, shown)).collect::<Vec<_>>(),
+        "notes": ran.notes.iter().map(shown).collect::<Vec<_>>(),
         "transcript": ran.transcript.iter().map(line).collect::<Vec<_>>(),
         "turns": ran.turns,
         "model_calls": ran.model_calls,
@@ -42,13 +49,13 @@ fn case(ran: &TestResult) -> Value {
     })
 }
 
-fn failure(failure: &TestFailure) -> Value {
+fn failure(failure: &TestFailure, shown: &dyn Fn(&Message) -> String) -> Value {
     value!({
         "line": failure.line,
-        "message": failure.message,
-        "expected": failure.expected.to_string(),
-        "found": failure.found.to_string(),
-        "help": failure.help,
+        "message": shown(&failure.message),
+        "expected": shown(&failure.expected),
+        "found": shown(&failure.found),
+        "help": failure.help.as_ref().map(shown),
         "after": failure.transcript_lines,
     })
 }

@@ -14,6 +14,8 @@ pub struct TestRequest {
     pub paths: Vec<PathBuf>,
     /// `--project`: the project of all scripts; by default, the nearest ancestor of each script.
     pub project: Option<PathBuf>,
+    /// The directory to which the names of files in reports are relative; by default, the current one.
+    pub named_from: Option<PathBuf>,
     /// `--filter`: only tests whose name, case or file contains this, ignoring case.
     pub filter: Option<String>,
     /// `--model`: the model of tests without scripted replies.

@@ -30,7 +30,7 @@ use bcc_lang::script::test::cases::CaseValues;
 use bcc_lang::script::test::dialogue::DialogueStep;
 use bcc_lang::script::test::replies::Model;
 use bcc_lang::script::test::test::{WrittenTest, read_case};
-use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_llm::providers::scripted::time::VirtualTime;
 
 /// The same stack size as for `validate`, because a plan is checked like a script.
@@ -45,12 +45,23 @@ pub struct TestReport {
     pub stale: Vec<String>,
 }
 
+impl TestReport {
+    /// What is wrong with the tests, which were run, and with their scripts, by file and position.
+    pub fn findings(&self, tests: &Tests) -> Vec<Diagnostic> {
+        let of_scripts = self.script_errors.iter().flat_map(|error| &error.diagnostics);
+        let mut findings: Vec<Diagnostic> = tests.diagnostics.iter().chain(of_scripts).cloned().collect();
+        sort(&mut findings);
+        findings
+    }
+}
+
 /// Runs the given tests.
 /// Errors: `Usage` if the given project does not exist, or if a project was changed since it was trusted; `Failed` if threads cannot be
 /// started.
 pub fn run(tests: &Tests, request: &TestRequest, environment: &Environment) -> Result<TestReport, EngineError> {
     let given = given_directory(request.project.as_deref(), environment)?;
-    let names = PathNames::relative_to(current_directory()?);
+    let directory = request.named_from.clone().map_or_else(current_directory, Ok)?;
+    let names = PathNames::relative_to(directory);
     let scripts = Scripts::new(given, request.trust, environment.clone(), names);
     let wanted = request.filter.as_ref().map(|filter| filter.to_lowercase());
     let jobs: Vec<(&TestFile, usize, Option<&CaseValues>)> = tests

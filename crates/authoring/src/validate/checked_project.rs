@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 
-use crate::validate::configuration::{BROKEN, configuration, levels};
+use crate::validate::configuration::{BROKEN, KnownConfiguration, configuration, levels};
 use crate::validate::read_file::read_failure;
 use crate::validate::tested_scripts::TestedScripts;
 use bcc_check::document_paths::DocumentPathError;
@@ -41,8 +41,10 @@ pub(crate) struct CheckedProject {
     pub directory: PathBuf,
     /// Its configuration; the default one if there is none or it cannot be read.
     pub config: Config,
-    /// The names of its models; `None` if the configuration cannot be read.
+    /// The names of its models; `None` if they are not known.
     pub models: Option<Vec<String>>,
+    /// Whether `config` is what is written, apart from levels of rules.
+    pub is_configuration_known: bool,
     pub kinds: BTreeMap<String, CustomKind>,
     /// The reply schemas of this release, overridden by those of the project.
     pub reply_schemas: BTreeMap<String, Value>,
@@ -74,8 +76,8 @@ impl CheckedProject {
     /// The project in `directory`. `rules` are applied after those of its configuration; `stamp` was computed before.
     pub(crate) fn of(directory: PathBuf, names: &PathNames, rules: &[(String, String)], stamp: Option<u64>) -> Self {
         let mut diagnostics = Vec::new();
-        let (config, config_file) = configuration(&directory, names, &mut diagnostics);
-        let models = diagnostics.is_empty().then(|| config.models.keys().cloned().collect());
+        let known = configuration(&directory, names, &mut diagnostics);
+        let KnownConfiguration { config, file: config_file, models, is_complete: is_configuration_known } = known;
         let kinds = kinds(&config);
         let reply_schemas = schemas(&directory, names, &mut diagnostics);
         let levels = levels(&config, rules);
@@ -92,6 +94,7 @@ impl CheckedProject {
             directory,
             config,
             models,
+            is_configuration_known,
             kinds,
             reply_schemas,
             diagnostics,

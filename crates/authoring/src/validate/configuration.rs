@@ -16,19 +16,31 @@ use bcc_engine::project::{CONFIG_FILE, config_bytes};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
+use toml::{Table, Value};
 
 /// The maximum number of findings per file.
 const MAX_REPORTED: usize = 20;
 
-/// The configuration of the project in `directory`, and its file if it is valid text. Errors are added to `diagnostics`.
-pub fn configuration(
-    directory: &Path,
-    names: &PathNames,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> (Config, Option<Arc<SourceFile>>) {
+/// What is known of the configuration of a project.
+#[derive(Debug, Default)]
+pub struct KnownConfiguration {
+    /// The default one if there is none, or if more than `[rules]` cannot be read.
+    pub config: Config,
+    /// The file, if it is valid text.
+    pub file: Option<Arc<SourceFile>>,
+    /// The names of its models, also of those with errors; `None` if the file is not valid TOML.
+    pub models: Option<Vec<String>>,
+    /// Whether `config` is complete: at most `[rules]` has errors.
+    pub is_complete: bool,
+}
+
+/// The configuration of the project in `directory`. Errors are added to `diagnostics`.
+pub fn configuration(directory: &Path, names: &PathNames, diagnostics: &mut Vec<Diagnostic>) -> KnownConfiguration {
     let shown = names.display_name(&directory.join(CONFIG_FILE));
     let file = match config_bytes(directory) {
-        Ok(None) => return (Config::default(), None),
+        Ok(None) => {
+            return KnownConfiguration { models: Some(vec![]), is_complete: true, ..KnownConfiguration::default() };
+        }
         Ok(Some(bytes)) => SourceFile::from_bytes(shown, bytes).map_err(|diagnostic| *diagnostic),
         Err(error) => Err(unreadable(&shown, error.to_message())),
     };
@@ -36,19 +48,50 @@ pub fn configuration(
         Ok(file) => Arc::new(file),
         Err(diagnostic) => {
             diagnostics.push(diagnostic);
-            return (Config::default(), None);
+            return KnownConfiguration::default();
         }
     };
-    match read(file.text()) {
+    let tables: Option<Table> = toml::from_str(file.text()).ok();
+    let models = tables.as_ref().and_then(models);
+    let (config, is_complete) = match read(file.text()) {
         Ok(config) => {
-            diagnostics.extend(contradictions(&file, errors(&config)));
-            (config, Some(file))
+            let errors = errors(&config);
+            let is_complete = errors.iter().all(is_of_rules);
+            diagnostics.extend(contradictions(&file, errors));
+            (config, is_complete)
         }
         Err(error) => {
             diagnostics.extend(mistakes(&file, error));
-            (Config::default(), Some(file))
+            let rest = tables.and_then(with_readable_rules);
+            let is_complete = rest.as_ref().is_some_and(|config| errors(config).iter().all(is_of_rules));
+            (rest.unwrap_or_default(), is_complete)
         }
+    };
+    KnownConfiguration { config, file: Some(file), models, is_complete }
+}
+
+/// The table with the levels of rules.
+const RULES: &str = "rules";
+
+fn is_of_rules(error: &ConfigError) -> bool {
+    error.path.first().is_some_and(|table| table == RULES)
+}
+
+/// The names of the models, or `None` if it is not known which ones are meant.
+fn models(tables: &Table) -> Option<Vec<String>> {
+    match tables.get("models") {
+        None => Some(vec![]),
+        Some(models) => Some(models.as_table()?.keys().cloned().collect()),
     }
+}
+
+/// The configuration without the levels of rules that are not texts, if everything else can be read.
+fn with_readable_rules(mut tables: Table) -> Option<Config> {
+    match tables.get_mut(RULES).and_then(Value::as_table_mut) {
+        Some(rules) => rules.retain(|_, level| level.is_str()),
+        None => _ = tables.remove(RULES),
+    }
+    tables.try_into().ok()
 }
 
 /// The rule of findings in a configuration.

@@ -11,6 +11,8 @@ pub struct ValidateRequest {
     pub paths: Vec<PathBuf>,
     /// `--project`: the project of all files; by default, the nearest ancestor of each file.
     pub project: Option<PathBuf>,
+    /// The directory to which the names of files in findings are relative; by default, the current one.
+    pub named_from: Option<PathBuf>,
     /// `--scheme`: the template scheme to check against, instead of those of scripts and projects.
     pub scheme: Option<String>,
     /// `--rule NAME=off|warn|error`, repeatable; applied after `[rules]` of the projects.

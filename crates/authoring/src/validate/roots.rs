@@ -38,7 +38,7 @@ pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Re
 pub fn nothing(request: &ValidateRequest, environment: &Environment, skipped_files: usize) -> EngineError {
     let names = current_directory().and_then(|here| {
         let given = given_directory(request.project.as_deref(), environment)?;
-        let names = PathNames::relative_to(here.clone());
+        let names = PathNames::relative_to(request.named_from.as_ref().unwrap_or(&here).clone());
         Ok(roots(request, given.as_deref(), &here)?.iter().map(|root| names.display_name(root)).collect::<Vec<_>>())
     });
     let names = Message::list(Joint::Item, names.unwrap_or_default().into_iter().map(Message::text));

@@ -152,7 +152,7 @@ impl PreparedValidation {
     pub(crate) fn of(request: &ValidateRequest, environment: &Environment, stamped: bool) -> Result<Self, EngineError> {
         let rules = rules(&request.rules)?;
         let here = current_directory()?;
-        let names = PathNames::relative_to(here.clone());
+        let names = PathNames::relative_to(request.named_from.as_ref().unwrap_or(&here).clone());
         let given = given_directory(request.project.as_deref(), environment)?;
         let roots = roots(request, given.as_deref(), &here)?;
         let own = OwnFolders::of(request, given.as_deref(), &here);
@@ -262,8 +262,8 @@ impl Check<'_> {
             }
             let examined = examine(file, parsed, &context);
             findings.extend(examined.diagnostics);
-            // What a configuration that cannot be read permits and names is unknown.
-            if models.is_some() {
+            // What a configuration with errors permits and names is unknown.
+            if project.is_configuration_known {
                 findings.extend(unmet_needs(file, &examined.needs, &project.config, &self.prepared.environment));
                 services = NeededServices::of(file, &examined.needs, project);
             }

@@ -18,6 +18,8 @@ pub enum Coercion {
     Coerced,
     /// It violated another rule of the schema; it was set to its default, or removed if it has none.
     Invalid,
+    /// The reply was a list, which became this field.
+    BareList,
 }
 
 impl Coercion {
@@ -28,6 +30,7 @@ impl Coercion {
             Self::NotOneOf => "not_one_of",
             Self::Coerced => "coerced",
             Self::Invalid => "invalid",
+            Self::BareList => "bare_list",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Parses the text of a model with three or four strategies, and coerces the value to its schema (docs/replies.md).
 
+pub mod bare_list;
 pub mod coerce;
 #[cfg(test)]
 mod damage;

@@ -13,7 +13,7 @@ use crate::reply::extract::is_reply;
 use crate::reply::meaning;
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 use crate::reply::shape::ReplyShape;
-use crate::reply::strategies::{ParseFailure, parse};
+use crate::reply::strategies::{ParseFailure, ParseStrategy, parse};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
@@ -33,6 +33,18 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// A reply whose fields were made from a list.
+    pub(crate) fn of_list(
+        object: Map<String, Value>,
+        received: Map<String, Value>,
+        strategy: ParseStrategy,
+        coercions: Vec<CoercionRecord>,
+        repairs: Vec<RepairRecord>,
+    ) -> Self {
+        let (digits, failures) = (None, vec![]);
+        Self { object, received, digits, parse_retry_count: strategy.number(), failures, coercions, repairs }
+    }
+
     /// A field with the digits of its numbers.
     pub fn field(&self, name: &str) -> Option<ExactValue> {
         let digits = self.digits.as_ref().and_then(|digits| digits.field(name)).cloned();

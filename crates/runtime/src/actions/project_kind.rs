@@ -11,16 +11,15 @@ use crate::actions::PROJECT_SCHEMA;
 use crate::actions::calling::{outputs, set_outputs, skill_arguments};
 use crate::actions::notebook::custom::{CustomOutcome, Progress, advance};
 use crate::program::action::Action;
-use crate::program::assigned::Assigned;
-use crate::program::assignments::{evaluate, read_value};
 use crate::program::custom::{COMMAND, CustomBody, CustomKind, intern};
 use crate::program::flow::{ActionError, Flow};
 use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
+use crate::program::nested_value::{NestedValue, evaluate_nested};
 use crate::program::outcome::Outcome;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
-use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
-use bcc_lang::value::exact::{ExactValue, ExactValues};
+use bcc_lang::source::yaml::YamlEntry;
+use bcc_lang::value::exact::ExactValues;
 
 /// The field of `config` that is not an input.
 const OUTPUT: &str = "output";
@@ -56,7 +55,8 @@ impl Kind for ProjectKind {
             .filter(is_input)
             .filter_map(|entry| fields.take_unknown(&entry.key.value))
             .collect();
-        let inputs = entries.iter().map(|entry| Some((entry.key.value.clone(), read_input(&entry.value, checker)?)));
+        let inputs =
+            entries.iter().map(|entry| Some((entry.key.value.clone(), NestedValue::read(&entry.value, checker)?)));
         let inputs: Option<Vec<_>> = inputs.collect();
         for (ours, _) in &outputs {
             checker.may_have_value(ours, None);
@@ -82,49 +82,9 @@ impl Kind for ProjectKind {
     }
 }
 
-/// An input as written. Texts of the author may be at any depth; they are rendered when the action starts.
-enum InputTemplate {
-    Value(Assigned),
-    List(Vec<InputTemplate>),
-    Mapping(Vec<(String, InputTemplate)>),
-}
-
-fn read_input(node: &Arc<YamlNode>, checker: &mut dyn KindChecker) -> Option<InputTemplate> {
-    Some(match &node.kind {
-        NodeKind::Scalar(_) => InputTemplate::Value(read_value(node, checker)?),
-        NodeKind::Sequence(items) => {
-            InputTemplate::List(items.iter().map(|item| read_input(item, checker)).collect::<Option<_>>()?)
-        }
-        NodeKind::Mapping(entries) => {
-            let field = |entry: &YamlEntry| Some((entry.key.value.clone(), read_input(&entry.value, checker)?));
-            InputTemplate::Mapping(entries.iter().map(field).collect::<Option<_>>()?)
-        }
-    })
-}
-
-impl InputTemplate {
-    /// The values in it, in order.
-    fn leaves<'w>(&'w self, into: &mut Vec<&'w Assigned>) {
-        match self {
-            Self::Value(value) => into.push(value),
-            Self::List(items) => items.iter().for_each(|item| item.leaves(into)),
-            Self::Mapping(fields) => fields.iter().for_each(|(_, field)| field.leaves(into)),
-        }
-    }
-
-    /// The input with its leaves replaced by their values, in the same order.
-    fn fill(&self, values: &mut impl Iterator<Item = ExactValue>) -> ExactValue {
-        match self {
-            Self::Value(_) => values.next().unwrap_or_default(),
-            Self::List(items) => items.iter().map(|item| item.fill(values)).collect(),
-            Self::Mapping(fields) => fields.iter().map(|(name, field)| (name.clone(), field.fill(values))).collect(),
-        }
-    }
-}
-
 struct ProjectAction {
     kind: Arc<CustomKind>,
-    inputs: Vec<(String, InputTemplate)>,
+    inputs: Vec<(String, NestedValue)>,
     /// Our variables, each with the output that fills it.
     outputs: Vec<(String, String)>,
 }
@@ -136,16 +96,6 @@ struct StoredState {
     progress: Progress,
 }
 
-impl ProjectAction {
-    fn inputs(&self, turn: &Turn<'_>) -> Result<ExactValues, ActionError> {
-        let mut leaves = Vec::new();
-        self.inputs.iter().for_each(|(_, input)| input.leaves(&mut leaves));
-        let values = evaluate(turn, leaves.into_iter().map(|leaf| ("", leaf)))?;
-        let mut values = values.into_iter().map(|(_, value)| value);
-        Ok(self.inputs.iter().map(|(name, input)| (name.clone(), input.fill(&mut values))).collect())
-    }
-}
-
 #[async_trait]
 impl Action for ProjectAction {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
@@ -153,7 +103,7 @@ impl Action for ProjectAction {
         let mut stored: StoredState = turn.state()?;
         let inputs = match stored.inputs.take() {
             Some(inputs) => inputs,
-            None => self.inputs(turn)?,
+            None => evaluate_nested(turn, &self.inputs)?.into_iter().collect(),
         };
         match advance(turn, &self.kind, &inputs, &mut stored.progress).await? {
             CustomOutcome::Continue(flow) => {

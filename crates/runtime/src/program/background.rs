@@ -105,7 +105,7 @@ impl BackgroundCall<'_> {
             };
             let (error, attempts) = match response {
                 Some(Ok(reply)) => {
-                    let reading = read_and_note(&reply, shape, policy.repair, &mut call);
+                    let reading = read_and_note(&reply, shape, policy.repair, None, &mut call);
                     if reading.is_err() {
                         log_unreadable(&reply.text, program);
                     }

@@ -28,6 +28,7 @@ use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{Provider, ReplyPolicy};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task, WantedOutput};
+use bcc_llm::reply::coerce::{Coercion, CoercionRecord};
 use bcc_llm::reply::live::MessageField;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
@@ -68,6 +69,8 @@ pub struct Ask<'a> {
     pub template: &'static str,
     pub version: u32,
     pub shape: &'a ReplyShape,
+    /// The field of the reply that a list without an object around it is.
+    pub list: Option<&'static str>,
     /// The rendered content of the action, for the prompt.
     pub content: &'a str,
     /// The content with the exact characters of its variables, for providers that say it.
@@ -108,6 +111,7 @@ impl<'a> Ask<'a> {
             template: kind,
             version,
             shape,
+            list: None,
             content,
             said: content,
             outputs,
@@ -286,7 +290,7 @@ impl Turn<'_> {
             work.tokens_in = work.tokens_in.saturating_add(reply.tokens_in.unwrap_or(0));
             work.tokens_out = work.tokens_out.saturating_add(reply.tokens_out.unwrap_or(0));
         }
-        let reading = read_and_note(&reply, retry.ask.shape, retry.policy.repair, &mut call);
+        let reading = read_and_note(&reply, retry.ask.shape, retry.policy.repair, retry.ask.list, &mut call);
         if reading.is_err() {
             log_unreadable(&reply.text, self.program);
         }
@@ -411,13 +415,14 @@ impl Turn<'_> {
     fn warn_of_coercions(&self, reading: &Result<Reply, UnreadableReply>) {
         let Ok(reply) = reading else { return };
         for coercion in reply.coercions.iter().take(MAX_COERCION_WARNINGS) {
-            let message = msg!(
-                "the reply's {} is {}: expected {}, found {}",
-                coercion.path,
-                coercion.kind.name(),
-                coercion.expected,
-                coercion.found
-            );
+            let CoercionRecord { path, kind, expected, found } = coercion;
+            let message = match (kind, path.as_str()) {
+                (Coercion::BareList, _) => {
+                    msg!("the reply is a list instead of an object; the list was used as the reply's {path}")
+                }
+                (_, "") => msg!("the reply is {}: expected {expected}, found {found}", kind.name()),
+                _ => msg!("the reply's {} is {}: expected {}, found {}", path, kind.name(), expected, found),
+            };
             self.warn("reply-bent", message, None);
         }
     }

@@ -17,6 +17,7 @@ use bcc_lang::template::template::Template;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Task};
+use bcc_llm::reply::bare_list::read_or_list;
 use bcc_llm::reply::read::{Reply, UnreadableReply, read};
 use bcc_llm::reply::shape::ReplyShape;
 
@@ -57,6 +58,7 @@ pub(crate) fn read_and_note(
     reply: &ModelReply,
     shape: &ReplyShape,
     repair: bool,
+    list: Option<&str>,
     call: &mut ModelCall,
 ) -> Result<Reply, UnreadableReply> {
     call.tokens_in = reply.tokens_in;
@@ -73,7 +75,10 @@ pub(crate) fn read_and_note(
         call.model.clone_from(answered_by);
     }
     call.skipped_models.clone_from(&reply.skipped_models);
-    let reading = read(&reply.text, shape, repair);
+    let reading = match list {
+        Some(field) => read_or_list(&reply.text, shape, repair, field),
+        None => read(&reply.text, shape, repair),
+    };
     match &reading {
         Ok(read) => {
             call.parse_retry_count = Some(read.parse_retry_count);

@@ -30,6 +30,7 @@ pub mod location;
 pub mod messages;
 pub mod models;
 pub mod monitor;
+pub(crate) mod nested_value;
 pub mod notebook;
 pub(crate) mod open_question;
 pub mod orchestration;

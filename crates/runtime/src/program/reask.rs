@@ -33,7 +33,7 @@ pub fn reply_problems(
         Ok(reply) => {
             let is_problem = |coercion: &&CoercionRecord| {
                 let first = coercion.path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
-                coercion.kind != Coercion::Coerced
+                !matches!(coercion.kind, Coercion::Coerced | Coercion::BareList)
                     && !unused.contains(&first)
                     && is_required(shape.root(), &coercion.path)
             };

@@ -142,7 +142,7 @@ export const chinese = {
   cutOff: "响应达到了 token 上限。",
   refused: "模型拒绝回答。",
   coerced: "已转换的字段",
-  coercions: { missing: "缺失，使用默认值", mistyped: "类型不符，使用默认值", not_one_of: "不在允许的取值中，使用默认值", coerced: "已转换类型", invalid: "不合规则，使用默认值" },
+  coercions: { missing: "缺失，使用默认值", mistyped: "类型不符，使用默认值", not_one_of: "不在允许的取值中，使用默认值", coerced: "已转换类型", invalid: "不合规则，使用默认值", bare_list: "只有一个列表，用作该字段" },
   expectedFound: (expected, found) => `应为 ${expected}，实为 ${found}`,
   nothingCoerced: "无：响应符合其 Schema。",
   repairs: "修复",

@@ -148,7 +148,7 @@ export const english = {
   cutOff: "The reply reached the maximum number of tokens.",
   refused: "The model refused to answer.",
   coerced: "Coerced",
-  coercions: { missing: "missing, default used", mistyped: "other type, default used", not_one_of: "not permitted, default used", coerced: "converted", invalid: "invalid, default used" },
+  coercions: { missing: "missing, default used", mistyped: "other type, default used", not_one_of: "not permitted, default used", coerced: "converted", invalid: "invalid, default used", bare_list: "only a list, used as this field" },
   expectedFound: (expected, found) => `expected ${expected}, found ${found}`,
   nothingCoerced: "Nothing: the reply fitted its schema.",
   repairs: "Repairs",

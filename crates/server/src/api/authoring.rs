@@ -23,15 +23,17 @@ use bcc_engine::error::EngineError;
 use bcc_engine::export::stored_session;
 use bcc_engine::files::within::resolve_within;
 use bcc_engine::report::collect::step_statuses;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::source::diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{JsonBody, UrlPath, UrlQuery, read};
+use crate::api::body::{JsonBody, UrlPath, UrlQuery, language_of, read};
 use crate::api::uploads::{ScriptUpload, StoredScript, new_script, refuse_unseen, store_script};
-use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::problem::{Problem, ProblemDetails, ProblemDiagnostic, ProblemKind, rendered};
 use crate::state::ServerState;
 
 /// Does work that takes processor time or reads many files, away from the tasks of sessions.
@@ -294,20 +296,22 @@ pub(crate) struct TestsBody {
 
 /// Runs conversation tests of the project, and waits for their results.
 ///
-/// Sessions of tests are not stored, and no model is called: tests without replies use the offline responder.
+/// Sessions of tests are not stored, and no model is called: tests without replies use the offline responder. What is wrong with a test or
+/// its script is in `diagnostics`, and in `why` of the tests that could not be run.
 #[utoipa::path(
     post,
     path = "/v1/tests",
     tag = "scripts",
     request_body = TestsBody,
     responses(
-        (status = 200, description = "The results, as `bcc-script test --format json` prints them", body = Object),
+        (status = 200, description = "The results, as `bcc-script test --format json` prints them, in the language of the client; `diagnostics` as in problems", body = Object),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn run_tests(
     State(state): State<ServerState>,
     caller: ApiCaller,
+    headers: HeaderMap,
     JsonBody(body): JsonBody<TestsBody>,
 ) -> Result<Json<Value>, Problem> {
     caller.require(AccessRole::Author)?;
@@ -319,20 +323,26 @@ pub(crate) async fn run_tests(
     };
     let request = TestRequest {
         paths,
-        project: Some(directory),
+        project: Some(directory.clone()),
+        named_from: Some(directory.clone()),
         filter: body.filter,
         model: Some("offline".to_owned()),
         trust: engine.project().trust_all,
         ..TestRequest::default()
     };
     let environment = engine.environment().clone();
+    let language = language_of(&headers);
     // One run after the other: each uses all processors, also when its client has left.
     let turn = Arc::clone(&state.tests).lock_owned().await;
     blocking(move || {
         let _turn = turn;
         let tests = find(&request, &environment)?;
         let outcome = run(&tests, &request, &environment)?;
-        Ok(Json(document(&outcome.results, &tests.diagnostics, &[])))
+        let project = Some(directory.as_path());
+        let finding = |found: &Diagnostic| json!(ProblemDiagnostic::of(found, project, language));
+        let findings = outcome.findings(&tests).iter().map(finding).collect();
+        let shown = |message: &Message| rendered(message, project, language);
+        Ok(Json(document(&outcome.results, findings, &[], &shown)))
     })
     .await
 }

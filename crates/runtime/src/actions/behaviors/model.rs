@@ -22,7 +22,8 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::depth::{MAX_LEVELS, is_deeper_than};
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::quoting::{quote, quote_after_label};
-use bcc_llm::reply::read::{Reply, UnreadableReply, read};
+use bcc_llm::reply::bare_list::{BareList, starts_with_list};
+use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The maximum size of the todo list in a prompt, in bytes.
@@ -30,6 +31,9 @@ const MAX_TODO_BYTES: usize = 1_500;
 
 /// The maximum size of one item of the todo list in a prompt, in bytes.
 const MAX_TODO_ITEM_BYTES: usize = 300;
+
+/// The field of a behavior that is the list of its actions.
+const ACTIONS: &str = "actions";
 
 /// One of the two requests to a model.
 struct ModelRequest<'a> {
@@ -169,7 +173,8 @@ impl LoopConfig {
         let ModelRequest { name, version, shape, target, round } = question;
         let ask = Ask::new((name, version), shape, &request.outputs, &target, names);
         let (repair, reask) = (Some(request.repair), request.reask);
-        let exchange = turn.exchange(Ask { inputs, round, repair, reask, ..ask }).await?;
+        let list = Some(ACTIONS).filter(|_| name == BEHAVIOR);
+        let exchange = turn.exchange(Ask { inputs, round, list, repair, reask, ..ask }).await?;
         Ok(received(name, &exchange.raw, &exchange.reading, Some(shape).filter(|_| request.repair)))
     }
 }
@@ -185,11 +190,8 @@ pub fn received(
     // A bare list of actions is not an object, but is accepted as a behavior. It is checked first, because a search for an object
     // would find the first action in the list.
     if name == BEHAVIOR {
-        if let Some(list) = list_in(raw).filter(|list| !is_deeper_than(list, MAX_LEVELS)) {
-            return Ok(list);
-        }
-        if let Some(list) = repair.and_then(|shape| repaired_list(raw, shape)) {
-            return Ok(list);
+        if let Some(list) = BareList::find(raw, repair, ACTIONS) {
+            return Ok(list.items);
         }
         if starts_with_list(raw) {
             return Err(Message::word("it starts with a list of actions that cannot be read"));
@@ -204,37 +206,6 @@ pub fn received(
         Ok(reply) => Ok(Value::Object(reply.received.clone())),
         Err(_) => Err(Message::word("it contains no readable JSON object")),
     }
-}
-
-/// The list of actions in a reply without an object around it. Text and code fences around the list are ignored.
-fn list_in(raw: &str) -> Option<Value> {
-    let start = raw.find('[')?;
-    if raw.find('{').is_some_and(|object| object < start) {
-        return None;
-    }
-    let list: Value = serde_json::from_str(raw.get(start..=raw.rfind(']')?)?).ok()?;
-    let actions = list.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object));
-    actions.then_some(list)
-}
-
-/// The list with which a reply starts, repaired like the field of an object. A list without its end is not repaired: its last action
-/// may be incomplete.
-fn repaired_list(raw: &str, shape: &ReplyShape) -> Option<Value> {
-    let list = raw.get(raw.find('[')?..)?.trim_end().trim_end_matches('`').trim_end();
-    if !starts_with_list(raw) || !list.ends_with(']') {
-        return None;
-    }
-    let reply = read(&format!("{{\"actions\": {list}}}"), shape, true).ok()?;
-    let list = reply.received.get("actions")?;
-    let is_usable = list.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object));
-    (is_usable && !is_deeper_than(list, MAX_LEVELS)).then(|| list.clone())
-}
-
-/// Whether a reply starts with a list, inside or outside of a code fence.
-fn starts_with_list(raw: &str) -> bool {
-    let raw = raw.trim_start();
-    let unfenced = raw.strip_prefix("```").map(|fenced| fenced.trim_start_matches(char::is_alphanumeric).trim_start());
-    unfenced.unwrap_or(raw).starts_with('[')
 }
 
 /// The todo list for a prompt, with sensitive values redacted: the first items that fit, and how many follow.
@@ -252,56 +223,4 @@ fn redacted_todo_list(todo_list: &[String], masker: &Masker) -> Vec<String> {
         shown.push(format!("… (+{hidden})"));
     }
     shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_that_is_almost_json_is_repaired_unless_its_end_is_missing() {
-        let shape =
-            ReplyShape::new(&json!({ "type": "object", "properties": { "actions": { "type": "array" } } }), &[])
-                .unwrap();
-        for (raw, count) in [
-            ("[{\"action\": \"add\", \"content\": \"x\",},]", Some(1)),
-            ("```json\n[{'action': 'finish_thinking'}, {action: 'add', content: 'x'}]\n```", Some(2)),
-            ("[{\"action\": \"add\", \"content\": \"a \"quoted\" word\"}]", Some(1)),
-            ("[{\"action\": \"add\", \"content\": \"cut", None),
-            ("[7,]", None),
-            ("no list", None),
-        ] {
-            let read = repaired_list(raw, &shape);
-            assert_eq!(read.as_ref().and_then(Value::as_array).map(Vec::len), count, "{raw}: {read:?}");
-            let reading = read_reply(raw, &shape);
-            assert_eq!(
-                received(BEHAVIOR, raw, &reading, Some(&shape)).is_ok_and(|value| value.is_array()),
-                count.is_some()
-            );
-            assert!(!received(BEHAVIOR, raw, &reading, None).is_ok_and(|value| value.is_array()), "{raw}");
-        }
-    }
-
-    fn read_reply(raw: &str, shape: &ReplyShape) -> Result<Reply, UnreadableReply> {
-        read(raw, shape, true)
-    }
-
-    #[test]
-    fn a_list_of_actions_is_found_completely_or_not_at_all() {
-        let table = [
-            ("[{\"a\": 1}, {\"b\": [2]}]", Some(2), true),
-            ("```json\n[{\"a\": 1},\n{\"b\": 2}]\n```", Some(2), true),
-            ("Here they are:\n[{\"a\": 1}]", Some(1), false),
-            ("[{\"a\": 1}, {\"b\":", None, true),
-            ("```\n[{\"a\": 1},]\n```", None, true),
-            ("{\"actions\": [{\"a\": 1}]}", None, false),
-            ("As in [1], {\"actions\": []}", None, false),
-            ("[]", None, true),
-            ("no list", None, false),
-        ];
-        for (raw, count, starts) in table {
-            let found = list_in(raw).map(|list| list.as_array().unwrap().len());
-            assert_eq!((found, starts_with_list(raw)), (count, starts), "{raw}");
-        }
-    }
 }

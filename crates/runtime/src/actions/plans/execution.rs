@@ -130,7 +130,10 @@ impl PlanRun {
         let edit = turn.plans.edit(plan, &key, &at, |tree, _| {
             let TaskOperationKind::Rerun { task, with_dependents } = &operation.kind else { return Ok(Value::Null) };
             let id = tree.find(task)?;
-            Ok(json!({ "task_id": id, "reset": tree.reset(id, *with_dependents)? }))
+            tree.reset(id, *with_dependents)?;
+            // Those that were pending before are not reset, but run as well.
+            let dependents = if *with_dependents { tree.all_dependents(id) } else { vec![] };
+            Ok(json!({ "task_id": id, "reset": dependents }))
         });
         let result = edit.await.map_err(|error| rejection(&error))?;
         let task = result.get("task_id").and_then(Value::as_u64);

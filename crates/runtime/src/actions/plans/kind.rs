@@ -18,10 +18,9 @@ use crate::actions::plans::prompts::{PLAN_PROMPTS, PlanPrompts};
 use crate::plan::numbers::inexact_integer;
 use crate::plan::task::TASK_BLOCK;
 use crate::program::action::Action;
-use crate::program::assigned::Assigned;
-use crate::program::assignments::{evaluate, read_value};
 use crate::program::flow::{ActionError, Flow};
 use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
+use crate::program::nested_value::{NestedValue, evaluate_nested};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::ProgramSteps;
 use crate::program::prompt::PromptNames;
@@ -80,7 +79,7 @@ plan_kinds! {
 /// An operation of the author.
 struct PlanAction {
     name: &'static str,
-    parameters: Vec<(String, Assigned)>,
+    parameters: Vec<(String, NestedValue)>,
     /// Our variables, each with the path of what it receives in the result.
     outputs: Vec<(String, String)>,
     prompts: Option<PlanPrompts>,
@@ -126,7 +125,7 @@ impl Kind for PlanKind {
             let name = parameter.trim_end_matches('*');
             let node = if name.len() < parameter.len() { fields.required(name) } else { fields.take(name) };
             let node = node.filter(|node| has_type(name, node, fields));
-            parameters.extend(node.and_then(|node| Some((name.to_owned(), read_value(node, checker)?))));
+            parameters.extend(node.and_then(|node| Some((name.to_owned(), NestedValue::read(node, checker)?))));
         }
         let outputs = fields.take("output").map(|node| outputs(node, fields)).unwrap_or_default();
         for (ours, _) in &outputs {
@@ -159,7 +158,7 @@ impl Action for PlanAction {
         let mut frame: PlanFrame = turn.state()?;
         let Some(parameters) = frame.parameters.clone() else {
             // Evaluated once, so that the operation is the same after an interruption.
-            let values = evaluate(turn, self.parameters.iter().map(|(name, value)| (name.as_str(), value)))?;
+            let values = evaluate_nested(turn, &self.parameters)?;
             let inexact = values.iter().find_map(|(_, value)| value.digits().and_then(inexact_integer));
             if let Some(number) = inexact.map(str::to_owned) {
                 let why = msg!("the number {number} cannot be kept exactly; write it as text, in quotes");
