@@ -310,6 +310,30 @@ fn a_question_about_a_program_is_answered_after_another_branch_was_decided() {
 }
 
 #[test]
+fn an_interrupted_program_that_is_run_again_does_not_wait_for_the_question_of_another_branch() {
+    let mut again = until_go("b1");
+    again["on_interrupted"] = json!("retry");
+    let branches = json!([branch("a", json!([until_go("a1")])), branch("b", json!([again]))]);
+    let home = project(&json!([parallel(json!({ "branches": branches }), json!({}))]));
+    let mut running = home.start(RUN);
+    wait_for(&home, "log", 2);
+    running.event_of("effect_started");
+    running.kill();
+    // The question is open when the process is killed once more.
+    let mut running = home.start(["sessions", "resume", "one", "--json", "--trust"]);
+    running.event_of("waiting");
+    wait_for(&home, "log", 3);
+    running.kill();
+    home.file("go", "");
+    let asked = home.finish(["sessions", "resume", "one", "--json", "--trust"], "");
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    assert_eq!(lines(&home, "log").iter().filter(|line| *line == "b1").count(), 3, "{asked:?}");
+    let done = home.finish(["sessions", "resume", "one", "--trust"], "skip\n");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!((value(&home, "a1"), value(&home, "b1")), (json!(null), json!("b1")));
+}
+
+#[test]
 fn branches_nest_and_skills_run_in_them() {
     let skill = json!({ "skill": { "skill_id": "twice", "inputs": [{ "var": "n", "type": "number" }], "outputs": ["double"], "actions": [set("multiply", json!({ "double": "{{ n * 2 }}" }))] } });
     let inner = json!({ "action_type": "parallel", "action_id": "inner", "config": { "branches": [

@@ -16,12 +16,13 @@ use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
 use crate::program::turn::{Turn, TurnResources};
 use crate::program::work::TurnWork;
-use crate::run::frames::Frames;
+use crate::run::frames::{Frame, Frames};
 use crate::run::notebook::{StoredCells, check_cell_limits};
 use crate::run::session::Session;
 use crate::run::spans::record_turn;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::script::interrupted::OnInterrupted;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
 
@@ -145,6 +146,15 @@ impl Session {
         };
         let turn = Box::pin(turn.instrument(span));
         BranchTurn { branch: branch.to_owned(), turn }
+    }
+
+    /// Whether the next turn of an action would ask about its effect.
+    pub(crate) fn asks_about_effect(&self, program: &Program, key: &str, frame: &Frame) -> bool {
+        let Some(effect) = frame.effect.as_ref().filter(|effect| effect.answer.is_none()) else { return false };
+        let position = self.position(program, key);
+        let asks = position.is_none_or(|position| position.step.on_interrupted == OnInterrupted::Ask);
+        // Nothing but an answer decides about what an earlier session has done.
+        !self.is_due(&effect.id) && (asks || effect.is_earlier)
     }
 }
 

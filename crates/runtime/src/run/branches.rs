@@ -255,9 +255,9 @@ impl Session {
                     id: session.id.clone(),
                     what: msg!("the branch `{}` is not at an action", redacted_key(&branch)),
                 })?;
-                let effect = frame.effect.as_ref();
-                let asks = effect.is_some_and(|effect| effect.answer.is_none() && !session.is_due(&effect.id));
-                let waits = frame.branches.is_some() || frame.request.is_some() || (asks && session.head.asks_effect);
+                let waits = frame.branches.is_some()
+                    || frame.request.is_some()
+                    || (session.head.asks_effect && session.asks_about_effect(program, &key, frame));
                 Ok::<_, RunError>((!waits).then(|| session.start_branch_turn(program, &branch, &key)))
             })?;
             turns.extend(turn);
