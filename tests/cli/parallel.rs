@@ -241,19 +241,12 @@ fn waiting_in(finished: &Finished) -> Vec<Value> {
 
 #[test]
 fn a_killed_session_asks_about_the_program_of_each_branch() {
-    let waits = |name: &str| {
-        shell(
-            name,
-            &format!("echo {name} >> log; while [ ! -e go ]; do sleep 0.01; done; echo {name}"),
-            json!({ "output": { name: "stdout" } }),
-        )
-    };
     let done = branch(
         "done",
         json!([shell("done1", "echo done >> log; echo 5", json!({ "output": { "five": "stdout" } })), approval("ask")]),
     );
     let home = project(&json!([parallel(
-        json!({ "branches": [branch("a", json!([waits("a1")])), done, branch("b", json!([waits("b1")]))] }),
+        json!({ "branches": [branch("a", json!([until_go("a1")])), done, branch("b", json!([until_go("b1")]))] }),
         json!({})
     )]));
     let mut running = home.start(RUN);
@@ -281,6 +274,64 @@ fn a_killed_session_asks_about_the_program_of_each_branch() {
     let repeated = log.iter().filter(|line| *line == "a1").count();
     assert_eq!((log.len(), repeated), (4, 2), "{log:?}");
     assert_eq!((value(&home, "five"), value(&home, "a1"), value(&home, "b1")), (json!("5"), json!("a1"), json!(null)));
+}
+
+/// A program of a branch that adds its name to `log` and runs until there is the file `go`.
+fn until_go(name: &str) -> Value {
+    let program = format!("echo {name} >> log; while [ ! -e go ]; do sleep 0.01; done; echo {name}");
+    shell(name, &program, json!({ "output": { name: "stdout" } }))
+}
+
+#[test]
+fn a_question_about_a_program_is_answered_after_another_branch_was_decided() {
+    let asks = branch("b", json!([approval("ask"), approval("ask_again")]));
+    let home =
+        project(&json!([parallel(json!({ "branches": [branch("a", json!([until_go("a1")])), asks] }), json!({}))]));
+    let mut running = home.start(RUN);
+    wait_for(&home, "log", 1);
+    running.event_of("request_opened");
+    running.kill();
+    home.file("go", "");
+    let asked = home.finish(["sessions", "resume", "one", "--json", "--trust"], "");
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    let is_question = |event: &Value| event["for"] == "interrupted_effect";
+    let question = waiting_in(&asked).into_iter().find(is_question).unwrap_or_else(|| panic!("{asked:?}"));
+    assert_eq!(home.finish(["approve", "one", "ask", "--trust"], "").code, Some(0));
+    // The branch of the decision could go on now, and no process runs it.
+    let target = format!("one/{}", question["answer_id"].as_str().unwrap());
+    let answered = home.finish(["requests", "answer", &target, "skip", "--trust"], "");
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let repeated = home.finish(["requests", "answer", &target, "again", "--trust"], "");
+    assert_eq!(repeated.code, Some(2), "{repeated:?}");
+    let rested = home.finish(["sessions", "resume", "one", "--json", "--trust"], "");
+    assert_eq!(rested.code, Some(3), "{rested:?}");
+    assert_eq!(waiting_in(&rested).last().unwrap()["for"], "approval", "{rested:?}");
+    let done = home.finish(["approve", "one", "ask_again", "--run", "--trust"], "");
+    assert_eq!((done.code, lines(&home, "log").len(), value(&home, "a1")), (Some(0), 1, json!(null)), "{done:?}");
+}
+
+#[test]
+fn an_interrupted_program_that_is_run_again_does_not_wait_for_the_question_of_another_branch() {
+    let mut again = until_go("b1");
+    again["on_interrupted"] = json!("retry");
+    let branches = json!([branch("a", json!([until_go("a1")])), branch("b", json!([again]))]);
+    let home = project(&json!([parallel(json!({ "branches": branches }), json!({}))]));
+    let mut running = home.start(RUN);
+    wait_for(&home, "log", 2);
+    running.event_of("effect_started");
+    running.kill();
+    // The question is open when the process is killed once more.
+    let mut running = home.start(["sessions", "resume", "one", "--json", "--trust"]);
+    running.event_of("waiting");
+    wait_for(&home, "log", 3);
+    running.kill();
+    home.file("go", "");
+    let asked = home.finish(["sessions", "resume", "one", "--json", "--trust"], "");
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    assert_eq!(lines(&home, "log").iter().filter(|line| *line == "b1").count(), 3, "{asked:?}");
+    let done = home.finish(["sessions", "resume", "one", "--trust"], "skip\n");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!((value(&home, "a1"), value(&home, "b1")), (json!(null), json!("b1")));
 }
 
 #[test]

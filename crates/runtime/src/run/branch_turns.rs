@@ -9,6 +9,7 @@ use tracing::Instrument;
 
 use crate::notebook::state::NotebookState;
 use crate::plan::access::PlanAccess;
+use crate::program::event::Event;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
@@ -16,12 +17,15 @@ use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
 use crate::program::turn::{Turn, TurnResources};
 use crate::program::work::TurnWork;
-use crate::run::frames::Frames;
+use crate::run::draft::CommitDraft;
+use crate::run::frames::{Frame, Frames};
 use crate::run::notebook::{StoredCells, check_cell_limits};
 use crate::run::session::Session;
 use crate::run::spans::record_turn;
+use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::script::interrupted::OnInterrupted;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
 
@@ -146,6 +150,36 @@ impl Session {
         let turn = Box::pin(turn.instrument(span));
         BranchTurn { branch: branch.to_owned(), turn }
     }
+
+    /// Drops a turn of the action `key` that asks the user, keeps its model calls, and fails its branch.
+    pub(crate) fn drop_question(
+        &mut self,
+        (branch, key): (&str, &str),
+        place: &EventLocation,
+        mut work: TurnWork,
+        draft: &mut CommitDraft,
+    ) {
+        self.in_branch(Some(branch), |session| {
+            if let Some(frame) = session.frames.change(key) {
+                frame.calls += work.calls;
+            }
+            let streamed = std::mem::take(&mut work.streamed);
+            session.keep_calls(place, work, draft);
+            for message_id in streamed {
+                draft.event(place, Event::MessageDiscarded { message_id });
+            }
+        });
+        self.fail_branch(branch, place, asks_in_branch(place), draft);
+    }
+
+    /// Whether the next turn of an action would ask about its effect.
+    pub(crate) fn asks_about_effect(&self, program: &Program, key: &str, frame: &Frame) -> bool {
+        let Some(effect) = frame.effect.as_ref().filter(|effect| effect.answer.is_none()) else { return false };
+        let position = self.position(program, key);
+        let asks = position.is_none_or(|position| position.step.on_interrupted == OnInterrupted::Ask);
+        // Nothing but an answer decides about what an earlier session has done.
+        !self.is_due(&effect.id) && (asks || effect.is_earlier)
+    }
 }
 
 /// Waits until one of the turns ends, and removes it. If several have ended, the first of them.
@@ -167,7 +201,9 @@ pub(crate) async fn next_finished(turns: &mut Vec<BranchTurn>) -> FinishedTurn {
     .await
 }
 
-/// The message of the error for an action in a branch that asks the person.
-pub(crate) fn asks_in_branch(key: &str) -> Message {
-    msg!("the action `{key}` asks the user, which is not possible in a branch")
+/// The error of an action in a branch that asks the person.
+pub(crate) fn asks_in_branch(place: &EventLocation) -> SessionFailure {
+    let key = place.action_id.clone().unwrap_or_default();
+    let message = msg!("the action `{key}` asks the user, which is not possible in a branch");
+    SessionFailure { code: "branch-asks", message, help: None }
 }

@@ -13,7 +13,7 @@ use crate::effects::pause::pause;
 use crate::notebook::kernel::contract::KernelError;
 use crate::program::decision::RequestKind;
 use crate::program::event::Event;
-use crate::program::flow::{ActionError, BranchBlock, BranchLimits, WaitReason};
+use crate::program::flow::{ActionError, BranchBlock, BranchLimits, Flow, WaitReason};
 use crate::program::location::EventLocation;
 use crate::program::outcome::ExitReason;
 use crate::program::program::Program;
@@ -209,16 +209,18 @@ impl Session {
                     self.status = SessionStatus::Running;
                 }
             }
-            Ok(NextStep::Wait(WaitReason::Input)) => {
-                let action = place.action_id.clone().unwrap_or_default();
-                let error = SessionFailure { code: "branch-asks", message: asks_in_branch(&action), help: None };
-                self.fail_branch(branch, place, error, draft);
-            }
+            Ok(NextStep::Wait(WaitReason::Input)) => self.fail_branch(branch, place, asks_in_branch(place), draft),
             Err(error) => self.fail_branch(branch, place, error, draft),
         }
     }
 
-    fn fail_branch(&mut self, branch: &str, place: &EventLocation, error: SessionFailure, draft: &mut CommitDraft) {
+    pub(crate) fn fail_branch(
+        &mut self,
+        branch: &str,
+        place: &EventLocation,
+        error: SessionFailure,
+        draft: &mut CommitDraft,
+    ) {
         let SessionFailure { code, message, help } = error;
         draft.event(place, Event::Error { code, message: message.clone(), help });
         self.end_branch(branch, BranchEnd::Failed, Some(message));
@@ -255,9 +257,9 @@ impl Session {
                     id: session.id.clone(),
                     what: msg!("the branch `{}` is not at an action", redacted_key(&branch)),
                 })?;
-                let effect = frame.effect.as_ref();
-                let asks = effect.is_some_and(|effect| effect.answer.is_none() && !session.is_due(&effect.id));
-                let waits = frame.branches.is_some() || frame.request.is_some() || (asks && session.head.asks_effect);
+                let waits = frame.branches.is_some()
+                    || frame.request.is_some()
+                    || (session.head.asks_effect && session.asks_about_effect(program, &key, frame));
                 Ok::<_, RunError>((!waits).then(|| session.start_branch_turn(program, &branch, &key)))
             })?;
             turns.extend(turn);
@@ -282,6 +284,11 @@ impl Session {
             return Err(RunError::Unreadable { id: self.id.clone(), what });
         };
         let place = EventLocation { round: work.round, ..self.place_of(&key) };
+        if matches!(result, Ok(Flow::Wait(WaitReason::Input))) {
+            // Nobody sees a question that nobody can answer.
+            self.drop_question((&branch, &key), &place, work, draft);
+            return Ok(None);
+        }
         let (kind, visit_key) = (position.step.kind, &position.visit_key);
         let handles_error = position.route(program, ExitReason::Error).is_some();
         let context = ActionContext { key: &key, visit_key, place: place.clone(), kind };

@@ -195,9 +195,14 @@ impl Session {
         self.status == SessionStatus::WaitingInput && !self.head.asks_effect
     }
 
-    /// Whether it waits for what is to happen with an effect that was interrupted, or that an earlier session has had.
+    /// Whether it waits for what is to happen with an effect that was interrupted, or that an earlier session has had. Such a question of
+    /// a branch stays open while other branches go on, and after the process that ran them has ended.
     pub fn awaits_effect_answer(&self) -> bool {
-        self.status == SessionStatus::WaitingInput && self.head.asks_effect
+        let is_asked = match self.head.effect_in_branch {
+            Some(_) => !self.status.is_final(),
+            None => self.status == SessionStatus::WaitingInput,
+        };
+        self.head.asks_effect && is_asked
     }
 
     /// Whether a monitor or the planner has not finished, or its result was not stored.
@@ -263,7 +268,8 @@ impl Session {
                 return Ok(TakenAnswer::Unknown);
             }
         }
-        let Some(awaited) = self.head.waiting.clone().filter(|_| self.status == SessionStatus::WaitingInput) else {
+        let is_awaited = self.status == SessionStatus::WaitingInput || self.awaits_effect_answer();
+        let Some(awaited) = self.head.waiting.clone().filter(|_| is_awaited) else {
             return Ok(TakenAnswer::NotAwaited);
         };
         let mut draft = CommitDraft::default();
