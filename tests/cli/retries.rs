@@ -129,6 +129,32 @@ fn a_preview_changes_nothing_and_says_what_is_kept_and_what_runs() {
 }
 
 #[test]
+fn an_action_that_was_left_before_the_step_does_not_run_again() {
+    let home = project(
+        "
+session:
+  session_id: left
+  triggers: [{ trigger_id: leave, when: \"last_user_message is regex('账单')\", then: { goto: pay } }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: talk
+          actions: [{ action_type: ai_ask, action_id: ask, config: { content: 好吗？, max_rounds: 3 } }]
+        - topic_id: pay
+          actions:
+            - { action_type: ai_think, action_id: bill, config: { content: 账单, output: [{ get: sum, define: 总数 }] } }
+            - { action_type: set, action_id: end, config: { values: { done: true } } }
+",
+    );
+    let done = call(&home, "run s.yaml --session one --model offline", "账单\n");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let preview = call(&home, "sessions retry one --from bill --preview --json", "").out;
+    let plan: Value = serde_json::from_str(&preview).unwrap();
+    let ids: Vec<&Value> = plan["runs"].as_array().unwrap().iter().map(|step| &step["action_id"]).collect();
+    assert_eq!(ids, [&json!("bill"), &json!("end")]);
+}
+
+#[test]
 fn recorded_replies_are_used_while_the_prompts_are_the_same() {
     let home = failed();
     home.put("ok", "");
