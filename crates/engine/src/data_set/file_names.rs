@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use sha2::{Digest, Sha256};
-
 use crate::portable::is_device;
+use bcc_store::content_hash::hash;
 
 /// The maximum length of a name, in bytes: less than the 255 of file systems, because extensions follow.
 const MAX_BYTES: usize = 120;
@@ -28,7 +27,7 @@ pub(crate) fn file_name(id: &str) -> String {
 }
 
 fn with_hash(name: &str, id: &str) -> String {
-    let hash: String = Sha256::digest(id.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hash(id);
     let stem = if name.is_empty() || is_device(name) { "x" } else { name };
     format!("{stem}-{}", hash.get(..HASH_LENGTH).unwrap_or_default())
 }

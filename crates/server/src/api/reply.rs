@@ -189,7 +189,7 @@ pub(crate) fn reply_from(feed: &EventFeed, id: &str, turn: EndedTurn) -> Option<
 pub(crate) async fn reply_of(store: &dyn Store, id: &str, turn: EndedTurn) -> Result<TurnReply, Problem> {
     let (messages, mut waiting) = collect(store, id, turn.after, turn.until).await?;
     if waiting.is_none() && turn.status.is_waiting() {
-        waiting = open_waiting(store, id).await?.as_ref().map(WaitingFor::of);
+        waiting = open_waiting(store, id, turn.status).await?.as_ref().map(WaitingFor::of);
     }
     Ok(TurnReply { id: id.to_owned(), status: turn.status.name().to_owned(), messages, waiting, last_seq: turn.until })
 }
@@ -205,41 +205,47 @@ pub(crate) async fn state_of(store: &dyn Store, row: SessionRow) -> Result<TurnR
         None => row.last_seq.saturating_sub(PAGE as u64),
     };
     let (messages, _) = collect(store, &row.id, after, row.last_seq).await?;
-    let waiting = match SessionStatus::parse(&row.status).is_some_and(SessionStatus::is_waiting) {
-        true => open_waiting(store, &row.id).await?.as_ref().map(WaitingFor::of),
-        false => None,
+    let waiting = match SessionStatus::parse(&row.status).filter(|status| status.is_waiting()) {
+        Some(status) => open_waiting(store, &row.id, status).await?.as_ref().map(WaitingFor::of),
+        None => None,
     };
     Ok(TurnReply { id: row.id, status: row.status, messages, waiting, last_seq: row.last_seq })
 }
 
-/// The event with what a session waits for: the newest question or decision that is open. Branches ask at the same time, and the newest can
-/// be answered before the others.
-pub(crate) async fn open_waiting(store: &dyn Store, id: &str) -> Result<Option<Value>, Problem> {
+/// The event with what a session with this status waits for: the newest question or decision that is open. Branches ask at the same time,
+/// and the newest can be answered before the others.
+pub(crate) async fn open_waiting(store: &dyn Store, id: &str, status: SessionStatus) -> Result<Option<Value>, Problem> {
     let Some(newest) = store.last_by_kind(id, "waiting").await? else { return Ok(None) };
     let event = parsed(&newest.body)?;
-    let request = |event: &Value| event.get("request_id").and_then(Value::as_str).map(str::to_owned);
-    let Some(asked) = request(&event) else { return Ok(Some(event)) };
+    let text = |event: &Value, name: &str| event.get(name).and_then(Value::as_str).map(str::to_owned);
+    let asked = text(&event, "request_id");
     let answered = store.journal_by_kind(id, "request_answered", newest.seq, PAGE).await?;
     let answered = answered.iter().map(|row| parsed(&row.body)).collect::<Result<Vec<_>, _>>()?;
-    if !answered.iter().any(|event| request(event).as_ref() == Some(&asked)) {
+    let is_answered = asked.is_some() && answered.iter().any(|event| text(event, "request_id") == asked);
+    if !is_answered && WaitingFor::of(&event).status() == status {
         return Ok(Some(event));
     }
     let mut open: Vec<(u64, String)> = Vec::new();
     for row in store.requests(id).await?.into_iter().filter(|row| row.answered_at.is_none()) {
-        // The number in the id of a request is that of the event before it.
+        // The number in the id of what a branch asks is that of the event before it.
         let number = row.id.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()).parse();
         open.extend(number.ok().map(|number| (number, row.id)));
     }
     open.sort();
+    let mut newest_open = None;
     for (number, asked) in open.iter().rev() {
         for row in store.journal_by_kind(id, "waiting", number.saturating_sub(1), WAITING_AFTER).await? {
             let event = parsed(&row.body)?;
-            if request(&event).as_ref() == Some(asked) {
+            if text(&event, "answer_id").as_ref() != Some(asked) {
+                continue;
+            }
+            if WaitingFor::of(&event).status() == status {
                 return Ok(Some(event));
             }
+            newest_open = newest_open.or(Some(event));
         }
     }
-    Ok(None)
+    Ok(newest_open)
 }
 
 /// An answer that was accepted before.
@@ -348,4 +354,59 @@ pub(crate) async fn opening_of(store: &dyn Store, row: SessionRow) -> Result<Tur
 pub(crate) fn key_reused() -> Problem {
     Problem::new(ProblemKind::KeyReused, msg!("this `Idempotency-Key` was used before, with another body"))
         .with_help("use a new key for each message, and the same key only to send the same message again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bcc_store::memory::MemoryStore;
+    use bcc_store::rows::{Commit, JournalRow, NewSessionRow, RequestRow};
+    use serde_json::json;
+
+    /// A session in whose branches these were asked, one after the other, and of which these were answered.
+    async fn asked(waiting: &[(&str, &str)], answered: &[&str]) -> MemoryStore {
+        let store = MemoryStore::default();
+        let events = waiting.iter().map(|(id, kind)| {
+            let request = (*kind != "interrupted_effect").then_some(*id);
+            ("waiting", json!({ "for": kind, "prompt": id, "answer_id": id, "request_id": request }))
+        });
+        let events = events.chain(answered.iter().map(|id| ("request_answered", json!({ "request_id": id }))));
+        let journal = events.enumerate().map(|(number, (kind, event))| JournalRow {
+            seq: number as u64 + 1,
+            kind: kind.to_owned(),
+            body: event.to_string(),
+            ..JournalRow::default()
+        });
+        let request = |(id, kind): &(&str, &str)| RequestRow {
+            id: (*id).to_owned(),
+            kind: (*kind).to_owned(),
+            answered_at: answered.contains(id).then(|| "2026-11-30T06:00:00Z".to_owned()),
+            ..RequestRow::default()
+        };
+        let requests_put = waiting.iter().map(request).collect();
+        let first = Commit { journal: journal.collect(), requests_put, ..Commit::default() };
+        let new = NewSessionRow { id: "s".to_owned(), ..NewSessionRow::default() };
+        store.create(&new, &[], &first).await.unwrap();
+        store
+    }
+
+    #[tokio::test]
+    async fn a_session_waits_for_the_newest_that_is_open_and_fits_its_status() {
+        use SessionStatus::{WaitingApproval, WaitingInput};
+        let (first, second) = (("r1", "approval"), ("r2", "approval"));
+        let question = ("w2", "interrupted_effect");
+        for (waiting, answered, status, expected) in [
+            ([first, second], vec![], WaitingApproval, Some("r2")),
+            ([first, second], vec!["r2"], WaitingApproval, Some("r1")),
+            ([first, second], vec!["r1", "r2"], WaitingApproval, None),
+            ([first, question], vec![], WaitingInput, Some("w2")),
+            ([first, question], vec!["w2"], WaitingApproval, Some("r1")),
+            ([("w1", "interrupted_effect"), second], vec![], WaitingInput, Some("w1")),
+        ] {
+            let store = asked(&waiting, &answered).await;
+            let found = open_waiting(&store, "s", status).await.unwrap_or_else(|_| panic!("{waiting:?}"));
+            let found = found.as_ref().and_then(|event| event["prompt"].as_str());
+            assert_eq!(found, expected, "{waiting:?}, answered: {answered:?}");
+        }
+    }
 }

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sha2::{Digest, Sha256};
 
+use crate::content_hash::hash;
 use crate::contract::{LockNotice, LockReply, LockRequest, SessionLock};
 use crate::error::StoreError;
 use crate::lock_signals::LockSignals;
@@ -144,8 +144,7 @@ pub(crate) fn directory(store: &Path) -> PathBuf {
 
 /// The name of a session's lock file. The id of a session may be any text; its hash is a valid file name on every system.
 pub(crate) fn file_name(id: &str) -> String {
-    let digits = Sha256::digest(id.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    format!("{}.lock", digits.chars().take(NAME_LENGTH).collect::<String>())
+    format!("{}.lock", hash(id).chars().take(NAME_LENGTH).collect::<String>())
 }
 
 /// Rejects a link in the place of the directory of locks, which could lead anywhere.
