@@ -146,8 +146,10 @@ pub async fn wait_until(what: &str, is_reached: impl Fn() -> bool) {
     }
 }
 
-/// Whether a process runs.
+/// Whether a process runs. One whose first thread has ended has others, until it can be waited for.
 pub fn is_running(pid: &Value) -> bool {
-    let stat = PathBuf::from(format!("/proc/{}/stat", pid.as_str().unwrap()));
-    std::fs::read_to_string(stat).is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
+    let process = PathBuf::from(format!("/proc/{}", pid.as_str().unwrap()));
+    let threads = || std::fs::read_dir(process.join("task")).map_or(0, |tasks| tasks.flatten().count());
+    let is_dead = |stat: String| stat.rsplit_once(')').unwrap().1.starts_with(" Z");
+    std::fs::read_to_string(process.join("stat")).is_ok_and(|stat| !is_dead(stat) || threads() > 1)
 }
