@@ -138,7 +138,7 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
             text.push_str(&summary(&outcome.results, tests.unreadable(), tests.skipped_files, chosen()));
             if to_stderr { write_to_stderr(&text) } else { write(&text)? }
         }
-        ResultsFormat::Json => write(&json(&outcome.results, &found, &outcome.stale))?,
+        ResultsFormat::Json => write(&json(&outcome.results, tests.unreadable(), &found, &outcome.stale))?,
     }
     if let Some(file) = &options.junit {
         let describe = |ran: &TestResult| case(ran, false, Language::English);

@@ -166,6 +166,7 @@ async fn tests_say_what_is_wrong_with_their_scripts_in_the_language_of_the_clien
     home.put("work/scripts/talk.yaml", broken);
     home.put("work/tests/talk.yaml", TEST);
     home.put("work/tests/wrong.yaml", TEST.replace("dialogue:", "dialog:"));
+    home.put("work/tests/unreadable.yaml", "test: open\ndialogue:\n  - ai: \"x\n");
     home.put("work/scripts/other.yaml", TALK);
     let failing = "test: something else\nscript: ../scripts/other.yaml\ndialogue:\n  - ai: Good evening.\n";
     home.put("work/tests/failing.yaml", failing);
@@ -194,6 +195,8 @@ async fn tests_say_what_is_wrong_with_their_scripts_in_the_language_of_the_clien
     assert_eq!(texts(&english, "diagnostics", "message"), texts(&shown, "diagnostics", "message"));
     assert_eq!(texts(&english, "tests", "why"), texts(&shown, "tests", "why"));
     assert_eq!(texts(&english, "tests", "file"), ["tests/failing.yaml", "tests/talk.yaml", "tests/wrong.yaml"]);
+    // And the file without a test.
+    assert_eq!((&shown["failed"], &english["failed"]), (&json!(4), &json!(4)));
 
     let headers = [("content-type", "application/json"), ("accept-language", "zh")];
     let chinese = serving.send(Method::POST, "/v1/tests", &headers, Some(b"{}".to_vec())).await.json();

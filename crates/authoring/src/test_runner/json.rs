@@ -8,14 +8,16 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::render::visible::visible_json;
 
 /// [`document`] as text, in English.
-pub fn json(ran: &[TestResult], diagnostics: &[Diagnostic], stale: &[String]) -> String {
+pub fn json(ran: &[TestResult], unreadable: usize, diagnostics: &[Diagnostic], stale: &[String]) -> String {
     let diagnostics = diagnostics.iter().map(finding).collect();
-    visible_json(&format!("{:#}\n", document(ran, diagnostics, stale, &Message::to_string))).into_owned()
+    visible_json(&format!("{:#}\n", document(ran, unreadable, diagnostics, stale, &Message::to_string))).into_owned()
 }
 
-/// The results as one document, in which messages are written with `shown`. `stale` are the snapshots that no test uses any more.
+/// The results as one document, in which messages are written with `shown`. `unreadable` is the number of files in which no test could be
+/// read, `stale` are the snapshots that no test uses any more.
 pub fn document(
     ran: &[TestResult],
+    unreadable: usize,
     diagnostics: Vec<Value>,
     stale: &[String],
     shown: &dyn Fn(&Message) -> String,
@@ -24,7 +26,7 @@ pub fn document(
     value!({
         "version": 1,
         "passed": count(TestStatus::Passed),
-        "failed": count(TestStatus::Failed) + count(TestStatus::Broken),
+        "failed": count(TestStatus::Failed) + count(TestStatus::Broken) + unreadable,
         "skipped": count(TestStatus::Skipped),
         "tests": ran.iter().map(|ran| case(ran, shown)).collect::<Vec<_>>(),
         "stale_snapshots": stale,

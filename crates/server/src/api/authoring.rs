@@ -342,7 +342,7 @@ pub(crate) async fn run_tests(
         let finding = |found: &Diagnostic| json!(ProblemDiagnostic::of(found, project, language));
         let findings = outcome.findings(&tests).iter().map(finding).collect();
         let shown = |message: &Message| rendered(message, project, language);
-        Ok(Json(document(&outcome.results, findings, &[], &shown)))
+        Ok(Json(document(&outcome.results, tests.unreadable(), findings, &[], &shown)))
     })
     .await
 }
