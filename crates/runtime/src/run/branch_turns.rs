@@ -9,7 +9,6 @@ use tracing::Instrument;
 
 use crate::notebook::state::NotebookState;
 use crate::plan::access::PlanAccess;
-use crate::program::event::Event;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
@@ -156,18 +155,14 @@ impl Session {
         &mut self,
         (branch, key): (&str, &str),
         place: &EventLocation,
-        mut work: TurnWork,
+        work: TurnWork,
         draft: &mut CommitDraft,
     ) {
         self.in_branch(Some(branch), |session| {
             if let Some(frame) = session.frames.change(key) {
                 frame.calls += work.calls;
             }
-            let streamed = std::mem::take(&mut work.streamed);
             session.keep_calls(place, work, draft);
-            for message_id in streamed {
-                draft.event(place, Event::MessageDiscarded { message_id });
-            }
         });
         self.fail_branch(branch, place, asks_in_branch(place), draft);
     }

@@ -58,11 +58,7 @@ impl Session {
             }
             None => false,
         };
-        let streamed = std::mem::take(&mut work.streamed);
         self.keep_calls(place, work, draft);
-        for message_id in streamed {
-            draft.event(place, Event::MessageDiscarded { message_id });
-        }
         if had_reply {
             let message =
                 msg!("a trigger interrupted this reply, which was dropped; the answer will be assessed again");

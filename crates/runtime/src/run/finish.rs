@@ -107,7 +107,7 @@ impl Session {
         self.summary(Some(message))
     }
 
-    /// Keeps only the model calls and warnings of a turn that failed.
+    /// Keeps only the model calls and warnings of a turn that failed. What it has shown is in no transcript, and is retracted.
     pub(crate) fn keep_calls(&mut self, place: &EventLocation, work: TurnWork, draft: &mut CommitDraft) {
         let mut place = place.clone();
         for (round, event) in work.events {
@@ -115,6 +115,9 @@ impl Session {
             if matches!(event, Event::ModelCall(_) | Event::Warning { .. } | Event::MessageDiscarded { .. }) {
                 draft.event(&place, event);
             }
+        }
+        for message_id in work.streamed {
+            draft.event(&place, Event::MessageDiscarded { message_id });
         }
     }
 }
