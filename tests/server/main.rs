@@ -18,6 +18,7 @@ mod conversations;
 mod data_sets;
 mod databases;
 mod databases_tls;
+mod decisions;
 mod given_states;
 mod hand_over;
 mod kernels;

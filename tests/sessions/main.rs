@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
 
 mod any_script;
+mod arriving_decisions;
 mod background;
 mod conversations;
 mod effects;

@@ -2,7 +2,6 @@
 //! layer of variables, which is merged when all have ended. Their turns run together, and each is committed on its own.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -23,7 +22,7 @@ use crate::run::branch_turns::{BranchTurn, FinishedTurn, asks_in_branch, next_fi
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{
-    Frame, FrameTarget, branch_key, component, id_of, is_below, lineage, parent, public_path, redacted_key,
+    Frame, FrameTarget, branch_key, component, id_of, is_below, parent, public_path, redacted_key,
 };
 use crate::run::head::SessionStatus;
 use crate::run::session::Session;
@@ -71,6 +70,7 @@ impl Session {
             let has_budget = self.head.ending.is_none();
             let is_over = stop.is_some() || has_budget && self.is_budget_over(&top);
             if !is_over {
+                self.take_arrived().await?;
                 let mut draft = CommitDraft::default();
                 let is_joined = self.settle_branches(&top, &mut draft)?;
                 turns.retain(|turn| self.runs(&turn.branch));
@@ -86,16 +86,18 @@ impl Session {
                 if is_over {
                     return self.stop_branches(&top, stop).await;
                 }
-                if self.take_due().await? {
+                if self.take_arrived().await? || self.take_due().await? {
                     continue;
                 }
                 return self.rest(&top).await;
             }
-            // A decision or a time that is due must not wait for a program that runs for long.
+            // Neither a decision nor a time that is due waits for a program that runs for long.
             let left = self.branch_time_left().filter(|_| !is_over);
             let finished = tokio::select! {
                 biased;
                 finished = next_finished(&mut turns) => finished,
+                // Before the time: who decided was earlier.
+                () = self.inbox.arrival(), if !is_over => continue,
                 () = pause(left.unwrap_or_default()), if left.is_some() => {
                     self.take_due().await?;
                     continue;
@@ -426,55 +428,5 @@ impl Session {
         }
         let message = msg!("the route `{}` of `{}` leads out of its branch", target.to_string(), id_of(component(key)));
         Err(SessionFailure { code: "route-leaves-branch", message, help: None })
-    }
-
-    /// The innermost branch that contains the frame `key`.
-    pub(crate) fn enclosing_branch(&self, key: &str) -> Option<String> {
-        let branches = lineage(parent(key)).filter(|key| self.branch(key).is_some());
-        branches.last().map(str::to_owned)
-    }
-
-    /// The numbers of a branch and of those around it, the outermost first, each in the list of its action and from 1.
-    pub(crate) fn branch_numbers(&self, branch: &str) -> String {
-        let number = |key: &str| {
-            let action = parent(key);
-            let branches = &self.frames.get(action)?.branches.as_deref()?.branches;
-            let number = branches.iter().position(|other| branch_key(action, other) == key)?;
-            Some(format!("b{}.", number + 1))
-        };
-        lineage(branch).filter_map(number).collect()
-    }
-
-    /// The branches of all actions at `top` or below it, in their order.
-    fn branches_within(&self, top: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        for action in self.frames.parallel_within(top) {
-            let branches = self.rules(&action).map(|rules| rules.branches).unwrap_or_default();
-            found.extend(branches.iter().map(|branch| branch_key(&action, branch)));
-        }
-        found
-    }
-
-    fn rules(&self, action: &str) -> Option<BranchRules> {
-        self.frames.get(action)?.branches.as_deref().cloned()
-    }
-
-    pub(crate) fn branch(&self, key: &str) -> Option<&BranchState> {
-        self.frames.get(key)?.branch.as_deref()
-    }
-
-    pub(crate) fn change_branch(&mut self, key: &str) -> Option<&mut BranchState> {
-        self.frames.change(key)?.branch.as_deref_mut()
-    }
-
-    /// Whether a branch has started and not ended.
-    fn runs(&self, key: &str) -> bool {
-        self.branch(key).is_some_and(|state| state.started && state.end.is_none())
-    }
-
-    /// How long it is until a request of a branch is due.
-    fn branch_time_left(&self) -> Option<Duration> {
-        let due = self.branch_requests.values().filter_map(|request| request.due_at.as_deref());
-        due.filter_map(|due| self.services.clock.remaining(due)).min()
     }
 }

@@ -146,6 +146,18 @@ impl Session {
     /// # Errors
     /// `Refused` if no such request is open, or the decision, the person or a value is not permitted; otherwise the store failed.
     pub async fn decide(&mut self, decision: ApprovalDecision) -> Result<(), DecisionError> {
+        self.decide_at(decision, false).await
+    }
+
+    /// The same for a decision that came while its request was open, although its time may be over now.
+    ///
+    /// # Errors
+    /// As [`Session::decide`].
+    pub(crate) async fn decide_in_time(&mut self, decision: ApprovalDecision) -> Result<(), DecisionError> {
+        self.decide_at(decision, true).await
+    }
+
+    async fn decide_at(&mut self, decision: ApprovalDecision, is_in_time: bool) -> Result<(), DecisionError> {
         self.ensure_consistent()?;
         let is_meant = |request: &RequestRow| {
             let is_decision = request.kind == RequestKind::Approval.name();
@@ -156,7 +168,7 @@ impl Session {
         };
         let meant = self.decidable(decision.request.as_deref()).await.ok().map(|(key, _)| key);
         // The time was only one to be warned at.
-        let kept = meant.filter(waits_beyond_time);
+        let kept = meant.filter(|key| is_in_time || waits_beyond_time(key));
         // In another branch, a time may be over that has nothing to do with this decision.
         if self.answer_due(kept.as_deref()).await?.iter().any(is_meant) {
             let message = Message::word("the time for this decision is over");

@@ -1,6 +1,7 @@
 //! The session loop: read the state, run one turn, write the state, repeat (docs/architecture.md).
 
 mod bound_plan;
+mod branch_lookup;
 mod branch_scopes;
 pub mod branch_state;
 mod branch_turns;
@@ -12,6 +13,7 @@ mod cleanup;
 pub mod commit;
 pub(crate) mod compensation_records;
 mod compensations;
+pub mod decision_inbox;
 pub mod decisions;
 pub mod draft;
 mod dropped_turns;

@@ -18,6 +18,7 @@ use crate::program::transcript::RecentTranscript;
 use crate::run::branch_state::BranchScopes;
 use crate::run::change_way::ChangeWay;
 use crate::run::compensation_records::Compensations;
+use crate::run::decision_inbox::DecisionInbox;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
@@ -101,6 +102,8 @@ pub struct Session {
     pub masker: Masker,
     /// The clock value when the active time was last added up.
     pub(crate) counted_until_ms: u64,
+    /// Decisions that arrive while branches run.
+    pub(crate) inbox: Arc<DecisionInbox>,
     /// What is committed and not written yet.
     pub(crate) held: Arc<HeldCommits>,
     /// Why an observer lets the session take no other turn in this process.
@@ -208,6 +211,11 @@ impl Session {
     /// Whether a monitor or the planner has not finished, or its result was not stored.
     pub fn awaits_analysis(&self) -> bool {
         !self.mailbox.pending().is_empty() || self.head.planning.is_some()
+    }
+
+    /// Where decisions are left while it runs: they are taken while its branches run, without waiting for all of them.
+    pub fn inbox(&self) -> Arc<DecisionInbox> {
+        Arc::clone(&self.inbox)
     }
 
     /// The number of its newest event.

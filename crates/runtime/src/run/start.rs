@@ -98,6 +98,7 @@ impl Session {
             request: None,
             pending: None,
             masker: Masker::default(),
+            inbox: Arc::default(),
             held,
             halted: None,
             script,

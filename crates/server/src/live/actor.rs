@@ -25,6 +25,8 @@ use tracing::Span;
 
 use crate::live::command::{Answer, AnsweredTurn, CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
+use crate::live::turn_commands::{TurnCommands, refused};
+use crate::live::waiter::Waiter;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
@@ -44,32 +46,6 @@ pub(crate) struct ActorContext {
     pub(crate) interrupt: Arc<Notify>,
     /// Whether a turn was ended by it; then the task ends as well.
     pub(crate) is_interrupted: Arc<AtomicBool>,
-}
-
-/// Who waits for the end of the turn.
-enum Waiter {
-    Answer { after: u64, ended: oneshot::Sender<Result<AnsweredTurn, Problem>> },
-    Repeated { ended: oneshot::Sender<Result<AnsweredTurn, Problem>> },
-    Turn { after: u64, ended: oneshot::Sender<Result<EndedTurn, Problem>> },
-}
-
-impl Waiter {
-    fn end(self, session: &Session) {
-        let turn = |after| EndedTurn { after, until: session.stored_seq(), status: session.status() };
-        // Whoever left in the middle of a turn gets no answer; the turn is kept.
-        match self {
-            Self::Answer { after, ended } => drop(ended.send(Ok(AnsweredTurn::Ended(turn(after))))),
-            Self::Repeated { ended } => drop(ended.send(Ok(AnsweredTurn::Repeated))),
-            Self::Turn { after, ended } => drop(ended.send(Ok(turn(after)))),
-        }
-    }
-
-    fn fail(self, problem: Problem) {
-        match self {
-            Self::Answer { ended, .. } | Self::Repeated { ended } => drop(ended.send(Err(problem))),
-            Self::Turn { ended, .. } => drop(ended.send(Err(problem))),
-        }
-    }
 }
 
 /// What a session that rests waits for.
@@ -106,6 +82,8 @@ pub(crate) struct Actor {
     /// That of the session, which other processes may ask for.
     lock: Arc<dyn SessionLock>,
     commands: mpsc::Receiver<CausedCommand>,
+    /// Those that were received while it ran.
+    received: TurnCommands,
     context: ActorContext,
     waiters: Vec<Waiter>,
     /// Answers that the session is given when it waits for one.
@@ -130,6 +108,7 @@ impl Actor {
             lock: session.lock(),
             session,
             commands,
+            received: TurnCommands::default(),
             context,
             waiters: vec![],
             given: given.into(),
@@ -161,7 +140,7 @@ impl Actor {
         for waiter in std::mem::take(&mut self.waiters) {
             waiter.fail(gone().retry_after(1));
         }
-        while let Ok(CausedCommand { command, .. }) = self.commands.try_recv() {
+        while let Some(CausedCommand { command, .. }) = self.received.next().or_else(|| self.commands.try_recv().ok()) {
             match command {
                 SessionCommand::Rest { ended } if self.failure.is_none() => {
                     Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);
@@ -203,7 +182,7 @@ impl Actor {
         }
         self.set_busy(true);
         let cause = std::mem::replace(&mut self.cause, Span::none());
-        let writing = self.session.writing();
+        let (writing, inbox) = (self.session.writing(), self.session.inbox());
         let advanced = {
             let mut advance = pin!(self.session.advance_for(&cause));
             let (here, lock) = (&self.context.interrupt, &self.lock);
@@ -218,12 +197,14 @@ impl Actor {
                 if let Poll::Ready(advanced) = advance.as_mut().poll(context) {
                     return Poll::Ready(Some(advanced));
                 }
+                self.received.poll(context, &mut self.commands, &inbox, &mut self.waiters);
                 is_wanted = is_wanted || interrupted.as_mut().poll(context).is_ready();
                 // A turn that is being written ends first: nobody could say whether it is stored.
                 if is_wanted && !writing.load(Ordering::Acquire) { Poll::Ready(None) } else { Poll::Pending }
             })
             .await
         };
+        self.received.end(&inbox, &mut self.waiters);
         self.context.is_interrupted.store(advanced.is_none(), Ordering::Release);
         self.set_busy(false);
         let metrics = &self.context.metrics;
@@ -256,7 +237,8 @@ impl Actor {
                     let problem = problem.clone();
                     waiter.fail(if is_outdated && !is_stored { problem.outdated() } else { problem });
                 }
-                self.failure = Some(problem);
+                // What waits is not carried out here, but may be elsewhere.
+                self.failure = Some(if is_outdated { problem.outdated() } else { problem });
                 false
             }
         }
@@ -310,7 +292,7 @@ impl Actor {
                 LockNotice::Lost => Happened::Lost,
                 LockNotice::Wanted | LockNotice::None => Happened::Wanted,
             },
-            command = self.commands.recv() => Happened::Command(command.map(Box::new)),
+            command = self.received.receive(&mut self.commands) => Happened::Command(command.map(Box::new)),
             () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => Happened::Due,
             // Before an answer that is given, as a person reads first.
             () = self.session.wait_for_result() => Happened::Analysis,
@@ -343,13 +325,11 @@ impl Actor {
                 let after = self.session.last_seq();
                 match self.session.decide(*decision).await {
                     Ok(()) => self.go_on(after, ended),
-                    Err(DecisionError::Refused { message, help, .. }) => {
-                        let problem = Problem::new(ProblemKind::Conflict, message);
-                        let problem = help.into_iter().fold(problem, Problem::with_help);
-                        let _ = ended.send(Err(problem));
+                    Err(DecisionError::Run(error)) => broken(error, |problem| drop(ended.send(Err(problem)))),
+                    Err(error) => {
+                        let _ = ended.send(Err(refused(error)));
                         Next::Rest
                     }
-                    Err(DecisionError::Run(error)) => broken(error, |problem| drop(ended.send(Err(problem)))),
                 }
             }
             SessionCommand::Cancel { reason, compensate, ended } => {

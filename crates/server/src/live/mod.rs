@@ -5,6 +5,8 @@ pub(crate) mod command;
 pub mod feed;
 mod hand_over;
 pub mod sessions;
+mod turn_commands;
+mod waiter;
 
 #[cfg(test)]
 mod sessions_tests;
