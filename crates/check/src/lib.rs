@@ -10,6 +10,7 @@
 
 pub mod allow;
 pub mod allow_comments;
+pub(crate) mod asking_skills;
 pub mod author_texts;
 pub mod callables;
 pub mod calls;

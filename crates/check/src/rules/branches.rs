@@ -11,6 +11,7 @@ use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 
+use crate::asking_skills::certain_action;
 use crate::cleanup::Cleanup;
 use crate::collected::{AssignmentKind, Collected, CollectedAction, Definition};
 use crate::rules::rule::Rule;
@@ -110,6 +111,7 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         check_kind(model, action, findings);
         check_routes(model, &branches, number, findings);
     }
+    check_calls(model, &branches, findings);
     for (id, at) in &model.collected.gotos {
         if !branches.around(at.action).is_empty()
             && !at.action.is_some_and(|action| branches.reaches(action, &id.value))
@@ -128,6 +130,21 @@ fn check_kind(model: &SemanticModel<'_>, action: &CollectedAction, findings: &Fi
     let message = msg!("an action of kind `{}` cannot be part of a branch", shortened(&action.kind.value));
     let help = "branches neither talk to the user nor use the notebook: move the action before or after the `parallel`";
     findings.report(Diagnostic::error(NOT_HERE, message, model.file, action.kind.span).with_help(help));
+}
+
+/// Reports calls of skills that ask the user: they fail their branch.
+fn check_calls(model: &SemanticModel<'_>, branches: &Branches<'_>, findings: &Findings) {
+    let asks = |action: &CollectedAction| action.described.as_ref().is_some_and(|described| described.needs_answer);
+    for call in model.collected.calls.iter().filter(|call| !branches.around(call.at.action).is_empty()) {
+        let Some(question) = certain_action(model, call, &asks) else { continue };
+        let message = msg!(
+            "the skill `{}` asks the user (`{}`), which is not possible in a branch",
+            shortened(&call.skill.value),
+            shortened(&question.id.value)
+        );
+        let help = "ask before the `parallel`, and give the skill the answer as an input";
+        findings.report(Diagnostic::error(NOT_HERE, message, model.file, call.skill.span).with_help(help));
+    }
 }
 
 /// Reports routes that lead out of the branch of an action.

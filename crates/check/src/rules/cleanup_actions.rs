@@ -4,6 +4,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::asking_skills::certain_action;
 use crate::cleanup::Cleanup;
 use crate::collected::{ActionPosition, CollectedAction};
 use crate::jump_targets::can_jump;
@@ -54,6 +55,16 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
             );
             report(message, action.id.span, "move it out, or remove it");
         }
+    }
+    for call in &model.collected.calls {
+        let Some((_, cleanup)) = call.at.action.and_then(inside) else { continue };
+        let Some(question) = certain_action(model, call, &|action| waits(model, action)) else { continue };
+        let (skill, field) = (shortened(&call.skill.value), cleanup.name());
+        let message = msg!(
+            "the skill `{skill}` waits for a person (`{}`), but an action of `{field}` must not wait for anybody",
+            shortened(&question.id.value)
+        );
+        report(message, call.skill.span, "ask before, and give the skill the answer as an input");
     }
     let ids: BTreeMap<&str, usize> =
         actions.iter().enumerate().map(|(number, action)| (action.id.value.as_str(), number)).collect();
