@@ -7,7 +7,10 @@ use bcc_engine::engine::{Engine, ResumeRequest, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::handle::{SessionEvent, SessionHandle};
 use bcc_engine::project::Project;
+use bcc_lang::value::exact::ExactValues;
+use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::event::{Event, Speaker};
+use bcc_runtime::run::decisions::ApprovalDecision;
 use bcc_runtime::run::session::{SessionPause, TakenAnswer};
 use bcc_store::memory::MemoryStore;
 
@@ -104,4 +107,51 @@ async fn an_answer_that_is_sent_twice_is_accepted_once() {
     assert_eq!(session.answer("Ann", Some(&id)).await.unwrap(), TakenAnswer::Yes);
     assert_eq!(session.answer("Ann", Some(&id)).await.unwrap(), TakenAnswer::AlreadyUsed);
     assert_eq!(session.close().await.unwrap(), SessionPause::Waiting);
+}
+
+/// An approval, and a time to wait after it.
+const ORDER: &str = "
+session:
+  session_id: order
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: approval, action_id: check, config: { prompt: 'Right?', approvers: [ann] } }
+            - { action_type: wait, action_id: pause, config: { for: 10ms } }
+            - { action_type: ai_say, action_id: bye, config: { content: 'Bye.', delivery: verbatim } }
+";
+
+#[tokio::test]
+async fn a_handle_decides_and_a_time_comes_due() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("order.yaml");
+    std::fs::write(&file, ORDER).unwrap();
+    let environment = Environment::default();
+    let project = Project::of(&file, None, false, &environment).unwrap();
+    let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
+    let mut session = engine.start(&RunRequest { file, ..RunRequest::default() }).await.unwrap();
+    let decision = |by: &str| ApprovalDecision {
+        request: None,
+        decision: DecisionKind::Approve,
+        by: Some(by.to_owned()),
+        comment: None,
+        values: ExactValues::new(),
+    };
+    let mut said = Vec::new();
+    while let Some(event) = session.next().await {
+        let SessionEvent::Committed { event, .. } = event else { continue };
+        match *event {
+            Event::Waiting { r#for: "approval", .. } => {
+                let refused = session.decide(decision("ben")).await.unwrap_err();
+                assert!(refused.to_string().contains("decided by others"), "{refused}");
+                session.decide(decision("ann")).await.unwrap();
+            }
+            Event::Message { role: Speaker::Ai, text, .. } => said.push(text),
+            _ => {}
+        }
+    }
+    assert_eq!(said, ["Bye."]);
+    assert_eq!(session.close().await.unwrap(), SessionPause::Completed);
 }

@@ -3,6 +3,7 @@
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -14,6 +15,7 @@ use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::output_piece::OutputPiece;
 use bcc_runtime::program::tool_progress::ToolProgressPiece;
+use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError};
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_runtime::run::take_back::TakenBack;
@@ -80,6 +82,7 @@ pub struct SessionHandle {
 enum Command {
     Answer { text: String, answer_id: Option<String>, result: oneshot::Sender<Result<TakenAnswer, EngineError>> },
     TakeBack { result: oneshot::Sender<Result<TakenBack, EngineError>> },
+    Decide { decision: Box<ApprovalDecision>, result: oneshot::Sender<Result<(), EngineError>> },
 }
 
 /// Forwards events to the handle.
@@ -137,9 +140,10 @@ impl Engine {
 
 impl SessionHandle {
     fn of(opened: OpenedSession, events: mpsc::UnboundedReceiver<SessionEvent>) -> Self {
-        let OpenedSession { session, notices, .. } = opened;
+        let OpenedSession { session, notices, answers, .. } = opened;
         let (commands, mailbox) = mpsc::channel(MAX_QUEUED_ANSWERS);
-        Self { id: session.id.clone(), commands, events, task: tokio::spawn(drive(session, mailbox)), notices }
+        let id = session.id.clone();
+        Self { id, commands, events, task: tokio::spawn(drive(session, mailbox, answers.into())), notices }
     }
 
     /// The id of the session.
@@ -176,6 +180,15 @@ impl SessionHandle {
         self.send(|result| Command::TakeBack { result }).await
     }
 
+    /// Decides about an open request, as [`Session::decide`] does: what follows from it happens then. While a turn runs, this waits.
+    ///
+    /// # Errors
+    /// `Usage` if the decision was refused: no such request is open, or the decision, the person or a value is not permitted. Otherwise the
+    /// store cannot save it, or the session has ended or paused. Nothing was decided then.
+    pub async fn decide(&self, decision: ApprovalDecision) -> Result<(), EngineError> {
+        self.send(|result| Command::Decide { decision: Box::new(decision), result }).await
+    }
+
     async fn send<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Command,
@@ -198,33 +211,63 @@ impl SessionHandle {
     }
 }
 
-/// The task: runs turns until the session waits, then processes the next answer.
-async fn drive(mut session: Session, mut mailbox: mpsc::Receiver<Command>) -> Result<SessionPause, EngineError> {
+/// The task: runs turns until the session waits, then processes the next answer. `given` are the answers that a session which begins again is
+/// given, unless somebody else answers.
+async fn drive(
+    mut session: Session,
+    mut mailbox: mpsc::Receiver<Command>,
+    mut given: VecDeque<String>,
+) -> Result<SessionPause, EngineError> {
     loop {
         let pause = session.advance().await?;
         if pause != SessionPause::Waiting {
             return Ok(pause);
         }
         loop {
+            let due = session.time_left();
+            let is_given = !given.is_empty() && session.awaits_answer() && !session.awaits_analysis();
             let command = tokio::select! {
+                biased;
+                command = mailbox.recv() => command,
                 // Results of monitors are stored while the session waits for the person.
                 () = session.wait_for_result() => {
                     session.commit_results().await?;
                     continue;
                 }
-                command = mailbox.recv() => command,
+                () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => break,
+                () = std::future::ready(()), if is_given => {
+                    let Some(text) = given.pop_front() else { continue };
+                    session.answer(&text, None).await?;
+                    break;
+                }
             };
             match command {
                 None => return Ok(SessionPause::Waiting),
                 Some(Command::Answer { text, answer_id, result }) => {
                     let taken = session.answer(&text, answer_id.as_deref()).await;
                     if report(result, taken)? == TakenAnswer::Yes {
+                        given.clear();
                         break;
                     }
                 }
                 Some(Command::TakeBack { result }) => {
-                    report(result, session.take_back().await)?;
+                    if report(result, session.take_back().await)? == TakenBack::Yes {
+                        given.clear();
+                    }
                 }
+                Some(Command::Decide { decision, result }) => match session.decide(*decision).await {
+                    Ok(()) => {
+                        report(result, Ok(()))?;
+                        break;
+                    }
+                    Err(DecisionError::Run(error)) => report(result, Err(error))?,
+                    Err(DecisionError::Refused { message, help, .. }) => {
+                        let error = EngineError::usage(message);
+                        let _ = result.send(Err(help.into_iter().fold(error, EngineError::with_help)));
+                        // What was due may have been decided by its time.
+                        break;
+                    }
+                },
             }
         }
     }
