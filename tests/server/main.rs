@@ -27,6 +27,7 @@ mod links;
 mod locks;
 mod openapi;
 mod pages;
+mod same_words;
 mod served;
 mod stopped_turns;
 mod streams;

@@ -308,7 +308,7 @@ pub async fn related_sessions(store: &dyn Store, id: &str) -> Result<(Option<Str
 
 fn no_failed_step(id: &str) -> EngineError {
     EngineError::usage(msg!("no step of session `{id}` failed"))
-        .with_help("name the step with `--from`: an action, or a path as in `bcc-script report`")
+        .with_help("name the step from which it is repeated (`from`): an action, or a path as in a report")
 }
 
 /// The error for a retry that would take undone steps for done without being told to.

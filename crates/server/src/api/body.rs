@@ -74,11 +74,23 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalB
     }
 }
 
-/// The language that the client wants, of those that messages have.
+/// The language that the client wants most, of those that messages have (RFC 9110, section 12.5.4).
 pub(crate) fn language_of(headers: &HeaderMap) -> Language {
     let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let first = accepted.split([',', ';', '-']).next().unwrap_or_default().trim();
-    Language::parse(first).unwrap_or_default()
+    let mut best: Option<(f32, Language)> = None;
+    for entry in accepted.split(',') {
+        let mut parts = entry.split(';').map(str::trim);
+        let name = parts.next().and_then(|range| range.split('-').next()).unwrap_or_default();
+        // A weight that cannot be read says nothing.
+        let weight = parts.find_map(|part| part.strip_prefix("q=")).and_then(|weight| weight.parse().ok());
+        let weight: f32 = weight.unwrap_or(1.0);
+        if let Some(language) = Language::parse(name)
+            && weight > best.map_or(0.0, |(weight, _)| weight)
+        {
+            best = Some((weight, language));
+        }
+    }
+    best.map_or_else(Language::default, |(_, language)| language)
 }
 
 /// Limits the time in which the body of a request must arrive: all of it, however often a piece of it does.

@@ -12,6 +12,7 @@ use bcc_engine::notebook_file::write::{NotebookFileRequest, page_of, write_to};
 use bcc_engine::report::write::report_text;
 use bcc_lang::message::language::Language;
 use bcc_lang::script::report::ReportFormat;
+use bcc_lang::value::exact::ExactValue;
 use bcc_runtime::notebook::export::form::ExportForm;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -131,7 +132,7 @@ pub(crate) async fn get_variables(
     State(state): State<ServerState>,
     UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<ExactValue>, Problem> {
     part(&state, &id, &caller, &["variables"], false).await
 }
 
@@ -150,7 +151,7 @@ pub(crate) async fn get_metrics(
     State(state): State<ServerState>,
     UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<ExactValue>, Problem> {
     let parts = ["action_metrics_history", "progress_suggestion_history", "monitor_feedback"];
     part(&state, &id, &caller, &parts, false).await
 }
@@ -170,7 +171,7 @@ pub(crate) async fn get_calls(
     State(state): State<ServerState>,
     UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<ExactValue>, Problem> {
     part(&state, &id, &caller, &["model_calls", "usage"], true).await
 }
 
@@ -210,7 +211,7 @@ pub(crate) async fn get_notebook(
     UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<NotebookQuery>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<ExactValue>, Problem> {
     if query.outputs == NotebookOutputs::Whole {
         return part(&state, &id, &caller, &["notebook"], false).await;
     }
@@ -219,7 +220,7 @@ pub(crate) async fn get_notebook(
     let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
     let outputs = format!("/v1/sessions/{}/outputs", encoded(&id));
     let notebook = linked_notebook(store, &row, |hash| format!("{outputs}/{hash}")).await?;
-    Ok(Json(json!({ "notebook": notebook })))
+    Ok(Json(json!({ "notebook": notebook }).into()))
 }
 
 /// Parts of the export of a session.
@@ -229,12 +230,19 @@ async fn part(
     caller: &ApiCaller,
     names: &[&str],
     calls: bool,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<ExactValue>, Problem> {
     caller.require(AccessRole::Author)?;
     require_session(state, id).await?;
-    let export = export(state.sessions.store().as_ref(), id, calls).await?;
-    let fields = names.iter().map(|name| ((*name).to_owned(), export.get(*name).cloned().unwrap_or(Value::Null)));
-    Ok(Json(Value::Object(fields.collect())))
+    let mut export = export(state.sessions.store().as_ref(), id, calls).await?;
+    export.change(|document| {
+        if let Value::Object(fields) = document {
+            fields.retain(|name, _| names.contains(&name.as_str()));
+            for name in names {
+                fields.entry(*name).or_insert(Value::Null);
+            }
+        }
+    });
+    Ok(Json(export))
 }
 
 /// The form of a report.

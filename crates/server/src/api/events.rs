@@ -331,6 +331,8 @@ pub(crate) async fn get_events(
     if is_over && after >= row.last_seq {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
+    // There is no such event yet: what happens from now on is told.
+    reader.last = reader.last.min(row.last_seq);
     reader.end_with_session(is_over.then_some(row.last_seq));
     Ok(reader.into_response())
 }
@@ -378,12 +380,15 @@ pub(crate) async fn turn_stream(
         // It was not accepted now: either it was before, or there is a problem.
         None => {
             let said = ended.await.map_err(|_| Problem::failure(&msg!("the turn has ended without a result")))?;
-            reader.until = Some(said?);
+            let until = said?;
+            reader.until = Some(until);
             let store = state.sessions.store().as_ref();
-            reader.last = match key {
-                Some(key) => answer_with_key(store, &id, &key).await?.map_or(0, |answer| answer.seq - 1),
-                None => 0,
+            let earlier = match key {
+                Some(key) => answer_with_key(store, &id, &key).await?,
+                None => None,
             };
+            // What followed from a decision about an effect is not known by its key.
+            reader.last = earlier.map_or(until, |answer| answer.seq - 1);
             return Ok(reader.into_response());
         }
     };

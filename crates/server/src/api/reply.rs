@@ -189,7 +189,7 @@ pub(crate) fn reply_from(feed: &EventFeed, id: &str, turn: EndedTurn) -> Option<
 pub(crate) async fn reply_of(store: &dyn Store, id: &str, turn: EndedTurn) -> Result<TurnReply, Problem> {
     let (messages, mut waiting) = collect(store, id, turn.after, turn.until).await?;
     if waiting.is_none() && turn.status.is_waiting() {
-        waiting = open_waiting(store, id, turn.status).await?.as_ref().map(WaitingFor::of);
+        waiting = open_waiting(store, id, turn.status, turn.until).await?.as_ref().map(WaitingFor::of);
     }
     Ok(TurnReply { id: id.to_owned(), status: turn.status.name().to_owned(), messages, waiting, last_seq: turn.until })
 }
@@ -206,37 +206,47 @@ pub(crate) async fn state_of(store: &dyn Store, row: SessionRow) -> Result<TurnR
     };
     let (messages, _) = collect(store, &row.id, after, row.last_seq).await?;
     let waiting = match SessionStatus::parse(&row.status).filter(|status| status.is_waiting()) {
-        Some(status) => open_waiting(store, &row.id, status).await?.as_ref().map(WaitingFor::of),
+        Some(status) => open_waiting(store, &row.id, status, row.last_seq).await?.as_ref().map(WaitingFor::of),
         None => None,
     };
     Ok(TurnReply { id: row.id, status: row.status, messages, waiting, last_seq: row.last_seq })
 }
 
-/// The event with what a session with this status waits for: the newest question or decision that is open. Branches ask at the same time,
-/// and the newest can be answered before the others.
-pub(crate) async fn open_waiting(store: &dyn Store, id: &str, status: SessionStatus) -> Result<Option<Value>, Problem> {
+/// The event with what a session with this status waited for after the event `until`: the newest question or decision that was open.
+/// Branches ask at the same time, and the newest can be answered before the others.
+pub(crate) async fn open_waiting(
+    store: &dyn Store,
+    id: &str,
+    status: SessionStatus,
+    until: u64,
+) -> Result<Option<Value>, Problem> {
     let Some(newest) = store.last_by_kind(id, "waiting").await? else { return Ok(None) };
-    let event = parsed(&newest.body)?;
-    let text = |event: &Value, name: &str| event.get(name).and_then(Value::as_str).map(str::to_owned);
-    let asked = text(&event, "request_id");
-    let answered = store.journal_by_kind(id, "request_answered", newest.seq, PAGE).await?;
-    let answered = answered.iter().map(|row| parsed(&row.body)).collect::<Result<Vec<_>, _>>()?;
-    let is_answered = asked.is_some() && answered.iter().any(|event| text(event, "request_id") == asked);
-    if !is_answered && WaitingFor::of(&event).status() == status {
-        return Ok(Some(event));
+    if newest.seq <= until {
+        let event = parsed(&newest.body)?;
+        let is_answered = match text_of(&event, "request_id") {
+            Some(asked) => {
+                answered_after(store, id, newest.seq).await?.iter().any(|(seq, id)| *seq <= until && *id == asked)
+            }
+            None => false,
+        };
+        if !is_answered && WaitingFor::of(&event).status() == status {
+            return Ok(Some(event));
+        }
     }
+    let later: Vec<String> = answered_after(store, id, until).await?.into_iter().map(|(_, asked)| asked).collect();
     let mut open: Vec<(u64, String)> = Vec::new();
-    for row in store.requests(id).await?.into_iter().filter(|row| row.answered_at.is_none()) {
+    for row in store.requests(id).await?.into_iter().filter(|row| row.answered_at.is_none() || later.contains(&row.id))
+    {
         // The number in the id of what a branch asks is that of the event before it.
         let number = row.id.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()).parse();
-        open.extend(number.ok().map(|number| (number, row.id)));
+        open.extend(number.ok().filter(|number| *number < until).map(|number| (number, row.id)));
     }
     open.sort();
     let mut newest_open = None;
     for (number, asked) in open.iter().rev() {
         for row in store.journal_by_kind(id, "waiting", number.saturating_sub(1), WAITING_AFTER).await? {
             let event = parsed(&row.body)?;
-            if text(&event, "answer_id").as_ref() != Some(asked) {
+            if row.seq > until || text_of(&event, "answer_id").as_ref() != Some(asked) {
                 continue;
             }
             if WaitingFor::of(&event).status() == status {
@@ -248,6 +258,23 @@ pub(crate) async fn open_waiting(store: &dyn Store, id: &str, status: SessionSta
     Ok(newest_open)
 }
 
+fn text_of(event: &Value, name: &str) -> Option<String> {
+    event.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// The requests that were answered after an event, each with the number of the event that says so.
+async fn answered_after(store: &dyn Store, id: &str, mut after: u64) -> Result<Vec<(u64, String)>, Problem> {
+    let mut answered = Vec::new();
+    loop {
+        let rows = store.journal_by_kind(id, "request_answered", after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(answered) };
+        after = last.seq;
+        for row in rows {
+            answered.extend(text_of(&parsed(&row.body)?, "request_id").map(|request| (row.seq, request)));
+        }
+    }
+}
+
 /// An answer that was accepted before.
 pub(crate) struct EarlierAnswer {
     /// The number of its event.
@@ -257,13 +284,14 @@ pub(crate) struct EarlierAnswer {
     pub(crate) text: String,
 }
 
-/// The accepted answer with this key. Only for a key that was used before: all messages after it are read.
+/// The accepted answer with this key. Only for a key that was used before: all messages are read. A session that was made from another
+/// one has the messages of that one, whose keys are not its own: the last answer with the key is meant.
 pub(crate) async fn answer_with_key(store: &dyn Store, id: &str, key: &str) -> Result<Option<EarlierAnswer>, Problem> {
     let mut found: Option<EarlierAnswer> = None;
     let mut after = 0;
     loop {
         let rows = store.journal_by_kind(id, "message", after, PAGE).await?;
-        let Some(last) = rows.last() else { break };
+        let Some(last) = rows.last() else { return Ok(found) };
         after = last.seq;
         for row in rows {
             let event = parsed(&row.body)?;
@@ -271,8 +299,8 @@ pub(crate) async fn answer_with_key(store: &dyn Store, id: &str, key: &str) -> R
             if text("role") != Some("user") {
                 continue;
             }
-            if let Some(found) = found {
-                return Ok(Some(EarlierAnswer { until: row.seq - 1, ..found }));
+            if let Some(found) = found.as_mut().filter(|found| found.until == u64::MAX) {
+                found.until = row.seq - 1;
             }
             if text("answer_id") == Some(key) {
                 let text = text("text").unwrap_or_default().to_owned();
@@ -280,7 +308,6 @@ pub(crate) async fn answer_with_key(store: &dyn Store, id: &str, key: &str) -> R
             }
         }
     }
-    Ok(found)
 }
 
 /// Whether an accepted answer was taken back since.
@@ -404,9 +431,19 @@ mod tests {
             ([("w1", "interrupted_effect"), second], vec![], WaitingInput, Some("w1")),
         ] {
             let store = asked(&waiting, &answered).await;
-            let found = open_waiting(&store, "s", status).await.unwrap_or_else(|_| panic!("{waiting:?}"));
+            let found = open_waiting(&store, "s", status, u64::MAX).await.unwrap_or_else(|_| panic!("{waiting:?}"));
             let found = found.as_ref().and_then(|event| event["prompt"].as_str());
             assert_eq!(found, expected, "{waiting:?}, answered: {answered:?}");
+        }
+    }
+    #[tokio::test]
+    async fn what_was_answered_or_asked_later_does_not_count() {
+        let store = asked(&[("r1", "approval"), ("r2", "approval")], &["r2", "r1"]).await;
+        // After the second question; after the answer to it; after both.
+        for (until, expected) in [(2, Some("r2")), (3, Some("r1")), (4, None)] {
+            let found = open_waiting(&store, "s", SessionStatus::WaitingApproval, until).await;
+            let found = found.unwrap_or_else(|_| panic!("{until}"));
+            assert_eq!(found.as_ref().and_then(|event| event["prompt"].as_str()), expected, "{until}");
         }
     }
 }

@@ -93,11 +93,15 @@ pub(crate) async fn list_requests(
     UrlQuery(query): UrlQuery<RequestsQuery>,
 ) -> Result<Json<RequestList>, Problem> {
     caller.require(AccessRole::Decide)?;
-    let mut open = state.sessions.store().open_requests(None).await?;
-    open.retain(|open| {
-        query.session.as_ref().is_none_or(|session| *session == open.session)
-            && query.kind.as_ref().is_none_or(|kind| *kind == open.request.kind)
-    });
+    let store = state.sessions.store();
+    let mut open = match query.session {
+        Some(session) => {
+            let rows = store.requests(&session).await?.into_iter().filter(|row| row.answered_at.is_none());
+            rows.map(|request| OpenRequest { session: session.clone(), request }).collect()
+        }
+        None => store.open_requests(None).await?,
+    };
+    open.retain(|open| query.kind.as_ref().is_none_or(|kind| *kind == open.request.kind));
     mask_requests(state.sessions.store().as_ref(), &mut open).await?;
     Ok(Json(RequestList { requests: open.into_iter().map(ListedRequest::from).collect() }))
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::error::EngineError;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::UrlPath;
+use crate::api::body::{UrlPath, language_of};
 use crate::api::catalog::ScriptEntry;
 use crate::api::uploads::script_version;
 use crate::problem::{Problem, ProblemDetails, ProblemDiagnostic};
@@ -93,6 +93,7 @@ pub(crate) async fn check_script(
     State(state): State<ServerState>,
     UrlPath(name): UrlPath<String>,
     caller: ApiCaller,
+    headers: HeaderMap,
 ) -> Result<Json<CheckedScript>, Problem> {
     caller.require(AccessRole::Author)?;
     let script = state.catalog.find(&name).await?;
@@ -109,7 +110,7 @@ pub(crate) async fn check_script(
         Err(error) => return Err(error.into()),
     };
     let directory = state.sessions.engine().project().directory.as_path();
-    let shown = |found| ProblemDiagnostic::of(found, Some(directory), Default::default());
+    let shown = |found| ProblemDiagnostic::of(found, Some(directory), language_of(&headers));
     let diagnostics = diagnostics.iter().map(shown).collect();
     Ok(Json(CheckedScript { script, is_valid, diagnostics }))
 }

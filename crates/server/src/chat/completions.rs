@@ -19,7 +19,7 @@ use tracing::Instrument;
 use crate::access::{ApiCaller, hex};
 use crate::api::body::{JsonBody, language_of};
 use crate::api::messages::repeated;
-use crate::api::reply::{TurnReply, opening_of, reply_from, reply_of, state_of};
+use crate::api::reply::{TurnReply, answer_with_key, is_taken_back, opening_of, reply_from, reply_of, state_of};
 use crate::api::sessions::{named_user, start_with_id};
 use crate::chat::branches::ChatBranch;
 use crate::chat::conversation::ChatTurn;
@@ -243,6 +243,19 @@ async fn created(store: &dyn Store, id: &str) -> Result<Option<SessionRow>, Prob
     Ok(None)
 }
 
+/// The key for a message that has this key at its place. A client that says the same again at the same place, after somebody has taken the
+/// answer back, means it: that is another answer.
+async fn key_now(store: &dyn Store, id: &str, key: &str) -> Result<String, Problem> {
+    let mut now = key.to_owned();
+    while store.answer_accepted(id, &now).await?
+        && let Some(answer) = answer_with_key(store, id, &now).await?
+        && is_taken_back(store, id, &answer).await?
+    {
+        now = format!("{key}.{}", answer.seq);
+    }
+    Ok(now)
+}
+
 async fn answer(
     state: &ServerState,
     turn: &ChatTurn,
@@ -252,10 +265,11 @@ async fn answer(
 ) -> Result<ChatReply, Unanswered> {
     let (store, id) = (state.sessions.store().as_ref(), place.session.as_str());
     let after = store.session(id).await?.map_or(0, |row| row.last_seq);
+    let key = key_now(store, id, &place.key).await?;
     let answered = state.sessions.send(id, None, |ended| {
         SessionCommand::Answer(Answer {
             text: turn.history.message.clone(),
-            key: Some(place.key.clone()),
+            key: Some(key.clone()),
             answer_id: None,
             expected_answers: Some(answers),
             may_decide: false,
@@ -268,12 +282,12 @@ async fn answer(
             Some(reply) => reply?,
             None => reply_of(store, id, ended).await?,
         },
-        Ok(AnsweredTurn::Repeated) => repeated(state, id, &place.key, &turn.history.message).await?,
+        Ok(AnsweredTurn::Repeated) => repeated(state, id, &key, &turn.history.message).await?,
         Ok(AnsweredTurn::MovedOn) => return Err(Unanswered::MovedOn),
         // A session that is over, or that is about to go on, may have got this message before, or another one.
         Err(problem) if problem.kind() == ProblemKind::Conflict => {
-            if store.answer_accepted(id, &place.key).await? {
-                repeated(state, id, &place.key, &turn.history.message).await?
+            if store.answer_accepted(id, &key).await? {
+                repeated(state, id, &key, &turn.history.message).await?
             } else if store.session(id).await?.is_some_and(|row| row.answers != answers) {
                 return Err(Unanswered::MovedOn);
             } else {

@@ -30,9 +30,11 @@ pub(crate) struct ChatModel {
     pub(crate) name: Option<String>,
 }
 
-impl From<ScriptEntry> for ChatModel {
-    fn from(script: ScriptEntry) -> Self {
-        Self { id: script.session_id, object: "model", created: 0, owned_by: "bcc-script", name: script.name }
+impl ChatModel {
+    /// A script as a model. Several scripts with the same id are told apart by their paths.
+    fn of(script: ScriptEntry, is_unique: bool) -> Self {
+        let id = if is_unique { script.session_id } else { script.path };
+        Self { id, object: "model", created: 0, owned_by: "bcc-script", name: script.name }
     }
 }
 
@@ -62,10 +64,7 @@ pub(crate) async fn list_models(
     scripts.iter().for_each(|script| *count.entry(script.session_id.clone()).or_default() += 1);
     let data = scripts.into_iter().map(|script| {
         let is_unique = count.get(&script.session_id) == Some(&1);
-        let path = script.path.clone();
-        let model = ChatModel::from(script);
-        // Several scripts with the same id are told apart by their paths.
-        if is_unique { model } else { ChatModel { id: path, ..model } }
+        ChatModel::of(script, is_unique)
     });
     Ok(Json(ChatModelList { object: "list", data: data.collect() }))
 }
@@ -86,5 +85,9 @@ pub(crate) async fn get_model(
     UrlPath(name): UrlPath<String>,
     _caller: ApiCaller,
 ) -> Result<Json<ChatModel>, Problem> {
-    Ok(Json(state.catalog.find(&name).await?.into()))
+    let script = state.catalog.find(&name).await?;
+    let others = state.catalog.list().await?;
+    let is_same = |other: &ScriptEntry| other.session_id == script.session_id && other.path != script.path;
+    let is_unique = !others.iter().any(is_same);
+    Ok(Json(ChatModel::of(script, is_unique)))
 }

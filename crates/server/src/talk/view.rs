@@ -89,7 +89,7 @@ pub(crate) async fn talk_view(
         messages.remove(0);
     }
     let waiting = match status.is_waiting() {
-        true => match open_waiting(store.as_ref(), id, status).await? {
+        true => match open_waiting(store.as_ref(), id, status, row.last_seq).await? {
             Some(event) => Some(waiting_view(&state, &row, &event).await),
             None => None,
         },
