@@ -45,7 +45,7 @@ async fn a_decision_about_a_branch_does_not_wait_for_the_program_of_another() {
         let path = format!("/v1/requests/{id}/{request}");
         // The program runs. What cannot be decided is answered at once.
         let refused = serving.post(&path, json!({ "decision": "edit", "by": "ann" })).await;
-        assert_eq!(refused.status, 409, "{refused:?}");
+        assert_eq!(refused.status, 400, "{refused:?}");
         let decided = serving.post(&path, json!({ "decision": "reject", "by": "ann", "comment": "not yet" }));
         let ends = async {
             let seen = events.until("request_answered").await;

@@ -1,12 +1,18 @@
 //! Links and the adapter of the page (docs/talk-page.md), as the page uses it: over HTTP.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::access::tokens;
-use crate::process::Home;
+use crate::process::{Home, TIMEOUT};
 use crate::served::{Serving, TALK};
-use crate::visitor::{Visitor, make_link};
+use crate::server::{Server, ServerBehavior};
+use crate::visitor::{ASKING_MODEL, Visitor, make_link, model_config};
+
+/// Much less than a server is waited for that has a session, a minute.
+const AT_ONCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_link_that_cannot_be_read_does_not_hide_the_others_and_can_be_revoked() {
@@ -452,4 +458,30 @@ async fn a_consent_that_is_withdrawn_while_the_talk_begins_leaves_no_session() {
     }
     let sessions = serving.get("/v1/sessions").await.json();
     assert_eq!(sessions["sessions"], json!([]), "{sessions}");
+}
+
+#[tokio::test]
+async fn a_consent_that_is_withdrawn_interrupts_the_turn_at_another_server() {
+    let home = Home::new();
+    let model = Server::start(vec![ServerBehavior::Hangs]);
+    home.put("scripts/talk.yaml", ASKING_MODEL);
+    home.put("bcc-script.toml", model_config(&model));
+    let (owner, other) = (Serving::with(&home, &["--trust"]), Serving::with(&home, &["--trust"]));
+    let consent = json!({ "text": "We keep what you say.", "language": "en" });
+    let path = make_link(&owner, json!({ "script": "talk", "kind": "open", "consent": consent })).await;
+    let sha256 = owner.get(&format!("{path}/link")).await.json()["consent"]["sha256"].as_str().unwrap().to_owned();
+    let (visitor, elsewhere) = (Visitor::of(&owner, &path, "a"), Visitor::of(&other, &path, "a"));
+    visitor.begin(Some(&sha256)).await;
+    visitor.say("Ann", "k1").await;
+    let asked = async {
+        while model.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, asked).await.unwrap();
+    let withdrawn = tokio::time::timeout(AT_ONCE, elsewhere.post("withdraw", json!({}))).await.unwrap();
+    assert_eq!(withdrawn.status, 200, "{withdrawn:?}");
+    assert_eq!(other.get("/v1/sessions").await.json()["sessions"], json!([]));
+    // What the person has said was sent to nobody once more.
+    assert_eq!(model.requests().len(), 1);
 }

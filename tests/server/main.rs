@@ -21,6 +21,7 @@ mod databases_tls;
 mod decisions;
 mod given_states;
 mod hand_over;
+mod interruptions;
 mod kernels;
 mod kills;
 mod links;

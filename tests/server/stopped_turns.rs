@@ -81,6 +81,22 @@ async fn an_answer_is_taken_back_and_a_session_cancelled_although_its_model_does
 }
 
 #[tokio::test]
+async fn a_stopped_session_goes_on_after_nothing_could_be_taken_back() {
+    let home = Home::new();
+    // It needs the model before anything is asked.
+    let needs_model = silent().lines().filter(|line| !line.contains("action_id: what")).collect::<Vec<_>>().join("\n");
+    let serving = stopping(&home, &needs_model);
+    let id = serving.post("/v1/sessions", json!({ "script": "talk" })).await.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(status(&serving, &id).await, "stopped");
+    replying(&home);
+    let refused = serving.post(&format!("/v1/sessions/{id}/take_back"), json!({})).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    let continued = serving.post(&format!("/v1/sessions/{id}/continue"), json!({})).await;
+    assert_eq!((continued.status, &continued.json()["status"]), (200, &json!("waiting_input")), "{continued:?}");
+    assert_eq!(continued.json()["messages"][0]["text"], "A loan it is.", "{continued:?}");
+}
+
+#[tokio::test]
 async fn a_message_to_a_stopped_session_is_no_answer_to_a_question_that_nobody_has_seen() {
     for more in [json!({}), json!({ "metadata": { "chat_id": "c" } })] {
         let home = Home::new();

@@ -22,6 +22,7 @@ use crate::run::planner::Planner;
 use crate::run::resume::{StoredState, branch_requests, read_state, recent, waiting_of};
 use crate::run::session::{MASKED_VALUES, Session};
 use bcc_lang::value::scopes::Scope;
+use bcc_store::contract::Store;
 use bcc_store::rows::{Commit, EarlierState, FrameRow, RequestRow, VariableRow};
 
 /// The result of taking an answer back.
@@ -54,6 +55,58 @@ fn is_end_of_wait(body: &str) -> bool {
     answered.is_ok_and(|answered| answered.kind == RequestKind::Time.name())
 }
 
+/// The question whose answer a session has followed since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnsweredQuestion {
+    pub answer_id: Option<String>,
+    /// The number of answers before it.
+    pub answers: u64,
+}
+
+/// The question whose answer [`Session::take_back`] would take back, if it can take one back.
+///
+/// # Errors
+/// If the store fails, or what it keeps cannot be read.
+pub async fn answered_question(store: &dyn Store, id: &str) -> Result<Option<AnsweredQuestion>, RunError> {
+    let Some(row) = store.session(id).await? else { return Ok(None) };
+    let head = |text: &str| {
+        serde_json::from_str::<Head>(text)
+            .map_err(|error| RunError::Unreadable { id: id.to_owned(), what: msg!("head: {error}") })
+    };
+    let is_over = SessionStatus::parse(&row.status).is_none_or(SessionStatus::is_final);
+    let Some(answers) = row.answers.checked_sub(1).filter(|_| !is_over) else { return Ok(None) };
+    if head(&row.head)?.ending.is_some() {
+        return Ok(None);
+    }
+    match state_before(store, id, answers).await? {
+        Some(earlier) if !was_decided_after(store, id, earlier.last_seq).await? => {
+            Ok(Some(AnsweredQuestion { answer_id: head(&earlier.head)?.waiting, answers }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The state in which a session waited for the answer with this number, if the store has kept it.
+async fn state_before(store: &dyn Store, id: &str, answers: u64) -> Result<Option<EarlierState>, RunError> {
+    match store.revision_with(id, SessionStatus::WaitingInput.name(), answers).await? {
+        Some(revision) => Ok(store.earlier_state(id, revision).await?),
+        None => Ok(None),
+    }
+}
+
+/// Whether somebody, or the end of the time for it, decided about something after this event. The end of a `wait` is no decision.
+async fn was_decided_after(store: &dyn Store, id: &str, seq: u64) -> Result<bool, RunError> {
+    let mut after = seq;
+    loop {
+        let rows = store.journal_by_kind(id, "request_answered", after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(false) };
+        after = last.seq;
+        if !rows.iter().all(|row| is_end_of_wait(&row.body)) {
+            return Ok(true);
+        }
+    }
+}
+
 /// What stays of the turns that are taken back.
 #[derive(Debug, Default)]
 struct Remains {
@@ -79,15 +132,11 @@ impl Session {
         let Some(answers) = self.answers.checked_sub(1) else { return Ok(TakenBack::NoAnswer) };
         // Results that are available were paid for and belong to the history.
         self.commit_results().await?;
-        let waiting = SessionStatus::WaitingInput.name();
-        let Some(revision) = self.store.revision_with(&self.id, waiting, answers).await? else {
-            return Ok(TakenBack::NotKept);
-        };
-        let Some(earlier) = self.store.earlier_state(&self.id, revision).await? else {
+        let Some(earlier) = state_before(self.store.as_ref(), &self.id, answers).await? else {
             return Ok(TakenBack::NotKept);
         };
         // A decision may be that of somebody else.
-        if self.was_decided_after(earlier.last_seq).await? {
+        if was_decided_after(self.store.as_ref(), &self.id, earlier.last_seq).await? {
             return Ok(TakenBack::Decided);
         }
         let unreadable = |what: Message| RunError::Unreadable { id: self.id.clone(), what };
@@ -132,19 +181,6 @@ impl Session {
         draft.restored = Some(changes_to_write(earlier));
         self.commit(draft).await?;
         Ok(TakenBack::Yes)
-    }
-
-    /// Whether somebody, or the end of the time for it, decided about something after this event. The end of a `wait` is no decision.
-    async fn was_decided_after(&self, seq: u64) -> Result<bool, RunError> {
-        let mut after = seq;
-        loop {
-            let rows = self.store.journal_by_kind(&self.id, "request_answered", after, PAGE).await?;
-            let Some(last) = rows.last() else { return Ok(false) };
-            after = last.seq;
-            if !rows.iter().all(|row| is_end_of_wait(&row.body)) {
-                return Ok(true);
-            }
-        }
     }
 
     /// The prompt and the location of the question that the session waited on at this event.

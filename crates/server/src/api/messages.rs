@@ -1,6 +1,7 @@
 //! `POST /v1/sessions/{id}/messages`: what a person says.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -8,6 +9,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bcc_lang::message::msg;
 use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::take_back::answered_question;
 use bcc_store::rows::SessionRow;
 use serde::Deserialize;
 use tokio::sync::oneshot;
@@ -26,6 +28,10 @@ use crate::state::ServerState;
 
 /// The longest idempotency key, in bytes.
 const MAX_KEY_BYTES: usize = 200;
+
+/// How often, and with which pauses, it is looked whether the answer of a turn that has just begun is stored.
+const ACCEPTING_ATTEMPTS: u32 = 50;
+const ACCEPTING_PAUSE: Duration = Duration::from_millis(2);
 
 /// What is done with a message while a turn of the session runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -145,29 +151,28 @@ pub(crate) async fn say(
     }
     let mut expected_answers = None;
     if message.on_busy == OnBusy::Reject && repeated_key.is_none() {
-        // Before the turn is looked for: one that begins afterwards changes the number.
-        let row = store.session(id).await?;
-        state.sessions.claim_idle(id).await?;
-        // A turn that was broken off, or has stopped, goes on: nobody has seen the question that follows it.
-        if is_running(row.as_ref()) || row.as_ref().is_some_and(|row| row.status == SessionStatus::Stopped.name()) {
-            return Err(Problem::busy());
+        match idle_answers(state, id).await {
+            Ok(answers) => expected_answers = answers,
+            // The turn may be that of this message, which was sent twice at once.
+            Err(busy) if busy.kind() == ProblemKind::Busy && is_this_accepted(state, id, key).await? => {}
+            Err(problem) => return Err(problem),
         }
-        expected_answers = row.map(|row| row.answers);
     }
-    let command = |ended| {
+    let answer = |answer_id: Option<&str>, ended| {
         SessionCommand::Answer(Answer {
             text: message.text.clone(),
             key: options.key.clone(),
-            answer_id: message.answer_id.clone(),
+            answer_id: answer_id.map(str::to_owned),
             expected_answers,
             may_decide: options.may_decide,
             accepted: options.accepted.clone(),
             ended,
         })
     };
+    let given = message.answer_id.as_deref();
     let answered = match message.on_busy {
-        OnBusy::Interrupt if repeated_key.is_none() => interrupting(state, id, command).await,
-        _ => state.sessions.send(id, None, command).await,
+        OnBusy::Interrupt if repeated_key.is_none() => interrupting(state, id, given, answer).await,
+        _ => state.sessions.send(id, None, |ended| answer(given, ended)).await,
     };
     match (answered, key) {
         (Ok(AnsweredTurn::Ended(turn)), _) => match reply_from(&state.sessions.feed(id), id, turn) {
@@ -193,22 +198,70 @@ pub(crate) async fn say(
     }
 }
 
+/// The number of answers of a session of which no turn runs; none if there is no such session.
+///
+/// # Errors
+/// `Busy`.
+async fn idle_answers(state: &ServerState, id: &str) -> Result<Option<u64>, Problem> {
+    // Before the turn is looked for: one that begins afterwards changes the number.
+    let row = state.sessions.store().session(id).await?;
+    state.sessions.claim_idle(id).await?;
+    // A turn that was broken off, or has stopped, goes on: nobody has seen the question that follows it.
+    if is_running(row.as_ref()) || row.as_ref().is_some_and(|row| row.status == SessionStatus::Stopped.name()) {
+        return Err(Problem::busy());
+    }
+    Ok(row.map(|row| row.answers))
+}
+
+/// Whether a message with this key is accepted, or is about to be.
+async fn is_this_accepted(state: &ServerState, id: &str, key: Option<&str>) -> Result<bool, Problem> {
+    let Some(key) = key else { return Ok(false) };
+    is_in_turn(state, id).await?;
+    Ok(state.sessions.store().answer_accepted(id, key).await?)
+}
+
 /// Whether a turn of the session runs, or was broken off.
 fn is_running(row: Option<&SessionRow>) -> bool {
     row.is_some_and(|row| row.status == SessionStatus::Running.name())
 }
 
-/// Sends a message in place of the one whose turn runs.
+/// Whether a turn of the session runs, or was broken off. The answer of one that has just begun is about to be stored: that is waited for.
+async fn is_in_turn(state: &ServerState, id: &str) -> Result<bool, Problem> {
+    for _ in 0..ACCEPTING_ATTEMPTS {
+        if is_running(state.sessions.store().session(id).await?.as_ref()) {
+            return Ok(true);
+        }
+        if !state.sessions.runs_turn(id) {
+            return Ok(false);
+        }
+        tokio::time::sleep(ACCEPTING_PAUSE).await;
+    }
+    Ok(false)
+}
+
+/// Sends a message in place of the one whose turn runs. `given` is the question that it answers, if whoever sends it says so.
 async fn interrupting(
     state: &ServerState,
     id: &str,
-    command: impl Fn(oneshot::Sender<Result<AnsweredTurn, Problem>>) -> SessionCommand,
+    given: Option<&str>,
+    answer: impl Fn(Option<&str>, oneshot::Sender<Result<AnsweredTurn, Problem>>) -> SessionCommand,
 ) -> Result<AnsweredTurn, Problem> {
+    let store = state.sessions.store().as_ref();
+    let question = if is_in_turn(state, id).await? { answered_question(store, id).await? } else { None };
+    // A turn that is not about an answer goes on: a decision of somebody else, what undoes actions, or the first one.
+    let Some(question) = question else { return state.sessions.send(id, None, |ended| answer(given, ended)).await };
+    if let Some(given) = given.filter(|given| question.answer_id.as_deref() != Some(*given)) {
+        let problem = Problem::new(ProblemKind::Conflict, msg!("the turn that runs is not about the answer `{given}`"));
+        return Err(match &question.answer_id {
+            Some(expected) => problem.with_help(msg!("it is about the answer `{expected}`")),
+            None => problem,
+        });
+    }
     let (ended, result) = oneshot::channel();
-    let (sessions, interrupted, first) = (Arc::clone(&state.sessions), id.to_owned(), command(ended));
+    let (sessions, interrupted, first) = (Arc::clone(&state.sessions), id.to_owned(), answer(given, ended));
     // In a task of its own: if the client left between the end of the turn and taking its answer back, whoever gave that one would be told
     // that it was taken back, and it would be answered all the same.
-    let interrupt = async move { sessions.interrupt(&interrupted, Some(first)).await }.in_current_span();
+    let interrupt = async move { sessions.interrupt(&interrupted, first).await }.in_current_span();
     let is_sent =
         tokio::spawn(interrupt).await.map_err(|_| Problem::failure(&msg!("the turn could not be ended")))??;
     if is_sent {
@@ -218,7 +271,11 @@ async fn interrupting(
             Err(_) => return Err(Problem::failure(&msg!("the session ended before it had the message"))),
         }
     }
-    state.sessions.send(id, None, command).await
+    // Somebody else may have taken the answer back: then the same question has a new id.
+    let row = store.session(id).await?;
+    let is_taken_back = row.is_some_and(|row| row.answers == question.answers && !is_running(Some(&row)));
+    let given = given.filter(|_| !is_taken_back);
+    state.sessions.send(id, None, |ended| answer(given, ended)).await
 }
 
 /// The reply to a message whose key was accepted before.

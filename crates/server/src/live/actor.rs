@@ -142,7 +142,7 @@ impl Actor {
         }
         while let Some(CausedCommand { command, .. }) = self.received.next().or_else(|| self.commands.try_recv().ok()) {
             match command {
-                SessionCommand::Rest { ended } if self.failure.is_none() => {
+                SessionCommand::Rest { ended } if self.failure.is_none() && !self.is_interrupted() => {
                     Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);
                 }
                 command => command.fail(self.ended().unwrap_or_else(|| gone().retry_after(1).outdated())),
@@ -154,6 +154,11 @@ impl Actor {
     fn set_busy(&self, is_busy: bool) {
         self.context.is_busy.store(is_busy, Ordering::Release);
         self.lock.set_busy(is_busy);
+    }
+
+    /// Whether the last turn was ended by somebody.
+    fn is_interrupted(&self) -> bool {
+        self.context.is_interrupted.load(Ordering::Acquire)
     }
 
     /// Why a command was not carried out after the end of the session; none if it is for the next task.
@@ -257,6 +262,11 @@ impl Actor {
         loop {
             let next = match self.happens().await {
                 Happened::Ending | Happened::Command(None) => return false,
+                // It was opened to be taken back or cancelled, and goes on before anything else.
+                Happened::Command(Some(caused)) if !self.can_rest_before(&caused.command) => {
+                    self.received.put_back(*caused);
+                    Next::Turn
+                }
                 Happened::Command(Some(caused)) => {
                     let CausedCommand { command, cause } = *caused;
                     self.cause = cause;
@@ -280,6 +290,15 @@ impl Actor {
                 Next::Broken => return false,
             }
         }
+    }
+
+    /// Whether the command is carried out without a turn before it.
+    fn can_rest_before(&self, command: &SessionCommand) -> bool {
+        let needs_no_turn = matches!(
+            command,
+            SessionCommand::TakeBack { .. } | SessionCommand::Cancel { .. } | SessionCommand::Close { .. }
+        );
+        needs_no_turn || self.session.status().is_waiting()
     }
 
     async fn happens(&mut self) -> Happened {

@@ -27,6 +27,14 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
+/// Who ends a turn.
+enum EndedBy {
+    /// Whoever gives another answer than the one that the turn is about.
+    NewAnswer(Box<SessionCommand>),
+    /// Whoever erases the session.
+    Erasure,
+}
+
 /// Why a session was not handed over.
 pub(super) enum HandOverError {
     Engine(EngineError),
@@ -192,9 +200,25 @@ impl LiveSessions {
     /// Ends the turn of a session that runs, here or in another process, and takes the answer back that it was about. Without a turn,
     /// nothing happens. Returns whether the session was opened again, and sent `first`: before what others have sent, who wait.
     ///
+    /// Only for a session whose last answer can be taken back ([`answered_question`]); otherwise the turn would run again.
+    ///
     /// # Errors
     /// Those of [`Session::take_back`](bcc_runtime::run::session::Session::take_back), and of opening the session.
-    pub(crate) async fn interrupt(self: &Arc<Self>, id: &str, first: Option<SessionCommand>) -> Result<bool, Problem> {
+    ///
+    /// [`answered_question`]: bcc_runtime::run::take_back::answered_question
+    pub(crate) async fn interrupt(self: &Arc<Self>, id: &str, first: SessionCommand) -> Result<bool, Problem> {
+        self.end_turn(id, EndedBy::NewAnswer(Box::new(first))).await
+    }
+
+    /// Ends the turn of a session that runs, here or in another process. The session is not continued.
+    ///
+    /// # Errors
+    /// Those of opening the session.
+    pub(crate) async fn break_off(self: &Arc<Self>, id: &str) -> Result<(), Problem> {
+        self.end_turn(id, EndedBy::Erasure).await.map(drop)
+    }
+
+    async fn end_turn(self: &Arc<Self>, id: &str, by: EndedBy) -> Result<bool, Problem> {
         let slot = self.slot(id);
         let (mut place, was_asked) = match slot.try_lock() {
             Ok(place) => (place, false),
@@ -216,7 +240,7 @@ impl LiveSessions {
             if let Some(left) = place.take() {
                 left.wait_for_end().await;
             }
-            let live = self.interrupt_elsewhere(id, &slot, was_asked, first).await?;
+            let live = self.end_turn_elsewhere(id, &slot, was_asked, by).await?;
             let is_sent = live.is_some();
             if is_sent {
                 *place = live;
@@ -239,18 +263,18 @@ impl LiveSessions {
         *place = None;
         let feed = self.feed(id);
         let opened = self.engine().resume_as(id, &ResumeRequest::default(), feed as Arc<dyn Observer>).await;
-        *place = Some(self.taken_back(id, &slot, opened, true, false, first).await?);
+        *place = Some(self.run_again(id, &slot, opened, by, true).await?);
         Ok(true)
     }
 
-    /// Opens a session that is not in memory; if another process runs a turn of it, that turn ends, and its answer is taken back. None if
-    /// it cannot be opened for a reason that whoever uses it next learns. `was_asked` says that whoever had it was asked to end the turn.
-    async fn interrupt_elsewhere(
+    /// Opens a session that is not in memory; if another process runs a turn of it, that turn ends. None if it cannot be opened for a
+    /// reason that whoever uses it next learns. `was_asked` says that whoever had it was asked to end the turn.
+    async fn end_turn_elsewhere(
         self: &Arc<Self>,
         id: &str,
         slot: &Slot,
         was_asked: bool,
-        first: Option<SessionCommand>,
+        by: EndedBy,
     ) -> Result<Option<LiveSession>, Problem> {
         self.refuse_at_end()?;
         let (feed, request) = (self.feed(id), ResumeRequest::default());
@@ -260,7 +284,7 @@ impl LiveSessions {
                 opened.was_held |= was_asked;
                 // A turn that had ended is not taken back.
                 let is_cut = opened.is_in_turn();
-                self.taken_back(id, slot, Ok(opened.result), is_cut, false, first).await.map(Some)
+                self.run_again(id, slot, Ok(opened.result), by, is_cut).await.map(Some)
             }
             Err(error) => {
                 self.forget(id, slot);
@@ -269,6 +293,21 @@ impl LiveSessions {
                     _ => Ok(None),
                 }
             }
+        }
+    }
+
+    /// Runs a session that was opened because of somebody who wanted its turn to end. `is_cut` says that a turn was ended.
+    async fn run_again(
+        self: &Arc<Self>,
+        id: &str,
+        slot: &Slot,
+        opened: Result<OpenedSession, EngineError>,
+        by: EndedBy,
+        is_cut: bool,
+    ) -> Result<LiveSession, Problem> {
+        match by {
+            EndedBy::NewAnswer(first) => self.taken_back(id, slot, opened, is_cut, false, Some(*first)).await,
+            EndedBy::Erasure => self.taken_back(id, slot, opened, false, true, None).await,
         }
     }
 
@@ -302,7 +341,7 @@ impl LiveSessions {
         opened: Result<OpenedSession, EngineError>,
         is_cut: bool,
         rests: bool,
-        first: Option<SessionCommand>,
+        mut first: Option<SessionCommand>,
     ) -> Result<LiveSession, Problem> {
         let taken = async {
             let mut opened = opened?;
@@ -320,6 +359,12 @@ impl LiveSessions {
             self.forget(id, slot);
             Problem::from(error)
         })?;
+        // Whoever answers in the place of that answer knows the question by its id, and it has a new one now.
+        if taken == TakenBack::Yes
+            && let Some(SessionCommand::Answer(answer)) = &mut first
+        {
+            answer.answer_id = None;
+        }
         // Without an answer to take back, the turn goes on.
         Ok(self.spawn(id, opened, self.feed(id), rests || taken == TakenBack::Yes, first))
     }

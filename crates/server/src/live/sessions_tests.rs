@@ -265,7 +265,7 @@ async fn a_message_that_interrupts_comes_before_those_that_wait() {
         }
     });
     let (interrupting, _result, mut stored) = answer("interrupts");
-    assert!(sessions.interrupt("s", Some(interrupting)).await.unwrap());
+    assert!(sessions.interrupt("s", interrupting).await.unwrap());
     assert_eq!(first_result.await.unwrap().unwrap_err().kind(), ProblemKind::Interrupted);
     stored.recv().await.unwrap();
     assert_eq!(said(&sessions, "s").await, ["interrupts"]);

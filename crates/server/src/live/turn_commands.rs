@@ -90,6 +90,11 @@ impl TurnCommands {
         }
     }
 
+    /// Puts a command back that was received too early: it is the next one.
+    pub(super) fn put_back(&mut self, command: CausedCommand) {
+        self.waiting.push_front(command);
+    }
+
     /// The next command for the session at rest.
     pub(super) fn next(&mut self) -> Option<CausedCommand> {
         self.waiting.pop_front()
@@ -107,8 +112,14 @@ impl TurnCommands {
 /// The answer to a decision that was not taken. Nothing changed.
 pub(super) fn refused(error: DecisionError) -> Problem {
     match error {
-        DecisionError::Refused { message, help, .. } => {
-            help.into_iter().fold(Problem::new(ProblemKind::Conflict, message), Problem::with_help)
+        DecisionError::Refused { code, message, help } => {
+            let kind = match code {
+                "not-an-approver" => ProblemKind::Forbidden,
+                "decision-not-permitted" | "decision-too-long" | "not-a-name" => ProblemKind::InvalidRequest,
+                code if code.starts_with("form-") => ProblemKind::InvalidRequest,
+                _ => ProblemKind::Conflict,
+            };
+            help.into_iter().fold(Problem::new(kind, message), Problem::with_help)
         }
         DecisionError::Run(error) => Problem::from(EngineError::from(error)),
     }
