@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bcc_lang::message::message::Message;
-use bcc_runtime::run::decisions::ApprovalDecision;
+use bcc_runtime::run::approval_decision::ApprovalDecision;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputLine {

@@ -16,7 +16,7 @@ use bcc_engine::error::EngineError;
 use bcc_lang::template::names::MAX_VALUE_BYTES;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_runtime::program::decision::DecisionKind;
-use bcc_runtime::run::decisions::ApprovalDecision;
+use bcc_runtime::run::approval_decision::ApprovalDecision;
 
 /// The limit on the size of an answer, in bytes: the same as for values of variables.
 pub const MAX_ANSWER_BYTES: usize = MAX_VALUE_BYTES;

@@ -9,7 +9,7 @@ use bcc_lang::message::msg;
 use bcc_lang::value::exact::ExactValues;
 use bcc_lang::workflow::compare::FileDecision;
 use bcc_runtime::program::decision::DecisionKind;
-use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError};
+use bcc_runtime::run::approval_decision::{ApprovalDecision, DecisionError};
 use bcc_runtime::run::session::Session;
 use serde_json::Value;
 

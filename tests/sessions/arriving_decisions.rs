@@ -12,7 +12,7 @@ use bcc_lang::value::exact::ExactValues;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::event::NoObserver;
-use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError};
+use bcc_runtime::run::approval_decision::{ApprovalDecision, DecisionError};
 use bcc_runtime::run::session::{Session, SessionPause};
 use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;

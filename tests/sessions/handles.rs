@@ -10,7 +10,7 @@ use bcc_engine::project::Project;
 use bcc_lang::value::exact::ExactValues;
 use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::event::{Event, Speaker};
-use bcc_runtime::run::decisions::ApprovalDecision;
+use bcc_runtime::run::approval_decision::ApprovalDecision;
 use bcc_runtime::run::session::{SessionPause, TakenAnswer};
 use bcc_store::memory::MemoryStore;
 

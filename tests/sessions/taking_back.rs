@@ -12,7 +12,7 @@ use bcc_lang::message::language::Language;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::event::{Event, NoObserver};
-use bcc_runtime::run::decisions::ApprovalDecision;
+use bcc_runtime::run::approval_decision::ApprovalDecision;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::contract::Store;

@@ -10,7 +10,7 @@ use bcc_runtime::effects::tools::{ToolCall, ToolDescription, ToolError, ToolOutp
 use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::program::Program;
-use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError};
+use bcc_runtime::run::approval_decision::{ApprovalDecision, DecisionError};
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause};
 use bcc_store::contract::Store;

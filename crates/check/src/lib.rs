@@ -10,7 +10,6 @@
 
 pub mod allow;
 pub mod allow_comments;
-pub(crate) mod asking_skills;
 pub mod author_texts;
 pub mod callables;
 pub mod calls;
@@ -46,6 +45,7 @@ pub mod repairs;
 pub mod rules;
 pub mod secrets;
 pub mod semantic_model;
+pub(crate) mod skill_questions;
 mod skill_topics;
 pub mod tables;
 pub mod templates;

@@ -15,7 +15,7 @@ use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::output_piece::OutputPiece;
 use bcc_runtime::program::tool_progress::ToolProgressPiece;
-use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError};
+use bcc_runtime::run::approval_decision::{ApprovalDecision, DecisionError};
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_runtime::run::take_back::TakenBack;

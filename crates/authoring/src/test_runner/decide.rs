@@ -7,7 +7,7 @@ use bcc_lang::message::msg;
 use bcc_lang::script::test::dialogue::Decide;
 use bcc_lang::value::exact::ExactValue;
 use bcc_runtime::program::decision::DecisionKind;
-use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError};
+use bcc_runtime::run::approval_decision::{ApprovalDecision, DecisionError};
 
 impl TestConversation<'_> {
     /// `decide`: answers the approval that the session waits for.

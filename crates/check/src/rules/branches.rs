@@ -11,11 +11,11 @@ use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 
-use crate::asking_skills::certain_action;
 use crate::cleanup::Cleanup;
 use crate::collected::{AssignmentKind, Collected, CollectedAction, Definition};
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use crate::skill_questions::certain_action;
 
 const CONFLICT: &str = "branch-conflict";
 const NOT_HERE: &str = "not-in-branch";

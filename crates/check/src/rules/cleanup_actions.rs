@@ -4,12 +4,12 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::asking_skills::certain_action;
 use crate::cleanup::Cleanup;
 use crate::collected::{ActionPosition, CollectedAction};
 use crate::jump_targets::can_jump;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use crate::skill_questions::certain_action;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::route_parser::RouteTarget;

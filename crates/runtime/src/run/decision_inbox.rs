@@ -5,10 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::program::decision::RequestKind;
-use crate::run::decisions::{ApprovalDecision, DecisionError};
-use crate::run::error::RunError;
-use crate::run::session::Session;
+use crate::run::approval_decision::{ApprovalDecision, DecisionError};
 
 /// Where decisions about requests of branches wait while other branches run.
 #[derive(Default)]
@@ -20,9 +17,9 @@ pub struct DecisionInbox {
 /// What became of a decision: the number of the last event before it, or why it was refused.
 pub type TakenDecision = Result<u64, DecisionError>;
 
-struct ArrivedDecision {
-    decision: ApprovalDecision,
-    taken: oneshot::Sender<TakenDecision>,
+pub(crate) struct ArrivedDecision {
+    pub decision: ApprovalDecision,
+    pub taken: oneshot::Sender<TakenDecision>,
 }
 
 impl DecisionInbox {
@@ -46,7 +43,7 @@ impl DecisionInbox {
     }
 
     /// Removes the first decision that `is_meant` accepts.
-    fn take(&self, is_meant: impl Fn(&ApprovalDecision) -> bool) -> Option<ArrivedDecision> {
+    pub(crate) fn take(&self, is_meant: impl Fn(&ApprovalDecision) -> bool) -> Option<ArrivedDecision> {
         let mut waiting = self.waiting();
         let found = waiting.iter().position(|arrived| is_meant(&arrived.decision))?;
         waiting.remove(found)
@@ -54,32 +51,5 @@ impl DecisionInbox {
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<ArrivedDecision>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Session {
-    /// Takes the decisions that have arrived. Returns whether there were any.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub(crate) async fn take_arrived(&mut self) -> Result<bool, RunError> {
-        let mut any = false;
-        // One that names no request may mean the one that is opened next.
-        while let Some(arrived) = self.inbox.take(|decision| decision.request.is_some() || self.awaits_decision()) {
-            any = true;
-            let after = self.last_seq();
-            let taken = match self.decide_in_time(arrived.decision).await {
-                Ok(()) => Ok(after),
-                Err(DecisionError::Run(error)) => return Err(error),
-                Err(refused) => Err(refused),
-            };
-            // Whoever left does not change what was decided.
-            let _ = arrived.taken.send(taken);
-        }
-        Ok(any)
-    }
-
-    fn awaits_decision(&self) -> bool {
-        self.requests().iter().any(|(_, request)| request.kind == RequestKind::Approval.name())
     }
 }

@@ -14,6 +14,7 @@ use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
 use crate::program::program::Program;
+use crate::run::approval_decision::{ApprovalDecision, DecisionError};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{component, id_of, parent};
@@ -27,28 +28,6 @@ use bcc_store::rows::RequestRow;
 
 /// The longest comment on a decision, in bytes.
 pub const MAX_COMMENT_BYTES: usize = 64 * 1024;
-
-/// A decision about the request that a session waits for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ApprovalDecision {
-    /// The request; the one that is open if not set.
-    pub request: Option<String>,
-    pub decision: DecisionKind,
-    /// Who decides, as that person gives their name: nothing here verifies it.
-    pub by: Option<String>,
-    pub comment: Option<String>,
-    /// The values of the form. A text is read as the type of its field.
-    pub values: ExactValues,
-}
-
-/// Why a decision was not taken. Nothing changed.
-#[derive(Debug, thiserror::Error)]
-pub enum DecisionError {
-    #[error("{message}")]
-    Refused { code: &'static str, message: Message, help: Option<Message> },
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
 
 pub(crate) fn rejected(code: &'static str, message: Message, help: impl Into<Option<Message>>) -> DecisionError {
     DecisionError::Refused { code, message, help: help.into() }
@@ -199,6 +178,31 @@ impl Session {
         let comment = comment.filter(|comment| !comment.trim().is_empty());
         self.answer_request(&key, GivenDecision { decision: Some(decision), by, comment, values }).await?;
         Ok(())
+    }
+
+    /// Takes the decisions that have arrived. Returns whether there were any.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub(crate) async fn take_arrived(&mut self) -> Result<bool, RunError> {
+        let mut any = false;
+        // One that names no request may mean the one that is opened next.
+        while let Some(arrived) = self.inbox.take(|decision| decision.request.is_some() || self.awaits_decision()) {
+            any = true;
+            let after = self.last_seq();
+            let taken = match self.decide_in_time(arrived.decision).await {
+                Ok(()) => Ok(after),
+                Err(DecisionError::Run(error)) => return Err(error),
+                Err(refused) => Err(refused),
+            };
+            // Whoever left does not change what was decided.
+            let _ = arrived.taken.send(taken);
+        }
+        Ok(any)
+    }
+
+    fn awaits_decision(&self) -> bool {
+        self.requests().iter().any(|(_, request)| request.kind == RequestKind::Approval.name())
     }
 
     /// The open request that is meant, if a person decides about it, with the key of its action.

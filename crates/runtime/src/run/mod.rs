@@ -1,5 +1,6 @@
 //! The session loop: read the state, run one turn, write the state, repeat (docs/architecture.md).
 
+pub mod approval_decision;
 mod bound_plan;
 mod branch_lookup;
 mod branch_scopes;

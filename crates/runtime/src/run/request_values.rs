@@ -13,7 +13,8 @@ use crate::actions::notebook::review::{CODE, is_about_code};
 use crate::actions::tools::call::{ANSWER, ARGUMENTS};
 use crate::program::decision::DecisionKind;
 use crate::program::output::OutputVariable;
-use crate::run::decisions::{DecisionError, rejected, unreadable_request};
+use crate::run::approval_decision::DecisionError;
+use crate::run::decisions::{rejected, unreadable_request};
 use bcc_store::rows::RequestRow;
 
 /// The maximum number of violations of a schema that one message names.

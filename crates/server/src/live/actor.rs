@@ -13,7 +13,7 @@ use bcc_engine::report::write::write_script_report;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::language::Language;
 use bcc_lang::message::msg;
-use bcc_runtime::run::decisions::DecisionError;
+use bcc_runtime::run::approval_decision::DecisionError;
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
@@ -25,7 +25,7 @@ use tracing::Span;
 
 use crate::live::command::{Answer, AnsweredTurn, CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
-use crate::live::turn_commands::{TurnCommands, refused};
+use crate::live::turn_commands::{TurnCommands, rejected_decision};
 use crate::live::waiter::Waiter;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
@@ -346,7 +346,7 @@ impl Actor {
                     Ok(()) => self.go_on(after, ended),
                     Err(DecisionError::Run(error)) => broken(error, |problem| drop(ended.send(Err(problem)))),
                     Err(error) => {
-                        let _ = ended.send(Err(refused(error)));
+                        let _ = ended.send(Err(rejected_decision(error)));
                         Next::Rest
                     }
                 }

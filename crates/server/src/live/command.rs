@@ -1,7 +1,7 @@
 //! What is asked of a session that runs.
 
 use bcc_lang::message::msg;
-use bcc_runtime::run::decisions::ApprovalDecision;
+use bcc_runtime::run::approval_decision::ApprovalDecision;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::Session;
 use bcc_runtime::run::take_back::TakenBack;

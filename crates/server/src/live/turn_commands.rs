@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bcc_engine::error::EngineError;
+use bcc_runtime::run::approval_decision::{ApprovalDecision, DecisionError};
 use bcc_runtime::run::decision_inbox::{DecisionInbox, TakenDecision};
-use bcc_runtime::run::decisions::{ApprovalDecision, DecisionError};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
@@ -69,7 +69,7 @@ impl TurnCommands {
                 Poll::Pending => self.offered.push(offered),
                 Poll::Ready(Ok(Ok(after))) => waiters.push(Waiter::Turn { after, ended: offered.ended }),
                 Poll::Ready(Ok(Err(error))) => {
-                    let _ = offered.ended.send(Err(refused(error)));
+                    let _ = offered.ended.send(Err(rejected_decision(error)));
                 }
                 Poll::Ready(Err(_)) => self.waiting.push_back(offered.command()),
             }
@@ -83,7 +83,7 @@ impl TurnCommands {
             match offered.taken.try_recv() {
                 Ok(Ok(after)) => waiters.push(Waiter::Turn { after, ended: offered.ended }),
                 Ok(Err(error)) => {
-                    let _ = offered.ended.send(Err(refused(error)));
+                    let _ = offered.ended.send(Err(rejected_decision(error)));
                 }
                 Err(_) => self.waiting.push_back(offered.command()),
             }
@@ -110,7 +110,7 @@ impl TurnCommands {
 }
 
 /// The answer to a decision that was not taken. Nothing changed.
-pub(super) fn refused(error: DecisionError) -> Problem {
+pub(super) fn rejected_decision(error: DecisionError) -> Problem {
     match error {
         DecisionError::Refused { code, message, help } => {
             let kind = match code {
