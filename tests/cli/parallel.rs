@@ -311,6 +311,26 @@ fn a_question_about_a_program_is_answered_after_another_branch_was_decided() {
 }
 
 #[test]
+fn a_time_comes_due_beside_a_question_about_a_program() {
+    let pause = json!({ "action_type": "wait", "action_id": "pause", "config": { "for": "2s" } });
+    let waits = branch("b", json!([pause, shell("b1", "echo b1 >> log", json!({}))]));
+    let branches = json!([branch("a", json!([until_go("a1")])), waits]);
+    let home = project(&json!([parallel(json!({ "branches": branches }), json!({}))]));
+    let mut running = home.start(RUN);
+    wait_for(&home, "log", 1);
+    running.event_of("request_opened");
+    running.kill();
+    // It asks, and rests.
+    assert_eq!(home.finish(["sessions", "resume", "one", "--json", "--trust"], "").code, Some(3));
+    let started = Instant::now();
+    while !lines(&home, "log").contains(&"b1".to_owned()) {
+        assert!(started.elapsed() < TIMEOUT, "{:?}", journal(&home, "one"));
+        let ticked = home.finish(["tick", "--trust"], "");
+        assert_eq!(ticked.code, Some(0), "{ticked:?}");
+    }
+}
+
+#[test]
 fn an_interrupted_program_that_is_run_again_does_not_wait_for_the_question_of_another_branch() {
     let mut again = until_go("b1");
     again["on_interrupted"] = json!("retry");

@@ -64,3 +64,63 @@ async fn a_decision_about_a_branch_does_not_wait_for_the_program_of_another() {
     let export = serving.get(&format!("/v1/sessions/{id}/export")).await.json();
     assert_eq!(export["variables"]["session"]["seen"]["value"], true);
 }
+
+#[tokio::test]
+async fn a_decision_does_not_overtake_a_cancel_and_is_not_interrupted() {
+    let home = Home::new();
+    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
+    home.put("scripts/talk.yaml", SCRIPT);
+    let serving = Serving::with(&home, &["--trust"]);
+    for is_cancelled in [true, false] {
+        let _ = std::fs::remove_file(home.path().join("go"));
+        let id = serving.session("talk").await;
+        let mut events = serving.events(&id, None).await;
+        let turn = serving.post_owned(format!("/v1/sessions/{id}/messages"), json!({ "text": "this" }));
+        let others = async {
+            let seen = events.until("request_opened").await;
+            let request = seen.last().unwrap().json()["request_id"].as_str().unwrap().to_owned();
+            let decide = || {
+                let decision = json!({ "decision": "approve", "by": "ann" });
+                serving.post_owned(format!("/v1/requests/{id}/{request}"), decision)
+            };
+            let read = async || {
+                for _ in 0..50 {
+                    assert_eq!(serving.get(&format!("/v1/sessions/{id}")).await.status, 200);
+                }
+            };
+            if is_cancelled {
+                let cancel = serving.post_owned(format!("/v1/sessions/{id}/cancel"), json!({}));
+                let later = async {
+                    read().await;
+                    let ends = async {
+                        read().await;
+                        home.put("go", "");
+                    };
+                    tokio::join!(decide(), ends).0
+                };
+                let (cancelled, decided) = tokio::join!(cancel, later);
+                assert_eq!(cancelled.json()["status"], "cancelled", "{cancelled:?}");
+                assert_eq!(decided.status, 409, "{decided:?}");
+                return;
+            }
+            let interrupts = async {
+                events.until("request_answered").await;
+                let message = json!({ "text": "that", "on_busy": "interrupt" });
+                let message = serving.post_owned(format!("/v1/sessions/{id}/messages"), message);
+                let ends = async {
+                    read().await;
+                    home.put("go", "");
+                };
+                tokio::join!(message, ends).0
+            };
+            let (decided, message) = tokio::join!(decide(), interrupts);
+            assert_eq!((decided.status, &decided.json()["status"]), (200, &json!("completed")), "{decided:?}");
+            // Nothing waits for it.
+            assert_eq!(message.status, 409, "{message:?}");
+        };
+        let (turn, ()) = tokio::join!(turn, others);
+        assert_eq!(turn.status, 200, "{turn:?}");
+        let export = serving.get(&format!("/v1/sessions/{id}/export")).await.json();
+        assert_eq!(export["variables"]["session"]["seen"].is_null(), is_cancelled, "{export}");
+    }
+}

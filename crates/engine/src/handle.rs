@@ -244,9 +244,13 @@ async fn drive(
             match command {
                 None => return Ok(SessionPause::Waiting),
                 Some(Command::Answer { text, answer_id, result }) => {
+                    // A decision about an effect is no answer to the script.
+                    let takes_over = session.awaits_answer();
                     let taken = session.answer(&text, answer_id.as_deref()).await;
                     if report(result, taken)? == TakenAnswer::Yes {
-                        given.clear();
+                        if takes_over {
+                            given.clear();
+                        }
                         break;
                     }
                 }

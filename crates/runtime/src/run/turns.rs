@@ -93,8 +93,8 @@ impl Session {
                     let span = self.turn_span();
                     self.one_turn().instrument(span).await?;
                 }
-                SessionStatus::WaitingInput => return Ok(SessionPause::Waiting),
-                SessionStatus::WaitingApproval | SessionStatus::WaitingTime => {
+                // Other branches may wait for a time while one asks about an effect.
+                SessionStatus::WaitingInput | SessionStatus::WaitingApproval | SessionStatus::WaitingTime => {
                     if !self.take_due().await? {
                         return Ok(SessionPause::Waiting);
                     }

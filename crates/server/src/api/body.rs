@@ -76,13 +76,15 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalB
 
 /// The language that the client wants most, of those that messages have (RFC 9110, section 12.5.4).
 pub(crate) fn language_of(headers: &HeaderMap) -> Language {
-    let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accepted = headers.get_all(header::ACCEPT_LANGUAGE).into_iter().filter_map(|value| value.to_str().ok());
     let mut best: Option<(f32, Language)> = None;
-    for entry in accepted.split(',') {
+    for entry in accepted.flat_map(|value| value.split(',')) {
         let mut parts = entry.split(';').map(str::trim);
         let name = parts.next().and_then(|range| range.split('-').next()).unwrap_or_default();
         // A weight that cannot be read says nothing.
-        let weight = parts.find_map(|part| part.strip_prefix("q=")).and_then(|weight| weight.parse().ok());
+        let weight = parts
+            .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
+            .and_then(|weight| weight.parse().ok());
         let weight: f32 = weight.unwrap_or(1.0);
         if let Some(language) = Language::parse(name)
             && weight > best.map_or(0.0, |(weight, _)| weight)

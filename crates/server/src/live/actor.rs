@@ -20,12 +20,13 @@ use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::contract::{LockNotice, SessionLock, Store};
 use bcc_store::error::StoreError;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Span;
 
 use crate::live::command::{Answer, AnsweredTurn, CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
 use crate::live::turn_commands::{TurnCommands, rejected_decision};
+use crate::live::turn_signals::{TurnEnd, TurnSignals};
 use crate::live::waiter::Waiter;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
@@ -42,10 +43,8 @@ pub(crate) struct ActorContext {
     pub(crate) ending: watch::Receiver<bool>,
     /// Whether a turn runs.
     pub(crate) is_busy: Arc<AtomicBool>,
-    /// Ends the turn that runs.
-    pub(crate) interrupt: Arc<Notify>,
-    /// Whether a turn was ended by it; then the task ends as well.
-    pub(crate) is_interrupted: Arc<AtomicBool>,
+    /// How others end the turn that runs.
+    pub(crate) signals: Arc<TurnSignals>,
 }
 
 /// What a session that rests waits for.
@@ -92,6 +91,8 @@ pub(crate) struct Actor {
     gives: bool,
     /// What the next turn is run for: a request, or none.
     cause: Span,
+    /// Whether the next turn may be about an answer, and not about what somebody has decided.
+    is_about_answer: bool,
     /// Why the last turn could not end.
     failure: Option<Problem>,
 }
@@ -114,6 +115,7 @@ impl Actor {
             given: given.into(),
             gives: false,
             cause: Span::current(),
+            is_about_answer: true,
             failure: None,
         }
     }
@@ -158,7 +160,7 @@ impl Actor {
 
     /// Whether the last turn was ended by somebody.
     fn is_interrupted(&self) -> bool {
-        self.context.is_interrupted.load(Ordering::Acquire)
+        self.context.signals.is_interrupted.load(Ordering::Acquire)
     }
 
     /// Why a command was not carried out after the end of the session; none if it is for the next task.
@@ -179,44 +181,60 @@ impl Actor {
     /// Runs turns until the session rests. Returns whether it waits for something.
     async fn turn(&mut self) -> bool {
         let began = Instant::now();
+        let signals = Arc::clone(&self.context.signals);
         // An interruption that came too late is not for this turn.
         tokio::select! {
             biased;
-            () = self.context.interrupt.notified() => {}
+            () = signals.interrupt.notified() => {}
             () = std::future::ready(()) => {}
         }
         self.set_busy(true);
+        self.received.start();
         let cause = std::mem::replace(&mut self.cause, Span::none());
+        let is_about_answer = std::mem::replace(&mut self.is_about_answer, true);
         let (writing, inbox) = (self.session.writing(), self.session.inbox());
         let advanced = {
             let mut advance = pin!(self.session.advance_for(&cause));
-            let (here, lock) = (&self.context.interrupt, &self.lock);
+            let lock = &self.lock;
             let mut interrupted = pin!(async {
                 tokio::select! {
-                    () = here.notified() => {}
-                    () = lock.interrupted() => {}
+                    () = signals.interrupt.notified() => TurnEnd::Here,
+                    () = lock.interrupted() => TurnEnd::OtherProcess,
                 }
             });
-            let mut is_wanted = false;
+            let mut erased = pin!(signals.erase.notified());
+            let (mut is_wanted, mut is_erased) = (None, false);
             poll_fn(|context| {
                 if let Poll::Ready(advanced) = advance.as_mut().poll(context) {
-                    return Poll::Ready(Some(advanced));
+                    return Poll::Ready(Ok(advanced));
                 }
                 self.received.poll(context, &mut self.commands, &inbox, &mut self.waiters);
-                is_wanted = is_wanted || interrupted.as_mut().poll(context).is_ready();
-                // A turn that is being written ends first: nobody could say whether it is stored.
-                if is_wanted && !writing.load(Ordering::Acquire) { Poll::Ready(None) } else { Poll::Pending }
+                if is_wanted.is_none()
+                    && let Poll::Ready(by) = interrupted.as_mut().poll(context)
+                {
+                    is_wanted = Some(by);
+                }
+                is_erased = is_erased || erased.as_mut().poll(context).is_ready();
+                let wanted = is_wanted.filter(|_| is_about_answer && !self.received.has_decided());
+                match wanted.or(is_erased.then_some(TurnEnd::Here)) {
+                    // A turn that is being written ends first: nobody could say whether it is stored.
+                    Some(by) if !writing.load(Ordering::Acquire) => Poll::Ready(Err(by)),
+                    _ => Poll::Pending,
+                }
             })
             .await
         };
         self.received.end(&inbox, &mut self.waiters);
-        self.context.is_interrupted.store(advanced.is_none(), Ordering::Release);
+        signals.is_interrupted.store(advanced.is_err(), Ordering::Release);
+        if matches!(advanced, Err(TurnEnd::OtherProcess)) {
+            signals.cut_at.store(self.session.stored_seq(), Ordering::Release);
+        }
         self.set_busy(false);
         let metrics = &self.context.metrics;
         metrics.turn_seconds.observe(began.elapsed().as_secs_f64());
         metrics.turns.inc();
         let waiters = std::mem::take(&mut self.waiters);
-        let Some(advanced) = advanced else {
+        let Ok(advanced) = advanced else {
             // What was not committed is gone, and so is the session in memory: it is read again.
             let why = msg!("another message has interrupted the turn, and this one was taken back");
             let problem = Problem::new(ProblemKind::Interrupted, why);
@@ -263,7 +281,9 @@ impl Actor {
             let next = match self.happens().await {
                 Happened::Ending | Happened::Command(None) => return false,
                 // It was opened to be taken back or cancelled, and goes on before anything else.
-                Happened::Command(Some(caused)) if !self.can_rest_before(&caused.command) => {
+                Happened::Command(Some(caused))
+                    if !caused.command.needs_no_turn() && !self.session.status().is_waiting() =>
+                {
                     self.received.put_back(*caused);
                     Next::Turn
                 }
@@ -290,15 +310,6 @@ impl Actor {
                 Next::Broken => return false,
             }
         }
-    }
-
-    /// Whether the command is carried out without a turn before it.
-    fn can_rest_before(&self, command: &SessionCommand) -> bool {
-        let needs_no_turn = matches!(
-            command,
-            SessionCommand::TakeBack { .. } | SessionCommand::Cancel { .. } | SessionCommand::Close { .. }
-        );
-        needs_no_turn || self.session.status().is_waiting()
     }
 
     async fn happens(&mut self) -> Happened {
@@ -343,7 +354,7 @@ impl Actor {
             SessionCommand::Decide { decision, ended } => {
                 let after = self.session.last_seq();
                 match self.session.decide(*decision).await {
-                    Ok(()) => self.go_on(after, ended),
+                    Ok(()) => self.go_on_as_decided(after, ended),
                     Err(DecisionError::Run(error)) => broken(error, |problem| drop(ended.send(Err(problem)))),
                     Err(error) => {
                         let _ = ended.send(Err(rejected_decision(error)));
@@ -354,7 +365,7 @@ impl Actor {
             SessionCommand::Cancel { reason, compensate, ended } => {
                 let after = self.session.last_seq();
                 match self.session.cancel(reason, compensate).await {
-                    Ok(()) => self.go_on(after, ended),
+                    Ok(()) => self.go_on_as_decided(after, ended),
                     Err(error) => broken(error, |problem| drop(ended.send(Err(problem)))),
                 }
             }
@@ -404,7 +415,9 @@ impl Actor {
         }
     }
 
-    fn go_on(&mut self, after: u64, ended: oneshot::Sender<Result<EndedTurn, Problem>>) -> Next {
+    /// The session goes on because of a decision, which no other message takes back.
+    fn go_on_as_decided(&mut self, after: u64, ended: oneshot::Sender<Result<EndedTurn, Problem>>) -> Next {
+        self.is_about_answer = false;
         self.waiters.push(Waiter::Turn { after, ended });
         Next::Turn
     }

@@ -113,6 +113,11 @@ impl SessionCommand {
         CausedCommand { command: self, cause: Span::current() }
     }
 
+    /// Whether it is carried out without a turn of a session that has not rested before it, perhaps because it cannot take one.
+    pub(super) fn needs_no_turn(&self) -> bool {
+        matches!(self, Self::TakeBack { .. } | Self::Cancel { .. } | Self::Close { .. })
+    }
+
     /// Answers that the command was not carried out.
     pub(crate) fn fail(self, problem: Problem) {
         // Nobody waits for it any more if a send fails.

@@ -27,14 +27,6 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// Who ends a turn.
-enum EndedBy {
-    /// Whoever gives another answer than the one that the turn is about.
-    NewAnswer(Box<SessionCommand>),
-    /// Whoever erases the session.
-    Erasure,
-}
-
 /// Why a session was not handed over.
 pub(super) enum HandOverError {
     Engine(EngineError),
@@ -207,18 +199,6 @@ impl LiveSessions {
     ///
     /// [`answered_question`]: bcc_runtime::run::take_back::answered_question
     pub(crate) async fn interrupt(self: &Arc<Self>, id: &str, first: SessionCommand) -> Result<bool, Problem> {
-        self.end_turn(id, EndedBy::NewAnswer(Box::new(first))).await
-    }
-
-    /// Ends the turn of a session that runs, here or in another process. The session is not continued.
-    ///
-    /// # Errors
-    /// Those of opening the session.
-    pub(crate) async fn break_off(self: &Arc<Self>, id: &str) -> Result<(), Problem> {
-        self.end_turn(id, EndedBy::Erasure).await.map(drop)
-    }
-
-    async fn end_turn(self: &Arc<Self>, id: &str, by: EndedBy) -> Result<bool, Problem> {
         let slot = self.slot(id);
         let (mut place, was_asked) = match slot.try_lock() {
             Ok(place) => (place, false),
@@ -240,14 +220,14 @@ impl LiveSessions {
             if let Some(left) = place.take() {
                 left.wait_for_end().await;
             }
-            let live = self.end_turn_elsewhere(id, &slot, was_asked, by).await?;
+            let live = self.interrupt_elsewhere(id, &slot, was_asked, first).await?;
             let is_sent = live.is_some();
             if is_sent {
                 *place = live;
             }
             return Ok(is_sent);
         };
-        live.interrupt.notify_one();
+        live.signals.interrupt.notify_one();
         let mut ended = live.ended.clone();
         // A turn that ends at this moment is not interrupted: then its session goes on, and the notice is for nobody.
         while live.is_busy.load(Ordering::Acquire) && ended.has_changed().is_ok() {
@@ -256,25 +236,25 @@ impl LiveSessions {
                 () = tokio::time::sleep(FIRST_PAUSE) => {}
             }
         }
-        if !live.is_interrupted.load(Ordering::Acquire) {
+        if !live.signals.is_interrupted.load(Ordering::Acquire) {
             return Ok(false);
         }
         live.wait_for_end().await;
         *place = None;
         let feed = self.feed(id);
         let opened = self.engine().resume_as(id, &ResumeRequest::default(), feed as Arc<dyn Observer>).await;
-        *place = Some(self.run_again(id, &slot, opened, by, true).await?);
+        *place = Some(self.taken_back(id, &slot, opened, true, false, Some(first)).await?);
         Ok(true)
     }
 
-    /// Opens a session that is not in memory; if another process runs a turn of it, that turn ends. None if it cannot be opened for a
-    /// reason that whoever uses it next learns. `was_asked` says that whoever had it was asked to end the turn.
-    async fn end_turn_elsewhere(
+    /// Opens a session that is not in memory; if another process runs a turn of it, that turn ends, and its answer is taken back. None if
+    /// it cannot be opened for a reason that whoever uses it next learns. `was_asked` says that whoever had it was asked to end the turn.
+    async fn interrupt_elsewhere(
         self: &Arc<Self>,
         id: &str,
         slot: &Slot,
         was_asked: bool,
-        by: EndedBy,
+        first: SessionCommand,
     ) -> Result<Option<LiveSession>, Problem> {
         self.refuse_at_end()?;
         let (feed, request) = (self.feed(id), ResumeRequest::default());
@@ -283,8 +263,8 @@ impl LiveSessions {
             Ok(mut opened) => {
                 opened.was_held |= was_asked;
                 // A turn that had ended is not taken back.
-                let is_cut = opened.is_in_turn();
-                self.run_again(id, slot, Ok(opened.result), by, is_cut).await.map(Some)
+                let is_cut = opened.is_in_turn() | self.was_cut(id, &opened.result);
+                self.taken_back(id, slot, Ok(opened.result), is_cut, false, Some(first)).await.map(Some)
             }
             Err(error) => {
                 self.forget(id, slot);
@@ -296,18 +276,18 @@ impl LiveSessions {
         }
     }
 
-    /// Runs a session that was opened because of somebody who wanted its turn to end. `is_cut` says that a turn was ended.
-    async fn run_again(
-        self: &Arc<Self>,
-        id: &str,
-        slot: &Slot,
-        opened: Result<OpenedSession, EngineError>,
-        by: EndedBy,
-        is_cut: bool,
-    ) -> Result<LiveSession, Problem> {
-        match by {
-            EndedBy::NewAnswer(first) => self.taken_back(id, slot, opened, is_cut, false, Some(*first)).await,
-            EndedBy::Erasure => self.taken_back(id, slot, opened, false, true, None).await,
+    /// Whether a session is as a turn left it which another process has ended while it ran here: then its answer counts as taken back, and
+    /// that process has not done it.
+    fn was_cut(&self, id: &str, opened: &OpenedSession) -> bool {
+        let cut_at = self.cut().remove(id);
+        opened.session.status() == SessionStatus::Running && cut_at == Some(opened.session.stored_seq())
+    }
+
+    /// Lets another process come first which has ended a turn of the session here, because it wants the session.
+    pub(super) async fn let_others_come_first(&self, id: &str) {
+        let is_wanted = self.cut().contains_key(id);
+        if is_wanted {
+            tokio::time::sleep(2 * MAX_PAUSE).await;
         }
     }
 
@@ -323,12 +303,14 @@ impl LiveSessions {
         opened: HandedOver<OpenedSession>,
         rests: bool,
     ) -> Result<LiveSession, Problem> {
-        let is_cut = opened.is_in_turn() && {
-            let mut interrupting = self.interrupting();
-            let pending = interrupting.len();
-            interrupting.retain(|other| other != id);
-            interrupting.len() < pending
-        };
+        let was_cut = self.was_cut(id, &opened.result);
+        let is_cut = was_cut
+            || opened.is_in_turn() && {
+                let mut interrupting = self.interrupting();
+                let pending = interrupting.len();
+                interrupting.retain(|other| other != id);
+                interrupting.len() < pending
+            };
         self.taken_back(id, slot, Ok(opened.result), is_cut, rests, None).await
     }
 

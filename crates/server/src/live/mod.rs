@@ -6,6 +6,7 @@ pub mod feed;
 mod hand_over;
 pub mod sessions;
 mod turn_commands;
+mod turn_signals;
 mod waiter;
 
 #[cfg(test)]

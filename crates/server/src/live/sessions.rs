@@ -1,7 +1,7 @@
 //! The sessions that are in memory: opened when somebody needs them, and gone when nobody does.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -13,12 +13,13 @@ use bcc_engine::left_kernel::left_kernel;
 use bcc_lang::message::msg;
 use bcc_runtime::program::event::Observer;
 use bcc_store::contract::{LockRequest, Store};
-use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot, watch};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
 
 use crate::live::actor::{Actor, ActorContext};
 use crate::live::command::{CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
 use crate::live::hand_over::{HandOverError, HandedOver};
+use crate::live::turn_signals::TurnSignals;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
@@ -42,10 +43,8 @@ pub(super) struct LiveSession {
     pub(super) ended: watch::Receiver<()>,
     /// Whether a turn runs.
     pub(super) is_busy: Arc<AtomicBool>,
-    /// Ends the turn that runs.
-    pub(super) interrupt: Arc<Notify>,
-    /// Whether a turn was ended by it.
-    pub(super) is_interrupted: Arc<AtomicBool>,
+    /// End the turn that runs.
+    pub(super) signals: Arc<TurnSignals>,
 }
 
 /// How a session is opened that is not in memory.
@@ -90,6 +89,8 @@ pub struct LiveSessions {
     feeds: Mutex<HashMap<String, Weak<EventFeed>>>,
     /// The sessions of which somebody here wants the turn to end that another process runs.
     interrupting: Mutex<Vec<String>>,
+    /// The sessions of which another process has ended a turn here, each with the number of its last event then, until they are opened again.
+    cut: Mutex<HashMap<String, u64>>,
     /// Becomes true when the server ends.
     ending: watch::Sender<bool>,
     /// Every task of a session has a receiver; there are none when all have ended.
@@ -99,8 +100,8 @@ pub struct LiveSessions {
 impl LiveSessions {
     pub(crate) fn new(engine: Engine, metrics: Arc<Metrics>, idle_time: Duration) -> Arc<Self> {
         let (ending, running) = (watch::Sender::new(false), watch::Sender::new(()));
-        let (slots, feeds, interrupting) = Default::default();
-        Arc::new(Self { engine, metrics, idle_time, slots, feeds, interrupting, ending, running })
+        let (slots, feeds, interrupting, cut) = Default::default();
+        Arc::new(Self { engine, metrics, idle_time, slots, feeds, interrupting, cut, ending, running })
     }
 
     /// The engine that opens them.
@@ -133,14 +134,29 @@ impl LiveSessions {
         feed
     }
 
-    /// Deletes a session, which leaves memory first. Returns whether it existed.
+    /// Deletes a session, which leaves memory first: after the turn that runs. Returns whether it existed.
     ///
     /// # Errors
     /// `Held` if another process runs it.
     pub(crate) async fn delete(&self, id: &str) -> Result<bool, Problem> {
+        self.remove(id, false).await
+    }
+
+    /// The same, but a turn that runs, here or in another process, ends at once.
+    ///
+    /// # Errors
+    /// As [`LiveSessions::delete`].
+    pub(crate) async fn erase(&self, id: &str) -> Result<bool, Problem> {
+        self.remove(id, true).await
+    }
+
+    async fn remove(&self, id: &str, ends_turn: bool) -> Result<bool, Problem> {
         let slot = self.slot(id);
         let mut place = slot.lock().await;
         if let Some(live) = place.take() {
+            if ends_turn {
+                live.signals.erase.notify_one();
+            }
             let (closed, result) = oneshot::channel();
             // Without a task there is nothing to close.
             if live.commands.send(SessionCommand::Close { closed }.caused()).await.is_ok() {
@@ -148,7 +164,8 @@ impl LiveSessions {
             }
             live.wait_for_end().await;
         }
-        let deleted = self.handed_over(id, LockRequest::Release, async || {
+        let request = if ends_turn { LockRequest::Interrupt } else { LockRequest::Release };
+        let deleted = self.handed_over(id, request, async || {
                 let kernel = left_kernel(self.store().as_ref(), id).await;
                 let is_deleted = self.store().delete(id).await?;
                 if let (true, Some(kernel)) = (is_deleted, kernel) {
@@ -293,6 +310,7 @@ impl LiveSessions {
             live.wait_for_end().await;
             *place = None;
         }
+        self.let_others_come_first(id).await;
         let feed = self.feed(id);
         let resumed = ResumeRequest { model: opening.model.map(str::to_owned), ..ResumeRequest::default() };
         let resume = async || self.engine.resume_as(id, &resumed, Arc::clone(&feed) as Arc<dyn Observer>).await;
@@ -337,17 +355,20 @@ impl LiveSessions {
             idle_time: self.idle_time,
             ending: self.ending.subscribe(),
             is_busy: Arc::new(AtomicBool::new(!rests)),
-            interrupt: Arc::default(),
-            is_interrupted: Arc::default(),
+            signals: Arc::default(),
         };
-        let (is_busy, interrupt) = (Arc::clone(&context.is_busy), Arc::clone(&context.interrupt));
-        let is_interrupted = Arc::clone(&context.is_interrupted);
+        let (is_busy, signals) = (Arc::clone(&context.is_busy), Arc::clone(&context.signals));
         let actor = Actor::new(opened.session, opened.answers, mailbox, context);
         let (sessions, id, running) = (Arc::clone(self), id.to_owned(), self.running.subscribe());
+        let ended_by = Arc::clone(&signals);
         tokio::spawn(async move {
             sessions.metrics.live_sessions.inc();
             actor.run(rests).await;
             sessions.metrics.live_sessions.dec();
+            match ended_by.cut_at.load(Ordering::Acquire) {
+                0 => {}
+                last => drop(sessions.cut().insert(id.clone(), last)),
+            }
             // The session is closed, and its lock released.
             drop(end);
             let slot = sessions.slots().get(&id).map(Arc::clone);
@@ -356,11 +377,15 @@ impl LiveSessions {
             }
             drop((feed, running));
         });
-        LiveSession { commands, ended, is_busy, interrupt, is_interrupted }
+        LiveSession { commands, ended, is_busy, signals }
     }
 
     pub(super) fn slots(&self) -> MutexGuard<'_, HashMap<String, Slot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn cut(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.cut.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn interrupting(&self) -> MutexGuard<'_, Vec<String>> {

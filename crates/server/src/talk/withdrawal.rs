@@ -8,7 +8,6 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::settings::copied_session;
-use bcc_runtime::run::head::SessionStatus;
 use bcc_store::link_rows::LinkTalkRow;
 use bcc_store::rows::SessionFilter;
 use bcc_store::session_pages::SessionPages;
@@ -90,17 +89,8 @@ async fn erase_copies(state: &ServerState, id: &str) -> Result<(), TalkErrorKind
 }
 
 async fn erase_session(state: &ServerState, id: &str) -> Result<(), TalkErrorKind> {
-    // A turn that runs may go on for long, and do something. That it cannot be interrupted is no reason to keep anything.
-    let runs_elsewhere = async || {
-        let row = state.sessions.store().session(id).await?;
-        Ok::<_, TalkErrorKind>(row.is_some_and(|row| row.status == SessionStatus::Running.name()))
-    };
-    if (state.sessions.is_busy(id).await || runs_elsewhere().await?)
-        && let Err(problem) = state.sessions.break_off(id).await
-    {
-        tracing::debug!(session = %id, error = %problem.detail(), "the turn was not interrupted");
-    }
-    state.sessions.delete(id).await?;
+    // A turn that runs may go on for long, and do something.
+    state.sessions.erase(id).await?;
     Ok(())
 }
 

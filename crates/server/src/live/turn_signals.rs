@@ -1,0 +1,25 @@
+//! How others end a turn.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use tokio::sync::Notify;
+
+/// How a turn is ended before it ends by itself. The task of its session ends then as well.
+#[derive(Default)]
+pub(crate) struct TurnSignals {
+    /// Another message takes the place of the one that the turn is about. A turn in which somebody decides goes on.
+    pub(crate) interrupt: Notify,
+    /// The session is erased.
+    pub(crate) erase: Notify,
+    /// Whether a turn was ended by one of these, or by another process.
+    pub(crate) is_interrupted: AtomicBool,
+    /// If it was by another process: the number of the last stored event. 0 if not.
+    pub(crate) cut_at: AtomicU64,
+}
+
+/// Who ends a turn that runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TurnEnd {
+    Here,
+    OtherProcess,
+}
