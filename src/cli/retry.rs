@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bcc_lang::message::message::{Joint, Message};
 use bcc_lang::message::msg;
-use clap::Args;
+use clap::{Arg, Args};
 use serde::Serialize;
 
 use crate::cli::exit::{Exit, SESSION_CODES};
@@ -30,7 +30,7 @@ use bcc_tools::project_tools::ConfiguredTools;
 const MAX_LINES: usize = 100;
 
 #[derive(Debug, Args)]
-#[command(after_help = SESSION_CODES)]
+#[command(after_help = SESSION_CODES, mut_arg("id", without_default))]
 pub struct RetryArgs {
     /// The step from which it runs again: an action, or a path as in `report` [default: the step that failed]
     #[arg(long, value_name = "STEP")]
@@ -50,6 +50,11 @@ pub struct RetryArgs {
     pub preview: bool,
     #[command(flatten)]
     pub resume: ResumeArgs,
+}
+
+/// The argument of the session, which `resume` can choose itself.
+fn without_default(argument: Arg) -> Arg {
+    argument.help("Session id, or its beginning if that is unique")
 }
 
 pub async fn retry(options: RetryArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {

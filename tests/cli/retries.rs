@@ -232,6 +232,9 @@ fn what_cannot_be_repeated_is_refused() {
     refused("sessions retry one --from nowhere", "has not started the step `nowhere`");
     refused("sessions retry one --from end", "has not started the step `end`");
     refused("sessions retry", "specify the session");
+    // The help promises no default, as that of `resume` does.
+    let help = |line: &str| call(&home, line, "").out.contains("[default: the unfinished session");
+    assert!(!help("sessions retry --help") && help("sessions resume --help"));
     refused("sessions retry two", "there is no session `two`");
     home.put("ok", "");
     assert_eq!(call(&home, "sessions retry one", "").code, Some(0));

@@ -2,6 +2,7 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -38,7 +39,14 @@ impl Checker<'_> {
         let text = self.compiled(field, &converted)?;
         let at = self.position();
         let legacy = converted.replaced.into_iter().map(|(range, _)| range).collect();
-        self.collected.texts.push(CollectedText { text: text.clone(), node: Arc::clone(&field.node), legacy, at });
+        let mut declared = BTreeMap::new();
+        for name in text.names() {
+            if let Some(known) = self.known.declaration(&name.name) {
+                declared.entry(name.name.clone()).or_insert_with(|| (known.declared, known.choices.clone()));
+            }
+        }
+        let node = Arc::clone(&field.node);
+        self.collected.texts.push(CollectedText { text: text.clone(), node, legacy, at, declared });
         Some(text)
     }
 
@@ -58,8 +66,9 @@ impl Checker<'_> {
             Err(error) => {
                 let span = error.range.as_ref().map_or(field.node.span, place);
                 let help = error.help.clone();
-                let help =
-                    help.unwrap_or_else(|| Message::word(text_advice(&error.message.to_string()).unwrap_or(TEXT_HELP)));
+                let at_end = error.range.as_ref().is_none_or(|range| range.end >= converted.text.trim_end().len());
+                let advice = || text_advice(&error.message.to_string(), at_end).unwrap_or(TEXT_HELP);
+                let help = help.unwrap_or_else(|| Message::word(advice()));
                 let diagnostic = match error.unknown {
                     Some(what) => unknown_feature(what, error.message.clone(), self.file, span),
                     None => {
@@ -109,15 +118,14 @@ pub(crate) fn deprecated_placeholder(
     Some(if is_located { diagnostic.with_sure_fix(help, edits) } else { diagnostic })
 }
 
-/// The help for a text that minijinja cannot read, by its error message.
-fn text_advice(message: &str) -> Option<&'static str> {
+/// The help for a text that minijinja cannot read, by its error message, and whether the error is at the end of the text.
+fn text_advice(message: &str, at_end: bool) -> Option<&'static str> {
     if message.contains("unexpected end of variable block") {
         return Some("put a name between the braces, as in `{{ user_name }}`");
     }
     if message.contains("expected end of variable block") {
         return Some("a placeholder is one name or expression between `{{` and `}}`");
     }
-    message
-        .contains("unexpected end of input")
+    (at_end && message.contains("unexpected end of input"))
         .then_some("close `{% if … %}` with `{% endif %}`, `{% for … %}` with `{% endfor %}`")
 }

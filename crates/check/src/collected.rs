@@ -264,6 +264,8 @@ pub struct CollectedText {
     /// Where it has legacy placeholders, in bytes of the text of the node.
     pub legacy: Vec<Range<usize>>,
     pub at: ActionPosition,
+    /// The declarations of the names that it uses and does not set itself.
+    pub declared: BTreeMap<String, DeclaredAs>,
 }
 
 /// A prompt template that an action uses.

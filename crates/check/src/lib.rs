@@ -53,4 +53,5 @@ pub mod test;
 pub mod tool_rules;
 pub mod typing;
 pub mod unknown_names;
+pub(crate) mod value_types;
 pub mod walk;

@@ -1,6 +1,6 @@
 //! The skills of a project: the data that callers need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::document_paths::DocumentPathError;
@@ -63,6 +63,8 @@ pub struct SkillOutline {
     pub calls: Vec<SkillCall>,
     /// The tools that its actions call.
     pub tools: Vec<String>,
+    /// The kinds of its actions, also of nested ones.
+    pub kinds: BTreeSet<String>,
     pub leaves: SkillExits,
 }
 
@@ -198,7 +200,7 @@ impl SkillOutline {
         let mut collected = CallCollector::default();
         skill.actions.iter().for_each(|action| collected.action(action));
         for topic in &skill.topics {
-            topic.actions.iter().for_each(|action| collected.action(action));
+            topic.actions.iter().chain(&topic.finally).for_each(|action| collected.action(action));
             collected.routes(topic.on_exit.as_ref(), false);
         }
         // `skip_topic` leaves only the topic of the skill.
@@ -211,6 +213,7 @@ impl SkillOutline {
             outputs: skill.outputs.clone(),
             calls: collected.calls,
             tools: collected.tools,
+            kinds: collected.kinds,
             leaves: collected.leaves,
         }
     }
@@ -225,11 +228,13 @@ impl SkillOutline {
 struct CallCollector {
     calls: Vec<SkillCall>,
     tools: Vec<String>,
+    kinds: BTreeSet<String>,
     leaves: SkillExits,
 }
 
 impl CallCollector {
     fn action(&mut self, action: &RawAction) {
+        self.kinds.insert(action.kind.value.clone());
         if let Some(config) = &action.config {
             self.config(&action.kind.value, config, action.condition.is_none());
         }
@@ -267,6 +272,7 @@ impl CallCollector {
         let entries = node.as_mapping().unwrap_or_default();
         let kind = entries.iter().find(|entry| entry.key.value == "action_type");
         let kind = kind.map(|entry| entry.value.as_scalar().map_or("", |scalar| scalar.text.as_str()));
+        self.kinds.extend(kind.map(str::to_owned));
         for entry in entries {
             match (entry.key.value.as_str(), kind) {
                 ("config", Some(kind)) => self.config(kind, &entry.value, false),

@@ -3,13 +3,18 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_runtime::program::turn::ENGINE_NAMES;
+use bcc_runtime::run::changes::CHANGED;
+use bcc_runtime::run::decisions::PUSHED_BACK;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::callables::paths;
 use crate::checker::Checker;
+use crate::collected::Collected;
 use crate::context::CheckContext;
 use crate::document_paths::DocumentPathError;
 use crate::listing::and;
+use crate::reasons::REASONS;
 use crate::rules::unknown_exit_reason::unknown;
 use crate::walk;
 use bcc_lang::script::fields::shortened;
@@ -18,6 +23,7 @@ use bcc_lang::script::read::{ScriptDocument, document};
 use bcc_lang::script::test::cases::cases;
 use bcc_lang::script::test::replies::Asker;
 use bcc_lang::script::test::test::{Expected, MAX_CHECKED_CASES, WrittenTest, read_case};
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::{Span, Spanned};
@@ -28,12 +34,15 @@ use bcc_lang::value::scopes::Scope;
 /// The items of a script that a test may name.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptOutline {
-    /// Its actions, including those of its skills.
+    /// Its actions, including those of the skills that it reaches.
     pub actions: BTreeSet<String>,
     pub places: BTreeSet<String>,
-    /// The variables that it declares or sets.
+    /// The variables that it declares or sets, also in skills.
     pub variables: BTreeSet<String>,
-    /// Whether the lists are complete: the script could be read, and uses no skill from another file.
+    /// The names that it uses.
+    pub used: BTreeSet<String>,
+    pub triggers: BTreeSet<String>,
+    /// Whether the lists are complete: the script and all skills that it reaches could be read.
     pub complete: bool,
 }
 
@@ -59,21 +68,59 @@ pub fn outline(file: &Arc<SourceFile>, root: &YamlNode, context: &CheckContext<'
     let mut checker = Checker::new(file, context, &findings);
     walk::script(&mut checker, &script, &skills);
     let collected = checker.collected;
-    let own = |id: &str| skills.iter().any(|skill| skill.id.value == id);
-    let actions: BTreeSet<String> = collected.actions.iter().map(|action| action.id.value.clone()).collect();
-    let routes =
-        collected.routes.iter().flat_map(|table| &table.on_exit.routes).filter_map(|route| route.insert.as_ref());
-    let inserts = routes.chain(collected.triggers.iter().filter_map(|trigger| trigger.insert.as_ref()));
-    let called = collected.calls.iter().map(|call| &call.skill).chain(inserts);
-    let closed = called.into_iter().all(|id| own(&id.value) || actions.contains(&id.value));
     let topics = script.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.id);
     let places = script.phases.iter().map(|phase| &phase.id).chain(topics);
-    Some(ScriptOutline {
+    let mut outline = ScriptOutline {
         places: places.map(|id| id.value.clone()).collect(),
-        variables: collected.definitions.iter().map(|definition| definition.name.clone()).collect(),
-        complete: closed && collected.complete && findings.author_errors() == 0,
-        actions,
-    })
+        triggers: script.triggers.iter().map(|trigger| trigger.id.value.clone()).collect(),
+        ..ScriptOutline::default()
+    };
+    let own: Vec<&str> = skills.iter().map(|skill| skill.id.value.as_str()).collect();
+    let needed = outline.add(collected, &own);
+    // The paths of the skills that a script names are not known here.
+    let reached = needed.is_empty() || paths(&script).next().is_none() && outline.add_skills(needed, context);
+    outline.complete &= reached && findings.author_errors() == 0;
+    Some(outline)
+}
+
+impl ScriptOutline {
+    /// Adds what was collected from a document that contains the skills `own`. Returns the skills that it needs from other files.
+    fn add(&mut self, collected: Collected, own: &[&str]) -> Vec<String> {
+        let actions: BTreeSet<String> = collected.actions.iter().map(|action| action.id.value.clone()).collect();
+        let routes = collected.routes.iter().flat_map(|table| &table.on_exit.routes);
+        let triggers = collected.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
+        let inserts = routes.filter_map(|route| route.insert.as_ref()).chain(triggers);
+        let inserts = inserts.filter(|id| !actions.contains(&id.value));
+        let needed = collected.calls.iter().map(|call| &call.skill).chain(inserts);
+        let needed = needed.filter(|id| !own.contains(&id.value.as_str())).map(|id| id.value.clone()).collect();
+        self.complete = collected.complete;
+        self.variables.extend(collected.definitions.into_iter().map(|definition| definition.name));
+        self.used.extend(collected.uses.into_iter().map(|used| used.name));
+        self.actions.extend(actions);
+        needed
+    }
+
+    /// Adds these skills of the project, and those that they need. False if one of them cannot be found or read.
+    fn add_skills(&mut self, mut pending: Vec<String>, context: &CheckContext<'_>) -> bool {
+        let mut seen = BTreeSet::new();
+        while let Some(id) = pending.pop() {
+            if !seen.insert(id.clone()) {
+                continue;
+            }
+            let [skill] = context.library.all(&id) else { return false };
+            let findings = Findings::new();
+            let root = parse(&skill.file).root;
+            let read = root.and_then(|root| document(&skill.file, &root, &findings));
+            let Some(ScriptDocument::Skill(written)) = read else { return false };
+            let mut checker = Checker::new(&skill.file, context, &findings);
+            walk::skill(&mut checker, 0, &written);
+            pending.extend(self.add(checker.collected, &[&id]));
+            if !self.complete || findings.author_errors() > 0 {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 /// Checks the references of the test in a parsed file to its script. Does not report other problems of the test, and ignores
@@ -201,8 +248,24 @@ fn check_names(
         let message = msg!("the script has no action `{}`, so these results are never used", shortened(id));
         report(&results.action, id, message, actions(), "actions");
     }
+    for (name, _) in &test.vars {
+        let id = without_scope(&name.value);
+        if !script.variables.contains(id) && !script.used.contains(id) && !ENGINE_NAMES.contains(&id) {
+            let message = msg!("the script does not use `{}`, so this value has no effect", shortened(id));
+            report(name, id, message, script.variables.iter().map(String::as_str).collect(), "variables");
+        }
+    }
     for expected in test.expected() {
         match expected {
+            Expected::Route(name) => {
+                let known = || REASONS.into_iter().chain([CHANGED, PUSHED_BACK]);
+                if !script.triggers.contains(&name.value) && !known().any(|reason| reason == name.value) {
+                    let message =
+                        msg!("`{}` is neither an exit reason nor a trigger of the script", shortened(&name.value));
+                    let known = known().chain(script.triggers.iter().map(String::as_str)).collect();
+                    report(name, &name.value, message, known, "reasons of routes");
+                }
+            }
             Expected::Variable(name) => {
                 let id = without_scope(&name.value);
                 if !script.variables.contains(id) && !ENGINE_NAMES.contains(&id) {

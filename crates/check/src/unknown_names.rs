@@ -210,6 +210,9 @@ struct Meant {
 /// Fields of model replies, which scripts cannot access.
 const REPLY_FIELDS: [&str; 4] = ["EXIT", "BRIEF", "metrics", "progress_suggestion"];
 
+/// The name that only triggers can use.
+const METADATA: &str = "metadata";
+
 /// Guesses the meaning of an unknown name from its context: a text without quotes, a sentence, a name with a hyphen.
 fn meant(model: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<Meant> {
     let UseLocation::Within(node, range) = &used.place else { return None };
@@ -230,6 +233,10 @@ fn meant(model: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
             repair: replacement(start..range.end, joined),
             certain: false,
         });
+    }
+    if name == METADATA && matches!(used.by, UseKind::Expression | UseKind::Text) {
+        let help = "only the `when` of a trigger can read `metadata`: to use what the answer says elsewhere, extract it with the action's `output`";
+        return Some(Meant { help: Message::word(help), repair: None, certain: false });
     }
     if !matches!(used.by, UseKind::Expression) {
         return None;

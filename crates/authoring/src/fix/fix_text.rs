@@ -47,7 +47,8 @@ impl PassInput {
             file: Arc::clone(file),
             blocking_errors: broken().count() + usize::from(has_no_root_key) + oldest_nesting,
             bytes_after_error,
-            readable: parsed.root.is_some(),
+            // Of a document that is one text, nothing else is known.
+            readable: parsed.root.is_some_and(|root| root.as_scalar().is_none()),
             oldest_nesting: oldest_nesting > 0,
             findings,
         }

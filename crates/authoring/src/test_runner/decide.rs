@@ -23,14 +23,14 @@ impl TestConversation<'_> {
         let mut request = None;
         if let Some(step) = &decide.step {
             let open = session.requests();
-            let meant = open.iter().find(|(place, _)| place.action_id.as_ref() == Some(step));
+            let meant = open.iter().find(|(place, _)| place.action_id.as_ref() == Some(&step.value));
             let Some((_, meant)) = meant else {
                 let here = open.iter().filter_map(|(place, _)| place.action_id.as_deref());
                 let help = match open.is_empty() {
                     true => Message::word("the session waits for no decision"),
                     false => msg!("it waits at {}", Message::names(here)),
                 };
-                let message = msg!("the session waits for no decision at `{step}`");
+                let message = msg!("the session waits for no decision at `{step}`", step = step.value);
                 return Err(self.failure(decide.span, message, Message::default(), Message::default(), Some(help)));
             };
             request = Some(meant.id.clone());

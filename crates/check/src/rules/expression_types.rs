@@ -5,14 +5,18 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::collected::{AssignmentKind, CollectedExpression, ExpressionRole};
+use crate::collected::{AssignmentKind, CollectedExpression, CollectedText, ExpressionRole};
 use crate::repairs::fix;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
 use crate::typing::analysis::analyse;
 use crate::typing::finding::{TypeFinding, TypeMistake};
+use crate::typing::values::analyse_in_text;
+use bcc_lang::expr::tree::{ExprKind, ExprNode};
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Fix};
+use bcc_lang::source::locate::locate_bytes;
+use bcc_lang::source::yaml::YamlNode;
 
 pub static RULE: Rule = Rule {
     slugs: &["type-mismatch", "never-equal", "constant-condition", "condition-not-boolean"],
@@ -42,7 +46,7 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         };
         let case = case_of(model, number, expression);
         for found in found {
-            let mut diagnostic = diagnostic(model, expression, &found);
+            let mut diagnostic = diagnostic(model, (&expression.node, expression.start), &found);
             let all = found.range.len() == expression.expression.source().trim().len();
             // An action with `condition: false` may exist only to be inserted elsewhere.
             if found.mistake == TypeMistake::Constant(false)
@@ -58,6 +62,43 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
             findings.report(diagnostic);
         }
     }
+    model.collected.texts.iter().for_each(|text| check_text(model, text, &shadowed, findings));
+}
+
+/// Checks the operations of a text.
+fn check_text(model: &SemanticModel<'_>, entry: &CollectedText, shadowed: &BTreeSet<&str>, findings: &Findings) {
+    let source = entry.text.source();
+    // The ranges are those of the file only if no legacy placeholder was replaced.
+    if entry.declared.is_empty() || entry.node.as_scalar().is_none_or(|scalar| scalar.text != source) {
+        return;
+    }
+    // A name that the text sets itself, as in `{% for x in … %}`, has any type.
+    let own: BTreeSet<(&str, usize)> =
+        entry.text.names().iter().map(|used| (used.name.as_str(), used.range.start)).collect();
+    for (root, place) in entry.text.operations() {
+        let mut declared = entry.declared.clone();
+        if entry.at.action.is_none() {
+            declared.retain(|name, _| !shadowed.contains(name.as_str()));
+        }
+        each_name(&root, &mut |name, at| {
+            if !own.contains(&(name, at + place.start)) {
+                declared.remove(name);
+            }
+        });
+        let is_list = source.get(..place.start).is_some_and(|before| before.trim_end().ends_with(" in"));
+        let part = source.get(place.clone()).unwrap_or_default();
+        for found in analyse_in_text(part, &root, is_list, &declared) {
+            findings.report(diagnostic(model, (&entry.node, place.start), &found));
+        }
+    }
+}
+
+/// Calls `visit` with every name in an expression and its start.
+fn each_name<'n>(node: &'n ExprNode, visit: &mut dyn FnMut(&'n str, usize)) {
+    if let ExprKind::Name(name) = &node.kind {
+        visit(name, node.range.start);
+    }
+    node.each_part(&mut |part| each_name(part, visit));
 }
 
 /// Names that are declared in several places. Expressions outside actions (in a trigger, in the routes of a phase) are
@@ -107,17 +148,20 @@ fn with_unreachable_cases(diagnostic: Diagnostic, model: &SemanticModel<'_>, las
     }
 }
 
-fn diagnostic(model: &SemanticModel<'_>, expression: &CollectedExpression, found: &TypeFinding) -> Diagnostic {
-    let span = expression.span(model.file, &found.range);
+/// The diagnostic of a finding in the source that starts at a byte of the text of a scalar.
+fn diagnostic(model: &SemanticModel<'_>, (node, start): (&YamlNode, usize), found: &TypeFinding) -> Diagnostic {
+    let span = locate_bytes(model.file, node, found.range.start + start..found.range.end + start);
     let message = found.message.clone();
     let diagnostic = match found.mistake {
         TypeMistake::Mismatch => Diagnostic::error("type-mismatch", message, model.file, span),
-        TypeMistake::NeverEqual => Diagnostic::warning("never-equal", message, model.file, span),
+        TypeMistake::NeverEqual | TypeMistake::NotADate => {
+            Diagnostic::warning("never-equal", message, model.file, span)
+        }
         TypeMistake::Constant(_) => Diagnostic::warning("constant-condition", message, model.file, span),
         TypeMistake::NotBoolean => Diagnostic::error("condition-not-boolean", message, model.file, span),
     };
     let repair = found.repair.as_ref();
-    let fix = repair.and_then(|repair| fix(model.file, &expression.node, expression.start, repair));
+    let fix = repair.and_then(|repair| fix(model.file, node, start, repair));
     // If the help describes the fix, it is shown once.
     let fix =
         fix.map(|fix| if found.help.starts_with(&fix.title) { Fix { title: found.help.clone(), ..fix } } else { fix });

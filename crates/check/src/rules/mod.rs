@@ -8,6 +8,7 @@ pub mod confusable_names;
 pub mod dependencies;
 pub mod endless_loop;
 pub mod expression_types;
+pub mod filter_arguments;
 pub mod for_each_not_a_list;
 pub mod fork_without_else;
 pub mod full_width_pattern;
@@ -31,6 +32,7 @@ pub mod skipped_without_route;
 pub mod template_language;
 pub mod text_cut_by_comment;
 pub mod tool_not_permitted;
+pub mod trigger_says_nothing;
 pub mod unknown_exit_reason;
 pub mod unknown_insert;
 pub mod unknown_metadata;
@@ -54,6 +56,7 @@ pub static RULES: &[&Rule] = &[
     &dependencies::RULE,
     &endless_loop::RULE,
     &expression_types::RULE,
+    &filter_arguments::RULE,
     &for_each_not_a_list::RULE,
     &fork_without_else::RULE,
     &full_width_pattern::RULE,
@@ -76,6 +79,7 @@ pub static RULES: &[&Rule] = &[
     &template_language::RULE,
     &text_cut_by_comment::RULE,
     &tool_not_permitted::RULE,
+    &trigger_says_nothing::RULE,
     &unknown_exit_reason::RULE,
     &unknown_insert::RULE,
     &unknown_metadata::RULE,

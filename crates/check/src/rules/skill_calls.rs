@@ -11,6 +11,7 @@ use crate::library::{SkillInput, SkillOutline};
 use crate::listing::and;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use crate::value_types::ValueTypes;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -27,13 +28,14 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    let types = ValueTypes::of(&model.collected);
     if model.collected.calls.is_empty() {
         return;
     }
     let callables = model.callables();
     for call in &model.collected.calls {
         match (callables.skill(&call.skill.value), &call.by) {
-            (Some(skill), CallBy::Author | CallBy::Kind(_)) => check_call(call, skill, model.file, findings),
+            (Some(skill), CallBy::Author | CallBy::Kind(_)) => check_call(call, skill, model.file, &types, findings),
             // The inputs of a hook are only known at run time.
             (Some(_), CallBy::Hook(_) | CallBy::Maybe(_)) => {}
             (None, _) if !callables.is_complete() => {}
@@ -78,7 +80,13 @@ fn unknown_of_kind(
     Diagnostic::error("unknown-skill", message, model.file, id.span).with_help(help)
 }
 
-fn check_call<'s>(call: &CollectedCall, skill: &'s SkillOutline, file: &Arc<SourceFile>, findings: &Findings) {
+fn check_call<'s>(
+    call: &CollectedCall,
+    skill: &'s SkillOutline,
+    file: &Arc<SourceFile>,
+    types: &ValueTypes<'_>,
+    findings: &Findings,
+) {
     let id = shortened(&skill.id);
     let near = |name: &str, known: &mut dyn Iterator<Item = &'s str>| {
         findings.may_suggest().then(|| near_miss(name, known)).flatten()
@@ -114,7 +122,7 @@ fn check_call<'s>(call: &CollectedCall, skill: &'s SkillOutline, file: &Arc<Sour
     for given in &call.inputs {
         let input = known.get(given.name.value.as_str());
         if let Some((input, declared)) = input.and_then(|input| Some((input, input.declared?)))
-            && never_fits(&given.value, declared)
+            && (never_fits(&given.value, declared) || types.never_fits(given.value.span, declared))
         {
             let (name, wanted) = (shortened(&input.name), declared.name());
             let message = msg!(

@@ -1,10 +1,11 @@
-//! `value-type-conflict`: a variable is set to a constant that its declaration does not allow, which fails at run time.
+//! `value-type-conflict`: a variable is set to a value that its declaration does not allow, which fails at run time.
 
 use crate::collected::CalleeBody;
 use crate::listing::values;
 use crate::name_table::NearestDeclarations;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use crate::value_types::ValueTypes;
 use bcc_lang::message::msg;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
@@ -15,7 +16,20 @@ pub static RULE: Rule = Rule { slugs: &["value-type-conflict"], essential: false
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
     let collected = &model.collected;
     let mut declarations = NearestDeclarations::of(model.names(), collected);
+    let types = ValueTypes::of(collected);
     for set in &collected.sets {
+        if let (None, Some((Some(declared), _))) = (&set.constant, &set.declared)
+            && types.never_fits(set.span, *declared)
+        {
+            let name = shortened(&set.name.value);
+            let message = msg!("`{name}` is declared as {} and cannot hold this value", declared.name());
+            let help = msg!("give it a value of type {}, or change its `type` where it is declared", declared.name());
+            let diagnostic = Diagnostic::error("value-type-conflict", message, model.file, set.span).with_help(help);
+            findings.report(match declarations.nearest(&set.name.value, set.at.body) {
+                Some(declaration) => diagnostic.with_related("declared here", model.file, declaration.span),
+                None => diagnostic,
+            });
+        }
         let (Some(constant), Some((declared, choices))) = (&set.constant, &set.declared) else { continue };
         if constant.is_null() {
             continue;

@@ -11,7 +11,9 @@ use std::ops::Range;
 
 use crate::collected::{DeclaredAs, ExpressionRole};
 use crate::typing::contradiction::{JoinedComparisons, exclude_one_another};
+use crate::typing::dates::not_a_date;
 use crate::typing::finding::{TypeFinding, TypeMistake};
+use crate::typing::known_types::{NUMBERS, TESTS_OF_ANY_VALUE, TEXTS};
 use crate::typing::suggestion;
 use crate::typing::type_set::TypeSet;
 use bcc_lang::expr::eval::NULL_FILTERS;
@@ -27,7 +29,7 @@ pub(crate) fn analyse(
     role: ExpressionRole,
     declared: &BTreeMap<String, DeclaredAs>,
 ) -> Vec<TypeFinding> {
-    let mut analysis = Analysis { source: expression.source(), declared, found: vec![], constants: vec![] };
+    let mut analysis = Analysis::of(expression.source(), declared);
     let root = expression.root();
     match role {
         ExpressionRole::Condition => {
@@ -43,31 +45,6 @@ pub(crate) fn analyse(
     analysis.found
 }
 
-/// The names of the engine whose values are always text.
-const TEXTS: [&str; 7] = ["time", "who", "user", "last_user_message", "topic_goal", "phase_goal", "global_goal"];
-
-/// The names of the engine that are numbers, or null without a round.
-const NUMBERS: [&str; 2] = ["current_round", "max_rounds"];
-
-/// The tests that give a boolean for every value, null included.
-const TESTS_OF_ANY_VALUE: [&str; 15] = [
-    "defined",
-    "undefined",
-    "none",
-    "boolean",
-    "number",
-    "integer",
-    "int",
-    "float",
-    "string",
-    "sequence",
-    "iterable",
-    "mapping",
-    "sameas",
-    "true",
-    "false",
-];
-
 /// The result of an operation on operands of which any may be null.
 fn nullable_with(result: TypeSet, operands: &[&TypeSet]) -> TypeSet {
     if operands.iter().any(|operand| operand.may_be(ValueShape::Null)) { result.nullable() } else { result }
@@ -76,9 +53,17 @@ fn nullable_with(result: TypeSet, operands: &[&TypeSet]) -> TypeSet {
 pub struct Analysis<'a> {
     pub source: &'a str,
     pub declared: &'a BTreeMap<String, DeclaredAs>,
-    found: Vec<TypeFinding>,
+    pub(super) found: Vec<TypeFinding>,
     /// Conditions with a constant result.
     constants: Vec<TypeFinding>,
+    /// Whether it is part of an author text.
+    pub(super) in_text: bool,
+}
+
+impl<'a> Analysis<'a> {
+    pub(super) fn of(source: &'a str, declared: &'a BTreeMap<String, DeclaredAs>) -> Self {
+        Self { source, declared, found: vec![], constants: vec![], in_text: false }
+    }
 }
 
 impl Analysis<'_> {
@@ -108,7 +93,7 @@ impl Analysis<'_> {
         self.source.get(node.range.clone()).unwrap_or_default()
     }
 
-    fn infer(&mut self, node: &ExprNode) -> TypeSet {
+    pub(super) fn infer(&mut self, node: &ExprNode) -> TypeSet {
         match &node.kind {
             ExprKind::Name(name) => self.name(name),
             ExprKind::Constant(value) => TypeSet::exactly(value),
@@ -128,6 +113,17 @@ impl Analysis<'_> {
                     );
                 }
                 nullable_with(TypeSet::of(&[ValueShape::Number]), &[&types])
+            }
+            // These give one of their sides there, or a part that may not exist.
+            ExprKind::And(..)
+            | ExprKind::Or(..)
+            | ExprKind::Attribute(..)
+            | ExprKind::Item(..)
+            | ExprKind::Slice { .. }
+                if self.in_text =>
+            {
+                node.each_part(&mut |part| drop(self.infer(part)));
+                TypeSet::unknown()
             }
             ExprKind::And(left, right) => self.check_join(node, JoinedComparisons::And, left, right),
             ExprKind::Or(left, right) => self.check_join(node, JoinedComparisons::Or, left, right),
@@ -375,7 +371,10 @@ impl Analysis<'_> {
                 }
                 nullable_with(TypeSet::truth_of(None), &[left_types, right_types])
             }
-            Family::Order => nullable_with(TypeSet::truth_of(None), &[left_types, right_types]),
+            Family::Order => {
+                self.found.extend(not_a_date(operator, left, right, &range));
+                nullable_with(TypeSet::truth_of(None), &[left_types, right_types])
+            }
             Family::Arithmetic => nullable_with(TypeSet::of(&[ValueShape::Number]), &[left_types, right_types]),
             Family::Concatenation => nullable_with(TypeSet::of(&[ValueShape::String]), &[left_types, right_types]),
             Family::Add => {
@@ -464,7 +463,7 @@ impl Analysis<'_> {
         }
     }
 
-    fn mismatch(&mut self, range: &Range<usize>, message: Message, help: &'static str) -> TypeSet {
+    pub(super) fn mismatch(&mut self, range: &Range<usize>, message: Message, help: &'static str) -> TypeSet {
         self.report(TypeMistake::Mismatch, range, message, Message::word(help), None)
     }
 

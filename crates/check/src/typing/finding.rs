@@ -13,6 +13,8 @@ pub(crate) enum TypeMistake {
     NeverEqual,
     /// A condition with a constant result: this one.
     Constant(bool),
+    /// A date that is ordered by comparing it with a text that is no date.
+    NotADate,
     /// A condition that is neither a boolean nor null.
     NotBoolean,
 }

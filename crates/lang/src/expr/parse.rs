@@ -20,7 +20,7 @@ use crate::expr::tree::{Argument, ExprKind, ExprNode};
 use crate::template::environment::has;
 use crate::template::error::render_error;
 use crate::template::features::FeatureKind;
-use crate::template::limits::{MAX_OPERATORS, bytes, check_limits};
+use crate::template::limits::{MAX_OPERATORS, bytes, check_limits, lexical_error};
 use crate::template::pattern;
 use crate::template::unknown::{SourceRepair, filter_called, unknown, unknown_function};
 use crate::template::uses::NameUse;
@@ -107,17 +107,11 @@ impl Expr {
             unknown: None,
             repair: None,
         })?;
-        let tree = parse_expr(source).map_err(|error| {
-            let mistakes = mistakes(source);
-            if let Some(first) = mistakes.first() {
-                let parses = |repair: &SourceRepair| repair.apply(source).is_some_and(|after| is_expression(&after));
-                let repair = repair(source, &mistakes).filter(parses);
-                return ExprError::at(&first.range, first.message.clone())
-                    .with_help(first.help.clone())
-                    .with_repair(repair);
-            }
-            let error = render_error(&error).within(source);
-            ExprError { message: error.message, range: error.range, help: None, unknown: None, repair: None }
+        let tree = parsed(source).map_err(|error| {
+            common_mistake(source).unwrap_or_else(|| {
+                let error = render_error(&error).within(source);
+                ExprError { message: error.message, range: error.range, help: None, unknown: None, repair: None }
+            })
         })?;
         let root = Copier { source, max_depth: MAX_DEPTH, in_template: false, native_calls: RefCell::default() }
             .node(&tree, 0)?;
@@ -139,9 +133,27 @@ impl Expr {
     }
 }
 
+/// The tree of minijinja for all of an expression.
+fn parsed(source: &str) -> Result<ast::Expr<'_>, minijinja::Error> {
+    let tree = parse_expr(source)?;
+    match lexical_error(source) {
+        Some(error) => Err(error),
+        None => Ok(tree),
+    }
+}
+
+/// The error for an expression that does not parse because of a [common mistake](mistakes).
+pub(crate) fn common_mistake(source: &str) -> Option<ExprError> {
+    let mistakes = mistakes(source);
+    let first = mistakes.first()?;
+    let parses = |repair: &SourceRepair| repair.apply(source).is_some_and(|after| is_expression(&after));
+    let repair = repair(source, &mistakes).filter(parses);
+    Some(ExprError::at(&first.range, first.message.clone()).with_help(first.help.clone()).with_repair(repair))
+}
+
 /// Whether a repaired source parses.
 fn is_expression(source: &str) -> bool {
-    source.len() <= MAX_EXPRESSION_BYTES && check_limits(source, true).is_ok() && parse_expr(source).is_ok()
+    source.len() <= MAX_EXPRESSION_BYTES && check_limits(source, true).is_ok() && parsed(source).is_ok()
 }
 
 /// Parses an expression of a text or template that minijinja has parsed and [`find`](crate::template::uses::find) has checked.

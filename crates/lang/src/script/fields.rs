@@ -3,7 +3,7 @@
 use crate::message::message::Joint;
 use crate::message::message::Message;
 use crate::message::msg;
-use crate::source::misreading::full_width_colon_help;
+use crate::source::misreading::{fix_for, fix_full_width_colons, full_width_colon_help, help_for};
 use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -17,7 +17,6 @@ use crate::script::lines::{removal, renamed};
 use crate::script::numbers::whole_number;
 use crate::script::other_names::other_name_of;
 use crate::source::diagnostic::Diagnostic;
-use crate::source::misreading::help_for;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
@@ -64,7 +63,8 @@ impl<'a> Fields<'a> {
                 let message = msg!("{what} must be a mapping of fields, but this is {}", node.describe());
                 let help = help_for(file, node)
                     .unwrap_or_else(|| msg!("write each field on a line of its own, as `name: value`"));
-                findings.report(Diagnostic::error("wrong-type", message, file, node.span).with_help(help));
+                let diagnostic = Diagnostic::error("wrong-type", message, file, node.span).with_help(help);
+                findings.report(diagnostic.with_fixes(fix_for(file, node)));
                 None
             }
         }
@@ -382,7 +382,7 @@ impl<'a> Fields<'a> {
         let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
         let diagnostic =
             if is_name { diagnostic.with_sure_replacement(item) } else { diagnostic.with_replacement(item) };
-        self.findings.report(diagnostic);
+        self.findings.report(diagnostic.with_fixes(fix_full_width_colons(self.file, span)));
     }
 
     /// Marks `name` as known without reading it.

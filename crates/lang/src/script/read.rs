@@ -26,7 +26,7 @@ use crate::script::step_options::{StepOptions, step_options};
 use crate::script::test::test::{WrittenTest, test};
 use crate::script::tools::tools;
 use crate::source::diagnostic::{Diagnostic, Edit};
-use crate::source::misreading::help_for;
+use crate::source::misreading::{fix_for, help_for};
 use crate::source::near::near_miss;
 use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
@@ -95,7 +95,8 @@ pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) ->
         let message = msg!("a script must be a mapping that starts with `session:`, but this is {}", root.describe());
         let help = help_for(file, root)
             .unwrap_or_else(|| msg!("start with a line `session:`, and indent everything else below it"));
-        findings.report(Diagnostic::error("wrong-type", message, file, root.span).with_help(help));
+        let diagnostic = Diagnostic::error("wrong-type", message, file, root.span).with_help(help);
+        findings.report(diagnostic.with_fixes(fix_for(file, root)));
         return None;
     };
     let what = match root_key(root) {

@@ -217,8 +217,15 @@ fn trigger_target(fields: &Fields<'_>) -> Option<Spanned<RouteTarget>> {
     if matches!(node.kind, NodeKind::Mapping(_)) {
         return then_target(node, fields);
     }
-    let word = fields.choice("then", &["resume", "end"])?;
-    RouteTarget::from_word(word).map(|value| Spanned { value, span: node.span })
+    let word = fields.text("then")?;
+    let target = RouteTarget::from_word(&word.text);
+    let target = target.filter(|target| matches!(target, RouteTarget::Resume | RouteTarget::End));
+    if target.is_none() {
+        let help =
+            "write `resume`, `end`, or the topic or phase where the session continues, as in `{ goto: billing }`";
+        fields.not_a_choice("then", &word.text, &["resume", "end", "{ goto: … }"], node.span, help);
+    }
+    target.map(|value| Spanned { value, span: node.span })
 }
 
 fn read_word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteTarget>> {

@@ -43,6 +43,14 @@ impl<'f> SourceLine<'f> {
         (self.number + 1..=self.number + MAX_LOOK_BACK).map_while(move |number| Self::number(self.file, number))
     }
 
+    /// The lines of this part of a file that are not empty, in order.
+    pub(crate) fn within(file: &'f SourceFile, span: Span) -> impl Iterator<Item = Self> {
+        let last = file.line(span.end.saturating_sub(1).max(span.start));
+        (file.line(span.start)..=last)
+            .map_while(move |number| Self::number(file, number))
+            .filter(SourceLine::has_content)
+    }
+
     /// Whether the line directly above is a comment.
     pub(crate) fn follows_comment(&self) -> bool {
         let above = self.number.checked_sub(1).and_then(|number| Self::number(self.file, number));

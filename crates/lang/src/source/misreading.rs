@@ -158,6 +158,45 @@ pub(crate) fn colon_of_full_width(file: &SourceFile, line: SourceLine<'_>) -> Op
     Some(Misreading::new(FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, span).fixed_by(Some(fix)))
 }
 
+/// The fix for fields whose full-width colons made them one text without quotes, which is at this place: an ASCII colon in each. `None`
+/// unless the text starts with a field.
+pub(crate) fn fix_full_width_colons(file: &SourceFile, text: Span) -> Option<Fix> {
+    if file.slice(text).starts_with(['"', '\'', '|', '>']) {
+        return None;
+    }
+    let mut edits = Vec::new();
+    let mut sure = true;
+    // The fields around the line, each with its column and whether its value starts on its own line.
+    let mut around: Vec<(usize, bool)> = Vec::new();
+    for line in SourceLine::within(file, text) {
+        let column = line.body().start - line.span().start;
+        while around.last().is_some_and(|(outer, _)| *outer >= column) {
+            around.pop();
+        }
+        let place = full_width_colon(file, &line).filter(|place| (text.start..text.end).contains(place));
+        let field = place.filter(|place| is_field(file.slice(Span::new(line.body().start, *place))));
+        // A line below a value continues it.
+        let is_text = around.last().is_some_and(|(_, has_value)| *has_value);
+        match field {
+            Some(place) if !is_text => {
+                let rest = Span::new(place + '：'.len_utf8(), line.body().end);
+                around.push((column, !file.slice(rest).trim().is_empty()));
+                edits.push(ascii_colon(file, place));
+            }
+            _ if edits.is_empty() => return None,
+            Some(_) => sure = false,
+            None => around.push((column, true)),
+        }
+    }
+    (!edits.is_empty()).then(|| Fix::sure("write an ASCII colon and a space", edits).only_sure_if(sure))
+}
+
+/// [`fix_full_width_colons`] for a node of the wrong kind.
+pub(crate) fn fix_for(file: &SourceFile, node: &YamlNode) -> Option<Fix> {
+    let is_plain = node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
+    if is_plain { fix_full_width_colons(file, node.span) } else { None }
+}
+
 fn ascii_colon(file: &SourceFile, place: usize) -> Edit {
     let end = place + '：'.len_utf8();
     let next = file.text().get(end..).and_then(|rest| rest.chars().next());

@@ -76,6 +76,11 @@ pub(crate) fn check_limits(source: &str, in_expression: bool) -> Result<(), Reje
     Ok(())
 }
 
+/// The first lexical error of an expression. The parser of minijinja overlooks one after a complete expression, as in `a && b`.
+pub(crate) fn lexical_error(expression: &str) -> Option<minijinja::Error> {
+    tokenize(expression, true, SyntaxConfig::default()).find_map(Result::err)
+}
+
 /// The byte range of a span of minijinja.
 pub fn bytes(span: Span) -> Range<usize> {
     span.start_offset as usize..span.end_offset as usize

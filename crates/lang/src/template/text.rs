@@ -22,6 +22,7 @@ use crate::template::missing::{Marks, Substitute, as_value};
 use crate::template::names::TemplateNames;
 use crate::template::operations::Operations;
 use crate::template::rewrite::{find_expressions, rejected_expressions};
+use crate::template::text_mistakes::{else_if, mistake_in_tag};
 use crate::template::unknown::SourceRepair;
 use crate::template::uses::{NameUse, TargetKind, find};
 
@@ -158,7 +159,10 @@ impl AuthorTexts {
     fn read_template(&self, source: &str) -> Result<Vec<NameUse>, TextError> {
         check_limits(source, false).map_err(rejected)?;
         let tree = parse(source, "text", SyntaxConfig::default()).map_err(|error| {
-            else_if(source).unwrap_or_else(|| render_failed(TextErrorKind::Syntax, render_error(&error).within(source)))
+            let error = render_error(&error).within(source);
+            else_if(source)
+                .or_else(|| mistake_in_tag(source, error.range.as_ref()?.start))
+                .unwrap_or_else(|| render_failed(TextErrorKind::Syntax, error))
         })?;
         let uses = find(&tree, &self.environment);
         if let Some(first) = uses.rejected.into_iter().chain(rejected_expressions(source)).next() {
@@ -229,20 +233,6 @@ fn rejected(rejected: RejectedSyntax) -> TextError {
     let RejectedSyntax { message, range, help, instead, unknown } = rejected;
     let repair = instead.map(|instead| Box::new(SourceRepair::one(msg!("use `{instead}`"), range.clone(), instead)));
     TextError { kind: TextErrorKind::Rejected, message, range: Some(range), help, unknown, repair }
-}
-
-/// The error for `{% else if … %}`, the syntax of other languages, in a text that does not parse.
-fn else_if(source: &str) -> Option<TextError> {
-    let range = source.match_indices("else").find_map(|(at, word)| {
-        let opens = source.get(..at)?.trim_end().trim_end_matches('-').ends_with("{%");
-        let rest = source.get(at + word.len()..)?;
-        let inner = rest.trim_start();
-        let ends = inner.strip_prefix("if")?.starts_with(char::is_whitespace);
-        (opens && ends && inner.len() < rest.len()).then(|| at..at + word.len() + (rest.len() - inner.len()) + 2)
-    })?;
-    let repair = Some(Box::new(SourceRepair::one("write `elif`", range.clone(), "elif").surely()));
-    let (message, help) = (msg!("`else if` is not a tag"), Some(msg!("write `elif`")));
-    Some(TextError { kind: TextErrorKind::Syntax, message, range: Some(range), help, unknown: None, repair })
 }
 
 fn render_failed(kind: TextErrorKind, error: RenderError) -> TextError {

@@ -60,6 +60,10 @@ impl Kind for ApprovalKind {
         true
     }
 
+    fn may_speak(&self) -> bool {
+        true
+    }
+
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let prompt = fields.required_content("prompt").and_then(|field| checker.text(&field));
         let approvers = fields.texts("approvers").iter().filter_map(|field| checker.text(field)).collect();

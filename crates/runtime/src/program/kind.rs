@@ -84,6 +84,11 @@ pub trait Kind: Sync {
         false
     }
 
+    /// Whether its actions may say something to the person, or ask somebody something.
+    fn may_speak(&self) -> bool {
+        !self.runs_in_branches()
+    }
+
     /// The options of its actions next to `config` (`timeout`, `retry`). Kinds with effects outside the session have them.
     fn step_options(&self) -> &'static [&'static str] {
         &[]

@@ -26,6 +26,9 @@ use crate::run::turns::{ActionContext, NextStep};
 use bcc_store::contract::Store;
 use bcc_store::rows::RequestRow;
 
+/// The reason of the route back that a decision takes.
+pub const PUSHED_BACK: &str = "pushed_back";
+
 /// The longest comment on a decision, in bytes.
 pub const MAX_COMMENT_BYTES: usize = 64 * 1024;
 
@@ -346,7 +349,7 @@ impl Session {
         draft.event(&context.place, Event::Outcome { action_type: context.kind, outcome: Box::new(outcome) });
         let why = Message::word("the approval was pushed back");
         let route = Event::RouteTaken {
-            reason: "pushed_back",
+            reason: PUSHED_BACK,
             route: format!("goto: {target}"),
             from: from.clone(),
             why,

@@ -14,6 +14,7 @@ fn invalid_expressions_are_rejected_with_a_range() {
         ("年龄 = 18", "`=` is an assignment", "="),
         ("年龄 ＞ 18", "full-width", "＞"),
         ("a && b", "`&&` is not an operator", "&&"),
+        ("a == 'x' && b", "`&&` is not an operator", "&&"),
         ("a b", "unexpected input", ""),
         ("a is definde", "there is no test `definde`", "definde"),
         ("a | lenght", "there is no filter `lenght`", "lenght"),

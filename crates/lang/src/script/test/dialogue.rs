@@ -10,7 +10,7 @@ use crate::script::limits::{WrittenBudget, budget};
 use crate::script::test::expect::{Expect, expect};
 use crate::script::test::text_expectation::{TextExpectation, wording};
 use crate::script::test::time::duration;
-use crate::source::span::Span;
+use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{NodeKind, YamlNode};
 
 /// The default number of turns of a simulated person.
@@ -54,7 +54,7 @@ pub struct Persona {
     /// What the person wants from the conversation.
     pub goal: Option<TextField>,
     /// The model that plays the person; by default the model of the test.
-    pub model: Option<crate::source::span::Spanned<String>>,
+    pub model: Option<Spanned<String>>,
     /// The maximum number of messages.
     pub turns: u32,
     /// Whether it is not a failure if this limit is reached and the session still waits.
@@ -66,7 +66,7 @@ pub struct Persona {
 pub struct Decide {
     pub span: Span,
     /// The action that asks, if it must be this one.
-    pub step: Option<String>,
+    pub step: Option<Spanned<String>>,
     /// `approve`, `reject`, `push_back`, `edit` or `answer`.
     pub decision: &'static str,
     pub by: Option<String>,
@@ -168,7 +168,7 @@ fn decide(fields: &Fields<'_>) -> Option<Decide> {
     inner.required("decision");
     let decision = inner.choice("decision", &DECISIONS);
     let (by, comment) = (inner.text("by").map(|text| text.text), inner.text("comment").map(|text| text.text));
-    let step = inner.text("step").map(|text| text.text);
+    let step = inner.name("step");
     let values = inner.take("values").and_then(|node| inner.inner(node, "`values`").map(|_| node.to_json()));
     let values = values.as_ref().and_then(Value::as_object).into_iter().flatten();
     let values = values.map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -85,6 +85,8 @@ pub enum Expected<'t> {
     /// The id of an action, topic or phase where the conversation should be.
     Location(&'t Spanned<String>),
     Action(&'t Spanned<String>),
+    /// What takes a route: an exit reason, or a trigger.
+    Route(&'t Spanned<String>),
 }
 
 impl WrittenTest {
@@ -101,8 +103,10 @@ impl WrittenTest {
     pub fn expected(&self) -> Vec<Expected<'_>> {
         let mut expected = Vec::new();
         for step in &self.dialogue {
-            if let DialogueStep::Ai(wording) = step {
-                expected.extend(wording.actions().into_iter().map(Expected::Action));
+            match step {
+                DialogueStep::Ai(wording) => expected.extend(wording.actions().into_iter().map(Expected::Action)),
+                DialogueStep::Decide(decide) => expected.extend(decide.step.iter().map(Expected::Action)),
+                _ => {}
             }
         }
         for expect in self.expects() {
@@ -112,6 +116,7 @@ impl WrittenTest {
                 expect.exit_reason.iter().chain(&expect.progress_suggestion).filter_map(|(id, _)| id.as_ref());
             expected.extend(actions.map(Expected::Action));
             expected.extend(expect.location.iter().map(Expected::Location));
+            expected.extend(expect.routes.iter().map(|(reason, _)| Expected::Route(reason)));
             let counts = expect.model_calls.iter().chain(&expect.attempts).flat_map(|counts| &counts.by);
             expected.extend(counts.map(|(asker, _)| Expected::Action(asker)));
             expected.extend(expect.prompt.iter().filter_map(|(id, _)| id.as_ref()).map(Expected::Action));

@@ -55,6 +55,22 @@ pub(crate) fn rejection(error: &PlanAccessError) -> RejectedOperation {
 /// The largest id of a plan or a task that a store can hold.
 pub(crate) const MAX_ID: u64 = u64::MAX / 2;
 
+/// A parameter that is a whole number, with its bounds, of the operations that are not ones on tasks.
+pub(crate) struct NumberParameter {
+    pub name: &'static str,
+    pub least: u64,
+    pub most: u64,
+}
+
+impl NumberParameter {
+    pub(crate) const PLAN: Self = Self { name: "plan_id", least: 1, most: MAX_ID };
+    pub(crate) const TASK: Self = Self { name: "task_id", least: 1, most: MAX_ID };
+    pub(crate) const AT_ONCE: Self = Self { name: "max_parallel", least: 1, most: 16 };
+    pub(crate) const DEPTH: Self = Self { name: "expand_depth", least: 1, most: 6 };
+    pub(crate) const BUDGET: Self = Self { name: "node_budget", least: 1, most: 1_000 };
+    pub(crate) const ALL: [Self; 5] = [Self::PLAN, Self::TASK, Self::AT_ONCE, Self::DEPTH, Self::BUDGET];
+}
+
 /// The parameters of an operation that is not one on tasks, with errors that name them.
 pub(crate) struct PlanParameters<'a> {
     operation: &'a str,
@@ -104,8 +120,9 @@ impl<'a> PlanParameters<'a> {
         self.value(name).cloned()
     }
 
-    /// A whole number within these bounds.
-    pub(crate) fn number(&self, name: &'static str, least: u64, most: u64) -> Result<Option<u64>, RejectedOperation> {
+    /// A whole number within the bounds of the parameter.
+    pub(crate) fn number(&self, parameter: &NumberParameter) -> Result<Option<u64>, RejectedOperation> {
+        let &NumberParameter { name, least, most } = parameter;
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = whole_number(value).and_then(|number| u64::try_from(number).ok());
         let within = number.filter(|number| (least..=most).contains(number));
@@ -119,7 +136,7 @@ impl<'a> PlanParameters<'a> {
 
     /// The plan that is meant: the one written, else `bound`.
     pub(crate) fn plan(&self, bound: Option<PlanId>) -> Result<PlanId, RejectedOperation> {
-        self.number("plan_id", 1, MAX_ID)?.or(bound).ok_or_else(|| no_plan(self.operation))
+        self.number(&NumberParameter::PLAN)?.or(bound).ok_or_else(|| no_plan(self.operation))
     }
 }
 
@@ -204,7 +221,7 @@ async fn delete_plan(
 ) -> Result<OperationOutcome, ActionError> {
     // What is deleted for good is named.
     let plan = PlanParameters::new("delete_plan", parameters, &["plan_id"])
-        .and_then(|known| known.number("plan_id", 1, MAX_ID))
+        .and_then(|known| known.number(&NumberParameter::PLAN))
         .and_then(|plan| {
             plan.ok_or_else(|| RejectedOperation::new(msg!("`delete_plan` needs the parameter `plan_id`")))
         });

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::actions::plans::bound::bind;
 use crate::actions::plans::edits::{
-    OperationOutcome, PlanParameters, RejectedOperation, announce, rejection, release_abandoned,
+    NumberParameter, OperationOutcome, PlanParameters, RejectedOperation, announce, rejection, release_abandoned,
 };
 use crate::plan::error::OperationError;
 use crate::plan::execution::{TaskProgress, branch_of};
@@ -97,7 +97,7 @@ impl PlanRun {
         key: &str,
     ) -> Result<Self, RejectedOperation> {
         let known = PlanParameters::new("execute_plan", parameters, &["plan_id", "max_parallel"])?;
-        let at_once = known.number("max_parallel", 1, 16)?.and_then(|number| usize::try_from(number).ok());
+        let at_once = known.number(&NumberParameter::AT_ONCE)?.and_then(|number| usize::try_from(number).ok());
         let plan = known.plan(bound)?;
         release_abandoned(turn, plan).await.map_err(|error| rejection(&error))?;
         let at = turn.services.clock.at(turn.last_seq + 1);

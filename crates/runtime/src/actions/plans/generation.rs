@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::actions::plans::bound::bind;
 use crate::actions::plans::edits::{
-    MAX_ID, OperationOutcome, PlanParameters, RejectedOperation, announce, announce_named, rejection,
+    NumberParameter, OperationOutcome, PlanParameters, RejectedOperation, announce, announce_named, rejection,
 };
 use crate::actions::plans::prompts::{CREATE, DECOMPOSE, PlanPrompts};
 use crate::plan::create::create;
@@ -26,10 +26,8 @@ use crate::program::turn::Turn;
 /// The maximum number of tasks that one reply adds.
 const MAX_CHILDREN: usize = 12;
 
-/// The bounds of `expand_depth` and `node_budget`, and their defaults.
-const MAX_EXPAND_DEPTH: u64 = 6;
+/// The defaults of `expand_depth` and `node_budget`.
 const DEFAULT_EXPAND_DEPTH: u64 = 1;
-const MAX_NODE_BUDGET: u64 = 1_000;
 const DEFAULT_NODE_BUDGET: u64 = 50;
 
 /// The maximum length of a name and of an instruction that is taken from a reply, in characters.
@@ -161,9 +159,9 @@ impl Generation {
         let known = ["plan_id", "task_id", "expand_depth", "node_budget"];
         let read = || -> Result<_, RejectedOperation> {
             let known = PlanParameters::new("decompose_task", parameters, &known)?;
-            let expand_depth = known.number("expand_depth", 1, MAX_EXPAND_DEPTH)?.unwrap_or(DEFAULT_EXPAND_DEPTH);
-            let left = known.number("node_budget", 1, MAX_NODE_BUDGET)?.unwrap_or(DEFAULT_NODE_BUDGET);
-            Ok((known.number("task_id", 1, MAX_ID)?, expand_depth, left, known.plan(bound)))
+            let expand_depth = known.number(&NumberParameter::DEPTH)?.unwrap_or(DEFAULT_EXPAND_DEPTH);
+            let left = known.number(&NumberParameter::BUDGET)?.unwrap_or(DEFAULT_NODE_BUDGET);
+            Ok((known.number(&NumberParameter::TASK)?, expand_depth, left, known.plan(bound)))
         };
         let (task, expand_depth, left, plan) = match read() {
             Ok(read) => read,

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::actions::calling::{outputs, set_outputs};
 use crate::actions::failure::failed_flow;
 use crate::actions::plans::bound::bound_plan;
+use crate::actions::plans::constants::{check_constants, is_text};
 use crate::actions::plans::edits::{OperationOutcome, RejectedOperation, run_plan_operation};
 use crate::actions::plans::execution::{PlanRun, PlanRunStep};
 use crate::actions::plans::generation::{Generation, GenerationStep, create_plan};
@@ -18,6 +19,7 @@ use crate::actions::plans::prompts::{PLAN_PROMPTS, PlanPrompts};
 use crate::plan::numbers::inexact_integer;
 use crate::plan::task::TASK_BLOCK;
 use crate::program::action::Action;
+use crate::program::assigned::Assigned;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::nested_value::{NestedValue, evaluate_nested};
@@ -120,13 +122,22 @@ impl Kind for PlanKind {
 
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let before = fields.findings().author_errors();
-        let mut parameters = Vec::new();
+        let (mut parameters, mut written) = (Vec::new(), Vec::new());
         for parameter in self.parameters {
             let name = parameter.trim_end_matches('*');
             let node = if name.len() < parameter.len() { fields.required(name) } else { fields.take(name) };
-            let node = node.filter(|node| has_type(name, node, fields));
-            parameters.extend(node.and_then(|node| Some((name.to_owned(), NestedValue::read(node, checker)?))));
+            let Some(node) = node.filter(|node| has_type(name, node, fields)) else { continue };
+            written.push((name, node));
+            let value = match node.as_scalar() {
+                // A number is text here.
+                Some(scalar) if is_text(name) && !node.to_json().is_string() => {
+                    Some(NestedValue::Value(Assigned::Literal(Value::from(scalar.text.as_str()).into())))
+                }
+                _ => NestedValue::read(node, checker),
+            };
+            parameters.extend(value.map(|value| (name.to_owned(), value)));
         }
+        check_constants(self.name, &written, fields);
         let outputs = fields.take("output").map(|node| outputs(node, fields)).unwrap_or_default();
         for (ours, _) in &outputs {
             checker.may_have_value(ours, None);
@@ -242,7 +253,8 @@ impl PlanAction {
     }
 }
 
-/// Whether a parameter is written as its schema says; reported if not. A text may be an expression, whose value is checked when it runs.
+/// Whether a parameter is written as its schema says; reported if not. A text may be an expression; constant texts are checked by
+/// [`check_constants`].
 fn has_type(name: &str, node: &YamlNode, fields: &Fields<'_>) -> bool {
     let value = node.to_json();
     let is_id = |value: &Value| value.is_i64() || value.is_u64();

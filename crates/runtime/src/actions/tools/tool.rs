@@ -67,6 +67,11 @@ impl Kind for ToolKind {
         true
     }
 
+    /// A server of tools may ask the person something.
+    fn may_speak(&self) -> bool {
+        true
+    }
+
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let before = fields.findings().author_errors();
         let name = tool_name(fields, checker);
