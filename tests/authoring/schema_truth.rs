@@ -96,6 +96,22 @@ fn every_sound_script_matches_the_schema() {
 }
 
 #[test]
+fn every_sound_conversation_test_matches_the_schema() {
+    crate::at_root();
+    let test = Compiled::new(&document(SchemaDocument::Test)).unwrap();
+    let files = ["tests/test_runner/passes", "scripts/tests"].into_iter().flat_map(yaml_files);
+    let mut count = 0;
+    for file in files {
+        let Some(sound) = value(&fs::read(&file).unwrap()).filter(|sound| sound.get("test").is_some()) else {
+            continue;
+        };
+        assert!(test.is_valid(&sound), "{}: {:?}", file.display(), test.violations(&sound));
+        count += 1;
+    }
+    assert!(count > 50, "only {count} tests");
+}
+
+#[test]
 fn a_script_does_not_match_the_schema_only_if_it_has_mistakes_of_shape() {
     crate::at_root();
     let script = Compiled::new(&document(SchemaDocument::Script)).unwrap();
