@@ -4,22 +4,27 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::callables::Callables;
-use crate::collected::{CalleeBody, Collected, CollectedAction};
+use crate::collected::{CalleeBody, Collected, CollectedAction, CollectedText};
 use crate::context::CheckContext;
 use crate::graph::ControlFlowGraph;
 use crate::library::SkillLibrary;
 use crate::name_table::NameTable;
 use crate::paths::DocumentPaths;
+use crate::value_types::ValueTypes;
+use bcc_lang::expr::tree::ExprNode;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::script::Script;
 use bcc_lang::script::skill::WrittenSkill;
+use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::templates::Templates;
+use bcc_lang::value::declared::DeclaredType;
 use bcc_runtime::program::kind::Kind;
 
 pub struct SemanticModel<'a> {
@@ -40,7 +45,12 @@ pub struct SemanticModel<'a> {
     names: OnceCell<NameTable>,
     paths: OnceCell<DocumentPaths>,
     callables: OnceCell<Callables<'a>>,
+    text_operations: OnceCell<Vec<TextOperations>>,
+    value_types: OnceCell<ValueTypes>,
 }
+
+/// The operations of an author text: the tree of each, whose ranges are relative to it, and its range in the text.
+type TextOperations = Vec<(ExprNode, Range<usize>)>;
 
 impl<'a> SemanticModel<'a> {
     pub fn new(
@@ -65,6 +75,8 @@ impl<'a> SemanticModel<'a> {
             names: OnceCell::new(),
             paths: OnceCell::new(),
             callables: OnceCell::new(),
+            text_operations: OnceCell::new(),
+            value_types: OnceCell::new(),
         }
     }
 
@@ -90,6 +102,22 @@ impl SemanticModel<'_> {
     /// Which places can be reached from which.
     pub fn paths(&self) -> &DocumentPaths {
         self.paths.get_or_init(|| DocumentPaths::of(&self.collected, self.script))
+    }
+
+    /// The author texts whose ranges are those of the file, as no legacy placeholder was replaced, each with its operations.
+    pub(crate) fn text_operations(&self) -> impl Iterator<Item = (&CollectedText, &TextOperations)> {
+        let is_as_written =
+            |entry: &CollectedText| entry.node.as_scalar().is_some_and(|scalar| scalar.text == entry.text.source());
+        let operations = |entry| if is_as_written(entry) { entry.text.operations() } else { Vec::new() };
+        let texts = &self.collected.texts;
+        let all = self.text_operations.get_or_init(|| texts.iter().map(operations).collect());
+        texts.iter().zip(all).filter(|(_, operations)| !operations.is_empty())
+    }
+
+    /// Whether no value that is written at this place can be coerced to the type. False if this is not known.
+    pub(crate) fn never_fits(&self, at: Span, declared: DeclaredType) -> bool {
+        let types = self.value_types.get_or_init(|| ValueTypes::of(&self.collected));
+        types.never_fits(&self.collected, at, declared)
     }
 
     /// The description of a part of the document in a message: "the topic `greeting`".

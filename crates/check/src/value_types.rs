@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::collected::{Collected, CollectedExpression};
+use crate::collected::Collected;
 use crate::typing::type_set::TypeSet;
 use crate::typing::values::type_of;
 use bcc_lang::source::span::Span;
@@ -10,28 +10,29 @@ use bcc_lang::value::compare::ValueShape;
 use bcc_lang::value::declared::DeclaredType;
 
 /// The values of actions that are no constants, by their places.
-pub(crate) struct ValueTypes<'m> {
-    expressions: BTreeMap<Span, &'m CollectedExpression>,
+pub(crate) struct ValueTypes {
+    /// The numbers in [`Collected::expressions`].
+    expressions: BTreeMap<Span, usize>,
     /// Texts with something around or between their expressions.
     texts: BTreeSet<Span>,
 }
 
-impl<'m> ValueTypes<'m> {
-    pub(crate) fn of(collected: &'m Collected) -> Self {
-        let in_actions = collected.expressions.iter().filter(|entry| entry.at.action.is_some());
+impl ValueTypes {
+    pub(crate) fn of(collected: &Collected) -> Self {
+        let in_actions = collected.expressions.iter().enumerate().filter(|(_, entry)| entry.at.action.is_some());
         let texts = collected.texts.iter().filter(|entry| !entry.text.is_plain());
         Self {
-            expressions: in_actions.map(|entry| (entry.node.span, entry)).collect(),
+            expressions: in_actions.map(|(number, entry)| (entry.node.span, number)).collect(),
             texts: texts.map(|entry| entry.node.span).collect(),
         }
     }
 
     /// Whether no value that is written at this place can be coerced to the type. False if this is not known.
-    pub(crate) fn never_fits(&self, at: Span, declared: DeclaredType) -> bool {
+    pub(crate) fn never_fits(&self, collected: &Collected, at: Span, declared: DeclaredType) -> bool {
         if self.texts.contains(&at) {
             return matches!(declared, DeclaredType::List | DeclaredType::Object);
         }
-        let entry = self.expressions.get(&at);
+        let entry = self.expressions.get(&at).and_then(|number| collected.expressions.get(*number));
         let types = entry.and_then(|entry| type_of(&entry.expression, &entry.declared));
         types.is_some_and(|types| !types.is_null() && !may_fit(&types, declared))
     }

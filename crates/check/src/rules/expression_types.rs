@@ -3,7 +3,9 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::collected::{AssignmentKind, CollectedExpression, CollectedText, ExpressionRole};
 use crate::repairs::fix;
@@ -62,32 +64,39 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
             findings.report(diagnostic);
         }
     }
-    model.collected.texts.iter().for_each(|text| check_text(model, text, &shadowed, findings));
+    for (entry, operations) in model.text_operations().filter(|(entry, _)| !entry.declared.is_empty()) {
+        check_text(model, entry, operations, &shadowed, findings);
+    }
 }
 
 /// Checks the operations of a text.
-fn check_text(model: &SemanticModel<'_>, entry: &CollectedText, shadowed: &BTreeSet<&str>, findings: &Findings) {
+fn check_text(
+    model: &SemanticModel<'_>,
+    entry: &CollectedText,
+    operations: &[(ExprNode, Range<usize>)],
+    shadowed: &BTreeSet<&str>,
+    findings: &Findings,
+) {
     let source = entry.text.source();
-    // The ranges are those of the file only if no legacy placeholder was replaced.
-    if entry.declared.is_empty() || entry.node.as_scalar().is_none_or(|scalar| scalar.text != source) {
-        return;
-    }
-    // A name that the text sets itself, as in `{% for x in … %}`, has any type.
-    let own: BTreeSet<(&str, usize)> =
-        entry.text.names().iter().map(|used| (used.name.as_str(), used.range.start)).collect();
-    for (root, place) in entry.text.operations() {
-        let mut declared = entry.declared.clone();
-        if entry.at.action.is_none() {
-            declared.retain(|name, _| !shadowed.contains(name.as_str()));
-        }
-        each_name(&root, &mut |name, at| {
-            if !own.contains(&(name, at + place.start)) {
-                declared.remove(name);
+    for (root, place) in operations {
+        // A name that the text sets itself, as in `{% for x in … %}`, has any type.
+        let is_own = |name: &str, at| {
+            entry.text.names().iter().any(|used| used.name == name && used.range.start == at + place.start)
+        };
+        let is_shadowed = |name: &str| entry.at.action.is_none() && shadowed.contains(name);
+        let mut unknown = Vec::new();
+        each_name(root, &mut |name, at| {
+            if entry.declared.contains_key(name) && (is_shadowed(name) || !is_own(name, at)) {
+                unknown.push(name);
             }
         });
+        let mut declared = Cow::Borrowed(&entry.declared);
+        if !unknown.is_empty() {
+            declared.to_mut().retain(|name, _| !unknown.contains(&name.as_str()));
+        }
         let is_list = source.get(..place.start).is_some_and(|before| before.trim_end().ends_with(" in"));
         let part = source.get(place.clone()).unwrap_or_default();
-        for found in analyse_in_text(part, &root, is_list, &declared) {
+        for found in analyse_in_text(part, root, is_list, &declared) {
             findings.report(diagnostic(model, (&entry.node, place.start), &found));
         }
     }

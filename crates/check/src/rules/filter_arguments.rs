@@ -54,14 +54,10 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
             findings.report(mistake.diagnostic(model, entry.span(model.file, &range)));
         }
     }
-    for entry in &model.collected.texts {
-        // The ranges are those of the file only if no legacy placeholder was replaced.
-        if entry.node.as_scalar().is_none_or(|scalar| scalar.text != entry.text.source()) {
-            continue;
-        }
-        for (root, place) in entry.text.operations() {
+    for (entry, operations) in model.text_operations() {
+        for (root, place) in operations {
             let mut walk = Walk { found: Vec::new() };
-            walk.visit(&root);
+            walk.visit(root);
             for (range, mistake) in walk.found {
                 let range = range.start + place.start..range.end + place.start;
                 findings.report(mistake.diagnostic(model, locate_bytes(model.file, &entry.node, range)));

@@ -31,7 +31,7 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
     if !model.is_complete() {
         return;
     }
-    let operations = unguarded_operations(&model.collected);
+    let operations = unguarded_operations(model);
     for (_, places) in model.names().iter() {
         let first = places
             .used(&model.collected)
@@ -98,7 +98,8 @@ fn report(model: &SemanticModel<'_>, used: &Use, operation: &str) -> Diagnostic 
 }
 
 /// The operations on names that are not tested for null in the same expression or text, by the place of the name.
-fn unguarded_operations(collected: &Collected) -> BTreeMap<Spot, String> {
+fn unguarded_operations(model: &SemanticModel<'_>) -> BTreeMap<Spot, String> {
+    let collected = &model.collected;
     let mut found = BTreeMap::new();
     for (number, entry) in collected.expressions.iter().enumerate() {
         let mut walk = Walk { source: entry.expression.source(), operands: Vec::new() };
@@ -107,17 +108,13 @@ fn unguarded_operations(collected: &Collected) -> BTreeMap<Spot, String> {
             walk.operands.into_iter().map(|(_, at, text)| ((Arc::as_ptr(&entry.node), at + entry.start), text)),
         );
     }
-    for entry in &collected.texts {
+    for (entry, operations) in model.text_operations() {
         let source = entry.text.source();
-        // The ranges are those of the file only if no legacy placeholder was replaced.
-        if entry.node.as_scalar().is_none_or(|scalar| scalar.text != source) {
-            continue;
-        }
         let mut operands = Vec::new();
         let guarded = non_null_at(collected, &entry.at, None);
-        for (root, range) in entry.text.operations() {
+        for (root, range) in operations {
             let mut walk = Walk { source: source.get(range.clone()).unwrap_or_default(), operands: Vec::new() };
-            walk.visit(&root, &guarded);
+            walk.visit(root, &guarded);
             operands.extend(walk.operands.into_iter().map(|(name, at, text)| (name, at + range.start, text)));
         }
         let starts: BTreeSet<usize> = operands.iter().map(|(_, at, _)| *at).collect();

@@ -3,7 +3,6 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use crate::callables::Callables;
 use crate::collected::{CallBy, CollectedCall};
@@ -11,13 +10,11 @@ use crate::library::{SkillInput, SkillOutline};
 use crate::listing::and;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
-use crate::value_types::ValueTypes;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Spanned;
-use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::value::declared::DeclaredType;
 
@@ -28,14 +25,13 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
-    let types = ValueTypes::of(&model.collected);
     if model.collected.calls.is_empty() {
         return;
     }
     let callables = model.callables();
     for call in &model.collected.calls {
         match (callables.skill(&call.skill.value), &call.by) {
-            (Some(skill), CallBy::Author | CallBy::Kind(_)) => check_call(call, skill, model.file, &types, findings),
+            (Some(skill), CallBy::Author | CallBy::Kind(_)) => check_call(call, skill, model, findings),
             // The inputs of a hook are only known at run time.
             (Some(_), CallBy::Hook(_) | CallBy::Maybe(_)) => {}
             (None, _) if !callables.is_complete() => {}
@@ -80,13 +76,8 @@ fn unknown_of_kind(
     Diagnostic::error("unknown-skill", message, model.file, id.span).with_help(help)
 }
 
-fn check_call<'s>(
-    call: &CollectedCall,
-    skill: &'s SkillOutline,
-    file: &Arc<SourceFile>,
-    types: &ValueTypes<'_>,
-    findings: &Findings,
-) {
+fn check_call<'s>(call: &CollectedCall, skill: &'s SkillOutline, model: &SemanticModel<'_>, findings: &Findings) {
+    let file = model.file;
     let id = shortened(&skill.id);
     let near = |name: &str, known: &mut dyn Iterator<Item = &'s str>| {
         findings.may_suggest().then(|| near_miss(name, known)).flatten()
@@ -122,7 +113,7 @@ fn check_call<'s>(
     for given in &call.inputs {
         let input = known.get(given.name.value.as_str());
         if let Some((input, declared)) = input.and_then(|input| Some((input, input.declared?)))
-            && (never_fits(&given.value, declared) || types.never_fits(given.value.span, declared))
+            && (never_fits(&given.value, declared) || model.never_fits(given.value.span, declared))
         {
             let (name, wanted) = (shortened(&input.name), declared.name());
             let message = msg!(

@@ -5,7 +5,6 @@ use crate::listing::values;
 use crate::name_table::NearestDeclarations;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
-use crate::value_types::ValueTypes;
 use bcc_lang::message::msg;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
@@ -16,10 +15,9 @@ pub static RULE: Rule = Rule { slugs: &["value-type-conflict"], essential: false
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
     let collected = &model.collected;
     let mut declarations = NearestDeclarations::of(model.names(), collected);
-    let types = ValueTypes::of(collected);
     for set in &collected.sets {
         if let (None, Some((Some(declared), _))) = (&set.constant, &set.declared)
-            && types.never_fits(set.span, *declared)
+            && model.never_fits(set.span, *declared)
         {
             let name = shortened(&set.name.value);
             let message = msg!("`{name}` is declared as {} and cannot hold this value", declared.name());

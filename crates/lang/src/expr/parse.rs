@@ -20,7 +20,7 @@ use crate::expr::tree::{Argument, ExprKind, ExprNode};
 use crate::template::environment::has;
 use crate::template::error::render_error;
 use crate::template::features::FeatureKind;
-use crate::template::limits::{MAX_OPERATORS, bytes, check_limits, lexical_error};
+use crate::template::limits::{MAX_OPERATORS, bytes, check_limits};
 use crate::template::pattern;
 use crate::template::unknown::{SourceRepair, filter_called, unknown, unknown_function};
 use crate::template::uses::NameUse;
@@ -100,14 +100,14 @@ impl Expr {
         if source.len() > MAX_EXPRESSION_BYTES {
             return Err(ExprError::at(&all, msg!("an expression can be at most {MAX_EXPRESSION_BYTES} bytes long")));
         }
-        check_limits(source, true).map_err(|rejected| ExprError {
+        let lexical_error = check_limits(source, true).map_err(|rejected| ExprError {
             message: rejected.message,
             range: Some(rejected.range),
             help: rejected.help,
             unknown: None,
             repair: None,
         })?;
-        let tree = parsed(source).map_err(|error| {
+        let tree = parse_expr(source).and_then(|tree| lexical_error.map_or(Ok(tree), Err)).map_err(|error| {
             common_mistake(source).unwrap_or_else(|| {
                 let error = render_error(&error).within(source);
                 ExprError { message: error.message, range: error.range, help: None, unknown: None, repair: None }
@@ -133,15 +133,6 @@ impl Expr {
     }
 }
 
-/// The tree of minijinja for all of an expression.
-fn parsed(source: &str) -> Result<ast::Expr<'_>, minijinja::Error> {
-    let tree = parse_expr(source)?;
-    match lexical_error(source) {
-        Some(error) => Err(error),
-        None => Ok(tree),
-    }
-}
-
 /// The error for an expression that does not parse because of a [common mistake](mistakes).
 pub(crate) fn common_mistake(source: &str) -> Option<ExprError> {
     let mistakes = mistakes(source);
@@ -153,7 +144,7 @@ pub(crate) fn common_mistake(source: &str) -> Option<ExprError> {
 
 /// Whether a repaired source parses.
 fn is_expression(source: &str) -> bool {
-    source.len() <= MAX_EXPRESSION_BYTES && check_limits(source, true).is_ok() && parsed(source).is_ok()
+    source.len() <= MAX_EXPRESSION_BYTES && matches!(check_limits(source, true), Ok(None)) && parse_expr(source).is_ok()
 }
 
 /// Parses an expression of a text or template that minijinja has parsed and [`find`](crate::template::uses::find) has checked.
