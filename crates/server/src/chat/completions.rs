@@ -243,17 +243,13 @@ async fn created(store: &dyn Store, id: &str) -> Result<Option<SessionRow>, Prob
     Ok(None)
 }
 
-/// The key for a message that has this key at its place. A client that says the same again at the same place, after somebody has taken the
-/// answer back, means it: that is another answer.
-async fn key_now(store: &dyn Store, id: &str, key: &str) -> Result<String, Problem> {
-    let mut now = key.to_owned();
-    while store.answer_accepted(id, &now).await?
-        && let Some(answer) = answer_with_key(store, id, &now).await?
-        && is_taken_back(store, id, &answer).await?
-    {
-        now = format!("{key}.{}", answer.seq);
+/// The key for a message whose key `used` was accepted before; none if that answer stands. A client that says the same again at the same
+/// place, after somebody has taken the answer back, means it: that is another answer.
+async fn next_key(store: &dyn Store, id: &str, place: &ChatPlace, used: &str) -> Result<Option<String>, Problem> {
+    match answer_with_key(store, id, used).await? {
+        Some(answer) if is_taken_back(store, id, &answer).await? => Ok(Some(format!("{}.{}", place.key, answer.seq))),
+        _ => Ok(None),
     }
-    Ok(now)
 }
 
 async fn answer(
@@ -265,36 +261,41 @@ async fn answer(
 ) -> Result<ChatReply, Unanswered> {
     let (store, id) = (state.sessions.store().as_ref(), place.session.as_str());
     let after = store.session(id).await?.map_or(0, |row| row.last_seq);
-    let key = key_now(store, id, &place.key).await?;
-    let answered = state.sessions.send(id, None, |ended| {
-        SessionCommand::Answer(Answer {
-            text: turn.history.message.clone(),
-            key: Some(key.clone()),
-            answer_id: None,
-            expected_answers: Some(answers),
-            may_decide: false,
-            accepted: accepted.clone(),
-            ended,
-        })
-    });
-    let reply = match answered.await {
-        Ok(AnsweredTurn::Ended(ended)) => match reply_from(&state.sessions.feed(id), id, ended) {
-            Some(reply) => reply?,
-            None => reply_of(store, id, ended).await?,
-        },
-        Ok(AnsweredTurn::Repeated) => repeated(state, id, &key, &turn.history.message).await?,
-        Ok(AnsweredTurn::MovedOn) => return Err(Unanswered::MovedOn),
-        // A session that is over, or that is about to go on, may have got this message before, or another one.
-        Err(problem) if problem.kind() == ProblemKind::Conflict => {
-            if store.answer_accepted(id, &key).await? {
-                repeated(state, id, &key, &turn.history.message).await?
-            } else if store.session(id).await?.is_some_and(|row| row.answers != answers) {
-                return Err(Unanswered::MovedOn);
-            } else {
-                return Err(problem.into());
+    let mut key = place.key.clone();
+    let reply = loop {
+        let answered = state.sessions.send(id, None, |ended| {
+            SessionCommand::Answer(Answer {
+                text: turn.history.message.clone(),
+                key: Some(key.clone()),
+                answer_id: None,
+                expected_answers: Some(answers),
+                may_decide: false,
+                accepted: accepted.clone(),
+                ended,
+            })
+        });
+        match answered.await {
+            Ok(AnsweredTurn::Ended(ended)) => match reply_from(&state.sessions.feed(id), id, ended) {
+                Some(reply) => break reply?,
+                None => break reply_of(store, id, ended).await?,
+            },
+            Ok(AnsweredTurn::Repeated) => {}
+            Ok(AnsweredTurn::MovedOn) => return Err(Unanswered::MovedOn),
+            // A session that is over, or that is about to go on, may have got this message before, or another one.
+            Err(problem) if problem.kind() == ProblemKind::Conflict => {
+                if !store.answer_accepted(id, &key).await? {
+                    return match store.session(id).await?.is_some_and(|row| row.answers != answers) {
+                        true => Err(Unanswered::MovedOn),
+                        false => Err(problem.into()),
+                    };
+                }
             }
+            Err(problem) => return Err(problem.into()),
         }
-        Err(problem) => return Err(problem.into()),
+        match next_key(store, id, place, &key).await? {
+            Some(next) => key = next,
+            None => break repeated(state, id, &key, &turn.history.message).await?,
+        }
     };
     // An answer about an effect does not count.
     let row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
