@@ -30,7 +30,7 @@ use crate::state::ServerState;
 const MAX_KEY_BYTES: usize = 200;
 
 /// How often, and with which pauses, it is looked whether the answer of a turn that has just begun is stored.
-const ACCEPTING_ATTEMPTS: u32 = 50;
+const ACCEPTING_ATTEMPTS: u32 = 500;
 const ACCEPTING_PAUSE: Duration = Duration::from_millis(2);
 
 /// What is done with a message while a turn of the session runs.
@@ -42,7 +42,8 @@ pub(crate) enum OnBusy {
     Wait,
     /// The message is rejected with 409.
     Reject,
-    /// The turn ends at once, the message that it was about is taken back, and this one is the answer in its place.
+    /// The turn ends at once, the message that it was about is taken back, and this one is the answer in its place. If there is no such
+    /// message, or somebody has decided since then, it waits.
     Interrupt,
 }
 
@@ -52,7 +53,8 @@ pub(crate) enum OnBusy {
 pub(crate) struct NewMessage {
     /// What the person says.
     pub(crate) text: String,
-    /// The question that it answers, as `waiting` named it. Without it, the current one.
+    /// The question that it answers, as `waiting` named it. Without it, the current one. With `interrupt`, that of the message in whose
+    /// place this one is.
     pub(crate) answer_id: Option<String>,
     /// While a turn runs: `wait`, `reject` or `interrupt`.
     #[serde(default)]
@@ -231,7 +233,7 @@ async fn is_in_turn(state: &ServerState, id: &str) -> Result<bool, Problem> {
         if is_running(state.sessions.store().session(id).await?.as_ref()) {
             return Ok(true);
         }
-        if !state.sessions.runs_turn(id) {
+        if !state.sessions.may_run_turn(id) {
             return Ok(false);
         }
         tokio::time::sleep(ACCEPTING_PAUSE).await;

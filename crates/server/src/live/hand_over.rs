@@ -27,6 +27,13 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
+/// A turn that another process has ended.
+pub(super) struct CutTurn {
+    /// The number of the last stored event of its session.
+    last_seq: u64,
+    at: Instant,
+}
+
 /// Why a session was not handed over.
 pub(super) enum HandOverError {
     Engine(EngineError),
@@ -161,6 +168,14 @@ impl LiveSessions {
         slot.is_some_and(|slot| slot.try_lock().is_ok_and(|place| place.as_ref().is_some_and(LiveSession::runs_turn)))
     }
 
+    /// Whether a turn may run or begin in this process: also while somebody opens the session.
+    pub(crate) fn may_run_turn(&self, id: &str) -> bool {
+        let slot = self.slots().get(id).map(Arc::clone);
+        slot.is_some_and(|slot| {
+            slot.try_lock().map_or(true, |place| place.as_ref().is_some_and(LiveSession::runs_turn))
+        })
+    }
+
     /// Brings a session into this process if no turn of it runs, here or in another process.
     ///
     /// # Errors
@@ -263,7 +278,7 @@ impl LiveSessions {
             Ok(mut opened) => {
                 opened.was_held |= was_asked;
                 // A turn that had ended is not taken back.
-                let is_cut = opened.is_in_turn() | self.was_cut(id, &opened.result);
+                let is_cut = self.was_cut(id, &opened.result) || opened.is_in_turn();
                 self.taken_back(id, slot, Ok(opened.result), is_cut, false, Some(first)).await.map(Some)
             }
             Err(error) => {
@@ -279,8 +294,17 @@ impl LiveSessions {
     /// Whether a session is as a turn left it which another process has ended while it ran here: then its answer counts as taken back, and
     /// that process has not done it.
     fn was_cut(&self, id: &str, opened: &OpenedSession) -> bool {
-        let cut_at = self.cut().remove(id);
-        opened.session.status() == SessionStatus::Running && cut_at == Some(opened.session.stored_seq())
+        let cut = self.cut().remove(id);
+        opened.session.status() == SessionStatus::Running
+            && cut.is_some_and(|cut| cut.last_seq == opened.session.stored_seq())
+    }
+
+    /// Remembers that another process has ended a turn of the session here after this event.
+    pub(super) fn remember_cut(&self, id: &str, last_seq: u64) {
+        let mut cut = self.cut();
+        // Whoever waits for a session here has given up since then.
+        cut.retain(|_, cut| cut.at.elapsed() < 2 * HAND_OVER);
+        cut.insert(id.to_owned(), CutTurn { last_seq, at: Instant::now() });
     }
 
     /// Lets another process come first which has ended a turn of the session here, because it wants the session.

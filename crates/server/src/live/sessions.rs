@@ -18,7 +18,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
 use crate::live::actor::{Actor, ActorContext};
 use crate::live::command::{CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
-use crate::live::hand_over::{HandOverError, HandedOver};
+use crate::live::hand_over::{CutTurn, HandOverError, HandedOver};
 use crate::live::turn_signals::TurnSignals;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
@@ -89,8 +89,8 @@ pub struct LiveSessions {
     feeds: Mutex<HashMap<String, Weak<EventFeed>>>,
     /// The sessions of which somebody here wants the turn to end that another process runs.
     interrupting: Mutex<Vec<String>>,
-    /// The sessions of which another process has ended a turn here, each with the number of its last event then, until they are opened again.
-    cut: Mutex<HashMap<String, u64>>,
+    /// The sessions of which another process has ended a turn here, until they are opened again, or nobody can wait for them any more.
+    cut: Mutex<HashMap<String, CutTurn>>,
     /// Becomes true when the server ends.
     ending: watch::Sender<bool>,
     /// Every task of a session has a receiver; there are none when all have ended.
@@ -367,7 +367,7 @@ impl LiveSessions {
             sessions.metrics.live_sessions.dec();
             match ended_by.cut_at.load(Ordering::Acquire) {
                 0 => {}
-                last => drop(sessions.cut().insert(id.clone(), last)),
+                last_seq => sessions.remember_cut(&id, last_seq),
             }
             // The session is closed, and its lock released.
             drop(end);
@@ -384,7 +384,7 @@ impl LiveSessions {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn cut(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+    pub(super) fn cut(&self) -> MutexGuard<'_, HashMap<String, CutTurn>> {
         self.cut.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
