@@ -6,8 +6,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::complete_reply::complete_reply;
-use crate::process::{Home, TIMEOUT};
-use crate::served::{Serving, TALK, said};
+use crate::process::Home;
+use crate::served::{Serving, TALK, asked, said};
 use crate::server::{Server, ServerBehavior};
 
 fn texts(reply: &Value) -> Vec<&str> {
@@ -459,12 +459,7 @@ async fn a_message_can_interrupt_the_turn_and_take_its_place() {
         target.attempt(&first_path, &[("idempotency-key", "k1")], &json!({ "text": "I am An" })).await.unwrap()
     });
     // The model is asked about the first message, and does not answer.
-    let asked = async {
-        while model.requests().is_empty() {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout(TIMEOUT, asked).await.unwrap();
+    asked(&model).await;
     let body = json!({ "text": "I am Ann", "on_busy": "interrupt" });
     let second = serving.target().attempt(&path, &[("idempotency-key", "k2")], &body).await.unwrap();
     assert_eq!(second.status, 200, "{second:?}");

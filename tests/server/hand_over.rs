@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::complete_reply::complete_reply;
 use crate::kills::ECHO;
-use crate::process::{Home, TIMEOUT};
-use crate::served::{Serving, TALK};
+use crate::process::Home;
+use crate::served::{Serving, TALK, asked};
 use crate::server::{Server, ServerBehavior};
 
 /// Much less than the time after which a session at rest leaves the memory of its server by itself, a minute.
@@ -37,12 +37,7 @@ async fn in_turn(serving: &Serving, model: &Server) -> (String, tokio::task::Joi
         let reply = target.attempt(&path, &[("idempotency-key", "k1")], &json!({ "text": "I am An" })).await.unwrap();
         (reply.status, reply.json())
     });
-    let asked = async {
-        while model.requests().is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout(TIMEOUT, asked).await.unwrap();
+    asked(model).await;
     (id, first)
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::complete_reply::complete_reply;
 use crate::process::{Home, TIMEOUT};
-use crate::served::{Reply, Serving, TALK};
+use crate::served::{Reply, Serving, TALK, asked};
 use crate::server::{Server, ServerBehavior};
 
 /// An order that somebody approves, and a program that ends when the file `go` exists.
@@ -133,12 +133,7 @@ async fn an_interrupting_message_names_the_question_whose_answer_it_replaces() {
     let (target, first_path, answer) =
         (serving.target(), path.clone(), json!({ "text": "I am An", "answer_id": question }));
     let first = tokio::spawn(async move { target.attempt(&first_path, &[], &answer).await.unwrap() });
-    let asked = async {
-        while model.requests().is_empty() {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout(TIMEOUT, asked).await.unwrap();
+    asked(&model).await;
     // Another question: nothing is interrupted.
     let other = json!({ "text": "I am Ben", "answer_id": "a77", "on_busy": "interrupt" });
     let refused = serving.post(&path, other).await;

@@ -6,8 +6,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::access::tokens;
-use crate::process::{Home, TIMEOUT};
-use crate::served::{Serving, TALK};
+use crate::process::Home;
+use crate::served::{Serving, TALK, asked};
 use crate::server::{Server, ServerBehavior};
 use crate::visitor::{ASKING_MODEL, Visitor, make_link, model_config};
 
@@ -473,12 +473,7 @@ async fn a_consent_that_is_withdrawn_interrupts_the_turn_at_another_server() {
     let (visitor, elsewhere) = (Visitor::of(&owner, &path, "a"), Visitor::of(&other, &path, "a"));
     visitor.begin(Some(&sha256)).await;
     visitor.say("Ann", "k1").await;
-    let asked = async {
-        while model.requests().is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout(TIMEOUT, asked).await.unwrap();
+    asked(&model).await;
     let withdrawn = tokio::time::timeout(AT_ONCE, elsewhere.post("withdraw", json!({}))).await.unwrap();
     assert_eq!(withdrawn.status, 200, "{withdrawn:?}");
     assert_eq!(other.get("/v1/sessions").await.json()["sessions"], json!([]));

@@ -1,7 +1,7 @@
 //! Starts the server on a free port, and sends requests to it.
 
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bcc_llm::http::client::plain_client;
 use reqwest::{Client, Method, Response};
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::complete_reply::complete_reply;
 use crate::process::{Finished, Home, Next, Running, TIMEOUT};
+use crate::server::Server;
 
 /// A conversation of two questions, after which it says what it knows.
 pub const TALK: &str = "
@@ -313,4 +314,14 @@ impl EventStream {
             }
         }
     }
+}
+
+/// Waits until a model is asked.
+pub async fn asked(model: &Server) {
+    let asked = async {
+        while model.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, asked).await.unwrap();
 }
