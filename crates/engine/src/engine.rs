@@ -336,6 +336,20 @@ impl Engine {
         request: &ResumeRequest,
         observer: Arc<dyn Observer>,
     ) -> Result<OpenedSession, EngineError> {
+        self.resume_with(id, request, observer, None).await
+    }
+
+    /// [`Engine::resume_as`] with the lock of the session, if the caller has it already.
+    ///
+    /// # Errors
+    /// As [`Engine::resume_as`].
+    pub async fn resume_with(
+        &self,
+        id: &str,
+        request: &ResumeRequest,
+        observer: Arc<dyn Observer>,
+        lock: Option<Arc<dyn SessionLock>>,
+    ) -> Result<OpenedSession, EngineError> {
         let row = self.store.session(id).await?;
         let row = row.ok_or_else(|| EngineError::from(bcc_runtime::run::error::RunError::NotFound(id.to_owned())))?;
         if let Some(status) = SessionStatus::parse(&row.status).filter(|status| status.is_final()) {
@@ -343,7 +357,10 @@ impl Engine {
         }
         let settings: RunSettings = serde_json::from_str(&row.settings)
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
-        let lock = self.store.lock(id, &holder()).await?;
+        let lock = match lock {
+            Some(lock) => lock,
+            None => self.store.lock(id, &holder()).await?.into(),
+        };
         let StoredProgram { pinned, program } = self.stored_programs.get(self.store.as_ref(), &row.manifest).await?;
         let project = &self.project;
         project.refuse_changes()?;

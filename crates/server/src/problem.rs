@@ -387,6 +387,17 @@ impl Problem {
         Self::new(ProblemKind::Busy, msg!("a turn of the session runs")).retry_after(1)
     }
 
+    /// A message was taken back because another one has interrupted its turn.
+    pub(crate) fn interrupted() -> Self {
+        let why = msg!("another message has interrupted the turn, and this one was taken back");
+        Self::new(ProblemKind::Interrupted, why)
+    }
+
+    /// A session has left the memory of this server before a turn has ended, or a command was carried out.
+    pub(crate) fn ended_here(id: &str) -> Self {
+        Self::new(ProblemKind::Unavailable, msg!("session `{id}` has just ended here; try again")).retry_after(1)
+    }
+
     /// A session is to go on that has stopped again.
     pub(crate) fn stopped(id: &str) -> Self {
         let why = msg!("session `{id}` has stopped: its model cannot be reached, or its budget is used up");

@@ -23,6 +23,7 @@ use crate::api::reply::{
     TurnReply, answer_with_key, earlier_reply, is_taken_back, key_reused, reply_from, reply_of, state_of,
 };
 use crate::live::command::{AcceptedSender, Answer, AnsweredTurn, SessionCommand, stored_key};
+use crate::live::hand_over::ReplacingMessage;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::state::ServerState;
 
@@ -260,7 +261,8 @@ async fn interrupting(
         });
     }
     let (ended, result) = oneshot::channel();
-    let (sessions, interrupted, first) = (Arc::clone(&state.sessions), id.to_owned(), answer(given, ended));
+    let first = ReplacingMessage { command: answer(given, ended), answers: question.answers };
+    let (sessions, interrupted) = (Arc::clone(&state.sessions), id.to_owned());
     // In a task of its own: if the client left between the end of the turn and taking its answer back, whoever gave that one would be told
     // that it was taken back, and it would be answered all the same.
     let interrupt = async move { sessions.interrupt(&interrupted, first).await }.in_current_span();

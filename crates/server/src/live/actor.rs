@@ -19,11 +19,11 @@ use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::contract::{LockNotice, SessionLock, Store};
-use bcc_store::error::StoreError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Span;
 
-use crate::live::command::{Answer, AnsweredTurn, CausedCommand, EndedTurn, SessionCommand};
+use crate::live::broken_off::BrokenOffTurn;
+use crate::live::command::{Answer, AnsweredTurn, CausedCommand, EndedTurn, SessionCommand, is_outdated};
 use crate::live::feed::EventFeed;
 use crate::live::turn_commands::{TurnCommands, rejected_decision};
 use crate::live::turn_signals::{TurnEnd, TurnSignals};
@@ -95,6 +95,8 @@ pub(crate) struct Actor {
     is_about_answer: bool,
     /// Why the last turn could not end.
     failure: Option<Problem>,
+    /// Who has ended the last turn before its end.
+    ended_by: Option<TurnEnd>,
 }
 
 impl Actor {
@@ -117,12 +119,13 @@ impl Actor {
             cause: Span::current(),
             is_about_answer: true,
             failure: None,
+            ended_by: None,
         }
     }
 
     /// Runs the session until it ends, nobody has used it for a while, or the server ends. Commands that arrive later are for the next
-    /// task ([`Problem::is_outdated`]). `rests` says that it waits already.
-    pub(crate) async fn run(mut self, rests: bool) {
+    /// task ([`Problem::is_outdated`]). `rests` says that it waits already. Returns a turn that another process has ended.
+    pub(crate) async fn run(mut self, rests: bool) -> Option<BrokenOffTurn> {
         let id = self.session.id.clone();
         if rests {
             self.cause = Span::none();
@@ -138,29 +141,30 @@ impl Actor {
             }
         }
         self.commands.close();
-        let gone = || Problem::new(ProblemKind::Unavailable, msg!("session `{id}` has just ended here; try again"));
-        for waiter in std::mem::take(&mut self.waiters) {
-            waiter.fail(gone().retry_after(1));
-        }
+        let waiters = std::mem::take(&mut self.waiters);
+        let broken_off = match self.ended_by {
+            Some(TurnEnd::OtherProcess) => Some(BrokenOffTurn { lock: Arc::clone(&self.lock), waiters }),
+            ended_by => {
+                let problem = if ended_by.is_some() { Problem::interrupted() } else { Problem::ended_here(&id) };
+                waiters.into_iter().for_each(|waiter| waiter.fail(problem.clone()));
+                None
+            }
+        };
         while let Some(CausedCommand { command, .. }) = self.received.next().or_else(|| self.commands.try_recv().ok()) {
             match command {
-                SessionCommand::Rest { ended } if self.failure.is_none() && !self.is_interrupted() => {
+                SessionCommand::Rest { ended } if self.failure.is_none() && self.ended_by.is_none() => {
                     Waiter::Turn { after: self.session.last_seq(), ended }.end(&self.session);
                 }
-                command => command.fail(self.ended().unwrap_or_else(|| gone().retry_after(1).outdated())),
+                command => command.fail(self.ended().unwrap_or_else(|| Problem::ended_here(&id).outdated())),
             }
         }
+        broken_off
     }
 
     /// Says here and to other processes whether a turn runs.
     fn set_busy(&self, is_busy: bool) {
         self.context.is_busy.store(is_busy, Ordering::Release);
         self.lock.set_busy(is_busy);
-    }
-
-    /// Whether the last turn was ended by somebody.
-    fn is_interrupted(&self) -> bool {
-        self.context.signals.is_interrupted.load(Ordering::Acquire)
     }
 
     /// Why a command was not carried out after the end of the session; none if it is for the next task.
@@ -226,21 +230,19 @@ impl Actor {
         };
         self.received.end(&inbox, &mut self.waiters);
         signals.is_interrupted.store(advanced.is_err(), Ordering::Release);
-        if matches!(advanced, Err(TurnEnd::OtherProcess)) {
-            signals.cut_at.store(self.session.stored_seq(), Ordering::Release);
-        }
         self.set_busy(false);
         let metrics = &self.context.metrics;
         metrics.turn_seconds.observe(began.elapsed().as_secs_f64());
         metrics.turns.inc();
-        let waiters = std::mem::take(&mut self.waiters);
-        let Ok(advanced) = advanced else {
+        let advanced = match advanced {
+            Ok(advanced) => advanced,
             // What was not committed is gone, and so is the session in memory: it is read again.
-            let why = msg!("another message has interrupted the turn, and this one was taken back");
-            let problem = Problem::new(ProblemKind::Interrupted, why);
-            waiters.into_iter().for_each(|waiter| waiter.fail(problem.clone()));
-            return false;
+            Err(by) => {
+                self.ended_by = Some(by);
+                return false;
+            }
         };
+        let waiters = std::mem::take(&mut self.waiters);
         match advanced {
             Ok(pause) => {
                 if matches!(pause, SessionPause::Completed | SessionPause::Failed | SessionPause::Cancelled) {
@@ -492,9 +494,4 @@ fn broken(error: RunError, send: impl FnOnce(Problem)) -> Next {
     let problem = Problem::from(EngineError::from(error));
     send(if is_outdated { problem.outdated() } else { problem });
     Next::Broken
-}
-
-/// Whether another process has gone on with the session.
-fn is_outdated(error: &RunError) -> bool {
-    matches!(error, RunError::Store(StoreError::LeaseLost { .. } | StoreError::Conflict { .. }))
 }

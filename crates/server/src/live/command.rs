@@ -2,9 +2,11 @@
 
 use bcc_lang::message::msg;
 use bcc_runtime::run::approval_decision::ApprovalDecision;
+use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::Session;
 use bcc_runtime::run::take_back::TakenBack;
+use bcc_store::error::StoreError;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
@@ -130,4 +132,9 @@ impl SessionCommand {
             Self::Close { closed } => drop(closed),
         }
     }
+}
+
+/// Whether another process has gone on with the session.
+pub(super) fn is_outdated(error: &RunError) -> bool {
+    matches!(error, RunError::Store(StoreError::LeaseLost { .. } | StoreError::Conflict { .. }))
 }

@@ -18,7 +18,7 @@ use crate::live::sessions::{LiveSession, LiveSessions, SessionOpening, Slot};
 use crate::problem::{Problem, ProblemKind};
 
 /// How long a session is waited for that another process on the same store runs: it releases the session after its turn.
-const HAND_OVER: Duration = Duration::from_secs(60);
+pub(super) const HAND_OVER: Duration = Duration::from_secs(60);
 
 /// How often a process is asked to release a session.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -27,11 +27,11 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// A turn that another process has ended.
-pub(super) struct CutTurn {
-    /// The number of the last stored event of its session.
-    last_seq: u64,
-    at: Instant,
+/// A message that takes the place of the one that a turn is about.
+pub(crate) struct ReplacingMessage {
+    pub(crate) command: SessionCommand,
+    /// The number of answers before the one that it replaces.
+    pub(crate) answers: u64,
 }
 
 /// Why a session was not handed over.
@@ -204,8 +204,8 @@ impl LiveSessions {
         Ok(())
     }
 
-    /// Ends the turn of a session that runs, here or in another process, and takes the answer back that it was about. Without a turn,
-    /// nothing happens. Returns whether the session was opened again, and sent `first`: before what others have sent, who wait.
+    /// Ends the turn of a session that runs, here or in another process, and takes the answer back that it was about, which the other
+    /// process does before it gives the session up ([`LiveSessions::take_back_broken_off`]). Without a turn, nothing happens. Returns whether the session was opened again, and sent `first`: before what others have sent, who wait.
     ///
     /// Only for a session whose last answer can be taken back ([`answered_question`]); otherwise the turn would run again.
     ///
@@ -213,7 +213,7 @@ impl LiveSessions {
     /// Those of [`Session::take_back`](bcc_runtime::run::session::Session::take_back), and of opening the session.
     ///
     /// [`answered_question`]: bcc_runtime::run::take_back::answered_question
-    pub(crate) async fn interrupt(self: &Arc<Self>, id: &str, first: SessionCommand) -> Result<bool, Problem> {
+    pub(crate) async fn interrupt(self: &Arc<Self>, id: &str, first: ReplacingMessage) -> Result<bool, Problem> {
         let slot = self.slot(id);
         let (mut place, was_asked) = match slot.try_lock() {
             Ok(place) => (place, false),
@@ -269,7 +269,7 @@ impl LiveSessions {
         id: &str,
         slot: &Slot,
         was_asked: bool,
-        first: SessionCommand,
+        first: ReplacingMessage,
     ) -> Result<Option<LiveSession>, Problem> {
         self.refuse_at_end()?;
         let (feed, request) = (self.feed(id), ResumeRequest::default());
@@ -278,8 +278,8 @@ impl LiveSessions {
             Ok(mut opened) => {
                 opened.was_held |= was_asked;
                 // A turn that had ended is not taken back.
-                let is_cut = self.was_cut(id, &opened.result) || opened.is_in_turn();
-                self.taken_back(id, slot, Ok(opened.result), is_cut, false, Some(first)).await.map(Some)
+                let is_broken_off = opened.is_in_turn();
+                self.taken_back(id, slot, Ok(opened.result), is_broken_off, false, Some(first)).await.map(Some)
             }
             Err(error) => {
                 self.forget(id, slot);
@@ -291,26 +291,10 @@ impl LiveSessions {
         }
     }
 
-    /// Whether a session is as a turn left it which another process has ended while it ran here: then its answer counts as taken back, and
-    /// that process has not done it.
-    fn was_cut(&self, id: &str, opened: &OpenedSession) -> bool {
-        let cut = self.cut().remove(id);
-        opened.session.status() == SessionStatus::Running
-            && cut.is_some_and(|cut| cut.last_seq == opened.session.stored_seq())
-    }
-
-    /// Remembers that another process has ended a turn of the session here after this event.
-    pub(super) fn remember_cut(&self, id: &str, last_seq: u64) {
-        let mut cut = self.cut();
-        // Whoever waits for a session here has given up since then.
-        cut.retain(|_, cut| cut.at.elapsed() < 2 * HAND_OVER);
-        cut.insert(id.to_owned(), CutTurn { last_seq, at: Instant::now() });
-    }
-
     /// Lets another process come first which has ended a turn of the session here, because it wants the session.
     pub(super) async fn let_others_come_first(&self, id: &str) {
-        let is_wanted = self.cut().contains_key(id);
-        if is_wanted {
+        let wanted_at = self.wanted_elsewhere().remove(id);
+        if wanted_at.is_some_and(|at| at.elapsed() < HAND_OVER) {
             tokio::time::sleep(2 * MAX_PAUSE).await;
         }
     }
@@ -327,31 +311,31 @@ impl LiveSessions {
         opened: HandedOver<OpenedSession>,
         rests: bool,
     ) -> Result<LiveSession, Problem> {
-        let was_cut = self.was_cut(id, &opened.result);
-        let is_cut = was_cut
-            || opened.is_in_turn() && {
-                let mut interrupting = self.interrupting();
-                let pending = interrupting.len();
-                interrupting.retain(|other| other != id);
-                interrupting.len() < pending
-            };
-        self.taken_back(id, slot, Ok(opened.result), is_cut, rests, None).await
+        // Whoever wants the turn to end does not mean the next one.
+        let is_interrupted = opened.was_held && {
+            let mut interrupting = self.interrupting();
+            let pending = interrupting.len();
+            interrupting.retain(|other| other != id);
+            interrupting.len() < pending
+        };
+        let is_broken_off = is_interrupted && opened.is_in_turn();
+        self.taken_back(id, slot, Ok(opened.result), is_broken_off, rests, None).await
     }
 
-    /// Runs a session that was opened, if `is_cut` after its last answer was taken back. If it `rests`, it does nothing before it is sent
-    /// something. `first` is what it is sent first.
+    /// Runs a session that was opened, if its turn `is_broken_off` after its last answer was taken back. If it `rests`, it does nothing
+    /// before it is sent something. `first` is what it is sent first.
     async fn taken_back(
         self: &Arc<Self>,
         id: &str,
         slot: &Slot,
         opened: Result<OpenedSession, EngineError>,
-        is_cut: bool,
+        is_broken_off: bool,
         rests: bool,
-        mut first: Option<SessionCommand>,
+        first: Option<ReplacingMessage>,
     ) -> Result<LiveSession, Problem> {
         let taken = async {
             let mut opened = opened?;
-            let taken = match is_cut {
+            let taken = match is_broken_off {
                 true => opened.session.take_back().await?,
                 false => TakenBack::NoAnswer,
             };
@@ -365,12 +349,16 @@ impl LiveSessions {
             self.forget(id, slot);
             Problem::from(error)
         })?;
-        // Whoever answers in the place of that answer knows the question by its id, and it has a new one now.
-        if taken == TakenBack::Yes
-            && let Some(SessionCommand::Answer(answer)) = &mut first
-        {
-            answer.answer_id = None;
-        }
+        let first = first.map(|ReplacingMessage { mut command, answers }| {
+            // It knows the question by its id, and the question has a new one now. Perhaps the process that ran the turn did that.
+            let is_asked_again = opened.session.awaits_answer() && opened.session.answers() == answers;
+            if let SessionCommand::Answer(answer) = &mut command
+                && (taken == TakenBack::Yes || is_asked_again)
+            {
+                answer.answer_id = None;
+            }
+            command
+        });
         // Without an answer to take back, the turn goes on.
         Ok(self.spawn(id, opened, self.feed(id), rests || taken == TakenBack::Yes, first))
     }

@@ -1,9 +1,10 @@
 //! The sessions that run in this process: each in a task of its own that owns it, with commands in and events out.
 
 pub(crate) mod actor;
+mod broken_off;
 pub(crate) mod command;
 pub mod feed;
-mod hand_over;
+pub(crate) mod hand_over;
 pub mod sessions;
 mod turn_commands;
 mod turn_signals;

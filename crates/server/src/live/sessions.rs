@@ -18,7 +18,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
 use crate::live::actor::{Actor, ActorContext};
 use crate::live::command::{CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
-use crate::live::hand_over::{CutTurn, HandOverError, HandedOver};
+use crate::live::hand_over::{HandOverError, HandedOver};
 use crate::live::turn_signals::TurnSignals;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
@@ -71,7 +71,7 @@ impl LaunchedSession {
     /// # Errors
     /// Its first turn failed.
     pub(crate) async fn end(self, id: &str) -> Result<EndedTurn, Problem> {
-        let end = self.end.await.unwrap_or_else(|_| Err(gone(id)))?;
+        let end = self.end.await.unwrap_or_else(|_| Err(Problem::ended_here(id)))?;
         Ok(EndedTurn { after: 0, ..end })
     }
 }
@@ -89,8 +89,9 @@ pub struct LiveSessions {
     feeds: Mutex<HashMap<String, Weak<EventFeed>>>,
     /// The sessions of which somebody here wants the turn to end that another process runs.
     interrupting: Mutex<Vec<String>>,
-    /// The sessions of which another process has ended a turn here, until they are opened again, or nobody can wait for them any more.
-    cut: Mutex<HashMap<String, CutTurn>>,
+    /// The sessions of which another process has ended a turn here, with the time, until they are opened again, or nobody can wait for them
+    /// any more.
+    wanted_elsewhere: Mutex<HashMap<String, Instant>>,
     /// Becomes true when the server ends.
     ending: watch::Sender<bool>,
     /// Every task of a session has a receiver; there are none when all have ended.
@@ -100,8 +101,8 @@ pub struct LiveSessions {
 impl LiveSessions {
     pub(crate) fn new(engine: Engine, metrics: Arc<Metrics>, idle_time: Duration) -> Arc<Self> {
         let (ending, running) = (watch::Sender::new(false), watch::Sender::new(()));
-        let (slots, feeds, interrupting, cut) = Default::default();
-        Arc::new(Self { engine, metrics, idle_time, slots, feeds, interrupting, cut, ending, running })
+        let (slots, feeds, interrupting, wanted_elsewhere) = Default::default();
+        Arc::new(Self { engine, metrics, idle_time, slots, feeds, interrupting, wanted_elsewhere, ending, running })
     }
 
     /// The engine that opens them.
@@ -278,10 +279,10 @@ impl LiveSessions {
             match result.await {
                 Ok(Err(problem)) if problem.is_outdated() => {}
                 Ok(result) => return result,
-                Err(_) => return Err(gone(id)),
+                Err(_) => return Err(Problem::ended_here(id)),
             }
         }
-        Err(gone(id))
+        Err(Problem::ended_here(id))
     }
 
     /// The session in memory. If another process has it, that process is asked with `request`; without one, it is not waited for.
@@ -360,14 +361,12 @@ impl LiveSessions {
         let (is_busy, signals) = (Arc::clone(&context.is_busy), Arc::clone(&context.signals));
         let actor = Actor::new(opened.session, opened.answers, mailbox, context);
         let (sessions, id, running) = (Arc::clone(self), id.to_owned(), self.running.subscribe());
-        let ended_by = Arc::clone(&signals);
         tokio::spawn(async move {
             sessions.metrics.live_sessions.inc();
-            actor.run(rests).await;
+            let broken_off = actor.run(rests).await;
             sessions.metrics.live_sessions.dec();
-            match ended_by.cut_at.load(Ordering::Acquire) {
-                0 => {}
-                last_seq => sessions.remember_cut(&id, last_seq),
+            if let Some(turn) = broken_off {
+                sessions.take_back_broken_off(&id, turn).await;
             }
             // The session is closed, and its lock released.
             drop(end);
@@ -384,8 +383,8 @@ impl LiveSessions {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn cut(&self) -> MutexGuard<'_, HashMap<String, CutTurn>> {
-        self.cut.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn wanted_elsewhere(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.wanted_elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn interrupting(&self) -> MutexGuard<'_, Vec<String>> {
@@ -462,8 +461,4 @@ impl LiveSessions {
 
 fn exists(id: &str) -> Problem {
     Problem::new(ProblemKind::Conflict, msg!("there is already a session `{id}`"))
-}
-
-fn gone(id: &str) -> Problem {
-    Problem::new(ProblemKind::Unavailable, msg!("session `{id}` has just ended here; try again")).retry_after(1)
 }

@@ -1,6 +1,6 @@
 //! How others end a turn.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::Notify;
 
@@ -13,8 +13,6 @@ pub(crate) struct TurnSignals {
     pub(crate) erase: Notify,
     /// Whether a turn was ended by one of these, or by another process.
     pub(crate) is_interrupted: AtomicBool,
-    /// If it was by another process: the number of the last stored event. 0 if not.
-    pub(crate) cut_at: AtomicU64,
 }
 
 /// Who ends a turn that runs.
