@@ -14,7 +14,10 @@ use tokio::sync::RwLock;
 use crate::ROOT;
 use crate::conversations::a_terminal_keeps_its_session;
 use crate::database::{connect, new_database, pooled, server};
-use crate::hand_over::{an_ended_turn_stays, messages_interrupt_past_a_waiting_one, messages_reject_and_interrupt};
+use crate::hand_over::{
+    an_ended_turn_stays, an_interrupted_turn_is_not_run_again_for_waiting_messages,
+    messages_interrupt_past_a_waiting_one, messages_reject_and_interrupt,
+};
 use crate::kills::ECHO;
 use crate::process::{Home, TIMEOUT};
 use crate::served::{Serving, Target};
@@ -100,6 +103,13 @@ async fn messages_reject_and_interrupt_the_turn_of_another_server() {
     // No notification arrives behind a pooler.
     let url = new_database(&server).await;
     messages_reject_and_interrupt(&Home::new(), &["--store", &pooled(&url)]).await;
+}
+
+#[tokio::test]
+async fn a_turn_that_another_server_interrupts_is_not_run_again_for_waiting_messages() {
+    let Some(server) = server() else { return };
+    let url = new_database(&server).await;
+    an_interrupted_turn_is_not_run_again_for_waiting_messages(&Home::new(), &["--store", &url]).await;
 }
 
 #[tokio::test]

@@ -99,6 +99,39 @@ pub(crate) async fn messages_interrupt_past_a_waiting_one(home: &Home, store: &[
     assert_eq!(said, ["I am Ann", "tea"]);
 }
 
+/// A message that waits at the server whose turn another one ends does not run that turn again.
+pub(crate) async fn an_interrupted_turn_is_not_run_again_for_waiting_messages(home: &Home, store: &[&str]) {
+    let model = talk(home);
+    let (owner, other) = (serve(home, store), serve(home, store));
+    let (id, first) = in_turn(&owner, &model).await;
+    let path = format!("/v1/sessions/{id}/messages");
+    let say = |serving: &Serving, text: &'static str, on_busy: &'static str| {
+        let (target, path, key) = (serving.target(), path.clone(), text.replace(' ', "-"));
+        tokio::spawn(async move {
+            let body = json!({ "text": text, "on_busy": on_busy });
+            target.attempt(&path, &[("idempotency-key", &key)], &body).await.unwrap()
+        })
+    };
+    let waiting = [say(&owner, "tea", "wait"), say(&owner, "milk", "wait"), say(&other, "water", "wait")];
+    let interrupts = say(&other, "I am Ann", "interrupt").await.unwrap();
+    assert_eq!(interrupts.status, 200, "{interrupts:?}");
+    let (status, problem) = first.await.unwrap();
+    assert_eq!((status, &problem["type"]), (409, &json!("/problems/interrupted")), "{problem}");
+    for reply in waiting {
+        let reply = reply.await.unwrap();
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let export = owner.get(&format!("/v1/sessions/{id}/export")).await.json();
+    let all = export["transcript"].as_array().unwrap().iter();
+    let mut said: Vec<&str> =
+        all.filter(|message| message["role"] == "user").map(|message| message["text"].as_str().unwrap()).collect();
+    said.sort_unstable();
+    assert_eq!(said, ["I am Ann", "milk", "tea", "water"]);
+    let is_about_it = |body: &str| body.replace("I am Ann", "").contains("I am An");
+    let asked_about_it = model.requests().iter().filter(|request| is_about_it(&request.body)).count();
+    assert_eq!(asked_about_it, 1, "the turn was run again");
+}
+
 /// A session whose turn has ended keeps that turn when a message interrupts.
 pub(crate) async fn an_ended_turn_stays(home: &Home, store: &[&str]) {
     home.put("scripts/echo.yaml", ECHO);
@@ -123,6 +156,11 @@ async fn messages_reject_and_interrupt_the_turn_of_another_server_on_one_file() 
 #[tokio::test]
 async fn a_message_that_waits_for_another_server_on_one_file_keeps_nobody_from_interrupting() {
     messages_interrupt_past_a_waiting_one(&Home::new(), &[]).await;
+}
+
+#[tokio::test]
+async fn a_turn_that_another_server_on_one_file_interrupts_is_not_run_again_for_waiting_messages() {
+    an_interrupted_turn_is_not_run_again_for_waiting_messages(&Home::new(), &[]).await;
 }
 
 #[tokio::test]

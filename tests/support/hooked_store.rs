@@ -261,7 +261,7 @@ impl<H: Hook> Store for HookedStore<H> {
         self.inner.prune(updated_before).await
     }
 
-    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
+    async fn lock(&self, id: &str, holder: &str) -> Result<Arc<dyn SessionLock>, StoreError> {
         self.inner.lock(id, holder).await
     }
 }

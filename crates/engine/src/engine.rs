@@ -47,7 +47,7 @@ use bcc_runtime::program::services::Services;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::Session;
 use bcc_runtime::run::start::{NewSession, SessionParts};
-use bcc_store::contract::Store;
+use bcc_store::contract::{SessionLock, Store};
 use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
 
@@ -359,7 +359,7 @@ impl Engine {
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
         let lock = match lock {
             Some(lock) => lock,
-            None => self.store.lock(id, &holder()).await?.into(),
+            None => self.store.lock(id, &holder()).await?,
         };
         let StoredProgram { pinned, program } = self.stored_programs.get(self.store.as_ref(), &row.manifest).await?;
         let project = &self.project;

@@ -164,7 +164,7 @@ pub trait Store: PlanStore + LinkStore {
     /// owner of the lock to others: if it starts with `pid` and the number of a process, the lock of a process that is ending
     /// is waited for.
     /// Errors: [`StoreError::Held`] immediately: this does not wait for a process that runs.
-    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError>;
+    async fn lock(&self, id: &str, holder: &str) -> Result<Arc<dyn SessionLock>, StoreError>;
 
     /// Asks the process that has locked a session for it. Whoever asks tries to lock the session afterwards, and asks again after a
     /// while: a process may end without having read the request.

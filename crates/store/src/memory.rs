@@ -471,8 +471,8 @@ impl Store for MemoryStore {
         Ok(removed)
     }
 
-    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
-        Ok(Box::new(self.acquire_lock(id, holder)?))
+    async fn lock(&self, id: &str, holder: &str) -> Result<Arc<dyn SessionLock>, StoreError> {
+        Ok(Arc::new(self.acquire_lock(id, holder)?))
     }
 }
 

@@ -167,7 +167,7 @@ impl<'t> TestConversation<'t> {
         self.check_end()
     }
 
-    fn parts(&self, lock: Box<dyn bcc_store::contract::SessionLock>, budget: Budget) -> SessionParts {
+    fn parts(&self, lock: Arc<dyn bcc_store::contract::SessionLock>, budget: Budget) -> SessionParts {
         SessionParts {
             id: SESSION.to_owned(),
             program: Arc::clone(&self.setting.script.program),

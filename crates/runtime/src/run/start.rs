@@ -37,7 +37,7 @@ pub struct SessionParts {
     pub program: Arc<Program>,
     pub services: Services,
     pub store: Arc<dyn Store>,
-    pub lock: Box<dyn SessionLock>,
+    pub lock: Arc<dyn SessionLock>,
     /// The script, as named in events.
     pub script: String,
     /// The model, as named in events.
@@ -103,7 +103,7 @@ impl Session {
             halted: None,
             script,
             model,
-            lock: lock.into(),
+            lock,
             base: Arc::clone(&program),
             program,
             mailbox: Mailbox::default(),

@@ -228,13 +228,14 @@ fn is_running(row: Option<&SessionRow>) -> bool {
     row.is_some_and(|row| row.status == SessionStatus::Running.name())
 }
 
-/// Whether a turn of the session runs, or was broken off. The answer of one that has just begun is about to be stored: that is waited for.
+/// Whether a turn of the session runs, here or in another process, or was broken off. The answer of one that has just begun is about to be
+/// stored: that is waited for.
 async fn is_in_turn(state: &ServerState, id: &str) -> Result<bool, Problem> {
     for _ in 0..ACCEPTING_ATTEMPTS {
         if is_running(state.sessions.store().session(id).await?.as_ref()) {
             return Ok(true);
         }
-        if !state.sessions.may_run_turn(id) {
+        if !state.sessions.may_run_turn(id) && !state.sessions.runs_turn_elsewhere(id).await? {
             return Ok(false);
         }
         tokio::time::sleep(ACCEPTING_PAUSE).await;

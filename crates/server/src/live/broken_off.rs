@@ -18,9 +18,9 @@ use crate::problem::Problem;
 /// A turn that another process has ended. What it had not committed is gone.
 pub(crate) struct BrokenOffTurn {
     /// That of the session: nobody else opens the session as long as this exists.
-    pub(crate) lock: Arc<dyn SessionLock>,
+    pub(super) lock: Arc<dyn SessionLock>,
     /// Who waits for the end of the turn.
-    pub(crate) waiters: Vec<Waiter>,
+    pub(super) waiters: Vec<Waiter>,
 }
 
 impl LiveSessions {

@@ -176,6 +176,13 @@ impl LiveSessions {
         })
     }
 
+    /// Whether another process runs a turn of a session that is not in memory here. If that process has it at rest, it gives it up.
+    pub(crate) async fn runs_turn_elsewhere(&self, id: &str) -> Result<bool, Problem> {
+        let slot = self.slots().get(id).map(Arc::clone);
+        let is_here = slot.is_some_and(|slot| slot.try_lock().map_or(true, |place| place.is_some()));
+        Ok(!is_here && self.store().ask_for(id, LockRequest::ReleaseIfIdle).await? == LockReply::Busy)
+    }
+
     /// Brings a session into this process if no turn of it runs, here or in another process.
     ///
     /// # Errors

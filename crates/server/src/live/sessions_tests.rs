@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::live::command::{Answer, AnsweredTurn, SessionCommand, stored_key};
+use crate::live::hand_over::ReplacingMessage;
 use crate::live::sessions::{LiveSessions, SessionOpening};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
@@ -264,7 +265,8 @@ async fn a_message_that_interrupts_comes_before_those_that_wait() {
             sessions.send("s", None, command).await
         }
     });
-    let (interrupting, _result, mut stored) = answer("interrupts");
+    let (command, _result, mut stored) = answer("interrupts");
+    let interrupting = ReplacingMessage { command, answers: 0 };
     assert!(sessions.interrupt("s", interrupting).await.unwrap());
     assert_eq!(first_result.await.unwrap().unwrap_err().kind(), ProblemKind::Interrupted);
     stored.recv().await.unwrap();

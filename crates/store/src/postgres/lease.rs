@@ -200,7 +200,7 @@ impl Leases {
     /// Takes the lease of a session.
     ///
     /// Errors: [`StoreError::Held`].
-    pub(crate) async fn take(&self, key: &[u8], id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
+    pub(crate) async fn take(&self, key: &[u8], id: &str, holder: &str) -> Result<Arc<dyn SessionLock>, StoreError> {
         let keeper = self.keeper.get_or_try_init(|| self.start()).await?;
         // In this process, the first one gets it.
         let lease = match self.shared.held().entry(id.to_owned()) {
@@ -223,7 +223,7 @@ impl Leases {
         ];
         let row = self.database.row(sql, parameters, Concern { session: id, ..Concern::default() }).await?;
         if row.as_ref().is_some_and(|row| row.try_get(0).is_ok_and(|is_taken| is_taken)) {
-            return Ok(Box::new(lease));
+            return Ok(Arc::new(lease));
         }
         let holder = row.and_then(|row| read::optional_text(&row, 1).ok().flatten());
         Err(self.is_held(id, holder.as_deref().unwrap_or("another process")))

@@ -130,7 +130,7 @@ impl PostgresStore {
         rows.iter().map(read).collect::<RowResult<_>>().map_err(|error| self.unreadable(&error))
     }
 
-    async fn lease(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
+    async fn lease(&self, id: &str, holder: &str) -> Result<Arc<dyn SessionLock>, StoreError> {
         self.leases.take(&session_key(id), id, holder).await
     }
 
@@ -450,7 +450,7 @@ impl Store for PostgresStore {
         Ok(deleted)
     }
 
-    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
+    async fn lock(&self, id: &str, holder: &str) -> Result<Arc<dyn SessionLock>, StoreError> {
         self.lease(id, holder).await
     }
 

@@ -280,7 +280,7 @@ async fn a_lease_is_given_up_when_another_process_asks_for_it() {
 }
 
 /// The lease of a session, once it is released.
-async fn taken(store: &PostgresStore, id: &str) -> Box<dyn crate::contract::SessionLock> {
+async fn taken(store: &PostgresStore, id: &str) -> std::sync::Arc<dyn crate::contract::SessionLock> {
     loop {
         match store.lock(id, "another one").await {
             Ok(lease) => return lease,

@@ -412,10 +412,10 @@ impl Store for SqliteStore {
         self.run(move |file| file.prune(&time)).await
     }
 
-    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
+    async fn lock(&self, id: &str, holder: &str) -> Result<Arc<dyn SessionLock>, StoreError> {
         let (id, holder) = (id.to_owned(), holder.to_owned());
         let lock = self.run_on(&self.lock_threads, move |file| file.lock(&id, &holder)).await?;
-        Ok(Box::new(lock))
+        Ok(Arc::new(lock))
     }
 
     async fn ask_for(&self, id: &str, request: LockRequest) -> Result<LockReply, StoreError> {
