@@ -124,8 +124,9 @@ impl Actor {
     }
 
     /// Runs the session until it ends, nobody has used it for a while, or the server ends. Commands that arrive later are for the next
-    /// task ([`Problem::is_outdated`]). `rests` says that it waits already. Returns a turn that another process has ended.
-    pub(crate) async fn run(mut self, rests: bool) -> Option<BrokenOffTurn> {
+    /// task ([`Problem::is_outdated`]). `rests` says that it waits already. Returns a turn whose answer is to be taken
+    /// back, and for whom.
+    pub(crate) async fn run(mut self, rests: bool) -> Option<(TurnEnd, BrokenOffTurn)> {
         let id = self.session.id.clone();
         if rests {
             self.cause = Span::none();
@@ -143,7 +144,9 @@ impl Actor {
         self.commands.close();
         let waiters = std::mem::take(&mut self.waiters);
         let broken_off = match self.ended_by {
-            Some(TurnEnd::OtherProcess) => Some(BrokenOffTurn { lock: Arc::clone(&self.lock), waiters }),
+            Some(by @ (TurnEnd::Message | TurnEnd::OtherProcess)) => {
+                Some((by, BrokenOffTurn { lock: Arc::clone(&self.lock), waiters }))
+            }
             ended_by => {
                 let problem = if ended_by.is_some() { Problem::interrupted() } else { Problem::ended_here(&id) };
                 waiters.into_iter().for_each(|waiter| waiter.fail(problem.clone()));
@@ -202,7 +205,7 @@ impl Actor {
             let lock = &self.lock;
             let mut interrupted = pin!(async {
                 tokio::select! {
-                    () = signals.interrupt.notified() => TurnEnd::Here,
+                    () = signals.interrupt.notified() => TurnEnd::Message,
                     () = lock.interrupted() => TurnEnd::OtherProcess,
                 }
             });
@@ -220,7 +223,7 @@ impl Actor {
                 }
                 is_erased = is_erased || erased.as_mut().poll(context).is_ready();
                 let wanted = is_wanted.filter(|_| is_about_answer && !self.received.has_decided());
-                match wanted.or(is_erased.then_some(TurnEnd::Here)) {
+                match wanted.or(is_erased.then_some(TurnEnd::Erasure)) {
                     // A turn that is being written ends first: nobody could say whether it is stored.
                     Some(by) if !writing.load(Ordering::Acquire) => Poll::Ready(Err(by)),
                     _ => Poll::Pending,

@@ -1,9 +1,9 @@
-//! Turns that another process has ended because somebody there replaces the message that they were about.
+//! Turns that were ended because somebody replaces the message that they were about.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use bcc_engine::engine::ResumeRequest;
+use bcc_engine::engine::{OpenedSession, ResumeRequest};
 use bcc_engine::error::EngineError;
 use bcc_lang::message::argument::ToMessage;
 use bcc_runtime::program::event::Observer;
@@ -12,10 +12,11 @@ use bcc_store::contract::SessionLock;
 
 use crate::live::hand_over::HAND_OVER;
 use crate::live::sessions::LiveSessions;
+use crate::live::turn_signals::TurnSignals;
 use crate::live::waiter::Waiter;
 use crate::problem::Problem;
 
-/// A turn that another process has ended. What it had not committed is gone.
+/// A turn that was ended for a message here or in another process. What it had not committed is gone.
 pub(crate) struct BrokenOffTurn {
     /// That of the session: nobody else opens the session as long as this exists.
     pub(super) lock: Arc<dyn SessionLock>,
@@ -23,29 +24,59 @@ pub(crate) struct BrokenOffTurn {
     pub(super) waiters: Vec<Waiter>,
 }
 
+impl TurnSignals {
+    pub(super) fn broken_off(&self) -> MutexGuard<'_, Option<BrokenOffTurn>> {
+        self.broken_off.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl LiveSessions {
-    /// Takes the answer back that the turn was about, before any process can have the session: whoever opens it next, also here, might run
+    /// Takes the answer back that the turn was about, before any process can have the session: whoever opened it next, also here, might run
     /// the turn again otherwise, although those who waited for it were told that it does not count.
-    pub(super) async fn take_back_broken_off(&self, id: &str, turn: BrokenOffTurn) {
+    ///
+    /// # Errors
+    /// Those of [`Session::take_back`](bcc_runtime::run::session::Session::take_back), and of opening the session.
+    pub(super) async fn take_back_broken_off(
+        &self,
+        id: &str,
+        turn: BrokenOffTurn,
+    ) -> Result<(OpenedSession, TakenBack), EngineError> {
         let BrokenOffTurn { lock, waiters } = turn;
         let taken = async {
             let (request, observer) = (ResumeRequest::default(), self.feed(id) as Arc<dyn Observer>);
             let mut opened = self.engine().resume_with(id, &request, observer, Some(lock)).await?;
-            Ok::<_, EngineError>(opened.session.take_back().await?)
+            let taken = take_back(&mut opened).await?;
+            Ok((opened, taken))
         };
-        let problem = match taken.await {
-            Ok(TakenBack::Yes) => Problem::interrupted(),
-            // The answer stays, and whoever opens the session runs the turn again.
-            Ok(_) => Problem::ended_here(id),
-            Err(error) => {
-                tracing::warn!(session = %id, error = %error.to_message(), "the answer of an interrupted turn was not taken back");
-                Problem::ended_here(id)
-            }
+        let taken = taken.await;
+        let problem = match &taken {
+            Ok((_, TakenBack::Yes)) => Problem::interrupted(),
+            // The answer stays, and the turn is run again.
+            Ok(_) | Err(_) => Problem::ended_here(id),
         };
         waiters.into_iter().for_each(|waiter| waiter.fail(problem.clone()));
+        taken
+    }
+
+    /// The same for another process, which gets the session then.
+    pub(super) async fn give_up_broken_off(&self, id: &str, turn: BrokenOffTurn) {
+        if let Err(error) = self.take_back_broken_off(id, turn).await {
+            let error = error.to_message();
+            tracing::warn!(session = %id, %error, "the answer of an interrupted turn was not taken back");
+        }
         let mut wanted = self.wanted_elsewhere();
         // Whoever waits for a session here has given up since then.
         wanted.retain(|_, at| at.elapsed() < HAND_OVER);
         wanted.insert(id.to_owned(), Instant::now());
     }
+}
+
+/// Takes the last answer of an opened session back.
+pub(super) async fn take_back(opened: &mut OpenedSession) -> Result<TakenBack, EngineError> {
+    let taken = opened.session.take_back().await?;
+    if taken == TakenBack::Yes {
+        // Whoever interrupts gives the next answer.
+        opened.answers.clear();
+    }
+    Ok(taken)
 }

@@ -13,6 +13,7 @@ use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::contract::{LockReply, LockRequest};
 use bcc_store::error::StoreError;
 
+use crate::live::broken_off::take_back;
 use crate::live::command::SessionCommand;
 use crate::live::sessions::{LiveSession, LiveSessions, SessionOpening, Slot};
 use crate::problem::{Problem, ProblemKind};
@@ -212,7 +213,7 @@ impl LiveSessions {
     }
 
     /// Ends the turn of a session that runs, here or in another process, and takes the answer back that it was about, which the other
-    /// process does before it gives the session up ([`LiveSessions::take_back_broken_off`]). Without a turn, nothing happens. Returns whether the session was opened again, and sent `first`: before what others have sent, who wait.
+    /// process does before it gives the session up ([`LiveSessions::give_up_broken_off`]). Without a turn, nothing happens. Returns whether the session was opened again, and sent `first`: before what others have sent, who wait.
     ///
     /// Only for a session whose last answer can be taken back ([`answered_question`]); otherwise the turn would run again.
     ///
@@ -262,11 +263,22 @@ impl LiveSessions {
             return Ok(false);
         }
         live.wait_for_end().await;
+        let broken_off = live.signals.broken_off().take();
         *place = None;
-        let feed = self.feed(id);
-        let opened = self.engine().resume_as(id, &ResumeRequest::default(), feed as Arc<dyn Observer>).await;
-        *place = Some(self.taken_back(id, &slot, opened, true, false, Some(first)).await?);
-        Ok(true)
+        let live = match broken_off {
+            Some(turn) => {
+                let (opened, taken) = self.take_back_broken_off(id, turn).await.map_err(|error| {
+                    self.forget(id, &slot);
+                    Problem::from(error)
+                })?;
+                Some(self.run_taken_back(id, opened, taken, false, Some(first)))
+            }
+            // Another process has ended it at the same time.
+            None => self.interrupt_elsewhere(id, &slot, false, first).await?,
+        };
+        let is_sent = live.is_some();
+        *place = live;
+        Ok(is_sent)
     }
 
     /// Opens a session that is not in memory; if another process runs a turn of it, that turn ends, and its answer is taken back. None if
@@ -286,7 +298,7 @@ impl LiveSessions {
                 opened.was_held |= was_asked;
                 // A turn that had ended is not taken back.
                 let is_broken_off = opened.is_in_turn();
-                self.taken_back(id, slot, Ok(opened.result), is_broken_off, false, Some(first)).await.map(Some)
+                self.taken_back(id, slot, opened.result, is_broken_off, false, Some(first)).await.map(Some)
             }
             Err(error) => {
                 self.forget(id, slot);
@@ -326,7 +338,7 @@ impl LiveSessions {
             interrupting.len() < pending
         };
         let is_broken_off = is_interrupted && opened.is_in_turn();
-        self.taken_back(id, slot, Ok(opened.result), is_broken_off, rests, None).await
+        self.taken_back(id, slot, opened.result, is_broken_off, rests, None).await
     }
 
     /// Runs a session that was opened, if its turn `is_broken_off` after its last answer was taken back. If it `rests`, it does nothing
@@ -335,27 +347,30 @@ impl LiveSessions {
         self: &Arc<Self>,
         id: &str,
         slot: &Slot,
-        opened: Result<OpenedSession, EngineError>,
+        mut opened: OpenedSession,
         is_broken_off: bool,
         rests: bool,
         first: Option<ReplacingMessage>,
     ) -> Result<LiveSession, Problem> {
-        let taken = async {
-            let mut opened = opened?;
-            let taken = match is_broken_off {
-                true => opened.session.take_back().await?,
-                false => TakenBack::NoAnswer,
-            };
-            if taken == TakenBack::Yes {
-                // Whoever interrupts gives the next answer.
-                opened.answers.clear();
-            }
-            Ok((opened, taken))
+        let taken = match is_broken_off {
+            true => take_back(&mut opened).await.map_err(|error| {
+                self.forget(id, slot);
+                Problem::from(error)
+            })?,
+            false => TakenBack::NoAnswer,
         };
-        let (opened, taken) = taken.await.map_err(|error: EngineError| {
-            self.forget(id, slot);
-            Problem::from(error)
-        })?;
+        Ok(self.run_taken_back(id, opened, taken, rests, first))
+    }
+
+    /// Runs a session whose last answer may have been taken back.
+    fn run_taken_back(
+        self: &Arc<Self>,
+        id: &str,
+        opened: OpenedSession,
+        taken: TakenBack,
+        rests: bool,
+        first: Option<ReplacingMessage>,
+    ) -> LiveSession {
         let first = first.map(|ReplacingMessage { mut command, answers }| {
             // It knows the question by its id, and the question has a new one now. Perhaps the process that ran the turn did that.
             let is_asked_again = opened.session.awaits_answer() && opened.session.answers() == answers;
@@ -367,6 +382,6 @@ impl LiveSessions {
             command
         });
         // Without an answer to take back, the turn goes on.
-        Ok(self.spawn(id, opened, self.feed(id), rests || taken == TakenBack::Yes, first))
+        self.spawn(id, opened, self.feed(id), rests || taken == TakenBack::Yes, first)
     }
 }

@@ -19,7 +19,7 @@ use crate::live::actor::{Actor, ActorContext};
 use crate::live::command::{CausedCommand, EndedTurn, SessionCommand};
 use crate::live::feed::EventFeed;
 use crate::live::hand_over::{HandOverError, HandedOver};
-use crate::live::turn_signals::TurnSignals;
+use crate::live::turn_signals::{TurnEnd, TurnSignals};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
@@ -361,12 +361,16 @@ impl LiveSessions {
         let (is_busy, signals) = (Arc::clone(&context.is_busy), Arc::clone(&context.signals));
         let actor = Actor::new(opened.session, opened.answers, mailbox, context);
         let (sessions, id, running) = (Arc::clone(self), id.to_owned(), self.running.subscribe());
+        let ended_by = Arc::clone(&signals);
         tokio::spawn(async move {
             sessions.metrics.live_sessions.inc();
             let broken_off = actor.run(rests).await;
             sessions.metrics.live_sessions.dec();
-            if let Some(turn) = broken_off {
-                sessions.take_back_broken_off(&id, turn).await;
+            match broken_off {
+                Some((TurnEnd::OtherProcess, turn)) => sessions.give_up_broken_off(&id, turn).await,
+                // The lock is kept until whoever ended the turn has taken the answer back.
+                Some((_, turn)) => *ended_by.broken_off() = Some(turn),
+                None => {}
             }
             // The session is closed, and its lock released.
             drop(end);

@@ -1,8 +1,11 @@
 //! How others end a turn.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use tokio::sync::Notify;
+
+use crate::live::broken_off::BrokenOffTurn;
 
 /// How a turn is ended before it ends by itself. The task of its session ends then as well.
 #[derive(Default)]
@@ -13,11 +16,16 @@ pub(crate) struct TurnSignals {
     pub(crate) erase: Notify,
     /// Whether a turn was ended by one of these, or by another process.
     pub(crate) is_interrupted: AtomicBool,
+    /// The turn that was ended for another message here, until whoever sent that takes the answer back.
+    pub(super) broken_off: Mutex<Option<BrokenOffTurn>>,
 }
 
 /// Who ends a turn that runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum TurnEnd {
-    Here,
+pub(crate) enum TurnEnd {
+    /// Another message here.
+    Message,
+    /// The session is erased.
+    Erasure,
     OtherProcess,
 }
