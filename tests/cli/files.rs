@@ -181,6 +181,12 @@ fn what_is_wrong_in_the_config_is_reported() {
         (write("a", json!({ "path": "x" })), "does not specify what to write"),
         (write("a", json!({ "path": "x", "content": "x", "value": 1 })), "has both `content` and `value`"),
         (write("a", json!({ "path": "x/../../y", "content": "x" })), "path-outside"),
+        (read("a", json!({ "path": "data/.env", "output": "x" })), "path-not-permitted"),
+        (read("a", json!({ "path": "bcc-script.toml", "output": "x" })), "path-not-permitted"),
+        (write("a", json!({ "path": ".bcc/x.txt", "content": "x" })), "path-not-permitted"),
+        (write("a", json!({ "path": "run.sh", "content": "x" })), "path-not-permitted"),
+        (write("a", json!({ "path": "./_system/config/x.md", "content": "x" })), "path-not-permitted"),
+        (write("a", json!({ "path": "other.YAML", "content": "x" })), "path-not-permitted"),
     ];
     for (action, expected) in table {
         let home = project("", &json!([action]));

@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::script::project_path::{is_hidden, may_run_by_name};
 
 use crate::config::config::Config;
 use crate::files::within::{create_within, lock_folder_within, read_within, replace_within, resolve_within};
-use crate::project::CONFIG_FILE;
 use crate::trust::FileHashes;
-use crate::trust::covered::{covered_files, is_json, may_run_by_name, name_in};
+use crate::trust::covered::{covered_files, is_json, name_in};
 use crate::trust::document_hash::is_state_file;
 use bcc_runtime::effects::files::{FileError, ProjectFiles, WriteMode};
 
@@ -166,8 +166,7 @@ fn resolve(root: &Path, path: &str) -> Result<(PathBuf, PathBuf), FileError> {
     if inside.file_name().is_none() {
         return Err(error("it is the directory of the project", "write the path of a file"));
     }
-    let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
-    if inside.components().any(is_hidden) || inside.file_name() == Some(OsStr::new(CONFIG_FILE)) {
+    if is_hidden(&inside) {
         let help = "use a file whose path has no name that starts with `.`";
         return Err(error("scripts cannot use hidden files and folders and the configuration", help));
     }

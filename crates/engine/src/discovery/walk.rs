@@ -247,10 +247,6 @@ pub fn unreadable(shown: &str, message: impl Into<Message>) -> Diagnostic {
         .with_help("check that it exists, that it is a file, and that you have permission to read it")
 }
 
-pub fn is_yaml(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 
 use crate::config::config::Config;
 use crate::config::kinds::kinds;
-use crate::discovery::walk::{GENERATED_FOLDERS, MAX_WALK_DEPTH, MAX_WALK_ENTRIES, is_yaml};
+use crate::discovery::walk::{GENERATED_FOLDERS, MAX_WALK_DEPTH, MAX_WALK_ENTRIES};
 use crate::files::read_bounded;
 use crate::project::{CONFIG_FILE, absolute};
 use crate::trust::FileHashes;
 use crate::trust::document_hash::{SEARCHED_BYTES, document_hash, is_state_file};
 use crate::trust::named_files::{named_by_script, named_in};
+use bcc_lang::script::project_path::{is_yaml, may_run_by_name};
 use bcc_lang::source::text::may_be_state_file;
 use bcc_runtime::program::custom::CustomBody;
 
@@ -27,15 +28,6 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The size of all covered files of one project, in bytes.
 const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
-
-/// The extensions of programs. Data that programs read is not covered.
-const PROGRAMS: [&str; 28] = [
-    "bash", "cjs", "csx", "dylib", "fish", "jar", "jl", "js", "ksh", "lua", "mjs", "mts", "php", "pl", "pm", "ps1",
-    "pth", "py", "pyc", "pyw", "r", "rb", "sh", "so", "sql", "ts", "wasm", "zsh",
-];
-
-/// Files without such an extension that programs run.
-const PROGRAM_FILES: [&str; 5] = ["makefile", "gnumakefile", "justfile", "package.json", "pyproject.toml"];
 
 /// The cache of Python, which changes with every run.
 const PYTHON_CACHE: &str = "__pycache__";
@@ -151,17 +143,6 @@ fn is_json_state_file(path: &Path) -> bool {
 
 pub(crate) fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
-}
-
-/// Whether the file with this path, relative to the project, may run because of its name.
-pub(crate) fn may_run_by_name(path: &Path) -> bool {
-    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-    is_yaml(path)
-        || path.starts_with("_system")
-        || path.starts_with("schemas/replies")
-        || extension.is_some_and(|extension| PROGRAMS.contains(&extension.as_str()))
-        || PROGRAM_FILES.contains(&name.as_str())
 }
 
 /// The files that the commands of action types name, as the program or as an argument, also in hidden folders. Programs of the

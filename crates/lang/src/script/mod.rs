@@ -18,6 +18,7 @@ pub mod misplaced;
 pub mod missing_root;
 pub mod numbers;
 pub mod other_names;
+pub mod project_path;
 pub mod read;
 pub mod report;
 pub mod route_parser;

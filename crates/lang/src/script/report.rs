@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::message::msg;
 use crate::script::fields::Fields;
+use crate::script::project_path::{PathUse, path_problem};
 use crate::source::span::{Span, Spanned};
 
 /// The names of the formats.
@@ -53,9 +54,8 @@ pub fn report(fields: &Fields<'_>) -> Option<ReportFile> {
     let names_format = inner.has("format");
     inner.finish();
     let out = out?;
-    if out.value.starts_with('/') || out.value.split('/').any(|part| part == "..") {
-        let help = "write a path in the project, relative to the project, without `..`";
-        fields.error("path-outside", msg!("`{name}` leads out of the project", name = "out"), out.span, help);
+    if let Some(problem) = path_problem(&out.value, "out", PathUse::Written) {
+        fields.error(problem.slug, problem.message, out.span, problem.help);
         return None;
     }
     let format = chosen.or_else(|| ReportFormat::of_path(Path::new(&out.value)));

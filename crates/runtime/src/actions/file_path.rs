@@ -1,26 +1,25 @@
 //! Paths of the project in the config of actions, and the permission to use them.
 
 use bcc_lang::message::message::Message;
-use bcc_lang::message::msg;
 
 use crate::program::kind::KindChecker;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::{Fields, TextField};
+use bcc_lang::script::project_path::{PathUse, path_problem};
 use bcc_lang::template::text::Text;
 
-/// Reads a path that is relative to the project. One that certainly leads out of it is reported.
+/// Reads a path that is relative to the project. One that can certainly not be used so is reported.
 pub(crate) fn file_path(
     words: &TextField,
-    name: &str,
+    (name, path_use): (&'static str, PathUse),
     fields: &Fields<'_>,
     checker: &mut dyn KindChecker,
 ) -> Option<Text> {
     let text = checker.code(words)?;
-    let leads_out = words.text.starts_with('/') || words.text.split('/').any(|part| part == "..");
-    if text.is_plain() && leads_out {
-        let message = msg!("`{name}` leads out of the project");
-        let help = "write a path in the project, relative to the project, without `..`";
-        fields.error("path-outside", message, words.node.span, help);
+    if text.is_plain()
+        && let Some(problem) = path_problem(&words.text, name, path_use)
+    {
+        fields.error(problem.slug, problem.message, words.node.span, problem.help);
         return None;
     }
     Some(text)

@@ -16,6 +16,7 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::script::declare::variable_name;
 use bcc_lang::script::fields::Fields;
+use bcc_lang::script::project_path::PathUse;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
@@ -64,7 +65,9 @@ impl Kind for ReadFileKind {
 
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let before = fields.findings().author_errors();
-        let path = fields.required_content("path").and_then(|words| file_path(&words, "path", fields, checker));
+        let path = fields
+            .required_content("path")
+            .and_then(|words| file_path(&words, ("path", PathUse::Read), fields, checker));
         let format = fields.choice("as", &["text", "json", "yaml"]).map(|format| match format {
             "json" => Format::Json,
             "yaml" => Format::Yaml,

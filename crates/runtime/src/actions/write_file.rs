@@ -18,6 +18,7 @@ use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
+use bcc_lang::script::project_path::PathUse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::template::text::Text;
 
@@ -54,7 +55,9 @@ impl Kind for WriteFileKind {
 
     fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let before = fields.findings().author_errors();
-        let path = fields.required_content("path").and_then(|words| file_path(&words, "path", fields, checker));
+        let path = fields
+            .required_content("path")
+            .and_then(|words| file_path(&words, ("path", PathUse::Written), fields, checker));
         let text = fields.has("content").then(|| fields.text("content").and_then(|words| checker.code(&words)));
         let value = fields.take("value").map(|node| read_value(node, checker));
         let _ = fields.take("content");

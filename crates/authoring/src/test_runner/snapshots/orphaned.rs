@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::test_runner::snapshots::compare::{HEAD, MAX_BYTES};
-use bcc_engine::discovery::walk::is_yaml;
 use bcc_engine::files::within::{read_within, resolve_within};
+use bcc_lang::script::project_path::is_yaml;
 
 /// A folder of snapshots that was found below a folder of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use crate::effects::process::ProcessResult;
 use crate::program::kind::{ActionProperties, KindChecker};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, TextField, is_null, shortened};
+use bcc_lang::script::project_path::PathUse;
 use bcc_lang::script::test::effects::written_result;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
@@ -68,7 +69,7 @@ impl CommandAction {
             false if is_shell => shell_line(fields),
             false => program_line(fields, checker),
         };
-        let folder = fields.text("cwd").and_then(|words| file_path(&words, "cwd", fields, checker));
+        let folder = fields.text("cwd").and_then(|words| file_path(&words, ("cwd", PathUse::Named), fields, checker));
         let environment = environment(fields, checker);
         let input = fields.text("input").and_then(|words| checker.code(&words));
         let ok_codes = ok_codes(fields);
