@@ -3,6 +3,7 @@
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::script::project_path::is_yaml;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::io;
