@@ -151,10 +151,10 @@ impl Masker {
             let next = self.needles.range::<str, _>((Bound::Excluded(rest), Bound::Unbounded)).next();
             next.is_some_and(|needle| needle.starts_with(rest))
         };
+        let lower = text.to_ascii_lowercase();
         let may_start_value = |at: &usize| {
-            let rest = text.get(*at..).unwrap_or_default();
-            (starts_needle(rest) || starts_needle(&rest.to_ascii_lowercase()))
-                && !found.iter().any(|found| found.start < *at && *at < found.end)
+            let rest = |text: &str| text.get(*at..).is_some_and(starts_needle);
+            (rest(text) || rest(&lower)) && !found.iter().any(|found| found.start < *at && *at < found.end)
         };
         let starts = text.char_indices().map(|(at, _)| at).skip_while(|at| *at < first);
         starts.into_iter().find(may_start_value).unwrap_or(text.len())
