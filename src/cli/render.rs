@@ -140,8 +140,8 @@ fn show(prompt: &Prompt, json: bool) -> Result<(), EngineError> {
     }
     let unknown: Vec<&str> = prompt.unknown.iter().map(|missing| missing.name.as_str()).collect();
     write(&render_output::messages(&prompt.messages, &unknown, color()))?;
-    for line in render_output::missing_names(prompt) {
-        report::note(&line);
+    for line in render_output::warnings(prompt).iter().chain(&render_output::missing_names(prompt)) {
+        report::note(line);
     }
     Ok(())
 }

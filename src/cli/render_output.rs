@@ -91,6 +91,11 @@ fn marked(content: &str, unknown: &[&str]) -> String {
     colored
 }
 
+/// The operations that gave no text, one line each.
+pub fn warnings(prompt: &Prompt) -> Vec<Message> {
+    prompt.warnings.iter().map(|message| msg!("warning: {message}")).collect()
+}
+
 /// The undefined and empty names of a prompt, one line each.
 pub fn missing_names(prompt: &Prompt) -> Vec<Message> {
     let mut lines = Vec::new();

@@ -135,3 +135,37 @@ fn the_command_vars_masks_sensitive_values_in_other_variables() {
     assert_eq!(terminal.end(), Some(3));
     assert!(!terminal.all_output().contains("hunter2"));
 }
+
+#[test]
+fn a_sensitive_value_in_another_case_or_as_a_key_of_a_sensitive_object_is_masked() {
+    let home = Home::new();
+    home.file(
+        "s.yaml",
+        "
+session:
+  session_id: names
+  declare:
+    - { var: full_name, type: string, sensitive: true }
+    - { var: profile, type: object, sensitive: true }
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: ask, config: { content: Who?, monitor: off, output: [{ get: full_name }, { get: profile }] } }
+",
+    );
+    let asked = json!({ "content": "Who?", "EXIT": "NO" });
+    let heard = json!({ "content": "Welcome, tom sawyer", "EXIT": "YES", "full_name": "Tom Sawyer", "profile": { "Tom Sawyer": 3 } });
+    home.file("r.json", &json!({ "replies": { "ask": [asked, heard] } }).to_string());
+    let run = "run s.yaml --scheme english --session one --model replay:r.json --record r.jsonl";
+    assert_eq!(call(&home, run, "TOM SAWYER\n").code, Some(0));
+    let recording = std::fs::read_to_string(home.path().join("r.jsonl")).unwrap();
+    let exports =
+        ["sessions export one --format md", "sessions export one --format json", "sessions export one --calls"];
+    for shown in exports.map(|line| call(&home, line, "").out).into_iter().chain([recording]) {
+        assert!(!shown.to_lowercase().contains("tom sawyer"), "{shown}");
+    }
+    let again = call(&home, "run s.yaml --scheme english --session two --replay r.jsonl", "TOM SAWYER\n");
+    assert_eq!(again.code, Some(0), "{again:?}");
+}

@@ -305,17 +305,15 @@ fn mask(line: &mut Value, masker: &Masker) {
     }
 }
 
-/// A raw reply with masked values. It can still be parsed if it could be before: values under the keys `excluded` stay, and so do the keys of
-/// the object itself, which are those of the script and the engine.
+/// A raw reply with masked values. It can still be parsed if it could be before: values under the keys `excluded` stay, except for keys
+/// inside them, and so do the keys of the object itself, which are those of the script and the engine.
 fn masked_reply(text: &str, masker: &Masker, excluded: &[&str]) -> String {
     let Ok((object, digits)) = object(text, &[]) else { return masker.text(text) };
     let received = ExactValue::new(Value::Object(object), digits);
     let mut value = received.clone();
     masker.exact(&mut value, excluded);
     value.change(|value| {
-        let fields = value.as_object_mut().into_iter().flatten();
-        let fields = fields.filter(|(name, _)| !excluded.contains(&name.as_str()));
-        fields.for_each(|(_, field)| mask_keys(field, masker, excluded));
+        value.as_object_mut().into_iter().flatten().for_each(|(_, field)| mask_keys(field, masker, excluded));
     });
     // Sensitive values may also be in the text around the object.
     let outside_object = serde_json::from_str::<Value>(text).is_err() && masker.text(text) != text;
@@ -404,6 +402,7 @@ mod tests {
                 "EXIT",
                 r#"{"EXIT":"NO","小林":{"***":[{"电话 ***":1}]}}"#,
             ),
+            (r#"{"profile":{"小林":0,"name":"***"}}"#, "profile", r#"{"profile":{"***":0,"name":"***"}}"#),
         ] {
             assert_eq!(masked_reply(text, &masker, &[own]), masked, "{text}");
         }

@@ -232,3 +232,23 @@ fn a_filter_error_is_reported_with_the_undefined_names() {
     fixture.template("default/ai_ask_v1.md", "{{ [n, 1] }}");
     assert_eq!(role_and_text(&fixture.json(&["ai_ask"])["messages"])[0].1, "[\"⟦n?⟧\",1]");
 }
+
+#[test]
+fn an_operation_without_a_result_is_a_warning_and_the_cause_of_an_empty_prompt() {
+    let fixture = RenderFixture::new(SCRIPT);
+    fixture.template("default/ai_think_v1.md", "a{{ 1 // 0 }}b");
+    let shown = fixture.render(&["ai_think"]);
+    assert!(shown.out.contains("ab") && shown.err.contains("warning: "), "{shown:?}");
+    assert!(shown.err.contains("ai_think_v1.md:1:") && shown.err.contains("`1 // 0` has no result"), "{shown:?}");
+    let of_template = fixture.json(&["ai_think"]);
+    let of_action = fixture.action("think", &[]);
+    for prompt in [of_template, of_action] {
+        let warnings = prompt["warnings"].to_string();
+        assert!(warnings.contains("`1 // 0` has no result"), "{warnings}");
+    }
+    fixture.template("default/ai_think_v1.md", "{{ 1 // 0 }}");
+    let failed = fixture.render(&["ai_think"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.err.contains("produced no text") && failed.err.contains("`1 // 0` has no result"), "{failed:?}");
+    assert!(!failed.err.contains("conditions"), "{failed:?}");
+}

@@ -34,6 +34,7 @@ use bcc_runtime::notebook::state::NotebookState;
 use bcc_runtime::plan::access::PlanAccess;
 use bcc_runtime::program::cell_reader::NoCells;
 use bcc_runtime::program::clock::Clock;
+use bcc_runtime::program::evaluation::NULL_VALUE;
 use bcc_runtime::program::event::{Event, Speaker};
 use bcc_runtime::program::flow::{ActionError, Flow, WaitReason};
 use bcc_runtime::program::host_services::HostServices;
@@ -59,6 +60,8 @@ pub(crate) struct ActionSetup<'p> {
     /// The notebook after the previous turns.
     notebook: NotebookState,
     calls: u32,
+    /// What the last turn reported of operations that are null or failed.
+    warnings: Vec<Message>,
 }
 
 /// Renders the prompt that the action of `script` would send.
@@ -93,9 +96,19 @@ pub async fn prompt_of_action(
     let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;
     let recent = program.recent_transcript();
     let empty_list = is_empty_list(&program, &found, &scopes);
-    let (state, notebook, calls) = (Value::Null, NotebookState::default(), 0);
-    let mut setup =
-        ActionSetup { program: &program, found, services, capturing_models, scopes, recent, state, notebook, calls };
+    let (state, notebook, calls, warnings) = (Value::Null, NotebookState::default(), 0, Vec::new());
+    let mut setup = ActionSetup {
+        program: &program,
+        found,
+        services,
+        capturing_models,
+        scopes,
+        recent,
+        state,
+        notebook,
+        calls,
+        warnings,
+    };
     let captured = match named.as_ref().map(|typed| typed.name).filter(|name| *name != found.step.kind) {
         None => setup.prompt_of_round(request.round, &request.answers, &marks).await,
         Some(name) => background::prompt(&mut setup, name, request, &marks).await,
@@ -110,6 +123,7 @@ pub async fn prompt_of_action(
     let mut prompt = Prompt::from_captured(captured, loaded, &masker);
     prompt.action = Some((found.step.id.clone(), found.step.kind.to_owned()));
     prompt.notes = notes(&setup);
+    prompt.warnings = std::mem::take(&mut setup.warnings);
     if let Some(each) = found.topic.for_each.as_ref().filter(|_| empty_list) {
         let (id, topic, name) = (&found.step.id, &found.topic.id, &each.element);
         prompt.notes.push(format!(
@@ -309,9 +323,14 @@ impl ActionSetup<'_> {
         if let Some(notebook) = work.notebook {
             self.notebook = notebook;
         }
+        self.warnings.clear();
         for (_, event) in work.events {
-            if let Event::Message { role: Speaker::Ai, text, .. } = event {
-                self.recent.push(TranscriptEntry { speaker: Speaker::Ai, text });
+            match event {
+                Event::Message { role: Speaker::Ai, text, .. } => {
+                    self.recent.push(TranscriptEntry { speaker: Speaker::Ai, text });
+                }
+                Event::Warning { code: NULL_VALUE, message, .. } => self.warnings.push(message),
+                _ => {}
             }
         }
         flow.map_err(|error| match error {

@@ -1,5 +1,6 @@
 //! A prompt that was rendered for inspection, with its metadata.
 
+use bcc_lang::message::message::Message;
 use serde_json::{Value, json};
 
 use crate::render::capturing::CapturedPrompt;
@@ -37,6 +38,8 @@ pub struct Prompt {
     /// Variables without a value.
     pub empty: Vec<MissingName>,
     pub notes: Vec<String>,
+    /// The operations that are null or failed, which are rendered as nothing.
+    pub warnings: Vec<Message>,
 }
 
 impl Prompt {
@@ -92,6 +95,7 @@ impl Prompt {
             "unknown": names(&self.unknown),
             "empty": names(&self.empty),
             "notes": self.notes,
+            "warnings": self.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
     }
 }

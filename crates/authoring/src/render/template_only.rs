@@ -32,7 +32,8 @@ pub fn prompt_of_template(project: &Project, request: &RenderRequest, name: &str
     let matches = |loaded: &LoadedTemplate| loaded.place() == served.file.place && loaded.name() == served.name;
     let template = templates.at(templates.files().iter().position(matches).unwrap_or(usize::MAX))?;
     let scopes = only_given(request.variables_file.as_deref(), &request.variables)?;
-    let rendered = messages(&template, &TemplateNames::new(scopes)).map_err(|error| {
+    let names = TemplateNames::new(scopes);
+    let rendered = messages(&template, &names).map_err(|error| {
         let failed = EngineError::failed(missing_names::with_unknown_names(error.to_message(), &marks));
         match error.help {
             Some(help) => failed.with_help(help),
@@ -42,6 +43,7 @@ pub fn prompt_of_template(project: &Project, request: &RenderRequest, name: &str
     let loaded = templates.last_rendered(&marks).and_then(|number| templates.files().get(number));
     let mut prompt = loaded.map(Prompt::of).unwrap_or_default();
     prompt.messages = rendered;
+    prompt.warnings = names.take_warnings();
     missing_names::note(&mut prompt, &templates, &marks);
     if prompt.history == HistoryMode::Messages {
         prompt.notes.push(

@@ -3,6 +3,7 @@
 pub mod deduplication;
 pub mod examine;
 pub mod fields;
+pub mod fixed_texts;
 pub mod language;
 pub mod layout;
 pub mod legacy_engine;

@@ -96,15 +96,21 @@ impl<'a> Template<'a> {
         let captured = template
             .and_then(|template| template.render_captured_to(context, &mut bounded))
             .map_err(|error| self.template_error(&error, names))?;
+        let mut without_result = None;
         for warning in Operations::warnings(captured.state()) {
             let loaded = self.loaded_as(Some(&warning.template));
-            names.warn(self.located(loaded, Some(&warning.range), warning.message.clone(), None).to_message());
+            let warning = self.located(loaded, Some(&warning.range), warning.message.clone(), None).to_message();
+            without_result.get_or_insert_with(|| warning.clone());
+            names.warn(warning);
         }
         drop(captured);
         let messages = self.templates.sentinels.split(&bounded.text());
         if messages.is_empty() {
             let message = msg!("the template {} produced no text, so the model would get no prompt", self.file());
-            let help = msg!("check the conditions in the template: with the present values, none of its text is used");
+            let help = match without_result {
+                Some(warning) => msg!("an operation without a result gives no text: {warning}"),
+                None => msg!("check the conditions in the template: with the present values, none of its text is used"),
+            };
             return Err(TemplateError::new(message).with_help(help));
         }
         Ok(messages)
@@ -207,6 +213,32 @@ mod tests {
           }
         ]
         "#);
+    }
+
+    #[test]
+    fn filters_change_no_marker_and_the_nonce_is_in_no_message() {
+        let wrap = |filter: &str| {
+            format!("{{% filter {filter} %}}\n<!-- system -->\nrules\n{{% endfilter %}}\n<!-- user -->\nask")
+        };
+        let set = |filter: &str| {
+            format!("{{% set x | {filter} %}}\n<!-- system -->\nrules\n{{% endset %}}{{{{ x }}}}\n<!-- user -->\nask")
+        };
+        for source in ["upper", "title", "replace('system', 'x')", "replace('0', 'x')", "trim"]
+            .map(wrap)
+            .into_iter()
+            .chain(["upper", "lower"].map(set))
+        {
+            let rendered = render(&[("default/t_v1.md", &source)]).unwrap();
+            let roles: Vec<_> = rendered.iter().map(|message| message.role).collect();
+            assert_eq!(roles, [PromptRole::System, PromptRole::User], "{source}");
+        }
+        for filter in ["reverse", "truncate(length=8)", "upper"] {
+            for message in render(&[("default/t_v1.md", &wrap(filter))]).unwrap() {
+                let is_internal = |c: char| matches!(c, '\u{fdd0}'..='\u{fdef}');
+                assert!(!message.content.contains(is_internal), "{filter}: {}", message.content.escape_unicode());
+                assert!(!message.content.to_lowercase().contains(NONCE), "{filter}");
+            }
+        }
     }
 
     #[test]

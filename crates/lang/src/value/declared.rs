@@ -1,5 +1,7 @@
 //! The types that an author may declare, and their lossless coercions (docs/language.md and docs/replies.md).
 
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
 
@@ -17,7 +19,7 @@ pub enum DeclaredType {
     Boolean,
     List,
     Object,
-    /// An ISO 8601 calendar date (`2026-11-21`) or date and time, as text.
+    /// An ISO 8601 calendar date (`2026-11-21`), or a date and time (`2026-11-21T20:00`), as text. Dates are compared as texts.
     Date,
 }
 
@@ -79,10 +81,7 @@ impl DeclaredType {
             },
             (Self::String, Value::Number(number)) => Some(Value::String(number.to_string())),
             (Self::String, Value::Bool(truth)) => Some(Value::String(truth.to_string())),
-            (Self::Date, Value::String(text)) => {
-                let trimmed = text.trim();
-                is_date(trimmed).then(|| Value::String(trimmed.to_owned()))
-            }
+            (Self::Date, Value::String(text)) => usual_date(text.trim()).map(Value::String),
             _ => None,
         }
     }
@@ -145,9 +144,46 @@ fn integer_spelling(value: &Value) -> Value {
     }
 }
 
-/// Whether `text` is an ISO 8601 date or date and time.
+/// Whether `text` is an ISO 8601 date (`2026-11-21`), or a date and time with `T` (`2026-11-21T20:00`, with seconds, and with `Z` or an
+/// offset such as `+08:00`, if they are known). Other forms that ISO 8601 permits would be in another order as texts.
 pub fn is_date(text: &str) -> bool {
-    text.parse::<jiff::civil::Date>().is_ok() || text.parse::<jiff::Timestamp>().is_ok()
+    let (day, time) = text.split_at_checked(DAY.len()).unwrap_or((text, ""));
+    let exists = || text.parse::<DateTime>().is_ok() || text.parse::<Timestamp>().is_ok();
+    has_form(day, DAY) && is_time(time) && exists()
+}
+
+const DAY: &str = "0000-00-00";
+
+/// Whether `text` has the form of `example`: a digit for each digit, and the other characters as they are.
+fn has_form(text: &str, example: &str) -> bool {
+    let same = |(c, example): (u8, u8)| if example == b'0' { c.is_ascii_digit() } else { c == example };
+    text.len() == example.len() && text.bytes().zip(example.bytes()).all(same)
+}
+
+/// Whether `text` is the time after a day, or empty. The ranges of its numbers are not checked.
+fn is_time(text: &str) -> bool {
+    if text.is_empty() {
+        return true;
+    }
+    let zone = text.find(['Z', '+', '-']).unwrap_or(text.len());
+    let (time, zone) = text.split_at(zone);
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let has_seconds = has_form(time, "T00:00:00");
+    let is_fraction = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    (has_seconds || (has_form(time, "T00:00") && fraction == "0"))
+        && is_fraction
+        && (zone.is_empty() || zone == "Z" || has_form(zone, "+00:00") || has_form(zone, "-00:00"))
+}
+
+/// `text` in the form of [`is_date`], if it is plainly a date: `20261121`, `+002026-11-21`, `2026-11-21 20:00:00+08:00`.
+fn usual_date(text: &str) -> Option<String> {
+    if is_date(text) {
+        return Some(text.to_owned());
+    }
+    let (day, time) = text.split_once(['T', 't', ' ']).map_or((text, None), |(day, time)| (day, Some(time)));
+    let day = day.parse::<Date>().ok()?.to_string();
+    let usual = time.map_or_else(|| day.clone(), |time| format!("{day}T{}", time.to_ascii_uppercase()));
+    is_date(&usual).then_some(usual)
 }
 
 #[cfg(test)]
@@ -181,6 +217,48 @@ mod tests {
         ];
         for (declared, value, expected) in table {
             assert_eq!(declared.coerce(&value), expected, "{} from {value}", declared.name());
+        }
+    }
+
+    #[test]
+    fn dates_are_in_the_form_in_which_texts_have_the_order_of_time() {
+        for text in [
+            "2026-01-02",
+            "0001-01-01",
+            "2026-01-02T10:00",
+            "2026-01-02T10:00:30",
+            "2026-01-02T10:00:30.5",
+            "2026-01-02T10:00Z",
+            "2026-01-02T10:00:30+08:00",
+        ] {
+            assert!(is_date(text), "{text}");
+            assert_eq!(DeclaredType::Date.coerce(&json!(text)), Some(json!(text)));
+        }
+        let table = [
+            ("20260102", Some("2026-01-02")),
+            ("+002026-01-02", Some("2026-01-02")),
+            (" 2026-01-02\n", Some("2026-01-02")),
+            ("2026-01-02 10:00:00+08:00", Some("2026-01-02T10:00:00+08:00")),
+            ("2026-01-02t10:00z", Some("2026-01-02T10:00Z")),
+            ("20260102T10:00", Some("2026-01-02T10:00")),
+            ("-000001-01-01", None),
+            ("2026-01-02t00", None),
+            ("2026-01-02T00", None),
+            ("2026-01-02T10:00[Asia/Shanghai]", None),
+            ("2026-01-02T10:00+08:00[Asia/Shanghai]", None),
+            ("2026-01-02T10:00.5", None),
+            ("2026-01-02T25:00", None),
+            ("2026-02-30", None),
+            ("2026-01-02T", None),
+            ("2026-W01-5", None),
+            ("10/10/2025", None),
+            ("2026-01-0２", None),
+            ("", None),
+        ];
+        for (text, usual) in table {
+            assert!(!is_date(text), "{text}");
+            let coerced = DeclaredType::Date.coerce(&json!(text));
+            assert_eq!(coerced.as_ref().and_then(Value::as_str), usual, "{text}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::{Bound, Range};
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
 use serde_json::{Map, Value};
 
 use crate::value::exact::ExactValue;
@@ -15,12 +15,14 @@ pub const MASK: &str = "***";
 /// Texts shorter than this are not searched for in other texts: to mask every `我` would protect nothing and make texts unreadable.
 const MIN_LENGTH: usize = 2;
 
-/// The maximum length, in bytes, of a value that is left inside a longer ASCII word of a key.
+/// The maximum length, in bytes, of an ASCII value that is masked only in its own case, because in other cases it is a part of too many
+/// words, and that is left inside a longer word of a key.
 const MAX_SHORT_WORD: usize = 3;
 
-/// Replaces the sensitive values of a session in other texts.
+/// Replaces the sensitive values of a session in other texts. ASCII letters match in both cases.
 #[derive(Clone, Debug, Default)]
 pub struct Masker {
+    /// The texts to search for, with ASCII letters in lower case, except in short ones.
     needles: BTreeSet<String>,
     /// Finds all needles in one pass.
     search: Option<AhoCorasick>,
@@ -57,7 +59,7 @@ impl Masker {
         if let Some(digits) = value.digits() {
             digits.each(&mut |text| {
                 if text.len() > MIN_LENGTH {
-                    self.needles.insert(text.to_owned());
+                    self.insert(text.to_owned());
                 }
             });
         }
@@ -73,7 +75,7 @@ impl Masker {
                 }
             }
             Value::Number(number) if number.to_string().len() > MIN_LENGTH => {
-                self.needles.insert(number.to_string());
+                self.insert(number.to_string());
             }
             Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
             Value::Object(fields) => fields.values().for_each(|field| self.collect(field)),
@@ -81,9 +83,37 @@ impl Masker {
         }
     }
 
+    fn insert(&mut self, mut needle: String) {
+        if !is_short_word(&needle) {
+            needle.make_ascii_lowercase();
+        }
+        self.needles.insert(needle);
+    }
+
     /// Of two values that start at the same position the longer one is masked, so that no part of it remains.
     fn build(&mut self) {
-        self.search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.needles).ok();
+        let mut builder = AhoCorasick::builder();
+        let builder = builder.match_kind(MatchKind::LeftmostLongest).ascii_case_insensitive(true);
+        self.search = builder.build(&self.needles).ok();
+    }
+
+    /// The ranges of sensitive values in `text`, which do not overlap.
+    fn found<'t>(&'t self, search: &'t AhoCorasick, text: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let found = search.find(Input::new(text).range(at.min(text.len())..))?.range();
+                // A short word in another case is not the value, but a shorter one at its start may be.
+                let same_case =
+                    |end: &usize| text.get(found.start..*end).is_some_and(|text| self.needles.contains(text));
+                let is_short = text.get(found.clone()).is_some_and(is_short_word);
+                let end = if is_short { (found.start + 1..=found.end).rev().find(same_case) } else { Some(found.end) };
+                at = end.unwrap_or(found.start + 1);
+                if let Some(end) = end {
+                    return Some(found.start..end);
+                }
+            }
+        })
     }
 
     /// Adds a text, and its possible escaped forms in the JSON of a raw reply.
@@ -92,15 +122,14 @@ impl Masker {
         if text.chars().count() < MIN_LENGTH {
             return;
         }
-        self.needles.insert(text.to_owned());
+        self.insert(text.to_owned());
         let quoted = Value::from(text).to_string();
         let escaped = quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned();
         if !escaped.is_ascii() {
-            self.needles.insert(escape_non_ascii(&escaped, |unit| format!("\\u{unit:04x}")));
-            self.needles.insert(escape_non_ascii(&escaped, |unit| format!("\\u{unit:04X}")));
+            self.insert(escape_non_ascii(&escaped, |unit| format!("\\u{unit:04x}")));
         }
         if escaped != text {
-            self.needles.insert(escaped);
+            self.insert(escaped);
         }
     }
 
@@ -117,12 +146,15 @@ impl Masker {
         let Some(search) = &self.search else { return if self.is_empty() { text.len() } else { 0 } };
         let longest = self.needles.iter().map(String::len).max().unwrap_or_default();
         let first = text.ceil_char_boundary(text.len().saturating_sub(longest));
-        let found: Vec<_> = search.find_iter(text).map(|found| found.range()).collect();
-        let may_start_value = |at: &usize| {
-            let rest = text.get(*at..).unwrap_or_default();
+        let found: Vec<_> = self.found(search, text).collect();
+        let starts_needle = |rest: &str| {
             let next = self.needles.range::<str, _>((Bound::Excluded(rest), Bound::Unbounded)).next();
             next.is_some_and(|needle| needle.starts_with(rest))
-                && !found.iter().any(|found| found.start < *at && *at < found.end)
+        };
+        let lower = text.to_ascii_lowercase();
+        let may_start_value = |at: &usize| {
+            let rest = |text: &str| text.get(*at..).is_some_and(starts_needle);
+            (rest(text) || rest(&lower)) && !found.iter().any(|found| found.start < *at && *at < found.end)
         };
         let starts = text.char_indices().map(|(at, _)| at).skip_while(|at| *at < first);
         starts.into_iter().find(may_start_value).unwrap_or(text.len())
@@ -136,7 +168,16 @@ impl Masker {
     /// Like [`text`](Self::text) with another mask than [`MASK`], for a text that may contain [`MASK`] itself.
     pub fn text_with_mask(&self, text: &str, mask: &str) -> String {
         match &self.search {
-            Some(search) => search.replace_all(text, &vec![mask; self.needles.len()]),
+            Some(search) => {
+                let (mut masked, mut copied) = (String::new(), 0);
+                for found in self.found(search, text) {
+                    masked.push_str(text.get(copied..found.start).unwrap_or_default());
+                    masked.push_str(mask);
+                    copied = found.end;
+                }
+                masked.push_str(text.get(copied..).unwrap_or_default());
+                masked
+            }
             // If there are too many values to build the search, the complete text is masked.
             None if self.needles.is_empty() => text.to_owned(),
             None => mask.to_owned(),
@@ -199,11 +240,11 @@ impl Masker {
                 let byte = if last { bytes.next_back() } else { bytes.next() };
                 byte.is_some_and(|byte| byte.is_ascii_alphanumeric())
             };
-            let short = key.get(found.clone()).is_some_and(|text| text.len() <= MAX_SHORT_WORD && text.is_ascii());
+            let short = key.get(found.clone()).is_some_and(is_short_word);
             short && (ends(key.get(..found.start), true) || ends(key.get(found.end..), false))
         };
         let (mut shown, mut copied) = (String::new(), 0);
-        for found in search.find_iter(key).map(|found| found.range()).filter(|found| !is_in_word(found)) {
+        for found in self.found(search, key).filter(|found| !is_in_word(found)) {
             shown.push_str(key.get(copied..found.start)?);
             shown.push_str(MASK);
             copied = found.end;
@@ -240,6 +281,10 @@ pub fn is_short(value: &Value) -> bool {
         Value::Number(number) => number.to_string().len() <= MIN_LENGTH,
         _ => true,
     }
+}
+
+fn is_short_word(text: &str) -> bool {
+    text.len() <= MAX_SHORT_WORD && text.is_ascii()
 }
 
 /// `text` with every non-ASCII character as UTF-16 escapes.
@@ -337,6 +382,29 @@ mod tests {
             assert_eq!(masker.decided(text), decided.min(text.len()), "{text}");
         }
         assert_eq!(Masker::default().decided("hun"), 3);
+    }
+
+    #[test]
+    fn ascii_letters_are_masked_in_both_cases_except_in_short_values() {
+        let masker = Masker::new(&["Tom Sawyer", "Li", "Lia", "李Ming", "bcde"].map(|text| json!(text).into()));
+        let table = [
+            ("TOM SAWYER, tom sawyer", "***, ***"),
+            ("Li listens; Lia, LIA, LiA", "*** listens; ***, LIA, ***A"),
+            ("李ming", "***"),
+            // The rest of a short value in another case may begin another value.
+            ("libcde lIABCDE", "li*** lIA***"),
+        ];
+        for (text, masked) in table {
+            assert_eq!(masker.text(text), masked, "{text}");
+        }
+        let mut value = json!({ "TOM sawyer": ["Tom SAWYER"] });
+        masker.data(&mut value);
+        assert_eq!(value, json!({ "***": ["***"] }));
+        for (text, decided) in [("I am TOM S", 5), ("I am tOm sAWYER", 15), ("LI", 2), ("an L", 3)] {
+            assert_eq!(masker.decided(text), decided, "{text}");
+        }
+        let mut masker = Masker::new(&[json!("Tom").into(), json!("Sawyer").into()]);
+        assert!(!masker.add(&json!("SAWYER").into()) && masker.add(&json!("TOM").into()));
     }
 
     #[test]

@@ -10,8 +10,7 @@ const NO: [&str; 4] = ["no", "false", "0", "否"];
 const NO_RISK: [&str; 8] = ["no", "none", "false", "null", "0", "否", "无", "没有"];
 
 /// The words for a value that the person did not give. Words that may be an answer, such as 无 or 不知道, are not among them.
-const NO_VALUE: [&str; 24] = [
-    "",
+const NO_VALUE: [&str; 23] = [
     "null",
     "none",
     "nil",
@@ -36,6 +35,15 @@ const NO_VALUE: [&str; 24] = [
     "尚未提及",
     "暂未提供",
 ];
+
+/// Quotes and brackets, in normal width.
+const ENCLOSING: [char; 23] = [
+    '"', '\'', '`', '“', '”', '‘', '’', '「', '」', '『', '』', '«', '»', '(', ')', '[', ']', '{', '}', '【', '】',
+    '《', '》',
+];
+
+/// Characters that draw a line in an empty field.
+const LINES: [char; 9] = ['-', '_', '‐', '‑', '‒', '–', '—', '―', '−'];
 
 /// Whether `value` means yes or no: true and false, 1 and 0, and the words, in any case and width, with surrounding punctuation.
 /// `None` for every other value.
@@ -72,20 +80,39 @@ pub(crate) fn is_reported(value: &Value) -> bool {
 
 /// Whether `text` says that there is no value. A mask does not: it stands for the value of a recorded reply.
 pub(crate) fn is_no_value(text: &str) -> bool {
-    !text.contains(MASK) && NO_VALUE.contains(&plain(text).as_str())
+    !text.contains(MASK) && (is_blank_filler(text) || NO_VALUE.contains(&plain(text).as_str()))
+}
+
+/// Whether `text` consists only of what stands in an empty field: quotes or brackets with nothing inside, a line, or an ellipsis.
+/// Other symbols, such as an emoji, stars or `+`, are a value.
+fn is_blank_filler(text: &str) -> bool {
+    let narrow = narrow(text);
+    let inner = narrow.trim_matches(|c: char| c.is_whitespace() || ENCLOSING.contains(&c));
+    let is_ellipsis = |c: char| matches!(c, '.' | '。' | '…' | '⋯');
+    inner.chars().all(|c| LINES.contains(&c))
+        || (inner.chars().all(is_ellipsis) && (inner.contains(['…', '⋯']) || inner.chars().count() > 2))
+}
+
+/// Whether `text` and `choice` are the same word, in any case and width, with surrounding punctuation.
+pub(crate) fn same_word(text: &str, choice: &str) -> bool {
+    let word = plain(text);
+    if word.is_empty() { text.trim() == choice.trim() } else { word == plain(choice) }
 }
 
 /// `text` in lower case and normal width, without white space and punctuation around it.
 fn plain(text: &str) -> String {
-    let narrow: String = text
-        .chars()
+    narrow(text).trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
+}
+
+/// `text` in normal width.
+fn narrow(text: &str) -> String {
+    text.chars()
         .map(|c| match c {
             '\u{ff01}'..='\u{ff5e}' => u32::from(c).checked_sub(0xfee0).and_then(char::from_u32).unwrap_or(c),
             '\u{3000}' => ' ',
             other => other,
         })
-        .collect();
-    narrow.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
+        .collect()
 }
 
 #[cfg(test)]
@@ -125,9 +152,31 @@ mod tests {
 
     #[test]
     fn words_for_a_value_that_was_not_said_are_known() {
-        for text in ["", " ", "null", "None", "N/A", "(未提及)", "未提及。", "Not mentioned.", "ｎｕｌｌ", "-"]
-        {
+        for text in [
+            "",
+            " ",
+            "null",
+            "None",
+            "N/A",
+            "(未提及)",
+            "未提及。",
+            "Not mentioned.",
+            "ｎｕｌｌ",
+            "-",
+            "—",
+            "－－",
+            "___",
+            "…",
+            "......",
+            "\"\"",
+            "（）",
+            "[ ]",
+            "\u{3000}",
+        ] {
             assert!(is_no_value(text), "{text}");
+        }
+        for text in ["😊", "★★★★☆", "+", "↑", "?", "/", ".", "..", "-+", "👍。", "(*)", "<>", "√"] {
+            assert!(!is_no_value(text), "{text}");
         }
         for text in ["无", "不知道", "没有", "教师", "no", "unknown", "0", "nulla", MASK] {
             assert!(!is_no_value(text), "{text}");

@@ -5,7 +5,7 @@ use bcc_lang::value::digits::Digits;
 use serde_json::{Map, Value, json};
 
 use crate::reply::coerce::{Coercion, CoercionRecord, pointer};
-use crate::reply::exit::{is_no_value, is_reported, yes_or_no};
+use crate::reply::exit::{is_no_value, is_reported, same_word, yes_or_no};
 use crate::reply::field::type_name;
 use crate::reply::shape::ReplyShape;
 
@@ -47,7 +47,12 @@ pub(crate) fn resolve(
             // An integer that does not fit is an identifier; a decimal is a number unless a text was requested.
             let is_text = match output.declared {
                 Some(DeclaredType::String) => true,
-                None => number.is_f64() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'),
+                // `-0` is read as a float, too.
+                None => {
+                    number.is_f64()
+                        && number.as_f64() != Some(0.0)
+                        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+                }
                 Some(_) => false,
             };
             if is_text {
@@ -57,12 +62,18 @@ pub(crate) fn resolve(
             }
         }
         let Some(Value::String(text)) = object.get(&output.name) else { continue };
-        let is_choice =
-            output.choices.iter().any(|choice| choice.as_str().is_some_and(|choice| choice.trim() == text.trim()));
-        if is_no_value(text) && !is_choice {
-            records.push(record(&[&output.name], Coercion::Coerced, "a value or null", &Value::from(text.as_str())));
-            object.insert(output.name.clone(), Value::Null);
+        if !is_no_value(text) {
+            continue;
         }
+        let choices = || output.choices.iter().filter_map(Value::as_str);
+        // Coercion finds a choice that differs only in case or white space. Here, punctuation is removed, too: `none.` is `none`.
+        if choices().any(|choice| choice.trim().eq_ignore_ascii_case(text.trim())) {
+            continue;
+        }
+        let meant = choices().find(|choice| same_word(text, choice)).map_or(Value::Null, Value::from);
+        let expected = if meant.is_null() { "a value or null" } else { "one of its choices" };
+        records.push(record(&[&output.name], Coercion::Coerced, expected, &Value::from(text.as_str())));
+        object.insert(output.name.clone(), meant);
     }
     records
 }
@@ -228,6 +239,44 @@ mod tests {
         }
         let repeated = "{'price': 9.90, 'price': 1.10, 'BRIEF': ''}";
         assert_eq!(read(repeated, &shape, true).unwrap().field("price").unwrap(), json!(1.1), "no wrong digits");
+    }
+
+    #[test]
+    fn negative_zero_stays_a_number() {
+        let output = OutputField { name: "id".into(), ..OutputField::default() };
+        let base = serde_json::from_str(embedded::reply("ai_think").unwrap()).unwrap();
+        let reply = read("{\"BRIEF\": \"\", \"id\": -0}", &ReplyShape::new(&base, &[output]).unwrap(), false).unwrap();
+        assert!(reply.object["id"].is_number(), "{:?}", reply.object);
+        assert!(!reply.coercions.iter().any(|record| record.path == "/id"), "{:?}", reply.coercions);
+    }
+
+    #[test]
+    fn a_choice_that_is_a_word_for_no_value_is_read_in_any_case_and_with_punctuation() {
+        let output = |choices: Value| OutputField {
+            name: "pain".into(),
+            declared: Some(DeclaredType::String),
+            choices: choices.as_array().unwrap().clone(),
+            ..OutputField::default()
+        };
+        let base: Value = serde_json::from_str(embedded::reply("ai_think").unwrap()).unwrap();
+        let table = [
+            (json!(["none", "some"]), "none", json!("none"), ""),
+            (json!(["none", "some"]), "None", json!("none"), "coerced"),
+            (json!(["none", "some"]), " NONE\n", json!("none"), "coerced"),
+            (json!(["none", "some"]), "none.", json!("none"), "coerced"),
+            (json!(["none", "some"]), "“None”", json!("none"), "coerced"),
+            (json!(["none", "some"]), "null", Value::Null, "coerced"),
+            (json!(["-", "+"]), "-", json!("-"), ""),
+            (json!(["-", "+"]), "—", Value::Null, "coerced"),
+            (json!(["+", "++"]), "-", Value::Null, "coerced"),
+        ];
+        for (choices, text, expected, record) in table {
+            let shape = ReplyShape::new(&base, &[output(choices)]).unwrap();
+            let reply = read(&json!({ "BRIEF": "", "pain": text }).to_string(), &shape, false).unwrap();
+            let records = reply.coercions.iter().filter(|record| record.path == "/pain");
+            let records: Vec<_> = records.map(|record| record.kind.name()).collect();
+            assert_eq!((&reply.object["pain"], records.join(" ").as_str()), (&expected, record), "{text}");
+        }
     }
 
     #[test]

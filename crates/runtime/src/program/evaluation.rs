@@ -11,7 +11,7 @@ pub(crate) const EXPRESSION_FAILED: &str = "expression-failed";
 pub(crate) const NULL_CONDITION: &str = "null-condition";
 
 /// The code of a warning about an operation in a text, a template or a value that is null or failed.
-pub(crate) const NULL_VALUE: &str = "null-value";
+pub const NULL_VALUE: &str = "null-value";
 
 /// The warning about a condition that is null, because `part` is.
 pub(crate) fn null_condition(source: &str, part: &str) -> Event {

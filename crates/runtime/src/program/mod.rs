@@ -14,7 +14,7 @@ pub mod clock;
 pub mod code_excerpt;
 pub mod custom;
 pub mod decision;
-pub(crate) mod evaluation;
+pub mod evaluation;
 pub mod event;
 pub mod event_masking;
 pub mod event_redaction;

@@ -45,11 +45,18 @@ impl Chunk {
 }
 
 impl Chunk {
-    /// Sets the reason for the end; null means that the reply has not ended.
+    /// Sets the reason for the end. Null means that the reply has not ended, and so do an empty text and the text `null`, which some
+    /// servers write in every chunk but the last.
     pub(crate) fn finish(&mut self, reason: &Value, cut_off: &[&str]) {
-        self.finished = !reason.is_null();
-        let Some(word) = non_empty_text(reason) else { return };
-        let lower = word.to_ascii_lowercase();
+        let Some(word) = reason.as_str() else {
+            self.finished = !reason.is_null();
+            return;
+        };
+        let lower = word.trim().to_ascii_lowercase();
+        self.finished = !lower.is_empty() && lower != "null";
+        if !self.finished {
+            return;
+        }
         self.cut_off = cut_off.contains(&lower.as_str());
         self.refused |= REFUSALS.contains(&lower.as_str());
         self.finish_reason = Some(word.chars().take(MAX_FINISH_REASON_CHARS).collect());

@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::model::request::WantedOutput;
-use bcc_lang::value::declared::{DeclaredType, is_date};
+use bcc_lang::value::declared::DeclaredType;
 
 const SEPARATORS: [char; 7] = ['，', '、', ',', '；', ';', '\n', '\r'];
 
@@ -58,11 +58,7 @@ fn by_type(declared: Option<DeclaredType>, text: &str) -> Option<Value> {
         Some(declared @ (DeclaredType::Number | DeclaredType::Integer)) => declared.coerce(&Value::from(number(text)?)),
         Some(DeclaredType::Boolean) => yes_or_no(text).map(Value::Bool),
         Some(DeclaredType::Date) => {
-            if is_date(text) {
-                string()
-            } else {
-                date(text).map(Value::from)
-            }
+            DeclaredType::Date.coerce(&Value::from(text)).or_else(|| date(text).map(Value::from))
         }
         Some(DeclaredType::List) => elements(text, |part| Some(Value::from(part))),
         Some(DeclaredType::Object) => serde_json::from_str(text).ok().filter(Value::is_object),

@@ -157,9 +157,13 @@ mod tests {
             (json!("content_filter"), true, false),
             (json!(7), true, false),
             (json!(null), false, false),
+            (json!(""), false, false),
+            (json!(" "), false, false),
+            (json!("null"), false, false),
         ] {
             let value = json!({ "choices": [{ "delta": {}, "finish_reason": reason }] });
             with(&value, |chunk| assert_eq!((chunk.finished, chunk.cut_off), (finished, cut_off), "{value}"));
+            with(&value, |chunk| assert!(chunk.finish_reason.is_none() || chunk.finished, "{value}"));
         }
         assert!(read(b"[DONE]").unwrap().done);
     }

@@ -241,6 +241,24 @@ async fn a_truncated_response_is_an_error_unless_the_reply_is_complete() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_empty_finish_reason_in_every_chunk_completes_no_reply() {
+    for reason in ["", "null"] {
+        let chunk = |text: &str, reason: &str| {
+            let chunk = json!({ "choices": [{ "delta": { "content": text }, "finish_reason": reason }] });
+            Step::Bytes(format!("data: {chunk}\n\n").into_bytes())
+        };
+        let sample = stream("finish reasons", false, false, &[json!({})], 0, 0);
+        let read = |steps: Vec<Step>| read_as(&CHAT_COMPLETIONS, &sample, steps);
+        let first = chunk("a", reason);
+        assert!(read(vec![first.clone(), Step::Break]).await.is_err(), "{reason}");
+        assert!(read(vec![first.clone()]).await.is_err(), "{reason}");
+        let pause = Step::Wait(Duration::from_secs(10));
+        let whole = vec![first.clone(), pause, chunk("b", reason), chunk("c", "stop"), Step::Break];
+        assert_eq!(read(whole).await.as_deref(), Ok("abc"), "{reason}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn silence_at_any_position_ends_with_the_current_limit() {
     for (sample, positions) in samples_with_positions() {
         for at in positions {
