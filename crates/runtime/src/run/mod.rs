@@ -14,6 +14,7 @@ mod cleanup;
 pub mod commit;
 pub(crate) mod compensation_records;
 mod compensations;
+pub(crate) mod decided_failures;
 pub mod decision_inbox;
 pub mod decisions;
 pub mod draft;
