@@ -408,6 +408,11 @@ pub(crate) fn inserted_component(id: &str, visit: u64) -> String {
     if visit <= 1 { format!("{INSERTED}{id}") } else { format!("{INSERTED}{id}#{visit}") }
 }
 
+/// Whether this is the component of an insertion.
+pub(crate) fn is_inserted(component: &str) -> bool {
+    component.starts_with(INSERTED)
+}
+
 /// The component of a topic that runs for one element of a list.
 pub(crate) fn element_component(topic: &str, element: &str) -> String {
     format!("{topic}{ELEMENT}{element}")

@@ -46,6 +46,7 @@ mod plan_actions;
 mod planner;
 pub mod position;
 pub mod request_values;
+pub(crate) mod restarted_analyses;
 pub mod resume;
 pub mod retry;
 pub mod routing;

@@ -20,6 +20,7 @@ use crate::run::error::RunError;
 use crate::run::frames::{Frame, FrameTarget, block_component, child};
 use crate::run::head::SessionStatus;
 use crate::run::insertion::Insertion;
+use crate::run::monitors::TurnToWatch;
 use crate::run::notebook::check_cell_limits;
 use crate::run::position::Position;
 use crate::run::session::{Session, SessionPause};
@@ -261,6 +262,7 @@ impl Session {
                 return self.commit(draft).await;
             }
         }
+        let scopes = answered.then(|| work.scopes.clone());
         let next = match result {
             Ok(flow) => self.apply_flow(&program, &context, flow, work, &mut draft)?,
             Err(ActionError::Model(error)) => {
@@ -306,7 +308,8 @@ impl Session {
             Ok(false) => next,
             Err(error) => Err(error),
         };
-        let job = if answered { self.next_job(&program, &position, &context.place, &draft) } else { None };
+        let turn = scopes.map(|scopes| TurnToWatch { position: &position, place: &context.place, held, scopes });
+        let job = turn.and_then(|turn| self.next_job(&program, &turn, &draft));
         self.conclude(next, &context.place, &mut draft);
         // Monitors end with the session.
         self.next_job = job.filter(|_| !self.status.is_final());
