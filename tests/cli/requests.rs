@@ -1,6 +1,7 @@
 //! Tests of what sessions wait for outside of their conversation: approvals, times, and the commands that answer them (docs/requests.md).
 
 mod answers;
+mod times;
 
 use std::sync::{Arc, Barrier};
 
