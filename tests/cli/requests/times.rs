@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{call, plain, requests, run, status};
 use crate::process::{Finished, Home, finished};
 use crate::session_output::journal;
+use bcc_engine::clock::{now, stamp};
 
 /// A command in this time zone.
 fn in_zone(home: &Home, zone: &str, line: &str) -> Finished {
@@ -31,6 +32,41 @@ fn lists_show_times_in_the_zone_of_the_machine_with_its_offset() {
         let json: Value = serde_json::from_str(&in_zone(&home, zone, "requests list --json").out).unwrap();
         assert_eq!(json["requests"][0]["opened_at"], opened.as_str());
     }
+}
+
+#[test]
+fn tick_leaves_a_stopped_session_alone_although_a_branch_waits_for_a_time_that_has_come() {
+    let home = Home::new();
+    let script = "
+session:
+  session_id: w
+  budget: { turns: 3 }
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: parallel
+              action_id: both
+              config:
+                branches:
+                  - id: a
+                    actions:
+                      - { action_type: set, action_id: a1, config: { values: { x: 1 } } }
+                      - { action_type: set, action_id: a2, config: { values: { x: 2 } } }
+                      - { action_type: set, action_id: a3, config: { values: { x: 3 } } }
+                      - { action_type: set, action_id: a4, config: { values: { x: 4 } } }
+                  - { id: b, actions: [{ action_type: wait, action_id: rest, config: { for: 200ms } }] }
+";
+    assert_eq!(run(&home, script, "").code, 3);
+    assert_eq!(status(&home), "stopped");
+    let due = requests(&home)[0]["due_at"].as_str().unwrap().to_owned();
+    let has_come = std::iter::repeat_with(now).find(|now| stamp(*now) > due);
+    assert!(has_come.is_some());
+    let before = journal(&home, "s").len();
+    let tick = call(&home, "tick");
+    assert_eq!((tick.code, tick.stdout.as_str(), journal(&home, "s").len()), (0, "", before), "{tick:?}");
+    assert_eq!(call(&home, "sessions resume s --budget turns=20").code, 0);
 }
 
 #[test]
