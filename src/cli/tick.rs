@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::cli::exit::Exit;
 use crate::cli::language::translated;
+use crate::cli::last_analyses::finish_analyses;
 use crate::cli::print::print;
 use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
@@ -97,6 +98,7 @@ async fn without_stopped(store: &dyn Store, ids: BTreeSet<String>) -> Result<BTr
 async fn go_on(sessions: &StoredSessions, id: &str) -> Result<(SessionStatus, bool), EngineError> {
     let OpenedSession { mut session, state_file, .. } = sessions.session(id, Arc::new(Silent)).await?;
     session.advance().await?;
+    finish_analyses(&mut session).await?;
     let reported = write_report_of(&session, sessions.engine.store().as_ref(), state_file.as_deref()).await;
     Ok((session.status(), reported))
 }
