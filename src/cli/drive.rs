@@ -11,6 +11,7 @@ use crate::cli::decisions;
 use crate::cli::exit::Exit;
 use crate::cli::front_end::FrontEnd;
 use crate::cli::input::{InputLine, RejectedInput};
+use crate::cli::last_analyses::finish_analyses;
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::output;
 use crate::cli::progress::{self, ProgressEnd};
@@ -150,7 +151,7 @@ pub async fn drive(
         if !stays && !decisions::waits_here(&session, front) {
             store.check_files().await?;
             decisions::report_request(&session, front, hint);
-            return Ok(Exit::Waiting);
+            return leave(session, front, &mut signals).await;
         }
         if decisions::takes_input(&session) {
             progress::set_shown(false);
@@ -222,13 +223,29 @@ pub async fn drive(
                         None => front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}")),
                         Some(_) => decisions::report_request(&session, front, hint),
                     }
-                    return Ok(Exit::Waiting);
+                    return leave(session, front, &mut signals).await;
                 }
                 InputLine::Interrupted => {
                     return interrupted(store, front, &signals, &interrupted_notice(&resume)).await;
                 }
             }
         }
+    }
+}
+
+/// Leaves a session that waits. A person at a terminal wants to be gone at once; a program may give each answer to a process of its own, and
+/// then its monitors have no other time.
+async fn leave(mut session: Session, front: FrontEnd, signals: &mut Signals) -> Result<Exit, EngineError> {
+    if front == FrontEnd::Terminal {
+        return Ok(Exit::Waiting);
+    }
+    tokio::select! {
+        biased;
+        () = signals.any() => {
+            signals.announce();
+            Ok(Exit::Interrupted)
+        }
+        finished = finish_analyses(&mut session) => finished.map(|()| Exit::Waiting),
     }
 }
 

@@ -30,6 +30,7 @@ pub mod init;
 pub mod input;
 pub mod json;
 pub mod language;
+pub mod last_analyses;
 pub mod line_editor;
 pub mod lines;
 pub mod live_cell;

@@ -18,6 +18,21 @@ pub fn local_time(stamp: &str) -> String {
     }
 }
 
+/// A time of the store in the time zone of the machine, with its offset, as lists show it.
+pub fn minute(stamp: &str) -> String {
+    with_offset(stamp, "%Y-%m-%d %H:%M (UTC%:z)")
+}
+
+/// [`minute`] with seconds.
+pub fn second(stamp: &str) -> String {
+    with_offset(stamp, "%Y-%m-%d %H:%M:%S (UTC%:z)")
+}
+
+fn with_offset(stamp: &str, format: &str) -> String {
+    let time = in_zone(stamp, &TimeZone::system());
+    time.map_or_else(|| visible_line(stamp), |time| time.strftime(format).to_string())
+}
+
 /// `line` in at most so many columns.
 pub fn shortened(line: &str, columns: usize) -> String {
     let mut shown = String::new();

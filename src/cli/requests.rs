@@ -11,6 +11,7 @@ use crate::cli::decide::{form_values, recorded, take, target};
 use crate::cli::exit::Exit;
 use crate::cli::language::translated;
 use crate::cli::print::print;
+use crate::cli::progress_texts::minute;
 use crate::cli::report;
 use crate::cli::sessions::{Access, open_existing};
 use crate::cli::store_args::ProjectStoreArgs;
@@ -134,18 +135,17 @@ const SHOWN_CHARS: usize = 60;
 
 fn as_row(open: &OpenRequest) -> Vec<String> {
     let RequestRow { id, kind, prompt, approvers, due_at, opened_at, .. } = &open.request;
-    let time = |at: &str| at.get(..16).unwrap_or(at).replace('T', " ");
     let mut shown: String = prompt.chars().take(SHOWN_CHARS).collect();
     if shown.len() < prompt.len() {
         shown.push('…');
     }
-    let due = due_at.as_deref().map_or_else(|| "-".to_owned(), time);
+    let due = due_at.as_deref().map_or_else(|| "-".to_owned(), minute);
     let who = match names_in(approvers.as_deref()) {
         Some(names) if names.is_empty() => "-".to_owned(),
         Some(names) => names.join(", "),
         None => "?".to_owned(),
     };
-    vec![format!("{}/{id}", open.session), kind.clone(), time(opened_at), due, who, shown]
+    vec![format!("{}/{id}", open.session), kind.clone(), minute(opened_at), due, who, shown]
 }
 
 fn as_json(open: &OpenRequest) -> Value {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::exit::Exit;
 use crate::cli::language::{filled, translated};
 use crate::cli::print::print;
+use crate::cli::progress_texts::second;
 use crate::cli::report;
 use crate::cli::sessions::{Access, existing_store, no_store};
 use crate::cli::store_args::ProjectStoreArgs;
@@ -131,7 +132,7 @@ pub fn before_now(age: &str) -> Result<jiff::Timestamp, EngineError> {
 }
 
 fn line(row: &SessionRow) -> String {
-    let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
+    let updated = second(&row.updated_at);
     let status = row.status.as_str();
     // Tabs separate the fields.
     let field = |text: &str| visible_line(text).replace('\t', " ");

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::cli::exit::Exit;
 use crate::cli::language::translated;
+use crate::cli::last_analyses::finish_analyses;
 use crate::cli::print::print;
 use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
@@ -20,6 +21,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::render::visible::{visible_json, visible_line};
 use bcc_runtime::run::head::SessionStatus;
+use bcc_store::contract::Store;
 
 #[derive(Debug, Args)]
 pub struct TickArgs {
@@ -39,6 +41,7 @@ pub async fn tick(options: TickArgs, environment: Environment) -> Result<Exit, E
     let store = Arc::clone(sessions.engine.store());
     let due = store.open_requests(Some(&stamp(now()))).await?;
     let mut ids: BTreeSet<String> = due.into_iter().map(|open| open.session).collect();
+    ids = without_stopped(store.as_ref(), ids).await?;
     if options.unfinished {
         let rows = store.sessions().await?;
         let running = rows.into_iter().filter(|row| row.status == SessionStatus::Running.name());
@@ -79,10 +82,23 @@ pub async fn tick(options: TickArgs, environment: Environment) -> Result<Exit, E
     Ok(if failures == 0 { Exit::Done } else { Exit::Failed })
 }
 
+/// The sessions without those that are stopped: a branch of theirs waits for a time, but they would only stop again.
+async fn without_stopped(store: &dyn Store, ids: BTreeSet<String>) -> Result<BTreeSet<String>, EngineError> {
+    let mut left = BTreeSet::new();
+    for id in ids {
+        let row = store.session(&id).await?;
+        if row.is_none_or(|row| row.status != SessionStatus::Stopped.name()) {
+            left.insert(id);
+        }
+    }
+    Ok(left)
+}
+
 /// Returns the new status, and whether the report of a session that has ended was written, if its script names one.
 async fn go_on(sessions: &StoredSessions, id: &str) -> Result<(SessionStatus, bool), EngineError> {
     let OpenedSession { mut session, state_file, .. } = sessions.session(id, Arc::new(Silent)).await?;
     session.advance().await?;
+    finish_analyses(&mut session).await?;
     let reported = write_report_of(&session, sessions.engine.store().as_ref(), state_file.as_deref()).await;
     Ok((session.status(), reported))
 }

@@ -33,6 +33,7 @@ mod masked_values;
 mod missing_services;
 mod model_commands;
 mod models;
+mod monitors;
 mod notebook_export;
 mod notebook_pictures;
 #[cfg(feature = "jupyter")]

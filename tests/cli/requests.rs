@@ -1,6 +1,7 @@
 //! Tests of what sessions wait for outside of their conversation: approvals, times, and the commands that answer them (docs/requests.md).
 
 mod answers;
+mod times;
 
 use std::sync::{Arc, Barrier};
 
@@ -390,6 +391,7 @@ session:
             - { action_type: wait, action_id: d, config: { for: 2h, until: x } }
             - { action_type: wait, action_id: e, config: {} }
             - { action_type: wait, action_id: f, config: { for: soon } }
+            - { action_type: wait, action_id: h, config: { until: '2026-12-01 09:00[Asia/Shanghai]' } }
             - { action_type: set, action_id: g, config: { values: { approval: 1 } } }
 ";
     let file = home.file("script.yaml", script).display().to_string();

@@ -50,6 +50,8 @@ pub(crate) struct Expect {
     errors: Vec<String>,
     /// Every `monitor_feedback`: `at: action/round` of the analyzed turn, and parts of the event by dotted path.
     monitors: Option<Vec<Map<String, Value>>>,
+    /// Parts of the prompt of every call of a monitor: `{ has, lacks, roles, whole }`.
+    monitor_prompts: Option<Vec<Value>>,
     /// Every plan: `from: route (why)`, then ` → ` and the ids of the topic's actions as they will run, or `refused`.
     plans: Option<Vec<String>>,
     /// Texts that no event, outcome or export contains.
@@ -180,6 +182,13 @@ fn check(name: &str, expect: &Expect, record: &Record) {
         assert_eq!(expected, feedback.iter().map(at).collect::<Vec<_>>(), "{name}: monitors {feedback:#?}");
         for (parts, event) in monitors.iter().zip(&feedback) {
             check_outcome(&format!("{name}, monitor of {}", at(event)), parts, event);
+        }
+    }
+    if let Some(prompts) = &expect.monitor_prompts {
+        let calls: Vec<&Value> = events_of("model_call").filter(|event| event["purpose"] == "monitor").collect();
+        assert_eq!(prompts.len(), calls.len(), "{name}: calls of monitors");
+        for (parts, call) in prompts.iter().zip(calls) {
+            check_prompt(&format!("{name}, monitor"), parts, &call["debug_info"]["llm_prompt"]);
         }
     }
     if let Some(plans) = &expect.plans {

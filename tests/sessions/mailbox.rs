@@ -30,6 +30,7 @@ impl Fixture {
         let request = PendingAnalysis {
             visit_key: "p/t".into(),
             seq,
+            messages: None,
             restarted_at: None,
             watched: watched("ai_ask", id, engagement),
         };

@@ -459,7 +459,7 @@ fn strip(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(strip),
         Value::Object(fields) => {
             fields.retain(|name, _| !STAMPS.contains(&name.as_str()));
-            if ["monitor", "orchestrator"].iter().any(|purpose| fields.get("purpose") == Some(&json!(purpose))) {
+            if fields.get("purpose") == Some(&json!("orchestrator")) {
                 // A request that is repeated after a crash has the newer messages in its prompt.
                 let debug_info = fields.get_mut("debug_info").and_then(Value::as_object_mut);
                 debug_info.map(|debug_info| debug_info.shift_remove("llm_prompt"));

@@ -10,6 +10,10 @@ use jiff::{SignedDuration, Timestamp};
 /// alone is its first moment. Returns it in UTC, or nothing if `text` is no time.
 pub fn instant(text: &str, zone: &TimeZone) -> Option<String> {
     let text = text.trim();
+    // The parser accepts the name of a time zone, as in `2026-12-01T09:00[Asia/Shanghai]`, and ignores it.
+    if text.contains('[') {
+        return None;
+    }
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Some(stamp(moment));
     }
@@ -53,6 +57,9 @@ mod tests {
             (" 2026-12-01 09:00 ", Some("2026-12-01T01:00:00.000000Z")),
             ("2026-12-01T09:00:30", Some("2026-12-01T01:00:30.000000Z")),
             ("2026-12-01", Some("2026-11-30T16:00:00.000000Z")),
+            ("2026-12-01 09:00[Asia/Shanghai]", None),
+            ("2026-12-01T09:00:00+02:00[Asia/Shanghai]", None),
+            ("2026-12-01[u-ca=iso8601]", None),
             ("2026-13-01", None),
             ("tomorrow", None),
             ("", None),

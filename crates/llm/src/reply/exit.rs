@@ -79,7 +79,7 @@ pub(crate) fn is_reported(value: &Value) -> bool {
 }
 
 /// Whether `text` says that there is no value. A mask does not: it stands for the value of a recorded reply.
-pub(crate) fn is_no_value(text: &str) -> bool {
+pub fn is_no_value(text: &str) -> bool {
     !text.contains(MASK) && (is_blank_filler(text) || NO_VALUE.contains(&plain(text).as_str()))
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::program::event::ModelCall;
 use crate::program::outcome::{ExitReason, ProgressSuggestion};
 use bcc_lang::template::front_matter::FeedbackTexts;
+use bcc_llm::reply::exit::is_no_value;
 
 /// How many of the newest metrics form a trend (docs/monitors.md).
 pub(crate) const TREND: usize = 3;
@@ -196,12 +197,13 @@ impl MonitorAnalysis {
         Self { metadata, ..Self::default() }
     }
 
-    /// The analysis in a reply. A field with an invalid value, which the schema of a project may allow, counts as missing.
+    /// The analysis in a reply. A field with an invalid value, which the schema of a project may allow, counts as missing, and so does a
+    /// text such as "null" or "N/A".
     pub fn from_reply(reply: &Map<String, Value>, parse_retry_count: u8) -> Self {
         fn field<T: DeserializeOwned + Default>(reply: &Map<String, Value>, name: &str) -> T {
             reply.get(name).and_then(|value| T::deserialize(value).ok()).unwrap_or_default()
         }
-        let text = |name: &str| field::<Option<String>>(reply, name).filter(|text| !text.trim().is_empty());
+        let text = |name: &str| field::<Option<String>>(reply, name).filter(|text| !is_no_value(text));
         Self {
             intervention_needed: field(reply, "intervention_needed"),
             intervention_reason: field(reply, "intervention_reason"),
@@ -249,6 +251,16 @@ mod tests {
             ..MonitorAnalysis::default()
         };
         assert_eq!(analysis, expected);
+    }
+
+    #[test]
+    fn a_word_for_nothing_is_no_advice() {
+        for word in ["null", "None", " N/A. ", "-", "未提及"] {
+            let reply = json!({ "feedback_for_action": word, "modified_approach": word, "example_suggestion": word });
+            let analysis = MonitorAnalysis::from_reply(reply.as_object().unwrap(), 1);
+            let texts = [analysis.feedback_for_action, analysis.modified_approach, analysis.example_suggestion];
+            assert_eq!(texts, [None, None, None], "{word}");
+        }
     }
 
     #[test]

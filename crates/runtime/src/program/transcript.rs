@@ -54,13 +54,15 @@ struct KeptMessage {
     length: usize,
     /// As it stands after the name of its speaker, if that differs from the text.
     quoted: Option<String>,
+    /// The action that it belongs to; empty if that does not matter.
+    action_id: String,
 }
 
-impl From<TranscriptEntry> for KeptMessage {
-    fn from(entry: TranscriptEntry) -> Self {
+impl KeptMessage {
+    fn new(entry: TranscriptEntry, action_id: &str) -> Self {
         let quoted = quote_after_label(&entry.text);
         let quoted = Some(quoted).filter(|quoted| **quoted != entry.text).map(Cow::into_owned);
-        Self { length: entry.text.chars().count(), quoted, entry }
+        Self { length: entry.text.chars().count(), quoted, entry, action_id: action_id.to_owned() }
     }
 }
 
@@ -118,12 +120,17 @@ impl RecentTranscript {
     }
 
     pub fn push(&mut self, entry: TranscriptEntry) {
+        self.push_of("", entry);
+    }
+
+    /// Adds a message of the action `action_id`.
+    pub(crate) fn push_of(&mut self, action_id: &str, entry: TranscriptEntry) {
         let last = match entry.speaker {
             Speaker::User => &mut self.last_user_message,
             Speaker::Ai => &mut self.last_ai_message,
         };
         *last = Some(entry.text.clone());
-        let message = KeptMessage::from(entry);
+        let message = KeptMessage::new(entry, action_id);
         self.length += message.length;
         self.messages.push_back(message);
         while let Some(oldest) = self.messages.front().map(|message| message.length) {
@@ -155,6 +162,31 @@ impl RecentTranscript {
         let mut texts: Vec<String> = users.map(|entry| entry.text.clone()).collect();
         texts.reverse();
         texts
+    }
+
+    /// The newest `count` stored messages of the person to the action `action_id`, oldest first.
+    pub(crate) fn newest_answers_to(&self, action_id: &str, count: usize) -> Vec<&str> {
+        let is_answer =
+            |message: &&KeptMessage| message.entry.speaker == Speaker::User && message.action_id == action_id;
+        let answers = self.messages.iter().rev().filter(is_answer).take(count);
+        let mut texts: Vec<&str> = answers.map(|message| message.entry.text.as_str()).collect();
+        texts.reverse();
+        texts
+    }
+
+    /// The transcript as it was before its newest `newer` messages, when `answer` was the last message of the person.
+    pub(crate) fn before_newest(&self, newer: u64, answer: &str) -> Cow<'_, Self> {
+        if newer == 0 {
+            return Cow::Borrowed(self);
+        }
+        let mut earlier = self.clone();
+        let left = usize::try_from(newer).map_or(0, |newer| earlier.messages.len().saturating_sub(newer));
+        earlier.messages.truncate(left);
+        earlier.length = earlier.messages.iter().map(|message| message.length).sum();
+        earlier.last_user_message = Some(answer.to_owned());
+        let newest = |speaker: Speaker| earlier.newest_first().find(|entry| entry.speaker == speaker);
+        earlier.last_ai_message = newest(Speaker::Ai).map(|entry| entry.text.clone());
+        Cow::Owned(earlier)
     }
 
     /// The newest messages within these limits, oldest first. A single longer message is cut in the middle, so that a prompt still
@@ -293,6 +325,27 @@ mod tests {
         assert_eq!(recent.as_text(100, "咨询师", "来访者"), "来访者: 二二\n咨询师: 三三三\n来访者: 四四四四");
         assert_eq!(recent.as_text(8, "咨询师", "来访者"), "咨询师: 三三三\n来访者: 四四四四");
         assert_eq!(recent.last_user_message(), Some("四四四四"));
+    }
+
+    #[test]
+    fn an_earlier_transcript_ends_with_the_answer_of_that_time() {
+        let mut recent = RecentTranscript::new(20, 1000, false);
+        for (action_id, text, speaker) in [
+            ("ask", "睡得好吗？", Speaker::Ai),
+            ("ask", "不好", Speaker::User),
+            ("safe", "安全吗？", Speaker::Ai),
+            ("safe", "安全", Speaker::User),
+        ] {
+            recent.push_of(action_id, TranscriptEntry { speaker, text: text.into() });
+        }
+        let earlier = recent.before_newest(2, "不好");
+        assert_eq!((earlier.last_question(), earlier.last_user_message()), (Some("睡得好吗？"), Some("不好")));
+        assert_eq!(earlier.as_text(100, "a", "b"), "a: 睡得好吗？\nb: 不好");
+        // The answer itself is known even if it is no longer stored.
+        let older = recent.before_newest(9, "早先");
+        assert_eq!((older.last_question(), older.last_user_message()), (None, Some("早先")));
+        assert_eq!(recent.before_newest(0, "").last_user_message(), Some("安全"));
+        assert_eq!(recent.newest_answers_to("ask", 3), ["不好"]);
     }
 
     #[test]

@@ -195,7 +195,8 @@ impl Session {
             let at = self.services.clock.at(seq);
             if let Event::Message { message_id, role, text, .. } = &event {
                 self.head.messages += 1;
-                self.recent.push(TranscriptEntry { speaker: *role, text: text.clone() });
+                let action_id = place.action_id.as_deref().unwrap_or_default();
+                self.recent.push_of(action_id, TranscriptEntry { speaker: *role, text: text.clone() });
                 messages.push(MessageRow {
                     number: self.head.messages,
                     role: role.name().to_owned(),

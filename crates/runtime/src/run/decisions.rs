@@ -365,7 +365,7 @@ impl Session {
     }
 }
 
-/// Who answered this request of a session, or the last one, and when; none if it was not answered.
+/// Who answered this request of a session, or the last decision, and when; none if it was not answered.
 ///
 /// # Errors
 /// If the store fails.
@@ -385,6 +385,13 @@ pub async fn earlier_answer(
             let field = |name: &str| event.get(name).and_then(Value::as_str);
             let id = field("request_id").unwrap_or_default().to_owned();
             if request.is_some_and(|request| request != id) {
+                continue;
+            }
+            if field("kind") == Some(RequestKind::Time.name()) {
+                // Nobody decides about the end of a wait, so only who names it means it.
+                if request.is_some() {
+                    found = Some(msg!("the request `{id}` was a wait, which ended at {}", row.at));
+                }
                 continue;
             }
             let decision = field("decision").unwrap_or("timed_out").to_owned();

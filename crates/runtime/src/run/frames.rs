@@ -56,6 +56,24 @@ pub(crate) enum FrameTarget {
     Compensation,
 }
 
+/// Where an answer that triggers hold back stands, and which triggers fired for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HeldAt {
+    /// The number of messages until the answer.
+    pub messages: u64,
+    /// The number of answers until then, with it.
+    pub answers: u64,
+    pub triggers: Vec<String>,
+}
+
+/// An answer that was held back, for the turn that takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HeldAnswer {
+    pub text: String,
+    /// Unknown if an earlier release held it back.
+    pub at: Option<HeldAt>,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Frame {
     pub at: FrameTarget,
@@ -85,6 +103,9 @@ pub(crate) struct Frame {
     /// took along to the target of its `goto`; the first action that listens takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// About the answer that is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_at: Option<HeldAt>,
     /// Of an action: whether something else ran since its last turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
@@ -159,6 +180,15 @@ impl Frame {
             finally_begun: self.at == FrameTarget::Topic,
             ..Self::default()
         }
+    }
+
+    /// The answer that is held back here.
+    pub(crate) fn held_answer(&self) -> Option<HeldAnswer> {
+        Some(HeldAnswer { text: self.held.clone()?, at: self.held_at.clone() })
+    }
+
+    pub(crate) fn hold_answer(&mut self, answer: Option<HeldAnswer>) {
+        (self.held, self.held_at) = answer.map_or((None, None), |answer| (Some(answer.text), answer.at));
     }
 
     pub(crate) fn triggered(&self) -> bool {
@@ -376,6 +406,11 @@ pub(crate) fn branch_key(action: &str, branch: &BranchBlock) -> String {
 /// The component of an insertion: its id, and the number of the visit if it is not the first.
 pub(crate) fn inserted_component(id: &str, visit: u64) -> String {
     if visit <= 1 { format!("{INSERTED}{id}") } else { format!("{INSERTED}{id}#{visit}") }
+}
+
+/// Whether this is the component of an insertion.
+pub(crate) fn is_inserted(component: &str) -> bool {
+    component.starts_with(INSERTED)
 }
 
 /// The component of a topic that runs for one element of a list.

@@ -166,7 +166,7 @@ impl Session {
 }
 
 /// The phase with the id `target`, or the topic with this id and its phase, by their numbers. Topics take precedence.
-fn part_with(program: &Program, target: &str) -> Option<(usize, Option<usize>)> {
+pub(crate) fn part_with(program: &Program, target: &str) -> Option<(usize, Option<usize>)> {
     let topics = program.phases.iter().enumerate().find_map(|(number, phase)| {
         phase.topics.iter().position(|topic| topic.id == target).map(|topic| (number, Some(topic)))
     });

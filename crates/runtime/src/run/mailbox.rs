@@ -24,6 +24,9 @@ pub struct PendingAnalysis {
     pub visit_key: String,
     /// The sequence number of the analyzed outcome.
     pub seq: u64,
+    /// The number of messages until the answer of the analyzed turn; unknown if an earlier release stored it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
     /// The last event when an answer was taken back and the analysis, which may have had a result by then, was restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarted_at: Option<u64>,

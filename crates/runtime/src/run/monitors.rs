@@ -13,16 +13,18 @@ use crate::program::event::{Event, ModelCall};
 use crate::program::location::EventLocation;
 use crate::program::monitor::{DEFAULT_MONITOR_TIMEOUT, MonitorContext, monitor_names};
 use crate::program::outcome::Outcome;
-use crate::program::program::{Program, ProgramSteps};
-use crate::program::transcript::cut_in_the_middle;
+use crate::program::program::{Phase, Program, Topic};
+use crate::program::transcript::{RecentTranscript, cut_in_the_middle};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
+use crate::run::frames::HeldAnswer;
 use crate::run::mailbox::{FinishedAnalysis, Job, PendingAnalysis};
 use crate::run::planner::RequestedPlan;
 use crate::run::position::Position;
 use crate::run::session::Session;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
+use bcc_lang::value::scopes::Scopes;
 
 /// The maximum number of characters of an answer, or of a metric in a trend, in a monitor's input.
 const MAX_ANSWER_CHARS: usize = 500;
@@ -48,6 +50,16 @@ pub struct Advice {
     pub action_type: String,
     pub round: u32,
     pub analysis: Value,
+}
+
+/// A turn that processed an answer.
+pub(crate) struct TurnToWatch<'a> {
+    pub(crate) position: &'a Position<'a>,
+    pub(crate) place: &'a EventLocation,
+    /// The answer, if it was held back.
+    pub(crate) held: Option<&'a HeldAnswer>,
+    /// The variables after the turn: the session may have left their topic since.
+    pub(crate) scopes: Scopes,
 }
 
 /// The part of the metrics of one turn that monitors see as a trend.
@@ -183,30 +195,29 @@ impl Session {
         draft.event(place, event);
     }
 
-    /// The analysis to start once the turn in this draft is committed.
+    /// The analysis to start once the turn in this draft is committed, if it has a monitor.
     pub(crate) fn next_job(
         &mut self,
         program: &Arc<Program>,
-        position: &Position<'_>,
-        place: &EventLocation,
+        turn: &TurnToWatch<'_>,
         draft: &CommitDraft,
     ) -> Option<Job> {
-        let own =
-            |(at, event): &(Arc<EventLocation>, Event)| matches!(event, Event::Outcome { .. }) && at.path == place.path;
+        let own = |(at, event): &(Arc<EventLocation>, Event)| {
+            matches!(event, Event::Outcome { .. }) && at.path == turn.place.path
+        };
         let number = draft.events.iter().position(own)?;
         let (place, Event::Outcome { outcome, .. }) = draft.events.get(number)? else { return None };
-        self.watch(program, position, place, outcome, self.last_seq + number as u64 + 1)
+        self.watch(program, turn, (place, outcome), self.last_seq + number as u64 + 1)
     }
 
-    /// The analysis to start once this turn is committed, if it processed an answer and has a monitor.
     fn watch(
         &mut self,
         program: &Arc<Program>,
-        position: &Position<'_>,
-        place: &EventLocation,
-        outcome: &Outcome,
+        turn: &TurnToWatch<'_>,
+        (place, outcome): (&EventLocation, &Outcome),
         seq: u64,
     ) -> Option<Job> {
+        let TurnToWatch { position, held, scopes, .. } = turn;
         let config = position.step.action.watched()?;
         // Checked first, because usually there is a monitor for the complete session or none.
         self.services.models.monitor(&position.step.id)?;
@@ -221,14 +232,25 @@ impl Session {
         if self.larger_budget().is_some() {
             return None;
         }
-        let names = self.names_of_monitor(program, position);
+        // What was said since the answer that the turn judged belongs to another action.
+        let messages = held.and_then(|held| held.at.as_ref()).map_or(self.head.messages, |at| at.messages);
+        let newer = self.head.messages.saturating_sub(messages);
+        let recent = self.recent.before_newest(newer, held.map_or("", |held| held.text.as_str())).into_owned();
+        let answer = held.map_or_else(|| recent.last_user_message().unwrap_or_default(), |held| held.text.as_str());
+        let names = self.names_of_monitor(program, (position.phase, position.topic), &recent, scopes.clone());
         let strategy = &position.topic.strategy;
         let rendered = |text: &Option<Text>| render_or_empty(program, text.as_ref(), &names);
         let round = place.round.unwrap_or(1);
         // Fewer than the author allows if time is short.
         let last_round = outcome.metadata.get("max_rounds").and_then(Value::as_u64);
-        let answers = self.recent.newest_of_user(round.min(TREND as u32) as usize);
-        let answers = answers.iter().map(|answer| cut_in_the_middle(answer, MAX_ANSWER_CHARS)).collect();
+        let rounds = round.min(TREND as u32) as usize;
+        let mut answers = recent.newest_answers_to(&position.step.id, rounds);
+        // A trigger may have taken it along from another action.
+        if answers.last() != Some(&answer) {
+            answers.push(answer);
+        }
+        let answers = answers.iter().rev().take(rounds).rev();
+        let answers = answers.map(|answer| cut_in_the_middle(answer, MAX_ANSWER_CHARS)).collect();
         let watched = WatchedTurn {
             action_type: position.step.kind.to_owned(),
             action_id: position.step.id.clone(),
@@ -240,8 +262,8 @@ impl Session {
             exit_reason: outcome.exit_reason,
             target_variables: config.targets.iter().map(|target| target.get.clone()).collect(),
             targets: config.targets.clone(),
-            question: cut_in_the_middle(self.recent.last_question().unwrap_or_default(), MAX_ANSWER_CHARS),
-            answer: cut_in_the_middle(self.recent.last_user_message().unwrap_or_default(), MAX_ANSWER_CHARS),
+            question: cut_in_the_middle(recent.last_question().unwrap_or_default(), MAX_ANSWER_CHARS),
+            answer: cut_in_the_middle(answer, MAX_ANSWER_CHARS),
             exit: rendered(&config.exit),
             earlier_advice,
             engagement_trend: trend.iter().map(|point| point.engagement.clone()).collect(),
@@ -253,12 +275,12 @@ impl Session {
             max_retry_count: strategy.retries(),
         };
         let visit_key = position.visit_key.clone();
-        let request = PendingAnalysis { visit_key, seq, restarted_at: None, watched };
+        let request = PendingAnalysis { visit_key, seq, messages: Some(messages), restarted_at: None, watched };
         self.job(program, config, request, names)
     }
 
     /// The job of a monitor; `None` if no model answers it.
-    fn job(
+    pub(crate) fn job(
         &self,
         program: &Arc<Program>,
         config: &WatchedConfig,
@@ -281,34 +303,16 @@ impl Session {
         Some(Job { request, monitor: config.monitor, context })
     }
 
-    /// Restarts the analyses that had no result when the session was stored.
-    pub(crate) fn restart_analyses(&mut self) {
-        if self.larger_budget().is_some() {
-            // They stay stored for a resume with a budget.
-            self.deferred = (std::mem::take(&mut self.head.monitors), self.head.planning.take());
-            return;
-        }
-        let program = Arc::clone(&self.program);
-        let leaf = self.frames.leaf();
-        let Some(position) = self.position(&program, &leaf) else { return };
-        for request in std::mem::take(&mut self.head.monitors) {
-            // All actions of a kind have the same monitor, and the observed action is usually the current one.
-            let kind = request.watched.action_type.clone();
-            let topics = program.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.steps);
-            let skills = program.skills.values().map(|skill| &skill.steps);
-            let own = position.step.action.watched().filter(|_| position.step.kind == kind);
-            let config = own.or_else(|| topics.chain(skills).find_map(|steps| find_watched(steps, &kind)));
-            let Some(config) = config else { continue };
-            let names = self.names_of_monitor(&program, &position);
-            if let Some(job) = self.job(&program, config, request, names) {
-                self.mailbox.start(job);
-            }
-        }
-    }
-
-    fn names_of_monitor(&self, program: &Program, position: &Position<'_>) -> TemplateNames {
+    /// The names of a monitor's prompt, apart from those of the turn that it analyzes.
+    pub(crate) fn names_of_monitor(
+        &self,
+        program: &Program,
+        (phase, topic): (&Phase, &Topic),
+        recent: &RecentTranscript,
+        scopes: Scopes,
+    ) -> TemplateNames {
         let time = self.services.clock.prompt_time(self.last_seq, program.templates.language());
-        monitor_names(program, position.phase, position.topic, &self.recent, self.scopes.clone(), time)
+        monitor_names(program, phase, topic, recent, scopes, time)
     }
 
     /// Stores what followed the advice that earlier turns used, and returns that advice.
@@ -366,12 +370,4 @@ fn digest(metrics: &Map<String, Value>) -> u64 {
 /// Renders a text of a strategy. One that cannot be rendered is left out: it guides a monitor and decides nothing.
 fn render_or_empty(program: &Program, text: Option<&Text>, names: &TemplateNames) -> String {
     text.and_then(|text| program.texts.render(text, names).ok()).unwrap_or_default()
-}
-
-/// The first action of this kind with a monitor, including nested actions.
-fn find_watched<'p>(steps: &'p ProgramSteps, kind: &str) -> Option<&'p WatchedConfig> {
-    steps.iter().find_map(|step| {
-        let own = step.action.watched().filter(|_| step.kind == kind);
-        own.or_else(|| step.action.blocks().into_iter().find_map(|steps| find_watched(steps, kind)))
-    })
 }

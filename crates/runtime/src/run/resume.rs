@@ -97,7 +97,7 @@ impl Session {
         }
         session.take_budget(budget)?;
         // Before the first commit, which stores the unfinished analyses.
-        session.restart_analyses();
+        session.restart_analyses(&variables);
         session.restart_plan();
         session.report_resume(&row).await?;
         Ok(session)
@@ -316,7 +316,7 @@ pub(crate) async fn recent(
         let mut recent = program.recent_transcript();
         for message in messages {
             let speaker = if message.role == Speaker::User.name() { Speaker::User } else { Speaker::Ai };
-            recent.push(TranscriptEntry { speaker, text: message.text });
+            recent.push_of(&message.action_id, TranscriptEntry { speaker, text: message.text });
         }
         return Ok(recent);
     }
@@ -331,7 +331,7 @@ struct ScopeRows<'a> {
 
 impl ScopeRows<'_> {
     fn layer_of(&self, scope: Scope, path: &str, declarations: &Arc<DeclarationMap>) -> Result<ScopeLayer, Message> {
-        layer(scope, path.to_owned(), declarations, self.rows_of(scope, path))
+        layer_of_rows(self.rows, scope, path, declarations)
     }
 
     fn rows_of(&self, scope: Scope, path: &str) -> impl Iterator<Item = &VariableRow> {
@@ -420,6 +420,20 @@ impl ScopeRows<'_> {
 fn stored_value(row: &VariableRow) -> Result<(String, Stored), Message> {
     let value = ExactValue::parse(&row.value).map_err(|error| msg!("variable `{}`: {error}", row.name))?;
     Ok((row.name.clone(), Stored { value, source: row.source.clone(), round: row.round, at: row.at.clone() }))
+}
+
+/// The layer of variables with this path, as it is stored.
+///
+/// # Errors
+/// A message with the value that cannot be read.
+pub(crate) fn layer_of_rows(
+    rows: &[VariableRow],
+    scope: Scope,
+    path: &str,
+    declarations: &Arc<DeclarationMap>,
+) -> Result<ScopeLayer, Message> {
+    let rows = rows.iter().filter(|row| row.scope == scope.name() && row.path == path);
+    layer(scope, path.to_owned(), declarations, rows)
 }
 
 fn layer<'r>(

@@ -7,6 +7,7 @@ use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::program::route_table::RouteLevel;
+use crate::run::decided_failures::earlier_failure;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, ROOT, component, id_of, lineage, redacted_key};
 use crate::run::insertion::Insertion;
@@ -229,7 +230,7 @@ impl Session {
             Some(then) => return self.continue_at(program, key, &then, completed, draft),
             None => default_route(reason, completed, None),
         };
-        let error = failure.map(|message| SessionFailure { code: "action-error", message, help: None });
+        let error = failure.map(earlier_failure);
         if self.fails_insertion(program, key, reason, &then) {
             return self.fail_insertion(program, key, (reason, None), error, draft);
         }
@@ -248,6 +249,9 @@ impl Session {
         let id = id_of(component(key)).to_owned();
         let target = &self.target_in_cleanup(program, key, target, draft);
         self.check_stays_in_branch(program, key, target)?;
+        if let Some(error) = self.failure_left_by(program, key, target) {
+            return Err(error);
+        }
         match target {
             RouteTarget::Resume if !completed => {
                 if let Some(frame) = self.frames.change(key) {
@@ -309,7 +313,7 @@ impl Session {
             frame.state = serde_json::Value::Null;
             frame.round = None;
             frame.last = None;
-            frame.held = None;
+            frame.hold_answer(None);
             frame.effect = None;
             frame.resumed = false;
         }
@@ -389,7 +393,7 @@ pub(crate) fn fail_route_error(key: &str) -> SessionFailure {
 }
 
 /// The default route for this reason (docs/routes.md). `error` is the cause of an exit with an error.
-fn default_route(reason: ExitReason, completed: bool, error: Option<&SessionFailure>) -> RouteTarget {
+pub(crate) fn default_route(reason: ExitReason, completed: bool, error: Option<&SessionFailure>) -> RouteTarget {
     let fails = || error.is_some_and(|error| FAILING_ERRORS.contains(&error.code));
     match () {
         () if reason == ExitReason::Error && !fails() => RouteTarget::Next,
@@ -400,7 +404,7 @@ fn default_route(reason: ExitReason, completed: bool, error: Option<&SessionFail
 }
 
 /// The error for an action that ended with `reason` and no message.
-fn unread_reply(key: &str, reason: ExitReason) -> SessionFailure {
+pub(crate) fn unread_reply(key: &str, reason: ExitReason) -> SessionFailure {
     let action = id_of(component(key));
     let message = match reason {
         ExitReason::Error => {

@@ -176,7 +176,7 @@ impl Session {
         for request in &mut self.head.monitors {
             request.restarted_at = Some(self.last_seq);
         }
-        self.restart_analyses();
+        self.restart_analyses(&variables);
         self.restart_plan();
         draft.restored = Some(changes_to_write(earlier));
         self.commit(draft).await?;

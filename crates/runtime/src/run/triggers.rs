@@ -10,8 +10,9 @@ use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::route_table::Trigger;
 use crate::program::turn::HIDEABLE_NAMES;
+use crate::run::decided_failures::earlier_failure;
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{FrameTarget, ROOT, lineage};
+use crate::run::frames::{FrameTarget, HeldAnswer, HeldAt, ROOT, lineage};
 use crate::run::insertion::Insertion;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
@@ -29,6 +30,10 @@ pub(crate) struct TriggerCheck<'a> {
     pub(crate) unjudged: bool,
     /// The error of the turn, if it has no route.
     pub(crate) failure: Option<&'a Message>,
+    /// The answer that the turn took, if it is not the newest message: a trigger had held it back.
+    pub(crate) held: Option<&'a HeldAnswer>,
+    /// Whether the turn is about to wait for a decision or a time, which may take long.
+    pub(crate) opens_request: bool,
 }
 
 /// A trigger that holds.
@@ -99,9 +104,15 @@ impl Session {
         names.set("max_rounds", metadata.get("max_rounds").cloned().unwrap_or(json!(1)));
         let metadata = with_all_names(metadata, &program.triggers, place.round.unwrap_or(1));
         names.set("metadata", Value::Object(metadata));
+        if let Some(held) = check.held {
+            names.set_text("last_user_message", held.text.as_str());
+        }
         names.let_variables_hide(&HIDEABLE_NAMES);
-        for trigger in &program.triggers {
-            if self.is_off(&key, trigger) {
+        for (number, trigger) in program.triggers.iter().enumerate() {
+            let earlier = program.triggers.get(..number).unwrap_or_default();
+            if self.is_off(&key, trigger, check.held)
+                || !check.opens_request && self.waits_for_insertion(&key, trigger, earlier)
+            {
                 continue;
             }
             let why = match trigger.when.truth(&names) {
@@ -137,13 +148,29 @@ impl Session {
     }
 
     /// Whether a trigger is not checked now.
-    fn is_off(&self, key: &str, trigger: &Trigger) -> bool {
+    fn is_off(&self, key: &str, trigger: &Trigger, held: Option<&HeldAnswer>) -> bool {
         let is_own_insertion = |key: &str| {
             let insertion = self.frames.get(key).and_then(|frame| frame.insertion.as_ref());
             matches!(insertion, Some(Insertion::Triggered { trigger: id, .. }) if *id == trigger.id)
         };
         let fired = self.head.fired.get(&trigger.id);
-        fired.is_some_and(|fired| trigger.once || fired.answers == self.answers) || lineage(key).any(is_own_insertion)
+        let fired_for = |held: &HeldAnswer| held.at.as_ref().is_some_and(|at| at.triggers.contains(&trigger.id));
+        fired.is_some_and(|fired| trigger.once || fired.answers == self.answers)
+            || held.is_some_and(fired_for)
+            || lineage(key).any(is_own_insertion)
+    }
+
+    /// Whether a trigger that would lead elsewhere waits until what an earlier one inserted for the same answer is over: that must not
+    /// be cut off.
+    fn waits_for_insertion(&self, key: &str, trigger: &Trigger, earlier: &[Trigger]) -> bool {
+        let is_of_same_answer = |id: &str| self.head.fired.get(id).is_some_and(|fired| fired.answers == self.answers);
+        matches!(trigger.then, RouteTarget::End | RouteTarget::Goto(_))
+            && lineage(key).any(|key| match self.frames.get(key).and_then(|frame| frame.insertion.as_ref()) {
+                Some(Insertion::Triggered { trigger: id, .. }) => {
+                    earlier.iter().any(|earlier| earlier.id == *id) && is_of_same_answer(id)
+                }
+                _ => false,
+            })
     }
 
     /// Inserts what a trigger inserts below the innermost frame. Without an insertion, follows it at once.
@@ -167,9 +194,13 @@ impl Session {
         fired.answers = answers;
         let answer = self.pending.take();
         self.head.pending = false;
-        if let Some(frame) = self.frames.change(key).filter(|frame| frame.at == FrameTarget::Action) {
-            frame.held = answer.or(frame.held.take());
+        let messages = self.head.messages;
+        if let Some(frame) = self.frames.change(key).filter(|frame| frame.at == FrameTarget::Action)
+            && let Some(text) = answer
+        {
+            frame.hold_answer(Some(HeldAnswer { text, at: Some(HeldAt { messages, answers, triggers: vec![] }) }));
         }
+        self.note_fired_for(key, &trigger.id, check.held.is_some());
         let failure = check.failure.cloned();
         let Some(id) = &trigger.insert else { return self.trigger_done(program, key, &trigger.then, failure, draft) };
         let outside = self.scopes.is_isolated();
@@ -182,6 +213,20 @@ impl Session {
         self.insert(program, key, id, insertion, ExactValues::new(), draft)
     }
 
+    /// Notes that a trigger fired for the answer that the action `key` holds back, or, unless that is an earlier one, for the newest
+    /// answer, wherever it is held back.
+    fn note_fired_for(&mut self, key: &str, trigger: &str, is_earlier: bool) {
+        let newest = self.answers;
+        for holder in lineage(key) {
+            let is_meant = |at: &HeldAt| if is_earlier { holder == key } else { at.answers == newest };
+            if self.frames.get(holder).and_then(|frame| frame.held_at.as_ref()).is_some_and(is_meant)
+                && let Some(at) = self.frames.change(holder).and_then(|frame| frame.held_at.as_mut())
+            {
+                at.triggers.push(trigger.to_owned());
+            }
+        }
+    }
+
     /// What a trigger inserted below the frame `above` ended: the session fails with the earlier error, or continues at `then`.
     pub(crate) fn trigger_done(
         &mut self,
@@ -192,12 +237,17 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         if let Some(message) = failure {
-            return Err(SessionFailure { code: "action-error", message, help: None });
+            return Err(earlier_failure(message));
+        }
+        if matches!(then, RouteTarget::End | RouteTarget::Goto(_))
+            && let Some(error) = self.decided_failure(program, above)
+        {
+            return Err(error);
         }
         match then {
             RouteTarget::End => self.end(program),
             RouteTarget::Goto(target) => {
-                let held = lineage(above).filter_map(|key| self.frames.get(key)?.held.clone()).last();
+                let held = lineage(above).filter_map(|key| self.frames.get(key)?.held_answer()).last();
                 self.jump_from_trigger(program, target, draft)?;
                 // The `finally` of a topic goes on before the jump; its action is still there, with the answer.
                 match self.frames.change(above).filter(|frame| frame.at == FrameTarget::Action) {
@@ -215,11 +265,11 @@ impl Session {
     }
 
     /// Stores an answer for the first action that listens from now on.
-    fn carry_answer(&mut self, answer: Option<String>) {
+    fn carry_answer(&mut self, answer: Option<HeldAnswer>) {
         if answer.is_some()
             && let Some(root) = self.frames.change(ROOT)
         {
-            root.held = answer;
+            root.hold_answer(answer);
         }
     }
 }

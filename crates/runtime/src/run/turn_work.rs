@@ -16,7 +16,7 @@ use crate::program::turn::{Turn, TurnResources};
 use crate::program::work::TurnWork;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{ROOT, redacted_key};
+use crate::run::frames::{HeldAnswer, ROOT, redacted_key};
 use crate::run::notebook::{cell_row, write_state};
 use crate::run::position::last_of;
 use crate::run::session::Session;
@@ -29,7 +29,7 @@ impl Session {
         self.pending = None;
         self.head.pending = false;
         if let Some(frame) = self.frames.change(key) {
-            frame.held = None;
+            frame.hold_answer(None);
             frame.resumed = false;
         }
     }
@@ -39,14 +39,15 @@ impl Session {
     pub(crate) fn take_carried_answer(&mut self, key: &str, asks: bool) -> bool {
         let answer = self.clear_carried_answer();
         let Some(frame) = self.frames.change(key).filter(|_| answer.is_some() && !asks) else { return false };
-        frame.held = answer;
+        frame.hold_answer(answer);
         true
     }
 
     /// Removes the answer that a trigger took along.
-    pub(crate) fn clear_carried_answer(&mut self) -> Option<String> {
-        self.frames.get(ROOT).filter(|root| root.held.is_some())?;
-        self.frames.change(ROOT)?.held.take()
+    pub(crate) fn clear_carried_answer(&mut self) -> Option<HeldAnswer> {
+        let answer = self.frames.get(ROOT)?.held_answer()?;
+        self.frames.change(ROOT)?.hold_answer(None);
+        Some(answer)
     }
 
     /// Applies the changes of a turn. Returns the outcome that it reported, if any.

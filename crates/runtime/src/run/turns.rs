@@ -20,6 +20,7 @@ use crate::run::error::RunError;
 use crate::run::frames::{Frame, FrameTarget, block_component, child};
 use crate::run::head::SessionStatus;
 use crate::run::insertion::Insertion;
+use crate::run::monitors::TurnToWatch;
 use crate::run::notebook::check_cell_limits;
 use crate::run::position::Position;
 use crate::run::session::{Session, SessionPause};
@@ -131,7 +132,7 @@ impl Session {
         // A message is checked before any action sees it, when only its text is known.
         let mut draft = CommitDraft::default();
         let place = self.place();
-        let check = TriggerCheck { place: &place, unjudged: true, failure: None };
+        let check = TriggerCheck { place: &place, unjudged: true, failure: None, held: None, opens_request: false };
         match self.check_triggers(program, check, &mut draft) {
             Ok(false) if draft.events.is_empty() => return Ok(false),
             // The warning about a condition that is null.
@@ -224,6 +225,8 @@ impl Session {
         let resources =
             self.turn_resources((&program, &self.services), (&key, frame), &position, &place, &reasons_with_route);
         let answered = resources.answer.is_some();
+        let held = if self.pending.is_none() { frame.held_answer() } else { None };
+        let held = held.as_ref();
         let turn = Turn::new(resources, self.scopes.clone());
         // If this future is dropped while the effect runs, it is unknown how far it got: no later turn finds it due.
         if let Some(effect) = resources.effect {
@@ -249,7 +252,8 @@ impl Session {
         if let Ok(flow) = &result
             && repeatable
         {
-            let check = TriggerCheck { place: &context.place, unjudged: false, failure: None };
+            let check =
+                TriggerCheck { place: &context.place, unjudged: false, failure: None, held, opens_request: false };
             if let Some(fired) = self.interrupting_trigger(&program, check, (flow, &work), &mut draft) {
                 self.drop_turn(context.key, &context.place, (flow, work), &mut draft)?;
                 let fired = self.fire(&program, fired, check, &mut draft);
@@ -258,7 +262,7 @@ impl Session {
                 return self.commit(draft).await;
             }
         }
-        let was_checked = repeatable && result.is_ok();
+        let scopes = answered.then(|| work.scopes.clone());
         let next = match result {
             Ok(flow) => self.apply_flow(&program, &context, flow, work, &mut draft)?,
             Err(ActionError::Model(error)) => {
@@ -291,18 +295,21 @@ impl Session {
         };
         let next = next.and_then(|next| self.follow_changes(&program, next, &mut draft));
         let failure = next.as_ref().err().map(|error| error.message.clone());
-        let check = TriggerCheck { place: &context.place, unjudged: !answered, failure: failure.as_ref() };
-        let next = if was_checked {
-            self.metadata.clear();
-            next
-        } else {
-            match self.check_triggers(&program, check, &mut draft) {
-                Ok(true) => self.settled_with_changes(&mut draft),
-                Ok(false) => next,
-                Err(error) => Err(error),
-            }
+        // Also after a turn that was checked before: a route from it may have set variables.
+        let check = TriggerCheck {
+            place: &context.place,
+            unjudged: !answered,
+            failure: failure.as_ref(),
+            held,
+            opens_request: matches!(next, Ok(NextStep::Request(_))),
         };
-        let job = if answered { self.next_job(&program, &position, &context.place, &draft) } else { None };
+        let next = match self.check_triggers(&program, check, &mut draft) {
+            Ok(true) => self.settled_with_changes(&mut draft),
+            Ok(false) => next,
+            Err(error) => Err(error),
+        };
+        let turn = scopes.map(|scopes| TurnToWatch { position: &position, place: &context.place, held, scopes });
+        let job = turn.and_then(|turn| self.next_job(&program, &turn, &draft));
         self.conclude(next, &context.place, &mut draft);
         // Monitors end with the session.
         self.next_job = job.filter(|_| !self.status.is_final());
