@@ -128,7 +128,7 @@ impl LoopConfig {
             not_understood: feedback.not_understood.iter().map(|note| masker.text(note)).collect(),
             ..feedback.clone()
         });
-        let feedback = feedback.and_then(|feedback| serde_json::to_string(&feedback).ok());
+        let feedback = feedback.and_then(|feedback| feedback.for_model());
         names.set_text("feedback", feedback.unwrap_or_default());
         for name in ["tone", "exit"] {
             names.set_text(name, "");
