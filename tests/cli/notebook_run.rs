@@ -269,7 +269,13 @@ fn a_model_repairs_failing_code_and_each_run_is_announced() {
     assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
     let events = finished.events();
     assert_eq!(events_of(&events, "effect_started").len(), 3);
-    assert_eq!(events_of(&events, "model_call").len(), 2);
+    let calls = events_of(&events, "model_call");
+    assert_eq!(calls.len(), 2);
+    // No outcome has what was sent to the model.
+    for (call, reply) in calls.iter().zip(["print(still_unknown)", "print(6 * 7)"]) {
+        assert!(call["debug_info"]["llm_prompt"].is_array(), "{call}");
+        assert!(call["debug_info"]["llm_response"].as_str().unwrap().contains(reply), "{call}");
+    }
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let at = |kind: &str| kinds.iter().position(|other| *other == kind).unwrap();
     assert!(

@@ -174,7 +174,7 @@ impl LoopConfig {
         let ask = Ask::new((name, version), shape, &request.outputs, &target, names);
         let (repair, reask) = (Some(request.repair), request.reask);
         let list = Some(ACTIONS).filter(|_| name == BEHAVIOR);
-        let exchange = turn.exchange(Ask { inputs, round, list, repair, reask, ..ask }).await?;
+        let exchange = turn.exchange(Ask { inputs, round, list, repair, reask, without_outcome: true, ..ask }).await?;
         Ok(received(name, &exchange.raw, &exchange.reading, Some(shape).filter(|_| request.repair)))
     }
 }

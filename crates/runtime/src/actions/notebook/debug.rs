@@ -129,7 +129,8 @@ async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, Act
     names.set("attempt", Value::from(attempt));
     names.set("most_attempts", Value::from(MAX_ATTEMPTS));
     let outputs = Outputs::new(vec![]);
-    turn.exchange(Ask::new((TEMPLATE, VERSION), &shape, &outputs, &code, names)).await
+    let ask = Ask::new((TEMPLATE, VERSION), &shape, &outputs, &code, names);
+    turn.exchange(Ask { without_outcome: true, ..ask }).await
 }
 
 /// The code of the preceding cells.
