@@ -57,7 +57,9 @@ const MAX_EXPLANATION_CHARS: usize = 1_000;
 pub fn next_step(running: RunningAction) -> PerformStep {
     let failed = matches!(running.so_far.ended, Some(CellEnd::Error | CellEnd::TimedOut | CellEnd::Died));
     if failed && running.auto_debug && running.fixes < MAX_ATTEMPTS {
-        return PerformStep::Continue(Flow::Onward, Box::new(RunningAction { needs_fix: true, ..running }));
+        // The code that a model writes has not run before.
+        let running = RunningAction { needs_fix: true, earlier_end: None, ..running };
+        return PerformStep::Continue(Flow::Onward, Box::new(running));
     }
     PerformStep::Done(Box::new(running.so_far))
 }
