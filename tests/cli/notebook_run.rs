@@ -443,6 +443,17 @@ fn what_a_cell_prints_is_in_the_notebook_file_while_it_runs_and_stays_if_the_pro
     wait_until_printed(&file, &["one\n", "two\n"]);
     running.kill();
     assert_eq!(printed_in(&file), ["one\n", "two\n"]);
+    // It is still there when the session asks about the code, and when it runs again, only the new output is.
+    let resume = ["sessions", "resume", "two", "--trust", "--notebook", "live.ipynb"];
+    let asked = finish(&home, &python, &resume);
+    assert_eq!(asked.code, Some(3), "{}", asked.err);
+    assert_eq!(printed_in(&file), ["one\n", "two\n"]);
+    home.file("go", "");
+    let mut again = start(&home, &python, &[&resume[..], &["--json"]].concat());
+    assert!(again.send("again"));
+    let done = again.finish();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(printed_in(&file), ["one\n", "three\n", "two\n"]);
 }
 
 #[test]
