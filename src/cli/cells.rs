@@ -50,8 +50,8 @@ const LEFT_OUT: &str = "[bcc-script left out ";
 /// Shows cells as they are committed.
 #[derive(Debug, Default)]
 pub struct CellView {
-    /// The number of the last cell that was shown.
-    last: u64,
+    /// The cells that were shown, in order: the event that showed each, and its number.
+    shown: Vec<(u64, u64)>,
 }
 
 /// The style of a line.
@@ -71,12 +71,22 @@ pub enum LineStyle {
 pub type StyledLine = (LineStyle, String);
 
 impl CellView {
-    /// The lines for an event of a session. `None` if the event is not about the notebook, or there is nothing new to show. What the cell
+    /// The lines for an event of a session, the one with the number `seq`. `None` if the event is not about the notebook, or there is nothing new to show. What the cell
     /// `streamed` printed was shown while it ran.
-    pub fn lines(&mut self, event: &Event, streamed: &str, language: Language) -> Option<Vec<StyledLine>> {
+    pub fn lines(
+        &mut self,
+        (seq, event): (u64, &Event),
+        streamed: &str,
+        language: Language,
+    ) -> Option<Vec<StyledLine>> {
         match event {
             Event::Cell(shown) => {
-                Some(self.cell(&cell_of(shown), streamed, language)).filter(|lines| !lines.is_empty())
+                Some(self.cell(&cell_of(shown), seq, streamed, language)).filter(|lines| !lines.is_empty())
+            }
+            // Other cells can get the numbers of those that are gone.
+            Event::TakenBack { from_seq, .. } => {
+                self.shown.retain(|(seq, _)| seq < from_seq);
+                None
             }
             Event::NotebookAction { action, success: false, error, .. } => {
                 let error = error.as_ref().map(|error| error.render(language)).unwrap_or_default();
@@ -90,9 +100,11 @@ impl CellView {
         }
     }
 
-    fn cell(&mut self, cell: &Cell, streamed: &str, language: Language) -> Vec<StyledLine> {
-        let is_new = cell.number > self.last;
-        self.last = self.last.max(cell.number);
+    fn cell(&mut self, cell: &Cell, seq: u64, streamed: &str, language: Language) -> Vec<StyledLine> {
+        let is_new = self.shown.last().is_none_or(|(_, last)| cell.number > *last);
+        if is_new {
+            self.shown.push((seq, cell.number));
+        }
         let mut lines = Vec::new();
         match cell.kind {
             CellKind::Markdown if is_new => {
@@ -244,6 +256,10 @@ mod tests {
 
     /// The lines for the event of a cell with these parts.
     fn shown(view: &mut CellView, cell: &Value) -> Vec<String> {
+        shown_at(view, 1, cell)
+    }
+
+    fn shown_at(view: &mut CellView, seq: u64, cell: &Value) -> Vec<String> {
         let text = |name: &str| cell[name].as_str().unwrap_or_default().to_owned();
         let event = Event::Cell(Box::new(ShownCell {
             number: cell["number"].as_u64().unwrap(),
@@ -256,7 +272,7 @@ mod tests {
             ended: cell["ended"].clone(),
             left_out: None,
         }));
-        let lines = view.lines(&event, "", Language::English).unwrap_or_default();
+        let lines = view.lines((seq, &event), "", Language::English).unwrap_or_default();
         lines.into_iter().map(|(style, line)| format!("{style:?}|{line}")).collect()
     }
 
@@ -264,9 +280,9 @@ mod tests {
     fn warnings_about_the_kernel_are_shown_and_warnings_about_replies_are_not() {
         let mut view = CellView::default();
         let warning = |code| Event::Warning { code, message: "the kernel\nis gone".into(), help: None };
-        let lines = view.lines(&warning("kernel-memory-gone"), "", Language::English);
+        let lines = view.lines((1, &warning("kernel-memory-gone")), "", Language::English);
         assert_eq!(lines, Some(vec![(LineStyle::Quiet, "! the kernel is gone".to_owned())]));
-        assert_eq!(view.lines(&warning("reply-bent"), "", Language::English), None);
+        assert_eq!(view.lines((1, &warning("reply-bent")), "", Language::English), None);
     }
 
     #[test]
@@ -300,6 +316,20 @@ mod tests {
     }
 
     #[test]
+    fn cells_that_follow_a_taken_back_answer_are_shown() {
+        let mut view = CellView::default();
+        let text = |number: u64| json!({ "number": number, "cell_id": "x", "cell_type": "markdown", "content": format!("text {number}") });
+        for (seq, number) in [(3, 1), (8, 2), (9, 3)] {
+            assert_eq!(shown_at(&mut view, seq, &text(number)).len(), 2, "{number}");
+        }
+        let (globals, plans) = (vec![], vec![]);
+        let taken_back = Event::TakenBack { from_seq: 7, to_seq: 10, answers: 0, effects: 0, globals, plans };
+        assert_eq!(view.lines((11, &taken_back), "", Language::English), None);
+        assert!(shown_at(&mut view, 13, &text(1)).is_empty(), "the first cell is still there");
+        assert_eq!(shown_at(&mut view, 14, &text(2)), ["Words|text 2", "Words|"]);
+    }
+
+    #[test]
     fn long_texts_are_cut_and_invalid_parts_are_ignored() {
         let mut view = CellView::default();
         let text = "行\n".repeat(40) + &"长".repeat(300);
@@ -322,6 +352,6 @@ mod tests {
             effects: vec![],
         };
         let expected = vec![(LineStyle::Error, "exec failed: there is no cell `x`".to_owned())];
-        assert_eq!(view.lines(&failed, "", Language::English), Some(expected));
+        assert_eq!(view.lines((1, &failed), "", Language::English), Some(expected));
     }
 }

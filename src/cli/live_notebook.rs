@@ -16,7 +16,9 @@ use crate::cli::front_end::FrontEnd;
 use crate::cli::language::{chosen, filled};
 use bcc_engine::error::EngineError;
 use bcc_engine::notebook_file::ownership::{check_target, form_of};
+use bcc_engine::notebook_file::read::earlier_output;
 use bcc_engine::notebook_file::write::{NotebookFileRequest, RunningOutput, write_file};
+use bcc_runtime::notebook::export::form::ExportForm;
 use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::output_piece::OutputPiece;
@@ -82,8 +84,13 @@ struct ChangeCounter {
 impl Observer for ChangeCounter {
     fn committed(&self, committed: &Committed<'_>) {
         if matches!(committed.event, Event::Cell(_) | Event::NotebookAction { .. } | Event::TakenBack { .. }) {
-            if let Event::Cell(cell) = committed.event {
-                self.changes.running().take_if(|running| running.cell_id == cell.cell_id);
+            match committed.event {
+                Event::Cell(cell) => {
+                    self.changes.running().take_if(|running| running.cell_id == cell.cell_id);
+                }
+                // Another cell can get its id.
+                Event::TakenBack { .. } => *self.changes.running() = None,
+                _ => {}
             }
             self.changes.add();
         }
@@ -121,8 +128,8 @@ impl Observer for ChangeCounter {
 
 /// Adds what a cell prints to what it has printed. Only the end of a very long output is there while it runs.
 fn add_output(running: &mut Option<RunningOutput>, cell_id: &str, piece: &OutputPiece<'_>) {
-    if running.as_ref().is_none_or(|running| running.cell_id != cell_id) {
-        *running = Some(RunningOutput { cell_id: cell_id.to_owned(), outputs: vec![] });
+    if running.as_ref().is_none_or(|running| running.cell_id != cell_id || running.is_earlier) {
+        *running = Some(RunningOutput { cell_id: cell_id.to_owned(), outputs: vec![], is_earlier: false });
     }
     let Some(RunningOutput { outputs, .. }) = running else { return };
     let left_out = match piece.left_out {
@@ -161,10 +168,12 @@ impl LiveNotebook {
         let form = form_of(path)?;
         check_target(path, form, id)?;
         let request = NotebookFileRequest::new(id.unwrap_or_default(), form, chosen());
+        // It is stored nowhere else, and whoever decides about the code that was cut off may want to see it.
+        let running = id.filter(|_| form == ExportForm::Ipynb).and_then(|_| earlier_output(path));
         let live = Live {
             path: path.to_path_buf(),
             request,
-            changes: Arc::default(),
+            changes: Arc::new(Changes { running: Mutex::new(running), ..Changes::default() }),
             written: None,
             next_write: Instant::now(),
             failed: false,

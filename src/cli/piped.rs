@@ -25,9 +25,9 @@ impl Observer for Piped {
             Event::Message { role: Speaker::Ai, text, .. } => write(text),
             // A question about an external effect, or to whoever decides, is not a message.
             Event::Waiting { r#for: "interrupted_effect" | "approval", prompt, .. } => write(prompt),
-            event @ (Event::Cell(_) | Event::NotebookAction { .. }) => {
+            event @ (Event::Cell(_) | Event::NotebookAction { .. } | Event::TakenBack { .. }) => {
                 let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(lines) = cells.lines(event, "", chosen()) else { return };
+                let Some(lines) = cells.lines((committed.seq, event), "", chosen()) else { return };
                 output::write(&lines.iter().map(|(_, line)| format!("{}\n", visible(line))).collect::<String>());
             }
             Event::Warning { code, message, help } if SHOWN_WARNINGS.contains(code) => {

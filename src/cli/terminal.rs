@@ -196,7 +196,7 @@ impl Terminal {
             }
             Event::Cell(_) | Event::NotebookAction { .. } | Event::Warning { .. } => {
                 let streamed = shown.live.id.clone();
-                let lines = shown.cells.lines(event, &streamed, chosen());
+                let lines = shown.cells.lines((committed.seq, event), &streamed, chosen());
                 if matches!(event, Event::Cell(_)) {
                     print(&shown.live.end());
                 }
@@ -206,6 +206,7 @@ impl Terminal {
                 lines.iter().for_each(|(style, line)| print(&format!("{}\n", styled(*style, &visible(line)))));
             }
             Event::TakenBack { effects, globals, plans, .. } => {
+                shown.cells.lines((committed.seq, event), "", chosen());
                 shown.end_line();
                 quiet(&translated("(your last answer was taken back)"));
                 if *effects > 0 || !globals.is_empty() {

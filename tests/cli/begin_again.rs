@@ -298,3 +298,53 @@ fn an_edited_script_declares_variables_that_nobody_has_set_anew() {
     // What was answered before stays.
     assert_eq!(questions(2), ["Hello home old", "Hello home mine"]);
 }
+
+/// A loop between two questions.
+const LOOP: &str = "
+session:
+  session_id: report
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: first, config: { content: 开始？, delivery: verbatim, monitor: off, max_rounds: 1 } }
+            - { action_type: behavior_loop, action_id: write, config: { target: 一段话, max_behaviors: 3 } }
+            - { action_type: ai_ask, action_id: second, config: { content: 结束？, delivery: verbatim, monitor: off, max_rounds: 1 } }
+";
+
+/// The prompts and replies of a loop are stored as those of a conversation are, so that no model is asked again.
+#[test]
+fn the_replies_in_a_behavior_loop_are_used_again() {
+    let replies = [
+        REPLY,
+        r#"{"actions": [{"action": "add", "content": "一"}]}"#,
+        r#"{"target_achieved": false, "reason": "短"}"#,
+        r#"{"actions": [{"action": "add", "content": "二"}]}"#,
+        r#"{"target_achieved": true, "reason": "好"}"#,
+        REPLY,
+    ];
+    let server = Server::start(replies.map(|reply| ServerBehavior::Answers(reply.to_owned())).to_vec());
+    let home = Home::new();
+    let model = format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n", server.base_url);
+    home.put("bcc-script.toml", model);
+    home.put("s.yaml", LOOP);
+    let done = call(&home, "run s.yaml --session one", "好\n好\n");
+    assert_eq!((done.code, server.requests().len()), (Some(0), 6), "{done:?}");
+    let exported = call(&home, "sessions export one --calls", "");
+    let exported: Value = serde_json::from_str(&exported.out).unwrap();
+    let stored: Vec<&str> = exported["model_calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|call| {
+            assert_eq!(call["debug_info"].is_object(), call["location"]["action_id"] == "write", "{call}");
+            call["debug_info"]["llm_response"].as_str()
+        })
+        .collect();
+    assert_eq!(stored, replies[1..5]);
+    let planned = preview(&home, "--turn 0");
+    assert_eq!(planned["model_calls"], json!({ "earlier": 6, "recorded": 6, "asked": 0 }), "{planned}");
+    let done = call(&home, "sessions retry one --turn 0", "");
+    assert_eq!((done.code, server.requests().len()), (Some(0), 6), "{done:?}");
+}

@@ -17,6 +17,7 @@ mod on_server;
 mod other_languages;
 mod outputs;
 mod pictures;
+mod replayed;
 mod review;
 mod session;
 mod time;

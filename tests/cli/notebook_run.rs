@@ -269,7 +269,13 @@ fn a_model_repairs_failing_code_and_each_run_is_announced() {
     assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
     let events = finished.events();
     assert_eq!(events_of(&events, "effect_started").len(), 3);
-    assert_eq!(events_of(&events, "model_call").len(), 2);
+    let calls = events_of(&events, "model_call");
+    assert_eq!(calls.len(), 2);
+    // No outcome has what was sent to the model.
+    for (call, reply) in calls.iter().zip(["print(still_unknown)", "print(6 * 7)"]) {
+        assert!(call["debug_info"]["llm_prompt"].is_array(), "{call}");
+        assert!(call["debug_info"]["llm_response"].as_str().unwrap().contains(reply), "{call}");
+    }
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let at = |kind: &str| kinds.iter().position(|other| *other == kind).unwrap();
     assert!(
@@ -437,6 +443,17 @@ fn what_a_cell_prints_is_in_the_notebook_file_while_it_runs_and_stays_if_the_pro
     wait_until_printed(&file, &["one\n", "two\n"]);
     running.kill();
     assert_eq!(printed_in(&file), ["one\n", "two\n"]);
+    // It is still there when the session asks about the code, and when it runs again, only the new output is.
+    let resume = ["sessions", "resume", "two", "--trust", "--notebook", "live.ipynb"];
+    let asked = finish(&home, &python, &resume);
+    assert_eq!(asked.code, Some(3), "{}", asked.err);
+    assert_eq!(printed_in(&file), ["one\n", "two\n"]);
+    home.file("go", "");
+    let mut again = start(&home, &python, &[&resume[..], &["--json"]].concat());
+    assert!(again.send("again"));
+    let done = again.finish();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(printed_in(&file), ["one\n", "three\n", "two\n"]);
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn the_state_of_a_session_that_was_interrupted_begins_another_one() {
 fn a_broken_state_is_refused_with_its_place_before_a_session_exists() {
     type Change = fn(&mut Value);
     let context = "/observation/context";
-    let table: [(&str, Change, &str); 15] = [
+    let table: [(&str, Change, &str); 16] = [
         ("/observation/location", |it| *it = json!([]), "`observation.location` must be an object"),
         (
             "/observation/location/current_step_id",
@@ -255,6 +255,7 @@ fn a_broken_state_is_refused_with_its_place_before_a_session_exists() {
             "`observation.context.notebook.cells[2].outputs[0]` is no output",
         ),
         ("FSM/state", |it| *it = json!([1]), "`observation.context.FSM.state` must be a string"),
+        ("FSM/state", |it| *it = json!(5), "`observation.context.FSM.state` must be a string"),
     ];
     let home = Home::new();
     let _server = configure_unhelpful(&home);

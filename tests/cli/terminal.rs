@@ -188,6 +188,32 @@ fn back_takes_the_last_answer_back_and_shows_its_question_again() {
 }
 
 #[test]
+fn cells_that_follow_an_answer_are_shown_again_when_it_was_taken_back() {
+    let home = Home::new();
+    let ask = |id: &str| {
+        format!(
+            "{{ action_type: ai_ask, action_id: {id}, config: {{ content: {id}?, delivery: verbatim, max_rounds: 1, monitor: off }} }}"
+        )
+    };
+    let add = "{ action_type: add, action_id: add, config: { content: A new cell. } }";
+    let actions = [&ask("First"), add, &ask("Second"), &ask("Third")].join(", ");
+    let topic = format!("{{ topic_id: t, actions: [{actions}] }}");
+    home.file("nb.yaml", &format!("session: {{ session_id: nb, phases: [{{ phase_id: p, topics: [{topic}] }}] }}"));
+    let mut terminal = Terminal::start(&home, &["run", "nb.yaml", "--session", "t", "--model", "offline"], false);
+    terminal.until("First?");
+    terminal.answers("yes");
+    terminal.until("A new cell.");
+    terminal.until("Second?");
+    terminal.answers("/back");
+    terminal.until("First?");
+    terminal.answers("no");
+    terminal.until("A new cell.");
+    terminal.until("Second?");
+    terminal.answers("/quit");
+    assert_eq!(terminal.end(), Some(3));
+}
+
+#[test]
 fn back_names_the_variables_of_the_user_that_are_not_undone() {
     let home = Home::new();
     let script = home.file(

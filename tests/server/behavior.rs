@@ -278,9 +278,9 @@ session:
               action_id: choose
               config:
                 cases:
-                  - { when: "request.kind == 'stages'", set: { reply: "{\"stages\": [{\"stage_id\": \"only\", \"goal\": \"{{ request.goal }}\"}]}" } }
+                  - { when: "request.kind == 'stages'", set: { reply: "{\"stages\": [{\"stage_id\": \"only\", \"goal\": {{ request.goal | tojson }}}]}" } }
                   - { when: "request.kind == 'reflection'", set: { reply: "{\"target_achieved\": true, \"reason\": \"asked {{ asked }} times\"}" } }
-                  - { when: "request.kind == 'actions'", set: { reply: "[{\"action\": \"new_section\", \"content\": \"{{ request.step_id }} {{ request.variables.user_problem }}\"}]" } }
+                  - { when: "request.kind == 'actions'", set: { reply: "{{ [{'action': 'new_section', 'content': request.step_id ~ ' ' ~ request.variables.user_problem}] }}" } }
 "#;
 
 #[tokio::test]
@@ -358,6 +358,11 @@ async fn the_script_of_the_page_answers() {
     home.put("scripts/planner.yaml", script);
     home.put("bcc-script.toml", "[serve.behavior]\nscript = \"scripts/planner.yaml\"\n");
     let serving = Serving::with(&home, &["--trust"]);
+    // The text of a request is no action.
+    let goal = "x\"}, {\"action\": \"add\", \"content\": \"y";
+    let request = in_step("BEHAVIOR_RUNNING", false).to_string().replace("Load the file", &goal.replace('"', "\\\""));
+    let answered = serving.post("/generating", serde_json::from_str(&request).unwrap()).await;
+    assert_eq!(answered.json(), json!({"actions": [{"type": "new_section", "content": goal}]}), "{answered:?}");
     let (_client, ran) = run_client(&serving.url, "", "[]");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let behaviors: Vec<Value> = ran.events().into_iter().filter(|event| event["type"] == "behavior").collect();

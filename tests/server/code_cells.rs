@@ -52,3 +52,46 @@ async fn the_request_about_interrupted_code_shows_it_and_a_client_sees_the_cells
     events.until("session_completed").await;
     assert_eq!(home.export("s")["notebook"]["cells"][1]["outputs"][0]["text"], "it runs\n42\n");
 }
+
+const NOTEBOOK: &str = "
+session:
+  session_id: nb
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: new_chapter, action_id: chapter, config: { content: Data } }
+            - { action_type: is_thinking, action_id: think, config: { thinking_text: Look first, agent_name: Analyst } }
+            - { action_type: finish_thinking, action_id: thought }
+            - { action_type: add, action_id: code, config: { shot_type: action, content: print(1) } }
+";
+
+#[tokio::test]
+async fn the_export_of_a_session_with_cells_is_its_notebook_in_the_language_of_the_client() {
+    let home = Home::new();
+    home.put("scripts/nb.yaml", NOTEBOOK);
+    let serving = Serving::start(&home);
+    let id = serving.session("nb").await;
+    for (language, thinks) in [("en", "Analyst thought"), ("zh", "Analyst 的思考")] {
+        for format in ["md", "html"] {
+            let path = format!("/v1/sessions/{id}/export?format={format}");
+            let headers = [("accept-language", language)];
+            let reply = serving.send(reqwest::Method::GET, &path, &headers, None).await;
+            let file = format!("{language}.{format}");
+            let arguments = ["--lang", language, "sessions", "export", &id, "-o", &file];
+            let exported = home.finish(arguments, "");
+            assert_eq!(exported.code, Some(0), "{}", exported.err);
+            assert_eq!(reply.text, std::fs::read_to_string(home.path().join(&file)).unwrap(), "{file}");
+            assert!(reply.text.contains("print(1)") && reply.text.contains(thinks), "{}", reply.text);
+        }
+        let report = format!("/v1/sessions/{id}/report?format=md");
+        let report = serving.send(reqwest::Method::GET, &report, &[("accept-language", language)], None).await;
+        assert_eq!(
+            report.text.chars().any(|c| matches!(c, '\u{4e00}'..='\u{9fff}')),
+            language == "zh",
+            "{}",
+            report.text
+        );
+    }
+}

@@ -154,3 +154,16 @@ async fn a_data_set_that_cannot_be_is_a_problem() {
     assert!(reply.text.contains("会话没有状态 `done`"), "{reply:?}");
     assert_eq!(temporary_files(&home), 0);
 }
+
+#[tokio::test]
+async fn interviews_that_are_forks_are_counted() {
+    let home = project();
+    let serving = serving(&home, &[]);
+    let id = serving.session("talk").await;
+    serving.say(&id, "Ann").await;
+    let fork = serving.post(&format!("/v1/sessions/{id}/fork"), serde_json::json!({})).await;
+    assert_eq!(fork.status, 201, "{fork:?}");
+    let text = Downloaded::of(&serving, "", None).await.text("README.md");
+    assert!(text.contains("- 1 of the interviews are forks of another session"), "{text}");
+    assert!(!text.contains("replay a recording"), "{text}");
+}

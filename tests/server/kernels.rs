@@ -148,6 +148,7 @@ async fn a_cell_that_is_sent_again_while_it_runs_runs_once_and_can_be_cancelled(
     let printed: Vec<&str> =
         cancelled["outputs"].as_array().unwrap().iter().map(|output| output["content"].as_str().unwrap()).collect();
     assert!(printed.concat().starts_with("step 1\nstep 2\n"), "{cancelled}");
+    assert!(cancelled["elapsed_time"].as_f64().unwrap() > 0.0, "{cancelled}");
     assert_eq!(cancelled["outputs"].as_array().unwrap().last().unwrap()["ename"], "KeyboardInterrupt", "{cancelled}");
     assert_eq!(caller.get("/execution_status/n").await.json()["outputs"], cancelled["outputs"]);
     // The kernel goes on, with its variables.
@@ -160,6 +161,7 @@ async fn a_cell_that_is_sent_again_while_it_runs_runs_once_and_can_be_cancelled(
     };
     let (ended, restarted) = tokio::join!(execute(&caller, "n", "endless", &endless), restart);
     assert_eq!((&ended["status"], &restarted["status"]), (&json!("cancelled"), &json!("ok")), "{ended}");
+    assert!(ended["elapsed_time"].as_f64().unwrap() > 0.0, "{ended}");
     assert_eq!(caller.get("/execution_status/n").await.json()["status"], "idle");
     assert_eq!(execute(&caller, "n", "after", "runs").await["outputs"][0]["ename"], "NameError");
 }

@@ -75,6 +75,7 @@ pub enum SessionPlace {
 struct EarlierSession {
     copy_of: Option<String>,
     retry_of: Option<String>,
+    replay: Option<String>,
     #[serde(default)]
     repeats_answers: bool,
 }
@@ -101,6 +102,11 @@ pub(crate) fn forked_session(settings: &str) -> Option<String> {
 /// Whether the session with these stored settings gives the answers of another one again.
 pub(crate) fn repeats_answers(settings: &str) -> bool {
     EarlierSession::of(settings).repeats_answers
+}
+
+/// Whether the session with these stored settings has its replies from a recording.
+pub(crate) fn replays_recording(settings: &str) -> bool {
+    EarlierSession::of(settings).replay.is_some()
 }
 
 /// The session that the one with these stored settings continues from a step (`sessions retry --from`).

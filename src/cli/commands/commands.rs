@@ -30,7 +30,10 @@ pub async fn command(line: &str, session: &mut Session, store: &dyn Store) -> Re
             Some(why) => why,
             None => return Ok(()),
         },
-        ("prompt", "") => prompt::prompt(&last(store, &session.id, "outcome").await?),
+        ("prompt", "") => {
+            let outcome = last(store, &session.id, "outcome").await?;
+            prompt::prompt(&outcome, &last(store, &session.id, "model_call").await?)
+        }
         _ => filled(
             "there is no command /{words}; /help lists the commands, and //{words} sends it to the AI",
             &[("words", line)],

@@ -107,6 +107,8 @@ async fn the_prompts_stay_below_their_maximum_and_say_nothing_twice() {
             ] {
                 assert_eq!(prompt.matches(once).count(), 1, "{once}: {prompt}");
             }
+            // With it, the prompts of a replay would be other ones.
+            assert!(!prompt.contains("execution_time_ms"), "{prompt}");
             let observed = observation(prompt);
             assert_eq!(observed["kernel_language"], "python");
             assert_eq!(observed["plan"]["stages"][0]["state"], "current", "{}", observed["plan"]);

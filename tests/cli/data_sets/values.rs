@@ -94,3 +94,45 @@ fn of_a_session_that_was_retried_only_the_newest_one_counts() {
     let codebook = rows(&out, "s/codebook.csv");
     assert_eq!(codebook.iter().find(|row| row["column"] == "x").unwrap()["set_by"], "first; second");
 }
+
+/// An interview that ends or is left while a question is open has that question.
+#[test]
+fn the_open_question_of_a_session_that_is_over_is_a_question() {
+    let home = Home::new();
+    home.put(
+        "s.yaml",
+        "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            \
+         - { action_type: ai_say, action_id: hello, config: { content: Hello., delivery: verbatim } }\n            \
+         - { action_type: ai_ask, action_id: ask, config: { content: How old?, delivery: verbatim, max_rounds: 3, output: [{ get: age, type: integer, required: true }] } }\n",
+    );
+    let roles = || -> Vec<String> {
+        let done = export(&home, "-o out");
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let messages = rows(&home.path().join("out"), "s/messages.csv");
+        messages.into_iter().map(|row| format!("{} {}", row["session_id"], row["role"])).collect()
+    };
+    run(&home, "run s.yaml --session one --model offline", "no\n", 3);
+    let open = ["one statement", "one question", "one answer", "one follow_up"];
+    assert_eq!(roles(), open);
+    run(&home, "cancel one", "", 0);
+    assert_eq!(roles(), open);
+    let follow_ups = rows(&home.path().join("out"), "s/follow_ups.csv");
+    assert_eq!((follow_ups.len(), follow_ups[0]["answer"].as_str()), (1, ""));
+}
+
+#[test]
+fn interviews_that_replay_a_recording_are_counted() {
+    let home = Home::new();
+    home.put(
+        "s.yaml",
+        "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            \
+         - { action_type: ai_ask, action_id: ask, config: { content: How old?, max_rounds: 1, monitor: off } }\n",
+    );
+    run(&home, "run s.yaml --session one --model offline --record talk.jsonl", "30\n", 0);
+    run(&home, "run s.yaml --session two --replay talk.jsonl", "30\n", 0);
+    let done = export(&home, "-o out");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let text = text(&home.path().join("out"), "README.md");
+    assert!(text.contains("- 1 of the interviews replay a recording"), "{text}");
+    assert!(!text.contains("are forks"), "{text}");
+}

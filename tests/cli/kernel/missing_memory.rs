@@ -179,6 +179,33 @@ fn a_terminal_and_a_pipe_show_the_cell_that_runs_again() {
     }
 }
 
+#[test]
+fn the_cell_that_runs_next_is_one_of_those_that_run_again_if_it_ran_before() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", "[project]\nallow = [\"exec\"]\n");
+    let mut whole: Value =
+        serde_json::from_str(&script(&json!({ "on_resume": "rerun" }), &["x = 1", "y = x + 1", "?", "print('x', y)"]))
+            .unwrap();
+    let actions = whole.pointer_mut("/session/phases/0/topics/0/actions").and_then(Value::as_array_mut).unwrap();
+    let again = json!({ "action_type": "exec", "action_id": "again", "config": { "codecell_id": "cell-1" } });
+    actions.insert(3, again);
+    home.file("script.yaml", &whole.to_string());
+    let waiting = finished(command(&home, &RUN, &python), "");
+    assert_eq!(waiting.code, Some(3), "{}", waiting.err);
+    let done = resumed_as_program(&home, &python).finish();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let ended: Vec<_> = done
+        .events()
+        .iter()
+        .filter(|event| event["type"] == "cell_rerun")
+        .map(|event| (event["cell_id"].clone(), event["ended"].clone()))
+        .filter(|(_, ended)| !ended.is_null())
+        .collect();
+    assert_eq!(ended, [(json!("cell-1"), json!("ok")), (json!("cell-2"), json!("ok"))]);
+    assert_eq!(home.export("s")["notebook"]["cells"][2]["outputs"][0]["text"], "x 2\n");
+}
+
 /// What ran of the earlier cells is not the memory that they left: whatever the person answers, the next code runs all of them first.
 #[test]
 fn cells_that_were_interrupted_when_they_ran_again_run_once_more_from_the_first_one() {

@@ -39,6 +39,8 @@ pub(crate) struct StoredInterview {
     scope_events: Vec<ExactValue>,
     /// Where actions begin and end.
     action_events: Vec<ExactValue>,
+    /// The path of the action whose question was not answered when the session ended or was left.
+    open_question: Option<String>,
 }
 
 /// The values of the session, and those of the visits of repeated topics, each with the action that set it.
@@ -132,7 +134,28 @@ impl InterviewReader<'_> {
         scope_events.sort_by_key(seq);
         action_events.sort_by_key(seq);
         let transcript = transcript(store, id).await?;
-        Ok(StoredInterview { variables, user_variables, masker, transcript, scope_events, action_events })
+        let open_question = self.open_question(id).await?;
+        Ok(StoredInterview {
+            variables,
+            user_variables,
+            masker,
+            transcript,
+            scope_events,
+            action_events,
+            open_question,
+        })
+    }
+
+    /// The path of the action for whose answer the session waited after the last message.
+    async fn open_question(&self, id: &str) -> Result<Option<String>, EngineError> {
+        let Some(waiting) = self.store.last_by_kind(id, "waiting").await? else { return Ok(None) };
+        let message = self.store.last_by_kind(id, "message").await?;
+        if message.is_some_and(|message| message.seq > waiting.seq) {
+            return Ok(None);
+        }
+        let waiting = parse_exact(&waiting.body, "event")?;
+        let is_for_input = text_at(&waiting, "/for") == "input";
+        Ok(is_for_input.then(|| text_at(&waiting, "/location/path").to_owned()))
     }
 
     /// Counts the values in the catalog, and returns those that are not left out.
@@ -355,7 +378,8 @@ fn messages(row: &SessionRow, stored: &StoredInterview, catalog: &VariableCatalo
         let path = part("/path");
         let waits = match stored.transcript.get(index + 1) {
             Some(next) => is_user(next) && text_at(next, "/path") == path,
-            None => is_waiting,
+            // Also if the session was cancelled, failed or stopped while it waited.
+            None => is_waiting || stored.open_question.as_deref() == Some(&path),
         };
         let role = match (is_user(message), waits) {
             (true, _) => MessageRole::Answer,

@@ -30,7 +30,7 @@ use crate::data_set::zip_file::zip_of;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::export_folder::{ExportFolder, FILE_LIST, FolderPlace, SeekableFile, examine_place};
-use crate::settings::{continued_session, repeats_answers};
+use crate::settings::{continued_session, forked_session, repeats_answers, replays_recording};
 use crate::stored_programs::StoredPrograms;
 
 /// How often a session is read again that changes while it is read.
@@ -238,8 +238,13 @@ impl<'e> DataSetExport<'e> {
                 self.report.continued += 1;
                 continue;
             }
+            let (is_fork, is_replay) = (forked_session(&row.settings).is_some(), replays_recording(&row.settings));
             match self.interview(row, &mut catalog).await {
-                Ok(Some(interview)) => self.written(spool.add(&interview))?,
+                Ok(Some(interview)) => {
+                    self.written(spool.add(&interview))?;
+                    self.report.forks += u64::from(is_fork);
+                    self.report.replays += u64::from(is_replay);
+                }
                 Ok(None) => {}
                 Err((
                     _,

@@ -69,6 +69,7 @@ pub(crate) fn read_me(
         ];
         let _ = writeln!(page, "| {} |", cells.join(" | "));
     }
+    copies(&mut page, report, language);
     files(&mut page, request.format, language);
     let _ = writeln!(page, "\n## {}\n", word("What was left out"));
     let left_out: usize = scripts.iter().map(|script| script.left_out).sum();
@@ -116,6 +117,19 @@ pub(crate) fn read_me(
         }
     }
     page
+}
+
+/// The interviews that have something of another one.
+fn copies(page: &mut String, report: &DataSetReport, language: Language) {
+    let forks = "{count} of the interviews are forks of another session: what was said before the fork is in both";
+    let replays = "{count} of the interviews replay a recording: their replies are those of an earlier session";
+    for (index, (literal, count)) in
+        [(forks, report.forks), (replays, report.replays)].into_iter().filter(|(_, count)| *count > 0).enumerate()
+    {
+        let count = count.to_string();
+        let before = if index == 0 { "\n" } else { "" };
+        let _ = writeln!(page, "{before}- {}", language.format(literal, &[("count", &count)]));
+    }
 }
 
 fn filters(page: &mut String, filter: &SessionFilter, language: Language) {

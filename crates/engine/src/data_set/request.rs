@@ -44,6 +44,10 @@ pub struct DataSetReport {
     pub repeated: u64,
     /// How many sessions were left out because another one continues them from a step.
     pub continued: u64,
+    /// How many of the sessions are forks of another one.
+    pub forks: u64,
+    /// How many of the sessions replay a recording.
+    pub replays: u64,
     /// How many sessions could not be read.
     pub failed: u64,
     /// The first of these, with the reason.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::error::EngineError;
 use crate::files::read_bounded;
+use crate::notebook_file::write::RunningOutput;
 use bcc_runtime::notebook::action::reader::is_cell_id;
 use bcc_runtime::notebook::cell::{Cell, CellEnd, CellKind, Metadata};
 use bcc_runtime::notebook::export::output::stored as stored_output;
@@ -71,6 +72,26 @@ pub fn read_cells(path: &Path) -> Result<Vec<Cell>, EngineError> {
         cells.push(cell);
     }
     Ok(cells)
+}
+
+/// What the cell had printed that ran when the process of a session ended, according to the notebook file of the session; none if the file
+/// does not say.
+pub fn earlier_output(path: &Path) -> Option<RunningOutput> {
+    let bytes = read_bounded(path, MAX_BYTES).ok().filter(|bytes| bytes.len() as u64 <= MAX_BYTES)?;
+    let notebook: Value = serde_json::from_slice(&bytes).ok()?;
+    let is_cut_off = |cell: &&Value| {
+        let has_ended = cell.pointer("/metadata/bcc/ended").is_some();
+        let is_counted = cell.get("execution_count").is_some_and(Value::is_u64);
+        cell.get("cell_type").and_then(Value::as_str) == Some("code") && !has_ended && !is_counted
+    };
+    let cells = notebook.get("cells").and_then(Value::as_array)?;
+    cells.iter().rev().filter(is_cut_off).find_map(|cell| {
+        let outputs = cell.get("outputs").and_then(Value::as_array).filter(|outputs| !outputs.is_empty())?;
+        let outputs = outputs.iter().filter(|output| !is_deeper_than(output, MAX_LEVELS)).map(stored_output).collect();
+        // An id that is none of nbformat is kept beside the one in the file.
+        let id = cell.pointer("/metadata/bcc/id").or_else(|| cell.get("id")).and_then(Value::as_str)?;
+        Some(RunningOutput { cell_id: id.to_owned(), outputs, is_earlier: true })
+    })
 }
 
 /// Whether the id is that of a cell which the session adds later.

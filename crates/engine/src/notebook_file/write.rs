@@ -57,6 +57,8 @@ pub struct RunningOutput {
     pub cell_id: String,
     /// In the form of nbformat. They replace those of an earlier run.
     pub outputs: Vec<Value>,
+    /// Whether the process that ran it is gone. If the cell has ended nevertheless, its stored outputs are the complete ones.
+    pub is_earlier: bool,
 }
 
 /// The number of cells of the notebook of a session.
@@ -109,7 +111,9 @@ pub async fn write_to(
             let mut cell: Cell = serde_json::from_str(&row.body)
                 .map_err(|error| unreadable(id, &msg!("cell {}: {error}", row.number)))?;
             restore(store, id, &mut cell).await?;
-            if let Some(running) = request.running.as_ref().filter(|running| running.cell_id == cell.id) {
+            let is_of_cell =
+                |running: &&RunningOutput| running.cell_id == cell.id && !(running.is_earlier && cell.ended.is_some());
+            if let Some(running) = request.running.as_ref().filter(is_of_cell) {
                 cell.outputs.clone_from(&running.outputs);
                 drop(take_libraries(&mut cell.outputs));
                 (cell.execution_count, cell.ended) = (None, None);

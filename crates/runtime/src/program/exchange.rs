@@ -94,6 +94,8 @@ pub struct Ask<'a> {
     pub reask: Option<u32>,
     /// The required outputs that have no value yet: the model is asked once more if it replies with EXIT without them.
     pub missing: Vec<String>,
+    /// Whether no outcome contains the prompt and the reply, so that the event of the call does.
+    pub without_outcome: bool,
 }
 
 impl<'a> Ask<'a> {
@@ -125,6 +127,7 @@ impl<'a> Ask<'a> {
             repair: None,
             reask: None,
             missing: vec![],
+            without_outcome: false,
         }
     }
 }
@@ -310,7 +313,8 @@ impl Turn<'_> {
             reading,
             raw: reply.text,
         };
-        if matches!(next, Next::Keep) {
+        let is_kept = matches!(next, Next::Keep);
+        if is_kept && !retry.ask.without_outcome {
             self.emit_call(call);
             self.warn_of_coercions(&exchange.reading);
             return Ok(Some(exchange));
@@ -320,6 +324,10 @@ impl Turn<'_> {
         exchange.debug_info.insert("llm_response".into(), Value::from(shown.as_str()));
         call.debug_info.clone_from(&exchange.debug_info);
         self.emit_call(call);
+        if is_kept {
+            self.warn_of_coercions(&exchange.reading);
+            return Ok(Some(exchange));
+        }
         if matches!(next, Next::Refused) {
             return Err(ActionError::Model(ModelError::Refused { model: provider.name().to_owned() }));
         }

@@ -2,15 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bcc_engine::export::export;
 use bcc_engine::exported_notebook::linked_notebook;
 use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::notebook_file::pictures::encoded;
-use bcc_engine::notebook_file::write::{NotebookFileRequest, page_of, write_to};
+use bcc_engine::notebook_file::write::{NotebookFileRequest, cell_count, page_of, write_to};
 use bcc_engine::report::write::report_text;
-use bcc_lang::message::language::Language;
 use bcc_lang::script::report::ReportFormat;
 use bcc_lang::value::exact::ExactValue;
 use bcc_runtime::notebook::export::form::ExportForm;
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{AccessRole, ApiCaller};
-use crate::api::body::{UrlPath, UrlQuery};
+use crate::api::body::{UrlPath, UrlQuery, language_of};
 use crate::api::outputs::SANDBOX;
 use crate::problem::{Problem, ProblemDetails};
 use crate::state::ServerState;
@@ -30,9 +29,9 @@ use crate::state::ServerState;
 pub(crate) enum ExportName {
     #[default]
     Json,
-    /// Markdown.
+    /// The notebook as Markdown, or the transcript if there are no cells.
     Md,
-    /// A page.
+    /// The notebook as a page, or the transcript if there are no cells.
     Html,
     /// A Jupyter notebook.
     Ipynb,
@@ -41,7 +40,7 @@ pub(crate) enum ExportName {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExportQuery {
-    /// `json`, `md`, `html` or `ipynb`.
+    /// `json`, `md`, `html` or `ipynb`; `md` and `html` have the notebook, or the transcript if there are no cells.
     #[serde(default)]
     #[param(inline)]
     format: ExportName,
@@ -50,7 +49,7 @@ pub(crate) struct ExportQuery {
     calls: bool,
 }
 
-/// Exports a session. Sensitive values are masked.
+/// Exports a session. Sensitive values are masked. The texts that are added for people are in the language of the client.
 #[utoipa::path(
     get,
     path = "/v1/sessions/{id}/export",
@@ -74,28 +73,31 @@ pub(crate) async fn export_session(
     State(state): State<ServerState>,
     UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
+    headers: HeaderMap,
     UrlQuery(query): UrlQuery<ExportQuery>,
 ) -> Result<Response, Problem> {
     caller.require(AccessRole::Author)?;
     let store = state.sessions.store().as_ref();
     require_session(&state, &id).await?;
-    let language = Language::default();
-    let form = match query.format {
+    let language = language_of(&headers);
+    let (form, content_type) = match query.format {
         ExportName::Json => return Ok(Json(export(store, &id, query.calls).await?).into_response()),
-        ExportName::Md => {
-            let document = bcc_engine::export::document(store, &id, query.calls).await?;
-            let details = DocumentDetails::of_session(store, &id, Medium::Markdown).await?;
-            return Ok(typed("text/markdown; charset=utf-8", markdown(&document, &details, language)));
-        }
-        ExportName::Html => ExportForm::Html,
-        ExportName::Ipynb => ExportForm::Ipynb,
+        ExportName::Md => (ExportForm::Markdown, "text/markdown; charset=utf-8"),
+        ExportName::Html => (ExportForm::Html, "text/html; charset=utf-8"),
+        ExportName::Ipynb => (ExportForm::Ipynb, "application/x-ipynb+json"),
     };
     let request = NotebookFileRequest::new(id.clone(), form, language);
-    if form == ExportForm::Html {
+    if form != ExportForm::Ipynb && cell_count(store, &id).await? == 0 {
         let document = bcc_engine::export::document(store, &id, query.calls).await?;
         let details = DocumentDetails::of_session(store, &id, Medium::Markdown).await?;
-        let page = page_of(store, &request, markdown(&document, &details, language)).await?;
-        return Ok(typed("text/html; charset=utf-8", page));
+        let transcript = markdown(&document, &details, language);
+        return Ok(typed(
+            content_type,
+            match form {
+                ExportForm::Html => page_of(store, &request, transcript).await?,
+                ExportForm::Markdown | ExportForm::Ipynb => transcript,
+            },
+        ));
     }
     let mut text = String::new();
     let mut write = |piece: &str| {
@@ -103,7 +105,7 @@ pub(crate) async fn export_session(
         Ok(())
     };
     write_to(store, &request, &mut write).await?;
-    Ok(typed("application/x-ipynb+json", text))
+    Ok(typed(content_type, text))
 }
 
 fn typed(content_type: &'static str, text: String) -> Response {
@@ -264,7 +266,7 @@ pub(crate) struct ReportQuery {
     format: ReportName,
 }
 
-/// A report about a session: its steps, decisions, failures and times.
+/// A report about a session: its steps, decisions, failures and times, in the language of the client.
 #[utoipa::path(
     get,
     path = "/v1/sessions/{id}/report",
@@ -287,6 +289,7 @@ pub(crate) async fn get_report(
     State(state): State<ServerState>,
     UrlPath(id): UrlPath<String>,
     caller: ApiCaller,
+    headers: HeaderMap,
     UrlQuery(query): UrlQuery<ReportQuery>,
 ) -> Result<Response, Problem> {
     caller.require(AccessRole::Author)?;
@@ -296,6 +299,6 @@ pub(crate) async fn get_report(
         ReportName::Md => (ReportFormat::Markdown, "text/markdown; charset=utf-8"),
         ReportName::Html => (ReportFormat::Html, "text/html; charset=utf-8"),
     };
-    let text = report_text(state.sessions.store().as_ref(), &id, format, Language::default()).await?;
+    let text = report_text(state.sessions.store().as_ref(), &id, format, language_of(&headers)).await?;
     Ok(typed(content_type, text))
 }

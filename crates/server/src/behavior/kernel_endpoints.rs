@@ -166,12 +166,12 @@ fn reply_of(ended: EndedCell, language: Language) -> Result<ExecuteReply, Proble
                 elapsed_time: Duration::from_millis(execution.ms).as_secs_f64(),
             })
         }
-        EndedCell::Cancelled(printed) => Ok(ExecuteReply {
+        EndedCell::Cancelled(printed, took) => Ok(ExecuteReply {
             status: "cancelled",
             outputs: outputs_of(&printed),
             message: Some(msg!("the cell was interrupted").render(language)),
             execution_count: None,
-            elapsed_time: 0.0,
+            elapsed_time: took.as_secs_f64(),
         }),
         EndedCell::NoKernel(error) => {
             // The error may name paths of the machine.
@@ -248,7 +248,7 @@ pub(crate) async fn execution_status(
             (Some(("idle", outputs_of(&execution.outputs))), took)
         }
         Some((EndedCell::Ran(execution), took)) => (Some(("error", outputs_of(&execution.outputs))), took),
-        Some((EndedCell::Cancelled(printed), took)) => (Some(("cancelled", outputs_of(&printed))), took),
+        Some((EndedCell::Cancelled(printed, _), took)) => (Some(("cancelled", outputs_of(&printed))), took),
         Some((EndedCell::NoKernel(_), took)) => (Some(("error", vec![])), took),
         None => (None, Duration::ZERO),
     };

@@ -42,8 +42,8 @@ pub(crate) struct CellCode {
 #[derive(Clone, Debug)]
 pub(crate) enum EndedCell {
     Ran(Execution),
-    /// With what it had shown.
-    Cancelled(Vec<Value>),
+    /// With what it had shown, and how long it took, also if it only waited.
+    Cancelled(Vec<Value>, Duration),
     /// There is no kernel.
     NoKernel(KernelError),
 }
@@ -116,9 +116,10 @@ impl NotebookKernels {
     /// # Errors
     /// `TooManyRequests` if too many cells or notebooks run.
     pub(crate) async fn run(self: &Arc<Self>, key: &NotebookKey, what: CellCode) -> Result<EndedCell, Problem> {
+        let since = Instant::now();
         let mut result = self.start(key, what)?;
         let ended = result.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
-        Ok(ended.unwrap_or(EndedCell::Cancelled(vec![])))
+        Ok(ended.unwrap_or_else(|| EndedCell::Cancelled(vec![], since.elapsed())))
     }
 
     fn start(self: &Arc<Self>, key: &NotebookKey, what: CellCode) -> Result<watch::Receiver<CellResult>, Problem> {
@@ -177,12 +178,13 @@ impl NotebookKernels {
         let Some(notebook) = notebooks.get_mut(key) else { return ended };
         let Some(at) = notebook.cells.iter().position(|cell| cell.number == number) else { return ended };
         let cell = notebook.cells.remove(at);
+        let took = cell.started.elapsed();
         let ended = match ended {
-            EndedCell::Ran(execution) if cell.is_cancelled => EndedCell::Cancelled(execution.outputs),
-            EndedCell::NoKernel(_) if cell.is_cancelled => EndedCell::Cancelled(vec![]),
+            EndedCell::Ran(execution) if cell.is_cancelled => EndedCell::Cancelled(execution.outputs, took),
+            EndedCell::NoKernel(_) if cell.is_cancelled => EndedCell::Cancelled(vec![], took),
             ended => ended,
         };
-        notebook.last = Some((ended.clone(), cell.started.elapsed()));
+        notebook.last = Some((ended.clone(), took));
         notebook.used = Instant::now();
         ended
     }
@@ -194,7 +196,8 @@ impl NotebookKernels {
         let mut cells = std::mem::take(&mut notebook.cells);
         let count = cells.iter().filter(|cell| !cell.is_cancelled).count();
         if let Some(first) = cells.first() {
-            notebook.last = Some((EndedCell::Cancelled(vec![]), first.started.elapsed()));
+            let took = first.started.elapsed();
+            notebook.last = Some((EndedCell::Cancelled(vec![], took), took));
         }
         if cells.first().is_some_and(|first| first.is_cancelled || notebook.kernel.interrupt()) {
             let mut first = cells.remove(0);

@@ -63,9 +63,7 @@ fn item(covered: &Covered, item: &CoverageItem) -> Value {
     if item.key.what() == ItemKind::Action {
         fields.insert("exit_reasons".into(), exits(covered, item));
     }
-    if !item.children.is_empty() {
-        fields.insert("items".into(), item.children.iter().map(|inner| self::item(covered, inner)).collect());
-    }
+    fields.insert("items".into(), item.children.iter().map(|inner| self::item(covered, inner)).collect());
     value
 }
 

@@ -22,6 +22,12 @@ const MAX_LINES: usize = 40;
 
 const MAX_CHARS: usize = 160;
 
+/// Of a long line whose difference is far behind its start, how many characters before the difference are shown.
+const CHARS_BEFORE: usize = 60;
+
+/// How many characters after a mask tell where the masked value ends.
+const ANCHOR_CHARS: usize = 20;
+
 const CONTEXT_LINES: usize = 2;
 
 /// The maximum number of pairs of lines that are compared; for longer texts, all old and all new lines are shown.
@@ -113,10 +119,17 @@ impl DiffOutput {
     }
 
     fn prefixed(&mut self, sign: char, line: &str) {
-        let mut characters = line.chars();
-        let shown: String = characters.by_ref().take(MAX_CHARS.saturating_sub(2)).collect();
+        self.excerpt(sign, line, 0);
+    }
+
+    /// The part of a line around its character `differing`.
+    fn excerpt(&mut self, sign: char, line: &str, differing: usize) {
+        let skipped = if differing > MAX_CHARS - CHARS_BEFORE { differing - CHARS_BEFORE } else { 0 };
+        let before = if skipped > 0 { "…" } else { "" };
+        let mut characters = line.chars().skip(skipped);
+        let shown: String = characters.by_ref().take(MAX_CHARS - 2 - before.chars().count()).collect();
         let more = if characters.next().is_some() { "…" } else { "" };
-        self.line(Message::text(format!("{sign} {shown}{more}")));
+        self.line(Message::text(format!("{sign} {before}{shown}{more}")));
     }
 
     fn message(&mut self, old: &str, new: &str, mask: &str) {
@@ -124,13 +137,14 @@ impl DiffOutput {
         let diff_lines = diff_lines(&old, &new, mask);
         let changed: Vec<usize> =
             diff_lines.iter().enumerate().filter(|(_, (sign, _))| *sign != ' ').map(|(place, _)| place).collect();
+        let differing = differing_characters(&diff_lines, mask);
         let mut last = None;
-        for (place, (sign, line)) in diff_lines.iter().enumerate() {
+        for ((place, (sign, line)), differing) in diff_lines.iter().enumerate().zip(differing) {
             if changed.iter().any(|changed| changed.abs_diff(place) <= CONTEXT_LINES) {
                 if last.is_some_and(|last| last + 1 != place) || (last.is_none() && place > 0) {
                     self.line(Message::text("  …"));
                 }
-                self.prefixed(*sign, line);
+                self.excerpt(*sign, line, differing);
                 last = Some(place);
             }
         }
@@ -141,6 +155,53 @@ impl DiffOutput {
             self.lines.push(msg!("… {} more lines", self.omitted));
         }
         Message::list(Joint::Line, self.lines)
+    }
+}
+
+/// For each line of a diff, its first character that differs from the line that took its place, or whose place it took; 0 if there is none.
+fn differing_characters(diff_lines: &[(char, &str)], mask: &str) -> Vec<usize> {
+    let mut all = Vec::with_capacity(diff_lines.len());
+    for block in diff_lines.chunk_by(|one, next| (one.0 == ' ') == (next.0 == ' ')) {
+        let with = |sign: char| block.iter().filter(move |line| line.0 == sign).map(|line| line.1);
+        let pairs: Vec<(usize, usize)> =
+            with('-').zip(with('+')).map(|(old, new)| first_difference(old, new, mask)).collect();
+        let mut old = pairs.iter().map(|(old, _)| *old);
+        let mut new = pairs.iter().map(|(_, new)| *new);
+        all.extend(block.iter().map(|(sign, _)| match sign {
+            '-' => old.next().unwrap_or(0),
+            '+' => new.next().unwrap_or(0),
+            _ => 0,
+        }));
+    }
+    all
+}
+
+/// The number of the first character of each line with which they differ. A mask in the old line stands for any text.
+fn first_difference(old: &str, new: &str, mask: &str) -> (usize, usize) {
+    let (old, new, mask): (Vec<char>, Vec<char>, Vec<char>) =
+        (old.chars().collect(), new.chars().collect(), mask.chars().collect());
+    let rest = |line: &[char], from: usize| line.get(from..).unwrap_or_default().to_vec();
+    let (mut in_old, mut in_new) = (0, 0);
+    loop {
+        if !mask.is_empty() && old.get(in_old..).is_some_and(|old| old.starts_with(&mask)) {
+            let mut anchor = rest(&old, in_old + mask.len());
+            anchor.truncate(ANCHOR_CHARS);
+            if let Some(next) = anchor.windows(mask.len()).position(|part| part == mask) {
+                anchor.truncate(next);
+            }
+            let found = match anchor.is_empty() {
+                true => None,
+                false => rest(&new, in_new).windows(anchor.len()).position(|part| part == anchor),
+            };
+            let Some(found) = found else { return (in_old, in_new) };
+            in_old += mask.len() + anchor.len();
+            in_new += found + anchor.len();
+        } else if old.get(in_old).is_some() && old.get(in_old) == new.get(in_new) {
+            in_old += 1;
+            in_new += 1;
+        } else {
+            return (in_old, in_new);
+        }
     }
 }
 
@@ -284,6 +345,28 @@ mod tests {
         message 4 (user) is new:
         + more
         ");
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_first_character_that_differs() {
+        let (head, tail) = ("ab ".repeat(200), " yz".repeat(200));
+        let shown = |old: &str, new: &str| {
+            let output = differ(&format!("same\n{old}"), &format!("same\n{new}")).unwrap();
+            assert!(output.lines().all(|line| line.chars().count() <= MAX_CHARS + 1), "{output}");
+            output.lines().filter(|line| line.starts_with(['-', '+'])).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let lines = shown(&format!("{head}17{tail}"), &format!("{head}4711{tail}"));
+        let before = "ab ".repeat(CHARS_BEFORE / 3);
+        assert!(lines[0].starts_with(&format!("- …{before}17 yz")) && lines[0].ends_with('…'), "{lines:#?}");
+        assert!(lines[1].starts_with(&format!("+ …{before}4711 yz")) && lines[1].ends_with('…'), "{lines:#?}");
+        // What is masked is no difference, and may be longer or shorter.
+        let lines = shown(&format!("pin *** {head}17"), &format!("pin {} {head}28", "0".repeat(90)));
+        assert!(
+            lines[0].ends_with(&format!("- …{before}17")) && lines[1].ends_with(&format!("{before}28")),
+            "{lines:#?}"
+        );
+        // A difference near the start needs no cut there.
+        assert!(shown(&format!("17{tail}"), &format!("18{tail}"))[0].starts_with("- 17 yz"));
     }
 
     #[test]

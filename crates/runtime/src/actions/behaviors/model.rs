@@ -128,7 +128,7 @@ impl LoopConfig {
             not_understood: feedback.not_understood.iter().map(|note| masker.text(note)).collect(),
             ..feedback.clone()
         });
-        let feedback = feedback.and_then(|feedback| serde_json::to_string(&feedback).ok());
+        let feedback = feedback.and_then(|feedback| feedback.for_model());
         names.set_text("feedback", feedback.unwrap_or_default());
         for name in ["tone", "exit"] {
             names.set_text(name, "");
@@ -174,7 +174,7 @@ impl LoopConfig {
         let ask = Ask::new((name, version), shape, &request.outputs, &target, names);
         let (repair, reask) = (Some(request.repair), request.reask);
         let list = Some(ACTIONS).filter(|_| name == BEHAVIOR);
-        let exchange = turn.exchange(Ask { inputs, round, list, repair, reask, ..ask }).await?;
+        let exchange = turn.exchange(Ask { inputs, round, list, repair, reask, without_outcome: true, ..ask }).await?;
         Ok(received(name, &exchange.raw, &exchange.reading, Some(shape).filter(|_| request.repair)))
     }
 }

@@ -57,7 +57,9 @@ const MAX_EXPLANATION_CHARS: usize = 1_000;
 pub fn next_step(running: RunningAction) -> PerformStep {
     let failed = matches!(running.so_far.ended, Some(CellEnd::Error | CellEnd::TimedOut | CellEnd::Died));
     if failed && running.auto_debug && running.fixes < MAX_ATTEMPTS {
-        return PerformStep::Continue(Flow::Onward, Box::new(RunningAction { needs_fix: true, ..running }));
+        // The code that a model writes has not run before.
+        let running = RunningAction { needs_fix: true, earlier_end: None, ..running };
+        return PerformStep::Continue(Flow::Onward, Box::new(running));
     }
     PerformStep::Done(Box::new(running.so_far))
 }
@@ -129,7 +131,8 @@ async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, Act
     names.set("attempt", Value::from(attempt));
     names.set("most_attempts", Value::from(MAX_ATTEMPTS));
     let outputs = Outputs::new(vec![]);
-    turn.exchange(Ask::new((TEMPLATE, VERSION), &shape, &outputs, &code, names)).await
+    let ask = Ask::new((TEMPLATE, VERSION), &shape, &outputs, &code, names);
+    turn.exchange(Ask { without_outcome: true, ..ask }).await
 }
 
 /// The code of the preceding cells.

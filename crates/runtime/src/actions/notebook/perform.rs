@@ -141,6 +141,9 @@ pub struct RunningAction {
     /// Whether it was reported that the kernel starts without the memory of earlier cells.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_memory_told: bool,
+    /// How the same code ended when it ran before. The cell does not say so any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_end: Option<CellEnd>,
     /// The result so far.
     pub so_far: PerformedAction,
 }
@@ -226,7 +229,7 @@ pub async fn start(
                 report(turn, action.name(), options.by, &done, state.effects.current.clone());
             }
             match run {
-                Some((cell, exec)) => announce_run(turn, &cell, &exec, options, done)?,
+                Some((cell, exec)) => announce_run(turn, (&cell, changed.earlier_end), &exec, options, done)?,
                 None => PerformStep::Done(Box::new(done)),
             }
         }
@@ -285,6 +288,8 @@ pub async fn advance(turn: &Turn<'_>, running: RunningAction) -> Result<PerformS
 struct ChangeResult {
     result: Value,
     cell_id: Option<String>,
+    /// How the code that runs now ended before.
+    earlier_end: Option<CellEnd>,
 }
 
 type Applied = Result<(ChangeResult, Option<(Cell, ExecAction)>), ActionRejection>;
@@ -305,6 +310,7 @@ async fn change(
         Some(id) => turn.cell(&id).await?,
         None => None,
     };
+    let earlier_end = cell.as_ref().filter(|_| matches!(action, NotebookAction::Exec(_))).and_then(|cell| cell.ended);
     let change = match apply(state, action, cell, at) {
         Ok(change) => change,
         Err(rejection) => return Ok(Err(rejection)),
@@ -321,7 +327,7 @@ async fn change(
         turn.put_cell(signed(cell));
     }
     let run = change.run.map(|(cell, exec)| (signed(cell), exec));
-    Ok(Ok((ChangeResult { result: change.result, cell_id }, run)))
+    Ok(Ok((ChangeResult { result: change.result, cell_id, earlier_end }, run)))
 }
 
 /// Why code may not run, if this is a failure of its action: a model is not offered to run code, and a script that needs it is refused
@@ -339,7 +345,7 @@ fn denied_code(turn: &Turn<'_>, by: ActionOrigin) -> Result<Option<KernelError>,
 /// Announces that the code of a cell will run. A cell that a model added to be run is added even if code may not run.
 fn announce_run(
     turn: &Turn<'_>,
-    cell: &Cell,
+    (cell, earlier_end): (&Cell, Option<CellEnd>),
     exec: &ExecAction,
     options: PerformOptions,
     done: PerformedAction,
@@ -361,6 +367,7 @@ fn announce_run(
         needs_fix: false,
         starts_kernel: false,
         is_memory_told: false,
+        earlier_end,
         so_far: done,
     };
     Ok(review::announce(turn, cell, running))

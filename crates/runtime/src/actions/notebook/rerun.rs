@@ -1,6 +1,7 @@
 //! Handles a kernel that lost its memory after the notebook ran code: reports a warning, and reruns the earlier cells first if
 //! the script requests it (`session.kernel: { on_resume: rerun }`).
 
+use crate::actions::notebook::perform::RunningAction;
 use crate::effects::output::NoOutputObserver;
 use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::kernel::contract::{AttachedKernel, OnResume};
@@ -49,17 +50,18 @@ impl MissingMemory {
     }
 }
 
-/// Called when the code of `next` is announced, so that a lost memory that is not restored is told before the code runs. Returns whether it
-/// was told.
-pub(crate) async fn report_missing_memory(turn: &Turn<'_>, next: &str) -> Result<bool, ActionError> {
+/// Called when code is announced, so that a lost memory that is not restored is told before the code runs. Returns whether it was told.
+pub(crate) async fn report_missing_memory(turn: &Turn<'_>, next: &RunningAction) -> Result<bool, ActionError> {
     let is_new = turn.services.host.kernel.executed_cells() == 0;
     if !is_new || turn.of_notebook_state(|state| state.executed) == 0 {
         return Ok(false);
     }
-    let Some(next) = turn.cell(next).await? else { return Ok(false) };
+    if turn.cell(&next.cell_id).await?.is_none() {
+        return Ok(false);
+    }
     let reruns = turn.program.kernel.on_resume == OnResume::Rerun;
     // What is run again has an effect of its own, which is not announced yet.
-    if reruns && earlier_cells(turn, &next).await?.is_some() {
+    if reruns && earlier_cells(turn, next).await?.is_some() {
         return Ok(false);
     }
     let Some(lost) = missing_memory(turn).await? else { return Ok(false) };
@@ -104,13 +106,13 @@ async fn missing_memory(turn: &Turn<'_>) -> Result<Option<MissingMemory>, Action
     Ok(is_lost.then_some(MissingMemory { is_foreign, earlier: earlier_memory }))
 }
 
-/// Called before `next` runs: restores a lost memory, or reports it unless that is done (`is_told`). Returns the effect of it as text.
-pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell, is_told: bool) -> Result<RestoredMemory, ActionError> {
+/// Called before code runs: restores a lost memory, or reports it unless that is done. Returns the effect of it as text.
+pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &RunningAction) -> Result<RestoredMemory, ActionError> {
     let kernel = &turn.services.host.kernel;
     let settings = &turn.program.kernel;
     let Some(lost) = missing_memory(turn).await? else { return Ok(RestoredMemory::Done(None)) };
     // Another kernel may have taken the place of one that goes on without this process.
-    if is_told && !lost.is_foreign {
+    if next.is_memory_told && !lost.is_foreign {
         return Ok(RestoredMemory::Done(None));
     }
     if settings.on_resume == OnResume::Fresh {
@@ -207,18 +209,21 @@ fn show_rerun(turn: &Turn<'_>, cell: &Cell, (number, total): (usize, usize), end
     });
 }
 
-/// The cells whose code ran before and was not interrupted, in order; `None` if there are too many.
-async fn earlier_cells(turn: &Turn<'_>, next: &Cell) -> Result<Option<Vec<Cell>>, ActionError> {
+/// The cells whose code ran before and was not interrupted, in the order of the notebook; `None` if there are too many. The cell of `next`
+/// is among them if the same code ran before: later cells may need what it defined.
+async fn earlier_cells(turn: &Turn<'_>, next: &RunningAction) -> Result<Option<Vec<Cell>>, ActionError> {
     let mut found = Vec::new();
     let mut after = 0;
     loop {
         let page = turn.cells_after(after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(Some(found)) };
         after = last.number;
-        found.extend(page.into_iter().filter(|cell| {
-            cell.kind == CellKind::Code
-                && cell.number != next.number
-                && matches!(cell.ended, Some(CellEnd::Ok | CellEnd::Error))
+        found.extend(page.into_iter().filter_map(|mut cell| {
+            if cell.id == next.cell_id {
+                cell.ended = next.earlier_end;
+            }
+            let has_run = matches!(cell.ended, Some(CellEnd::Ok | CellEnd::Error));
+            (cell.kind == CellKind::Code && has_run).then_some(cell)
         }));
         if found.len() > MAX_CELLS {
             return Ok(None);

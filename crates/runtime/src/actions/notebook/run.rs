@@ -83,7 +83,7 @@ pub async fn prepare_kernel(turn: &Turn<'_>, step: &mut PerformStep) -> Result<(
     running.starts_kernel = false;
     start_on_server(turn).await?;
     kernel.prepare(settings).await.map_err(ActionError::Kernel)?;
-    running.is_memory_told = rerun::report_missing_memory(turn, &running.cell_id).await?;
+    running.is_memory_told = rerun::report_missing_memory(turn, running).await?;
     Ok(())
 }
 
@@ -106,7 +106,7 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let settings = &turn.program.kernel;
     let timeout = running.options.timeout.unwrap_or(settings.timeout);
     let kernel = &turn.services.host.kernel;
-    let rerun_effect = match rerun::restore_memory(turn, &cell, running.is_memory_told).await? {
+    let rerun_effect = match rerun::restore_memory(turn, &running).await? {
         RestoredMemory::Done(effect) => effect,
         // The code itself has not begun: the person who interrupted the earlier cells decides.
         RestoredMemory::Interrupted => {

@@ -105,7 +105,7 @@ impl PlanPrompts {
         };
         let owner = task.and_then(|task| Some(format!("{}/{task}", owner_of(&turn.place.path)?)));
         let ask = Ask::new((name, VERSION), shape, &self.outputs, content, names);
-        let exchange = turn.exchange(Ask { action: owner.as_deref(), ..ask }).await?;
+        let exchange = turn.exchange(Ask { action: owner.as_deref(), without_outcome: true, ..ask }).await?;
         Ok(exchange.reading.ok().filter(|_| exchange.held_back.is_none()))
     }
 }

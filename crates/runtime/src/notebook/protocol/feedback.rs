@@ -76,6 +76,13 @@ impl Feedback {
         Self { not_understood: vec![], ..self.clone() }
     }
 
+    /// The feedback in a prompt, as JSON: without the time, which would make the prompts of the same session differ each time.
+    pub(crate) fn for_model(&self) -> Option<String> {
+        let mut feedback = serde_json::to_value(self).ok()?;
+        feedback.as_object_mut()?.shift_remove("execution_time_ms");
+        Some(feedback.to_string())
+    }
+
     /// The same feedback with a limited size, because clients of the server send any.
     #[must_use]
     pub fn limited(mut self) -> Self {

@@ -116,6 +116,16 @@ impl<'a> StateObject<'a> {
         Some(text).filter(|text| !text.trim().is_empty())
     }
 
+    /// A text that is no id: a number is none.
+    pub(crate) fn string(&self, name: &str) -> Option<String> {
+        let node = self.take(name)?;
+        let Some(Value::String(text)) = node.as_scalar().map(|scalar| scalar.value()) else {
+            self.report.wrong_type(&self.place_of(name), "a string", node);
+            return None;
+        };
+        Some(text).filter(|text| !text.trim().is_empty())
+    }
+
     /// An integer of at least 0.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         let node = self.take(name)?;

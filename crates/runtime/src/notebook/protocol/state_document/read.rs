@@ -317,7 +317,7 @@ fn read_context(context: &StateObject<'_>, state: &mut NotebookState) -> Vec<Cel
     if let Some(machine) = context.object("FSM", None) {
         let earlier = machine.last_text("transition");
         state.fsm = Fsm {
-            state: machine.text("state").unwrap_or_else(|| Fsm::default().state),
+            state: machine.string("state").unwrap_or_else(|| Fsm::default().state),
             last_transition: machine.text("last_transition").or(earlier),
             timestamp: machine.text("timestamp"),
         };
