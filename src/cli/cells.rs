@@ -71,8 +71,8 @@ pub enum LineStyle {
 pub type StyledLine = (LineStyle, String);
 
 impl CellView {
-    /// The lines for an event of a session, the one with the number `seq`. `None` if the event is not about the notebook, or there is nothing new to show. What the cell
-    /// `streamed` printed was shown while it ran.
+    /// The lines for an event of a session, the one with the number `seq`. `None` if the event is not about the notebook, or there is
+    /// nothing new to show. What the cell `streamed` printed was shown while it ran.
     pub fn lines(
         &mut self,
         (seq, event): (u64, &Event),

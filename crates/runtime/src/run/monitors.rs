@@ -210,6 +210,11 @@ impl Session {
         self.watch(program, turn, (place, outcome), self.last_seq + number as u64 + 1)
     }
 
+    /// Whether a monitor watches the action at this position.
+    pub(crate) fn is_watched(&self, position: &Position<'_>) -> bool {
+        position.step.action.watched().is_some() && self.services.models.monitor(&position.step.id).is_some()
+    }
+
     fn watch(
         &mut self,
         program: &Arc<Program>,
@@ -219,8 +224,6 @@ impl Session {
     ) -> Option<Job> {
         let TurnToWatch { position, held, scopes, .. } = turn;
         let config = position.step.action.watched()?;
-        // Checked first, because usually there is a monitor for the complete session or none.
-        self.services.models.monitor(&position.step.id)?;
         let metrics = shortened(config.monitor.parse_metrics(outcome, config.language)?);
         let trend = self.record_trend_point(&position.visit_key, &metrics);
         let earlier_advice = self.record_result(&position.visit_key, &metrics, outcome);

@@ -262,7 +262,7 @@ impl Session {
                 return self.commit(draft).await;
             }
         }
-        let scopes = answered.then(|| work.scopes.clone());
+        let scopes = (answered && self.is_watched(&position)).then(|| work.scopes.clone());
         let next = match result {
             Ok(flow) => self.apply_flow(&program, &context, flow, work, &mut draft)?,
             Err(ActionError::Model(error)) => {
