@@ -52,7 +52,9 @@ async fn a_start_that_hangs_does_not_delay_the_end() {
     let server = Value::String(log.lines().find_map(|line| line.strip_prefix("started ")).unwrap().to_owned());
     let started = Instant::now();
     drop(test.servers);
-    assert!(!is_running(&server) && started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(5));
+    // It was killed; its threads take a moment to end.
+    wait_until("the server ended", || !is_running(&server)).await;
 }
 
 #[tokio::test]

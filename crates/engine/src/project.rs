@@ -10,7 +10,7 @@ use crate::error::EngineError;
 use crate::files::within::read_within;
 use crate::trust::state::TrustState;
 
-pub use bcc_lang::script::project_path::CONFIG_FILE;
+pub const CONFIG_FILE: &str = bcc_lang::script::project_path::CONFIG_FILE;
 
 const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
