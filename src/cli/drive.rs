@@ -5,13 +5,15 @@ use bcc_lang::message::msg;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use tokio::time::Instant;
+
 use crate::cli::code_interrupt::{CodeInterrupt, can_be_asked};
 use crate::cli::commands::commands::command;
 use crate::cli::decisions;
 use crate::cli::exit::Exit;
 use crate::cli::front_end::FrontEnd;
 use crate::cli::input::{InputLine, RejectedInput};
-use crate::cli::last_analyses::finish_analyses;
+use crate::cli::last_analyses::{ANALYSIS_TIME, finish_analyses};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::output;
 use crate::cli::progress::{self, ProgressEnd};
@@ -151,7 +153,7 @@ pub async fn drive(
         if !stays && !decisions::waits_here(&session, front) {
             store.check_files().await?;
             decisions::report_request(&session, front, hint);
-            return leave(session, front, &mut signals).await;
+            return Ok(Exit::Waiting);
         }
         if decisions::takes_input(&session) {
             progress::set_shown(false);
@@ -219,11 +221,14 @@ pub async fn drive(
                 }
                 InputLine::End => {
                     store.check_files().await?;
+                    if let Some(exit) = finish(&mut session, front, &mut signals).await? {
+                        return Ok(exit);
+                    }
                     match session.request().filter(|_| session.status() != SessionStatus::WaitingInput) {
                         None => front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}")),
                         Some(_) => decisions::report_request(&session, front, hint),
                     }
-                    return leave(session, front, &mut signals).await;
+                    return Ok(Exit::Waiting);
                 }
                 InputLine::Interrupted => {
                     return interrupted(store, front, &signals, &interrupted_notice(&resume)).await;
@@ -233,19 +238,20 @@ pub async fn drive(
     }
 }
 
-/// Leaves a session that waits. A person at a terminal wants to be gone at once; a program may give each answer to a process of its own, and
-/// then its monitors have no other time.
-async fn leave(mut session: Session, front: FrontEnd, signals: &mut Signals) -> Result<Exit, EngineError> {
-    if front == FrontEnd::Terminal {
-        return Ok(Exit::Waiting);
+/// Waits for monitors before the program leaves a session at the end of its input. A person at a terminal wants to be gone at once; a program may
+/// give each answer to a process of its own, and then its monitors have no other time. Whoever decides about a request does not wait for
+/// them. Returns how the program ends if it was interrupted.
+async fn finish(session: &mut Session, front: FrontEnd, signals: &mut Signals) -> Result<Option<Exit>, EngineError> {
+    if front == FrontEnd::Terminal || session.status() != SessionStatus::WaitingInput {
+        return Ok(None);
     }
     tokio::select! {
         biased;
         () = signals.any() => {
             signals.announce();
-            Ok(Exit::Interrupted)
+            Ok(Some(Exit::Interrupted))
         }
-        finished = finish_analyses(&mut session) => finished.map(|()| Exit::Waiting),
+        finished = finish_analyses(session, Instant::now() + ANALYSIS_TIME) => finished.map(|()| None),
     }
 }
 

@@ -9,12 +9,11 @@ use bcc_engine::error::EngineError;
 use bcc_runtime::run::session::Session;
 
 /// How long a process waits for them at most.
-const LIMIT: Duration = Duration::from_secs(10);
+pub const ANALYSIS_TIME: Duration = Duration::from_secs(10);
 
-/// Waits until no monitor and no planner is under way any more, for a limited time, and stores the results.
+/// Waits until no monitor and no planner is under way any more, but not beyond `deadline`, and stores the results.
 /// Errors: The store failed.
-pub async fn finish_analyses(session: &mut Session) -> Result<(), EngineError> {
-    let deadline = Instant::now() + LIMIT;
+pub async fn finish_analyses(session: &mut Session, deadline: Instant) -> Result<(), EngineError> {
     while session.status().is_waiting()
         && session.awaits_analysis()
         && timeout_at(deadline, session.wait_for_result()).await.is_ok()

@@ -7,10 +7,11 @@ use bcc_lang::message::ToMessage;
 use bcc_lang::message::msg;
 use clap::Args;
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::cli::exit::Exit;
 use crate::cli::language::translated;
-use crate::cli::last_analyses::finish_analyses;
+use crate::cli::last_analyses::{ANALYSIS_TIME, finish_analyses};
 use crate::cli::print::print;
 use crate::cli::script_report::write_report_of;
 use crate::cli::signals::Signals;
@@ -48,12 +49,14 @@ pub async fn tick(options: TickArgs, environment: Environment) -> Result<Exit, E
         ids.extend(running.map(|row| row.id));
     }
     let mut signals = Signals::new(msg!("\ninterrupted; nothing is lost"))?;
+    // Of all sessions together: the next ones do not wait for the monitors of each.
+    let deadline = Instant::now() + ANALYSIS_TIME;
     let mut failures = 0;
     for id in ids {
         let result = tokio::select! {
             biased;
             () = signals.any() => return Ok(Exit::Interrupted),
-            result = go_on(&sessions, &id) => result,
+            result = go_on(&sessions, &id, deadline) => result,
         };
         let (status, error) = match result {
             Ok((status, reported)) => {
@@ -95,10 +98,10 @@ async fn without_stopped(store: &dyn Store, ids: BTreeSet<String>) -> Result<BTr
 }
 
 /// Returns the new status, and whether the report of a session that has ended was written, if its script names one.
-async fn go_on(sessions: &StoredSessions, id: &str) -> Result<(SessionStatus, bool), EngineError> {
+async fn go_on(sessions: &StoredSessions, id: &str, deadline: Instant) -> Result<(SessionStatus, bool), EngineError> {
     let OpenedSession { mut session, state_file, .. } = sessions.session(id, Arc::new(Silent)).await?;
     session.advance().await?;
-    finish_analyses(&mut session).await?;
+    finish_analyses(&mut session, deadline).await?;
     let reported = write_report_of(&session, sessions.engine.store().as_ref(), state_file.as_deref()).await;
     Ok((session.status(), reported))
 }

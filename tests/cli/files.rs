@@ -78,13 +78,13 @@ fn what_cannot_be_read_or_written_fails_without_a_route() {
         (read("a", json!({ "path": "{{ '..' }}/secret", "output": "x" })), "leads out of the project"),
         (read("a", json!({ "path": "{{ '/etc/passwd' }}", "output": "x" })), "leads out of the project"),
         (read("a", json!({ "path": "link", "output": "x" })), "leads out of the project"),
-        (read("a", json!({ "path": "{{ '.bcc' }}/sessions.db", "output": "x" })), "hidden files"),
+        (read("a", json!({ "path": ".bcc/sessions.db", "output": "x" })), "hidden files"),
         (read("a", json!({ "path": "pipe", "output": "x" })), "not a regular file"),
         (write("a", json!({ "path": "{{ '..' }}/new", "content": "x" })), "leads out of the project"),
         (write("a", json!({ "path": "link", "content": "x" })), "leads out of the project"),
         (write("a", json!({ "path": "bad.json", "content": "x", "mode": "create" })), "it exists already"),
-        (write("a", json!({ "path": "{{ 's' }}.yaml", "content": "x" })), "scripts, templates or schemas"),
-        (write("a", json!({ "path": "{{ 'bcc-script' }}.toml", "content": "x" })), "the configuration"),
+        (write("a", json!({ "path": "s.yaml", "content": "x" })), "scripts, templates or schemas"),
+        (write("a", json!({ "path": "bcc-script.toml", "content": "x" })), "the configuration"),
         (write("a", json!({ "path": "{{ '.git' }}/hooks/x", "content": "x" })), "hidden files"),
         (write("a", json!({ "path": "bad.json/x", "content": "x" })), "cannot be written"),
     ];
@@ -181,12 +181,6 @@ fn what_is_wrong_in_the_config_is_reported() {
         (write("a", json!({ "path": "x" })), "does not specify what to write"),
         (write("a", json!({ "path": "x", "content": "x", "value": 1 })), "has both `content` and `value`"),
         (write("a", json!({ "path": "x/../../y", "content": "x" })), "path-outside"),
-        (read("a", json!({ "path": "data/.env", "output": "x" })), "path-not-permitted"),
-        (read("a", json!({ "path": "bcc-script.toml", "output": "x" })), "path-not-permitted"),
-        (write("a", json!({ "path": ".bcc/x.txt", "content": "x" })), "path-not-permitted"),
-        (write("a", json!({ "path": "run.sh", "content": "x" })), "path-not-permitted"),
-        (write("a", json!({ "path": "./_system/config/x.md", "content": "x" })), "path-not-permitted"),
-        (write("a", json!({ "path": "other.YAML", "content": "x" })), "path-not-permitted"),
     ];
     for (action, expected) in table {
         let home = project("", &json!([action]));
@@ -194,6 +188,29 @@ fn what_is_wrong_in_the_config_is_reported() {
         let said = finished.out + &finished.err;
         assert!(finished.code != Some(0) && said.contains(expected), "{action}: {said}");
     }
+}
+
+#[test]
+fn paths_that_no_script_can_use_are_warnings() {
+    let table = [
+        read("a", json!({ "path": "data/.env", "output": "x" })),
+        read("a", json!({ "path": "bcc-script.toml", "output": "x" })),
+        write("a", json!({ "path": ".bcc/x.txt", "content": "x" })),
+        write("a", json!({ "path": "run.sh", "content": "x" })),
+        write("a", json!({ "path": "./_system/config/x.md", "content": "x" })),
+        write("a", json!({ "path": "other.YAML", "content": "x" })),
+    ];
+    for action in table {
+        let home = project("", &json!([action]));
+        let finished = home.finish(["validate", "s.yaml"], "");
+        let said = finished.out + &finished.err;
+        assert!(finished.code == Some(0) && said.contains("warning[path-not-permitted]"), "{action}: {said}");
+    }
+    let report = "session: { session_id: s, report: { out: .reports/x.md }, actions: [{ action_type: ai_say, config: { content: a } }] }";
+    let home = Home::new();
+    home.file("s.yaml", report);
+    let finished = home.finish(["validate", "s.yaml"], "");
+    assert!((finished.out + &finished.err).contains("warning[path-not-permitted]"));
 }
 
 #[test]

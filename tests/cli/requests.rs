@@ -391,7 +391,7 @@ session:
             - { action_type: wait, action_id: d, config: { for: 2h, until: x } }
             - { action_type: wait, action_id: e, config: {} }
             - { action_type: wait, action_id: f, config: { for: soon } }
-            - { action_type: wait, action_id: h, config: { until: '2026-12-01 09:00[Asia/Shanghai]' } }
+            - { action_type: wait, action_id: h, config: { until: '2026-12-01 09:00[Nowhere/Else]' } }
             - { action_type: set, action_id: g, config: { values: { approval: 1 } } }
 ";
     let file = home.file("script.yaml", script).display().to_string();

@@ -132,7 +132,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "out-of-scope"),
     page!(Error lint "output-never-set"),
     page!(Error lint "output-type-conflict"),
-    page!(Error "path-not-permitted"),
+    page!(Warning "path-not-permitted"),
     page!(Error "path-outside"),
     page!(Error "recursive-alias"),
     page!(Error "reply-schema"),

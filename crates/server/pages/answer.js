@@ -83,15 +83,19 @@ export class AnswerForm {
   option(option) {
     if (this.waiting?.for !== "answer") return;
     this.tell("");
+    if (this.text.value === this.takenBack) this.fill("");
     this.send(option);
     this.text.focus();
   }
 
   choose(value) {
-    if (!value) return;
-    this.text.value = value;
+    // Not while a date is being typed: the focus stays where it is.
+    if (value) this.fill(value);
+  }
+
+  fill(text) {
+    this.text.value = text;
     this.changed();
-    this.button.focus();
   }
 
   // A keyboard for numbers has no letters.
@@ -105,8 +109,7 @@ export class AnswerForm {
     event.preventDefault();
     const text = this.text.value.trim();
     if (!text || this.waiting?.for !== "answer") return;
-    this.text.value = "";
-    this.changed();
+    this.fill("");
     this.tell("");
     this.send(text);
   }
@@ -134,8 +137,14 @@ export class AnswerForm {
 
   // Gives a text back that was not accepted, before what was written in the meantime.
   giveBack(text) {
-    this.text.value = [text, this.text.value].filter(Boolean).join("\n");
-    this.changed();
+    this.fill([text, this.text.value].filter(Boolean).join("\n"));
+  }
+
+  // Puts an answer that was taken back into the field, unless something else is in it, or there is a button for it.
+  putBack(text) {
+    if (this.text.value && this.text.value !== this.takenBack) return;
+    const hasButton = [...this.options.children].some((option) => option.textContent === text);
+    this.fill((this.takenBack = hasButton ? "" : text));
   }
 
   tell(notice) {

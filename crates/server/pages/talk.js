@@ -271,7 +271,7 @@ class Talk {
     // A response that was lost may have been a success: what counts is whether the answer is still there.
     if (!(await this.refresh())) return;
     if (last?.isConnected) return this.form.tell(problem);
-    if (!this.form.text.value) this.form.giveBack(text);
+    this.form.putBack(text);
     this.form.tell(texts.takenBack);
     this.form.text.focus();
   }

@@ -91,6 +91,36 @@ async fn a_person_talks_leaves_comes_back_and_takes_a_copy() {
 }
 
 #[tokio::test]
+async fn an_answer_that_was_taken_back_is_not_sent_with_another_one() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let (_home, serving) = visit();
+    begin(&browser, &serving).await;
+    browser.say("Ann").await;
+    browser.until_messages(4).await;
+    browser.click("mixed").await;
+    browser.until_messages(6).await;
+    let field = "return document.querySelector('#answer').value";
+    // There is a button for it.
+    browser.click("Take back my last answer").await;
+    browser.until_messages(4).await;
+    browser.shows("Your answer was taken back.").await;
+    assert_eq!(browser.run(field).await, "");
+    // The answer before takes the place of that one, and goes when a button is chosen.
+    browser.click("Take back my last answer").await;
+    browser.until_messages(2).await;
+    assert_eq!(browser.run(field).await, "Ann");
+    browser.click("Send").await;
+    browser.until_messages(4).await;
+    browser.click("good").await;
+    browser.element("#date").await;
+    assert_eq!(browser.run(field).await, "");
+    // A date that is typed is one after the other, and the focus stays.
+    let typed = "const d = document.querySelector('#date'); d.focus(); d.value = '0002-11-01'; \
+        d.dispatchEvent(new Event('change')); return document.activeElement.id";
+    assert_eq!(browser.run(typed).await, "date");
+}
+
+#[tokio::test]
 async fn a_link_for_one_talk_says_that_it_was_used() {
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     let (_home, serving) = visit();

@@ -3,6 +3,7 @@
 use crate::browser::Browser;
 use crate::process::Home;
 use crate::served::Serving;
+use crate::server::{Server, ServerBehavior};
 use crate::studio::author::{WIDE, has, open_session, open_tab};
 
 const RELEASE: &str = "
@@ -64,4 +65,48 @@ async fn a_request_is_pushed_back_and_then_approved_with_its_form() {
     has(&browser, ".message .text", "It begins tonight.").await;
     let variables = serving.get(&format!("/v1/sessions/{id}/variables")).await.json();
     assert_eq!(variables["variables"]["session"]["hosts"]["value"], 12, "{variables}");
+}
+
+const SEARCH: &str = "
+session:
+  session_id: search
+  declare: [{ var: found }]
+  tools: [{ name: web_search, approve: always }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: tool
+              action_id: search
+              on_exit: { failed: next }
+              config: { name: web_search, arguments: { query: phages }, output: { found: results } }
+            - { action_type: ai_say, action_id: done, config: { delivery: verbatim, content: 'Found {{ found }}.' } }
+";
+
+#[tokio::test]
+async fn a_tool_call_is_made_with_other_arguments_or_answered() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    home.put("scripts/search.yaml", SEARCH);
+    let engine = Server::start(vec![ServerBehavior::Rejects(404, "")]);
+    let tool = format!("[tools.web_search]\nprovider = \"searxng\"\nurl = \"{}\"\n", engine.base_url);
+    home.put("bcc-script.toml", tool);
+    let serving = Serving::start(&home);
+    for (field, value, decision) in [
+        ("-arguments", "{\"query\": \"bacteria\"}", "Approve with changes"),
+        ("-answer", "not needed", "Answer instead"),
+    ] {
+        let id = serving.session("search").await;
+        open_session(&browser, &serving, &id).await;
+        open_tab(&browser, "requests").await;
+        fill(&browser, &format!(".request [id$={field}]"), value).await;
+        browser.click(decision).await;
+        has(&browser, ".decision", decision).await;
+        let requests = serving.get(&format!("/v1/sessions/{id}/export")).await.json();
+        let answered = requests["events"].as_array().unwrap().iter().find(|event| event["type"] == "request_answered");
+        let name = &field[1..];
+        let given: serde_json::Value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        assert_eq!(answered.unwrap()["values"], serde_json::json!({ name: given }), "{answered:?}");
+    }
 }

@@ -148,6 +148,8 @@ pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>, rule: &'stat
                 let diagnostic = Diagnostic::error(rule, message, fields.file(), item.span).with_help(help);
                 fields.findings().report(diagnostic);
             }
+            // In the form in which values have it.
+            Some(declared @ DeclaredType::Date) => choices.push(declared.coerce(&choice).unwrap_or(choice)),
             _ => choices.push(choice),
         }
     }

@@ -4,6 +4,9 @@ use std::path::{Component, Path};
 
 use crate::message::message::Message;
 use crate::message::msg;
+use crate::script::fields::Fields;
+use crate::source::diagnostic::{Diagnostic, Severity};
+use crate::source::span::Span;
 
 /// The configuration of a project, in its directory.
 pub const CONFIG_FILE: &str = "bcc-script.toml";
@@ -21,8 +24,22 @@ const PROGRAM_FILES: [&str; 5] = ["makefile", "gnumakefile", "justfile", "packag
 #[derive(Clone, Debug)]
 pub struct PathProblem {
     pub slug: &'static str,
+    /// A warning if the script can be used all the same: a route may follow the failure, and earlier sessions have such scripts.
+    pub severity: Severity,
     pub message: Message,
     pub help: &'static str,
+}
+
+impl PathProblem {
+    /// Reports it at `span`.
+    pub fn report(self, fields: &Fields<'_>, span: Span) {
+        let Self { slug, severity, message, help } = self;
+        let diagnostic = match severity {
+            Severity::Error => Diagnostic::error(slug, message, fields.file(), span),
+            _ => Diagnostic::warning(slug, message, fields.file(), span),
+        };
+        fields.findings().report(diagnostic.with_help(help));
+    }
 }
 
 /// What a script does with a path.
@@ -39,11 +56,13 @@ pub fn path_problem(path: &str, field: &'static str, path_use: PathUse) -> Optio
     if path.starts_with('/') || path.split('/').any(|part| part == "..") {
         return Some(PathProblem {
             slug: "path-outside",
+            severity: Severity::Error,
             message: msg!("`{name}` leads out of the project", name = field),
             help: "write a path in the project, relative to the project, without `..`",
         });
     }
-    let not_permitted = |message, help| Some(PathProblem { slug: "path-not-permitted", message, help });
+    let not_permitted =
+        |message, help| Some(PathProblem { slug: "path-not-permitted", severity: Severity::Warning, message, help });
     let path = Path::new(path);
     match path_use {
         PathUse::Named => None,

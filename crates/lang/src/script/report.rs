@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::message::msg;
 use crate::script::fields::Fields;
 use crate::script::project_path::{PathUse, path_problem};
+use crate::source::diagnostic::Severity;
 use crate::source::span::{Span, Spanned};
 
 /// The names of the formats.
@@ -55,8 +56,11 @@ pub fn report(fields: &Fields<'_>) -> Option<ReportFile> {
     inner.finish();
     let out = out?;
     if let Some(problem) = path_problem(&out.value, "out", PathUse::Written) {
-        fields.error(problem.slug, problem.message, out.span, problem.help);
-        return None;
+        let is_refused = problem.severity == Severity::Error;
+        problem.report(fields, out.span);
+        if is_refused {
+            return None;
+        }
     }
     let format = chosen.or_else(|| ReportFormat::of_path(Path::new(&out.value)));
     if format.is_none() && !names_format {

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, Zoned};
 
-/// Reads a point in time: RFC 3339, or a date with or without a time of day (`2026-12-01 09:00`), which is meant in `zone`. A date
-/// alone is its first moment. Returns it in UTC, or nothing if `text` is no time.
+/// Reads a point in time: RFC 3339, or a date with or without a time of day (`2026-12-01 09:00`), which is meant in `zone`, or in the zone
+/// that it names (`2026-12-01 09:00[Asia/Shanghai]`), if this machine knows it. A date alone is its first moment. Returns it in UTC, or nothing if `text` is no time.
 pub fn instant(text: &str, zone: &TimeZone) -> Option<String> {
     let text = text.trim();
-    // The parser accepts the name of a time zone, as in `2026-12-01T09:00[Asia/Shanghai]`, and ignores it.
-    if text.contains('[') {
-        return None;
-    }
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Some(stamp(moment));
+    }
+    // The parser of a time of day would ignore the name of the zone.
+    if text.contains('[') {
+        return Some(stamp(text.parse::<Zoned>().ok()?.timestamp()));
     }
     // A time of day without seconds or with a space is accepted by the parser; a date alone has its own type.
     let local = text.parse::<DateTime>().or_else(|_| text.parse::<Date>().map(DateTime::from)).ok()?;
@@ -57,8 +57,11 @@ mod tests {
             (" 2026-12-01 09:00 ", Some("2026-12-01T01:00:00.000000Z")),
             ("2026-12-01T09:00:30", Some("2026-12-01T01:00:30.000000Z")),
             ("2026-12-01", Some("2026-11-30T16:00:00.000000Z")),
-            ("2026-12-01 09:00[Asia/Shanghai]", None),
-            ("2026-12-01T09:00:00+02:00[Asia/Shanghai]", None),
+            // Known on every machine.
+            ("2026-12-01 09:00[UTC]", Some("2026-12-01T09:00:00.000000Z")),
+            ("2026-12-01 09:00[-05:00]", Some("2026-12-01T14:00:00.000000Z")),
+            ("2026-12-01T09:00:00+02:00[Europe/Berlin]", Some("2026-12-01T07:00:00.000000Z")),
+            ("2026-12-01 09:00[Nowhere/Else]", None),
             ("2026-12-01[u-ca=iso8601]", None),
             ("2026-13-01", None),
             ("tomorrow", None),

@@ -128,8 +128,12 @@ impl Field {
             (Some(choice), Some(text)) => choice.trim().eq_ignore_ascii_case(text),
             _ => false,
         };
-        let typed =
-            |choice: &&Value| type_of(choice).is_some_and(|declared| declared.coerce(value).as_ref() == Some(choice));
+        // The choices of a date are texts.
+        let is_date = self.types.as_ref().is_some_and(|types| types.others.contains(&DeclaredType::Date));
+        let typed = |choice: &&Value| {
+            let types = type_of(choice).into_iter().chain(is_date.then_some(DeclaredType::Date));
+            types.into_iter().any(|declared| declared.coerce(value).as_ref() == Some(*choice))
+        };
         exactly_one(self.choices.iter().filter(trimmed))
             .or_else(|| exactly_one(self.choices.iter().filter(folded)))
             .or_else(|| exactly_one(self.choices.iter().filter(typed)))

@@ -6,6 +6,7 @@ use crate::program::kind::KindChecker;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::script::project_path::{PathUse, path_problem};
+use bcc_lang::source::diagnostic::Severity;
 use bcc_lang::template::text::Text;
 
 /// Reads a path that is relative to the project. One that can certainly not be used so is reported.
@@ -19,8 +20,9 @@ pub(crate) fn file_path(
     if text.is_plain()
         && let Some(problem) = path_problem(&words.text, name, path_use)
     {
-        fields.error(problem.slug, problem.message, words.node.span, problem.help);
-        return None;
+        let is_refused = problem.severity == Severity::Error;
+        problem.report(fields, words.node.span);
+        return (!is_refused).then_some(text);
     }
     Some(text)
 }

@@ -46,6 +46,7 @@ export class LinksView extends HTMLElement {
     if (value("expires")) body.expires_at = new Date(value("expires")).toISOString();
     if (value("consent")) body.consent = { text: value("consent"), language: value("language") };
     this.isMaking = true;
+    this.made = null;
     this.draw();
     await this.attempt(async () => {
       // Numbers are sent as they were written: JavaScript would round them.
@@ -58,7 +59,7 @@ export class LinksView extends HTMLElement {
       await this.load();
     }
     this.draw();
-    this.querySelector(".made input")?.focus();
+    if (this.made) this.querySelector(".made input")?.focus();
   }
 
   revoke(link) {

@@ -58,9 +58,7 @@ export class RequestsTab extends HTMLElement {
 
   async decide(request, decision) {
     const draft = this.draft(request.id);
-    // Who rejects or pushes back need not fill the form.
-    const isApproval = decision === "approve";
-    const { json, errors } = isApproval ? formJson(request.schema, draft.values) : { json: "{}", errors: {} };
+    const { json, errors } = formJson(valuesOf(request, decision, draft.values), draft.values);
     draft.errors = errors;
     draft.problem = null;
     if (!json) {
@@ -94,3 +92,15 @@ export class RequestsTab extends HTMLElement {
 }
 
 customElements.define("requests-tab", RequestsTab);
+
+// The schema of the values that a decision takes: an approval those of the form, a correction what it corrects. Who rejects or pushes back
+// need not fill the form.
+function valuesOf({ schema, decisions }, decision, values) {
+  const isForm = !decisions.includes("edit") && !decisions.includes("answer");
+  if (decision === "approve" && isForm) return schema;
+  const names = { edit: ["arguments", "code"], answer: ["answer"] }[decision] ?? [];
+  const properties = Object.fromEntries(Object.entries(schema?.properties ?? {}).filter(([name]) => names.includes(name)));
+  // An answer that is no JSON is a text.
+  if (properties.answer && formJson({ properties }, values).errors.answer) properties.answer = { type: "string" };
+  return { properties };
+}

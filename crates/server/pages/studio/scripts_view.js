@@ -58,7 +58,8 @@ export class ScriptsView extends HTMLElement {
     this.draw();
     try {
       const made = await api.post("/v1/sessions", { script: script.path });
-      location.hash = `#/sessions/${encodeURIComponent(made.id)}`;
+      // Whoever went elsewhere meanwhile stays there.
+      if (!this.isGone) location.hash = `#/sessions/${encodeURIComponent(made.id)}`;
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
       this.problem = error;

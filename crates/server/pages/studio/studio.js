@@ -126,7 +126,8 @@ export class StudioApp extends HTMLElement {
     event.preventDefault();
     const given = this.querySelector("#token").value.trim();
     if (!given) return;
-    token.set(given);
+    // A header has no other characters; the server rejects the token.
+    token.set(given.replace(/[^!-~]/g, "?"));
     this.isAsking = false;
     await this.start();
   }
