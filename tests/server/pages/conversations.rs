@@ -112,7 +112,7 @@ async fn an_answer_that_was_taken_back_is_not_sent_with_another_one() {
     browser.click("Send").await;
     browser.until_messages(4).await;
     browser.click("good").await;
-    browser.element("#date").await;
+    browser.until_messages(6).await;
     assert_eq!(browser.run(field).await, "");
     // A date that is typed is one after the other, and the focus stays.
     let typed = "const d = document.querySelector('#date'); d.focus(); d.value = '0002-11-01'; \

@@ -77,6 +77,7 @@ session:
       topics:
         - topic_id: t
           actions:
+            - { action_type: ai_say, action_id: hello, config: { delivery: verbatim, content: Let us search. } }
             - action_type: tool
               action_id: search
               on_exit: { failed: next }
@@ -92,7 +93,7 @@ async fn a_tool_call_is_made_with_other_arguments_or_answered() {
     let engine = Server::start(vec![ServerBehavior::Rejects(404, "")]);
     let tool = format!("[tools.web_search]\nprovider = \"searxng\"\nurl = \"{}\"\n", engine.base_url);
     home.put("bcc-script.toml", tool);
-    let serving = Serving::start(&home);
+    let serving = Serving::with(&home, &["--trust"]);
     for (field, value, decision) in [
         ("-arguments", "{\"query\": \"bacteria\"}", "Approve with changes"),
         ("-answer", "not needed", "Answer instead"),
@@ -103,8 +104,9 @@ async fn a_tool_call_is_made_with_other_arguments_or_answered() {
         fill(&browser, &format!(".request [id$={field}]"), value).await;
         browser.click(decision).await;
         has(&browser, ".decision", decision).await;
-        let requests = serving.get(&format!("/v1/sessions/{id}/export")).await.json();
-        let answered = requests["events"].as_array().unwrap().iter().find(|event| event["type"] == "request_answered");
+        let page = serving.get(&format!("/v1/sessions/{id}/journal?limit=50")).await.json();
+        let mut events = page["events"].as_array().unwrap().iter();
+        let answered = events.find(|event| event["type"] == "request_answered");
         let name = &field[1..];
         let given: serde_json::Value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         assert_eq!(answered.unwrap()["values"], serde_json::json!({ name: given }), "{answered:?}");

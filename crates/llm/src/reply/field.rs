@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use bcc_lang::value::declared::DeclaredType;
+use bcc_lang::value::declared::{DeclaredType, is_date};
 use bcc_lang::value::exact::ExactValue;
 
 #[derive(Clone, Debug, Default)]
@@ -128,8 +128,9 @@ impl Field {
             (Some(choice), Some(text)) => choice.trim().eq_ignore_ascii_case(text),
             _ => false,
         };
-        // The choices of a date are texts.
-        let is_date = self.types.as_ref().is_some_and(|types| types.others.contains(&DeclaredType::Date));
+        // The choices of a date are texts; that it is one is not in the schema.
+        let is_day = |choice: &Value| choice.as_str().is_some_and(is_date);
+        let is_date = self.choices.iter().all(|choice| choice.is_null() || is_day(choice));
         let typed = |choice: &&Value| {
             let types = type_of(choice).into_iter().chain(is_date.then_some(DeclaredType::Date));
             types.into_iter().any(|declared| declared.coerce(value).as_ref() == Some(*choice))
