@@ -160,7 +160,10 @@ async fn a_message_that_waits_for_another_server_on_one_file_keeps_nobody_from_i
 
 #[tokio::test]
 async fn a_turn_that_another_server_on_one_file_interrupts_is_not_run_again_for_waiting_messages() {
-    an_interrupted_turn_is_not_run_again_for_waiting_messages(&Home::new(), &[]).await;
+    // Who gets the session next is a matter of chance.
+    for _ in 0..4 {
+        an_interrupted_turn_is_not_run_again_for_waiting_messages(&Home::new(), &[]).await;
+    }
 }
 
 #[tokio::test]

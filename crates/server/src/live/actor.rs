@@ -22,9 +22,9 @@ use bcc_store::contract::{LockNotice, SessionLock, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Span;
 
-use crate::live::broken_off::BrokenOffTurn;
 use crate::live::command::{Answer, AnsweredTurn, CausedCommand, EndedTurn, SessionCommand, is_outdated};
 use crate::live::feed::EventFeed;
+use crate::live::interrupted_turn::InterruptedTurn;
 use crate::live::turn_commands::{TurnCommands, rejected_decision};
 use crate::live::turn_signals::{TurnEnd, TurnSignals};
 use crate::live::waiter::Waiter;
@@ -124,9 +124,8 @@ impl Actor {
     }
 
     /// Runs the session until it ends, nobody has used it for a while, or the server ends. Commands that arrive later are for the next
-    /// task ([`Problem::is_outdated`]). `rests` says that it waits already. Returns a turn whose answer is to be taken
-    /// back, and for whom.
-    pub(crate) async fn run(mut self, rests: bool) -> Option<(TurnEnd, BrokenOffTurn)> {
+    /// task ([`Problem::is_outdated`]). `rests` says that it waits already. Returns a turn whose answer is to be taken back, and for whom.
+    pub(crate) async fn run(mut self, rests: bool) -> Option<(TurnEnd, InterruptedTurn)> {
         let id = self.session.id.clone();
         if rests {
             self.cause = Span::none();
@@ -143,9 +142,9 @@ impl Actor {
         }
         self.commands.close();
         let waiters = std::mem::take(&mut self.waiters);
-        let broken_off = match self.ended_by {
+        let interrupted_turn = match self.ended_by {
             Some(by @ (TurnEnd::Message | TurnEnd::OtherProcess)) => {
-                Some((by, BrokenOffTurn { lock: Arc::clone(&self.lock), waiters }))
+                Some((by, InterruptedTurn { lock: Arc::clone(&self.lock), waiters }))
             }
             ended_by => {
                 let problem = if ended_by.is_some() { Problem::interrupted() } else { Problem::ended_here(&id) };
@@ -161,7 +160,7 @@ impl Actor {
                 command => command.fail(self.ended().unwrap_or_else(|| Problem::ended_here(&id).outdated())),
             }
         }
-        broken_off
+        interrupted_turn
     }
 
     /// Says here and to other processes whether a turn runs.

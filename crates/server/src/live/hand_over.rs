@@ -13,8 +13,8 @@ use bcc_runtime::run::take_back::TakenBack;
 use bcc_store::contract::{LockReply, LockRequest};
 use bcc_store::error::StoreError;
 
-use crate::live::broken_off::take_back;
 use crate::live::command::SessionCommand;
+use crate::live::interrupted_turn::take_back;
 use crate::live::sessions::{LiveSession, LiveSessions, SessionOpening, Slot};
 use crate::problem::{Problem, ProblemKind};
 
@@ -213,7 +213,8 @@ impl LiveSessions {
     }
 
     /// Ends the turn of a session that runs, here or in another process, and takes the answer back that it was about, which the other
-    /// process does before it gives the session up ([`LiveSessions::give_up_broken_off`]). Without a turn, nothing happens. Returns whether the session was opened again, and sent `first`: before what others have sent, who wait.
+    /// process does before it gives the session up ([`LiveSessions::give_up_interrupted`]). Without a turn, nothing happens. Returns whether
+    /// the session was opened again, and sent `first`: before what others have sent, who wait.
     ///
     /// Only for a session whose last answer can be taken back ([`answered_question`]); otherwise the turn would run again.
     ///
@@ -263,11 +264,11 @@ impl LiveSessions {
             return Ok(false);
         }
         live.wait_for_end().await;
-        let broken_off = live.signals.broken_off().take();
+        let interrupted_turn = live.signals.interrupted_turn().take();
         *place = None;
-        let live = match broken_off {
+        let live = match interrupted_turn {
             Some(turn) => {
-                let (opened, taken) = self.take_back_broken_off(id, turn).await.map_err(|error| {
+                let (opened, taken) = self.take_back_interrupted(id, turn).await.map_err(|error| {
                     self.forget(id, &slot);
                     Problem::from(error)
                 })?;
@@ -297,8 +298,8 @@ impl LiveSessions {
             Ok(mut opened) => {
                 opened.was_held |= was_asked;
                 // A turn that had ended is not taken back.
-                let is_broken_off = opened.is_in_turn();
-                self.taken_back(id, slot, opened.result, is_broken_off, false, Some(first)).await.map(Some)
+                let is_interrupted = opened.is_in_turn();
+                self.taken_back(id, slot, opened.result, is_interrupted, false, Some(first)).await.map(Some)
             }
             Err(error) => {
                 self.forget(id, slot);
@@ -331,28 +332,28 @@ impl LiveSessions {
         rests: bool,
     ) -> Result<LiveSession, Problem> {
         // Whoever wants the turn to end does not mean the next one.
-        let is_interrupted = opened.was_held && {
+        let is_wanted = opened.was_held && {
             let mut interrupting = self.interrupting();
             let pending = interrupting.len();
             interrupting.retain(|other| other != id);
             interrupting.len() < pending
         };
-        let is_broken_off = is_interrupted && opened.is_in_turn();
-        self.taken_back(id, slot, opened.result, is_broken_off, rests, None).await
+        let is_interrupted = is_wanted && opened.is_in_turn();
+        self.taken_back(id, slot, opened.result, is_interrupted, rests, None).await
     }
 
-    /// Runs a session that was opened, if its turn `is_broken_off` after its last answer was taken back. If it `rests`, it does nothing
+    /// Runs a session that was opened, if its turn `is_interrupted` after its last answer was taken back. If it `rests`, it does nothing
     /// before it is sent something. `first` is what it is sent first.
     async fn taken_back(
         self: &Arc<Self>,
         id: &str,
         slot: &Slot,
         mut opened: OpenedSession,
-        is_broken_off: bool,
+        is_interrupted: bool,
         rests: bool,
         first: Option<ReplacingMessage>,
     ) -> Result<LiveSession, Problem> {
-        let taken = match is_broken_off {
+        let taken = match is_interrupted {
             true => take_back(&mut opened).await.map_err(|error| {
                 self.forget(id, slot);
                 Problem::from(error)

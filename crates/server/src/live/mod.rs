@@ -1,10 +1,10 @@
 //! The sessions that run in this process: each in a task of its own that owns it, with commands in and events out.
 
 pub(crate) mod actor;
-mod broken_off;
 pub(crate) mod command;
 pub mod feed;
 pub(crate) mod hand_over;
+mod interrupted_turn;
 pub mod sessions;
 mod turn_commands;
 mod turn_signals;

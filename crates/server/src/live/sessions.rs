@@ -364,12 +364,12 @@ impl LiveSessions {
         let ended_by = Arc::clone(&signals);
         tokio::spawn(async move {
             sessions.metrics.live_sessions.inc();
-            let broken_off = actor.run(rests).await;
+            let interrupted_turn = actor.run(rests).await;
             sessions.metrics.live_sessions.dec();
-            match broken_off {
-                Some((TurnEnd::OtherProcess, turn)) => sessions.give_up_broken_off(&id, turn).await,
+            match interrupted_turn {
+                Some((TurnEnd::OtherProcess, turn)) => sessions.give_up_interrupted(&id, turn).await,
                 // The lock is kept until whoever ended the turn has taken the answer back.
-                Some((_, turn)) => *ended_by.broken_off() = Some(turn),
+                Some((_, turn)) => *ended_by.interrupted_turn() = Some(turn),
                 None => {}
             }
             // The session is closed, and its lock released.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use tokio::sync::Notify;
 
-use crate::live::broken_off::BrokenOffTurn;
+use crate::live::interrupted_turn::InterruptedTurn;
 
 /// How a turn is ended before it ends by itself. The task of its session ends then as well.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(crate) struct TurnSignals {
     /// Whether a turn was ended by one of these, or by another process.
     pub(crate) is_interrupted: AtomicBool,
     /// The turn that was ended for another message here, until whoever sent that takes the answer back.
-    pub(super) broken_off: Mutex<Option<BrokenOffTurn>>,
+    pub(super) interrupted_turn: Mutex<Option<InterruptedTurn>>,
 }
 
 /// Who ends a turn that runs.

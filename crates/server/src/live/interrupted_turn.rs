@@ -17,7 +17,7 @@ use crate::live::waiter::Waiter;
 use crate::problem::Problem;
 
 /// A turn that was ended for a message here or in another process. What it had not committed is gone.
-pub(crate) struct BrokenOffTurn {
+pub(crate) struct InterruptedTurn {
     /// That of the session: nobody else opens the session as long as this exists.
     pub(super) lock: Arc<dyn SessionLock>,
     /// Who waits for the end of the turn.
@@ -25,8 +25,8 @@ pub(crate) struct BrokenOffTurn {
 }
 
 impl TurnSignals {
-    pub(super) fn broken_off(&self) -> MutexGuard<'_, Option<BrokenOffTurn>> {
-        self.broken_off.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn interrupted_turn(&self) -> MutexGuard<'_, Option<InterruptedTurn>> {
+        self.interrupted_turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -36,12 +36,12 @@ impl LiveSessions {
     ///
     /// # Errors
     /// Those of [`Session::take_back`](bcc_runtime::run::session::Session::take_back), and of opening the session.
-    pub(super) async fn take_back_broken_off(
+    pub(super) async fn take_back_interrupted(
         &self,
         id: &str,
-        turn: BrokenOffTurn,
+        turn: InterruptedTurn,
     ) -> Result<(OpenedSession, TakenBack), EngineError> {
-        let BrokenOffTurn { lock, waiters } = turn;
+        let InterruptedTurn { lock, waiters } = turn;
         let taken = async {
             let (request, observer) = (ResumeRequest::default(), self.feed(id) as Arc<dyn Observer>);
             let mut opened = self.engine().resume_with(id, &request, observer, Some(lock)).await?;
@@ -59,8 +59,8 @@ impl LiveSessions {
     }
 
     /// The same for another process, which gets the session then.
-    pub(super) async fn give_up_broken_off(&self, id: &str, turn: BrokenOffTurn) {
-        if let Err(error) = self.take_back_broken_off(id, turn).await {
+    pub(super) async fn give_up_interrupted(&self, id: &str, turn: InterruptedTurn) {
+        if let Err(error) = self.take_back_interrupted(id, turn).await {
             let error = error.to_message();
             tracing::warn!(session = %id, %error, "the answer of an interrupted turn was not taken back");
         }
