@@ -160,15 +160,31 @@ async fn a_message_that_waits_for_another_server_on_one_file_keeps_nobody_from_i
 
 #[tokio::test]
 async fn a_turn_that_another_server_on_one_file_interrupts_is_not_run_again_for_waiting_messages() {
-    // Who gets the session next is a matter of chance.
-    for _ in 0..4 {
-        an_interrupted_turn_is_not_run_again_for_waiting_messages(&Home::new(), &[]).await;
-    }
+    an_interrupted_turn_is_not_run_again_for_waiting_messages(&Home::new(), &[]).await;
 }
 
 #[tokio::test]
 async fn the_ended_turn_of_another_server_on_one_file_stays() {
     an_ended_turn_stays(&Home::new(), &[]).await;
+}
+
+#[tokio::test]
+async fn what_was_said_to_be_taken_back_is_although_the_interrupting_server_is_killed() {
+    let home = Home::new();
+    let model = talk(&home);
+    let (owner, mut other) = (serve(&home, &[]), serve(&home, &[]));
+    let (id, first) = in_turn(&owner, &model).await;
+    let (target, path) = (other.target(), format!("/v1/sessions/{id}/messages"));
+    let body = json!({ "text": "I am Ann", "on_busy": "interrupt" });
+    let interrupts = tokio::spawn(async move { target.attempt(&path, &[], &body).await });
+    let (status, problem) = first.await.unwrap();
+    other.kill();
+    assert_eq!((status, &problem["type"]), (409, &json!("/problems/interrupted")), "{problem}");
+    interrupts.await.unwrap();
+    owner.say(&id, "tea").await;
+    let export = owner.get(&format!("/v1/sessions/{id}/export")).await.json();
+    let said = export["transcript"].as_array().unwrap().iter().map(|message| &message["text"]);
+    assert!(!said.clone().any(|text| text == "I am An"), "{:?}", said.collect::<Vec<_>>());
 }
 
 #[tokio::test]
