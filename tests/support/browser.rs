@@ -238,7 +238,6 @@ impl Browser {
         self.client.execute(script, vec![]).await.unwrap()
     }
 
-    /// The result that a script in the page passes to the function which is its last argument.
     /// Goes into the frame with this number; [`Browser::leave_frame`] leads back.
     pub async fn enter_frame(&self, number: u16) {
         self.client.enter_frame(number).await.unwrap();
@@ -248,6 +247,7 @@ impl Browser {
         self.client.enter_parent_frame().await.unwrap();
     }
 
+    /// The result that a script in the page passes to the function which is its last argument.
     pub async fn run_async(&self, script: &str) -> Value {
         self.client.execute_async(script, vec![]).await.unwrap()
     }
@@ -263,10 +263,22 @@ impl Browser {
         self.run(script).await.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
     }
 
-    /// Waits for this number of messages, and returns their texts.
+    /// Waits until there are exactly this many messages, and returns their texts.
     pub async fn until_messages(&self, count: usize) -> Vec<String> {
-        self.element(&format!(".messages .message[data-id]:nth-child({count})")).await;
+        let too_many = format!(".messages .message[data-id]:nth-child({})", count + 1);
+        self.element(&format!("html:not(:has({too_many})) .messages .message[data-id]:nth-child({count})")).await;
         self.messages().await
+    }
+
+    /// Waits until the field for an answer holds this text, for less time than the driver gives a script.
+    pub async fn until_answer_holds(&self, text: &str) {
+        let script = format!(
+            "const [done] = arguments; const end = performance.now() + 25000; \
+            (function look() {{ const {{ value }} = document.querySelector('#answer'); \
+            if (value === {} || performance.now() > end) done(value); else setTimeout(look, 20); }})()",
+            json!(text)
+        );
+        assert_eq!(self.run_async(&script).await, text);
     }
 
     pub async fn screenshot(&self) -> Vec<u8> {

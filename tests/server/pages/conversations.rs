@@ -108,7 +108,7 @@ async fn an_answer_that_was_taken_back_is_not_sent_with_another_one() {
     // The answer before takes the place of that one, and goes when a button is chosen.
     browser.click("Take back my last answer").await;
     browser.until_messages(2).await;
-    assert_eq!(browser.run(field).await, "Ann");
+    browser.until_answer_holds("Ann").await;
     browser.click("Send").await;
     browser.until_messages(4).await;
     browser.click("good").await;

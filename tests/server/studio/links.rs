@@ -38,7 +38,7 @@ async fn a_link_is_made_used_and_revoked() {
     browser.shows("We keep what you say.").await;
     browser.element("#agree").await.click().await.unwrap();
     browser.click("Begin").await;
-    browser.until_messages(1).await;
+    browser.until_messages(2).await;
     browser.switch(0).await;
     browser.reload().await;
     browser.click_summary("1 conversation").await;
