@@ -128,6 +128,41 @@ fn models_are_asked_only_from_the_first_difference_on_and_as_often_as_was_said_b
     assert_eq!(said(&home, "one"), earlier);
 }
 
+/// Prompts contain the time: whenever the next minute begins in a conversation, they are the same when it begins again.
+#[test]
+fn replies_are_used_again_wherever_the_next_minute_begins() {
+    let home = Home::new();
+    let question = "            - { action_type: ai_ask, action_id: third";
+    let (two_questions, _) = INTERVIEW.split_once(question).unwrap();
+    home.put("s.yaml", two_questions);
+    let mut minute = 1;
+    loop {
+        // An event takes a millisecond: the event `minute` is the first one of the next minute.
+        let clock = format!("2026-11-21T20:00:59.{:03}Z", 1000 - minute);
+        let id = format!("minute-{minute}");
+        let done = call(&home, &format!("run s.yaml --model offline --clock {clock} --session {id}"), "Ann\nBob\n");
+        assert_eq!(done.code, Some(0), "{done:?}");
+        // The prompts say the times of then.
+        let prompts = |id: &str| -> Vec<Value> {
+            let events = journal(&home, id).into_iter().filter(|event| event["type"] == "outcome");
+            events.map(|event| event["debug_info"]["llm_prompt"].clone()).collect()
+        };
+        for turn in 0..=2 {
+            let done = call(&home, &format!("sessions retry {id} --turn {turn} --json"), "");
+            assert_eq!(done.code, Some(0), "{done:?}");
+            assert!(done.err.contains("no model is asked"), "minute {minute}, turn {turn}: {done:?}");
+            let first: Value = serde_json::from_str(done.out.lines().next().unwrap()).unwrap();
+            let same = prompts(first["session_id"].as_str().unwrap()) == prompts(&id);
+            assert!(same, "minute {minute}, turn {turn}");
+        }
+        if minute == journal(&home, &id).len() {
+            break;
+        }
+        minute += 1;
+    }
+    assert!(minute > 20, "{minute} events");
+}
+
 #[test]
 fn another_model_is_asked_for_everything() {
     let (home, server) = interviewed();

@@ -181,6 +181,31 @@ fn recorded_replies_are_used_while_the_prompts_are_the_same() {
     assert_eq!(models(&asked)[1].0, "offline", "a model was asked for");
 }
 
+/// Prompts contain the time, which is another one when they are repeated.
+#[test]
+fn recorded_replies_are_used_although_the_time_is_another_one() {
+    let home = project(RELEASE);
+    home.put("ok", "");
+    let ran = |minute: usize| {
+        // An event takes a millisecond: the event `minute` is the first one of the next minute, in both sessions.
+        let clock = format!("2026-11-21T20:00:59.{:03}Z", 1000 - minute);
+        let id = format!("minute-{minute}");
+        let done = call(&home, &format!("run s.yaml --session {id} --clock {clock}"), "因为\n");
+        assert_eq!(done.code, Some(0), "{done:?}");
+        id
+    };
+    let is_start = |event: &Value| event["type"] == "action_started" && event["location"]["action_id"] == "think";
+    let start = journal(&home, &ran(1)).iter().position(is_start).unwrap() + 1;
+    for minute in start..start + 4 {
+        let retried = call(&home, &format!("sessions retry {} --from think --json", ran(minute)), "");
+        assert_eq!(retried.code, Some(0), "{retried:?}");
+        let events = retried.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let models: Vec<Value> =
+            events.filter(|event| event["type"] == "model_call").map(|event| event["model"].clone()).collect();
+        assert_eq!(models, ["recorded"], "minute {minute}");
+    }
+}
+
 #[test]
 fn an_edited_script_continues_if_it_has_the_steps_that_ran() {
     let home = failed();

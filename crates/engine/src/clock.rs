@@ -11,14 +11,34 @@ use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::value::instant::{instant, remaining};
 use bcc_runtime::program::clock::Clock;
 
+/// How old an event may be so that a prompt after it has its time.
+const MAX_AGE: SignedDuration = SignedDuration::from_secs(30);
+
+/// The clock of the machine, for one session.
 #[derive(Debug)]
 pub struct SystemClock {
     started: std::time::Instant,
+    /// The number and the time of the newest events: the last one, and the one that is being written.
+    newest: Mutex<[Option<(u64, Timestamp)>; 2]>,
 }
 
 impl SystemClock {
     pub fn new() -> Self {
-        Self { started: std::time::Instant::now() }
+        Self { started: std::time::Instant::now(), newest: Mutex::default() }
+    }
+
+    fn remember(&self, seq: u64, moment: Timestamp) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        match *newest {
+            [before, Some((last, _))] if last == seq => *newest = [before, Some((seq, moment))],
+            [Some((before, _)), last] if before == seq => *newest = [Some((seq, moment)), last],
+            [_, last] => *newest = [last, Some((seq, moment))],
+        }
+    }
+
+    fn remembered(&self, seq: u64) -> Option<Timestamp> {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.iter().flatten().find(|(number, _)| *number == seq).map(|(_, moment)| *moment)
     }
 }
 
@@ -35,16 +55,22 @@ pub fn now() -> Timestamp {
 }
 
 impl Clock for SystemClock {
-    fn at(&self, _seq: u64) -> String {
-        stamp(now())
+    fn at(&self, seq: u64) -> String {
+        let moment = now();
+        self.remember(seq, moment);
+        stamp(moment)
     }
 
     fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn prompt_time(&self, _seq: u64, language: PromptLanguage) -> String {
-        readable_time(now(), TimeZone::system(), language)
+    /// The time of the event before the prompt, so that a session that is repeated has the same one, although the minute ends in between.
+    fn prompt_time(&self, seq: u64, language: PromptLanguage) -> String {
+        let now = now();
+        let is_recent = |moment: &Timestamp| now.duration_since(*moment) < MAX_AGE;
+        let moment = self.remembered(seq).filter(is_recent).unwrap_or(now);
+        readable_time(moment, TimeZone::system(), language)
     }
 
     fn remaining(&self, due: &str) -> Option<Duration> {
@@ -165,6 +191,7 @@ pub(crate) fn readable_time(moment: Timestamp, zone: TimeZone, language: PromptL
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bcc_llm::prompt_time::without_times;
 
     #[test]
     fn the_fixed_clock_advances_a_millisecond_per_event() {
@@ -174,6 +201,37 @@ mod tests {
         assert_eq!(clock.prompt_time(0, PromptLanguage::En), "2026-11-21 20:00 (Saturday)");
         assert_eq!(clock.prompt_time(0, PromptLanguage::Zh), "2026-11-21 20:00（星期六）");
         assert_eq!(clock.elapsed_ms(), 0);
+    }
+
+    #[test]
+    fn every_time_in_a_prompt_is_left_out_and_nothing_else() {
+        let start: Timestamp = "2026-11-21T20:00:00Z".parse().unwrap();
+        for day in 0..7 {
+            let moment = start.checked_add(SignedDuration::from_hours(24 * day)).unwrap();
+            for language in [PromptLanguage::En, PromptLanguage::Zh] {
+                let time = readable_time(moment, TimeZone::UTC, language);
+                assert_eq!(without_times(&format!("It is {time}. 现在是 {time}。")), "It is time. 现在是 time。");
+            }
+        }
+        for text in ["On 2026-11-21 20:00 we met.", "2026-11-21 (Saturday)", "2026-11-21 20:00 (Someday)"] {
+            assert_eq!(without_times(text), text);
+        }
+    }
+
+    #[test]
+    fn a_prompt_has_the_time_of_the_event_before_it() {
+        let clock = SystemClock::new();
+        let moment: Timestamp = "2026-11-21T20:00:00Z".parse().unwrap();
+        clock.remember(6, moment);
+        clock.remember(7, moment);
+        clock.at(8);
+        clock.at(8);
+        assert_eq!((clock.remembered(6), clock.remembered(7)), (None, Some(moment)));
+        clock.remember(7, Timestamp::UNIX_EPOCH);
+        assert_eq!(clock.remembered(7), Some(Timestamp::UNIX_EPOCH));
+        assert!(clock.remembered(8).is_some_and(|at| at > moment));
+        // Not if that was long ago.
+        assert!(!clock.prompt_time(7, PromptLanguage::En).contains("1970"));
     }
 
     #[test]

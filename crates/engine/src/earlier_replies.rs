@@ -19,6 +19,7 @@ use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_llm::prompt_time::without_times;
 use bcc_runtime::program::models::ModelProviders;
 use bcc_store::contract::Store;
 
@@ -116,8 +117,9 @@ async fn answered_calls(store: &dyn Store, id: &str, seq: u64) -> Result<Vec<(St
     Ok(calls)
 }
 
+/// The digest of a prompt without its times: a session that repeats another one does so later.
 fn digest(messages: &[ChatMessage]) -> Option<String> {
-    serde_json::to_vec(messages).ok().map(|bytes| sha256(&bytes))
+    serde_json::to_string(messages).ok().map(|text| sha256(without_times(&text).as_bytes()))
 }
 
 struct RecordedModels {

@@ -386,7 +386,7 @@ impl Engine {
             replayed.resume(self.store.as_ref(), id).await?;
         }
         let mut notices = selected.notices;
-        let clock = self.clock_of(&settings, id).await?;
+        let clock = self.clock_of(&settings, id, SessionStatus::parse(&row.status)).await?;
         let keeper = keeper_of(&self.store, project, (id, &settings), request.state_file, &pinned.script, &observer);
         let (observer, state_file) = keeper.await?.map_or((observer, None), observed);
         let replaced = model.is_some() || selected.replayed.is_some();

@@ -11,6 +11,7 @@ use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_runtime::program::event::NoObserver;
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::models::ModelProviders;
+use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause};
 use bcc_runtime::run::start::SessionParts;
 use bcc_store::contract::Store;
@@ -66,10 +67,11 @@ impl Engine {
         // Permitted, so that the session takes the same course; but there is nothing that could do it.
         let permissions = host_services(project, environment, pinned).permissions;
         let host = HostServices { permissions, ..HostServices::default() };
+        let clock = self.clock_of(settings, PREVIEWED, SessionStatus::parse(&copy.rows.first.status)).await?;
         let parts = SessionParts {
             id: PREVIEWED.to_owned(),
             program: Arc::clone(program),
-            services: services(models, self.clock_of(settings, PREVIEWED).await?, Arc::new(NoObserver), pinned, host),
+            services: services(models, clock, Arc::new(NoObserver), pinned, host),
             lock: memory.lock(PREVIEWED, &holder()).await?,
             store: memory,
             script: program.id.clone(),

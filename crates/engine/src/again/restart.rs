@@ -117,7 +117,7 @@ pub(crate) struct AgainCopy {
     pub(crate) pinned: Arc<Pinned>,
     pub(crate) program: Arc<Program>,
     /// The rows of the earlier session, with its id.
-    rows: CopiedRows,
+    pub(crate) rows: CopiedRows,
     earlier: SessionRow,
 }
 

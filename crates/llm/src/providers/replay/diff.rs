@@ -3,20 +3,12 @@
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use crate::model::message::{ChatMessage, Role};
+use crate::prompt_time::without_times;
 
 /// The default replacement for sensitive values in recordings. It matches any text.
 pub const MASK: &str = "***";
-
-/// The time in prompts (`{{ time }}`), which differs between a recording and its replay: in English and in Chinese.
-static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d(?: \((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\)|（星期[一二三四五六日]）)")
-        .ok()
-});
 
 const MAX_LINES: usize = 40;
 
@@ -85,8 +77,6 @@ fn matches(recorded: &str, new: &str, mask: &str) -> bool {
     if recorded == new {
         return true;
     }
-    let without_times =
-        |text: &str| TIME.as_ref().map_or_else(|| text.to_owned(), |time| time.replace_all(text, "time").into_owned());
     let (recorded, new) = (without_times(recorded), without_times(new));
     let (recorded, new) = (without_quotes(&recorded, mask), without_quotes(&new, mask));
     let Some((first, rest)) = recorded.split_once(mask) else { return recorded == new };
