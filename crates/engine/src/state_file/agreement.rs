@@ -83,7 +83,7 @@ async fn replay(store: &dyn Store, id: &str, pinned: &Arc<SourceFile>, found: &s
             let event: Value = serde_json::from_str(&public_line(&row.body))
                 .map_err(|error| EngineError::failed(error.to_message()))?;
             apply_event(&mut text, &event).map_err(|error| unreadable(error.to_message()))?;
-            note_waiting(&mut waiting, &event);
+            note_waiting(&text, &mut waiting, &event);
         }
     }
     Ok(Replayed { text, is_behind, waiting })

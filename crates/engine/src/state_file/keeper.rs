@@ -291,7 +291,7 @@ impl KeeperState {
         for held in events {
             let applied =
                 serde_json::from_str(&held.line).map_err(|error| error.to_message()).and_then(|event: Value| {
-                    note_waiting(&mut self.waiting, &event);
+                    note_waiting(&self.text, &mut self.waiting, &event);
                     apply_event(&mut self.text, &event).map_err(|error| error.to_message())
                 });
             match applied {

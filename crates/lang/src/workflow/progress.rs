@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::workflow::compare::WaitingSteps;
-use crate::workflow::state_text::{StateText, StateTextError};
+use crate::workflow::state_text::{StateText, StateTextError, StepProgress};
 use crate::workflow::status::StateStatus;
 
 /// The maximum length of an output of a program in `result`, in characters. The journal has more of it.
@@ -38,23 +38,34 @@ const APPROVAL: &str = "approval";
 /// A field cannot be edited; the text may then contain a part of the change.
 pub fn apply_event(text: &mut StateText, event: &Value) -> Result<bool, StateTextError> {
     let field = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
-    let action = event.pointer("/location/action_id").and_then(Value::as_str).unwrap_or_default();
-    let step = text.step_of(action).map(str::to_owned);
+    let place = EventPlace::of(text, event);
+    let action = place.as_ref().map_or("", |place| place.action);
     let mut writer = EventWriter { text, action, at: field("at"), is_changed: false };
-    match (field("type"), step) {
+    let own = place.as_ref().filter(|place| !place.is_inner);
+    match (field("type"), own) {
         ("session_started", _) => writer.top_status("running")?,
-        ("action_started", Some(step)) => writer.started(&step)?,
+        ("action_started", Some(place)) => writer.started(&place.step)?,
         ("skipped", Some(_)) => writer.skipped()?,
         ("effect_started", Some(_)) => writer.resumed()?,
-        ("request_opened", Some(_)) => writer.waits(field("kind"))?,
-        ("waiting", step) if field("for") != "approval" && field("for") != "time" => match step {
+        ("request_opened", _) if place.is_some() => writer.waits(field("kind"))?,
+        ("waiting", _) if field("for") != "approval" && field("for") != "time" => match &place {
             Some(_) => writer.waits("")?,
             None => writer.top_status("waiting")?,
         },
-        ("message", None) if field("role") == "user" => writer.top_status("running")?,
+        ("message", _) if place.is_none() && field("role") == "user" => writer.top_status("running")?,
+        // In the skill of a step, or in what undoes it.
+        ("request_answered" | "effect_started", None) if place.is_some() => writer.goes_on()?,
         ("request_answered", _) => writer.top_status("running")?,
-        ("outcome", Some(_)) => writer.ended(event)?,
-        ("undone", Some(step)) => writer.undone(&step)?,
+        ("outcome", Some(place)) => {
+            writer.ended(event)?;
+            writer.rests(&place.step)?;
+        }
+        // What could not be undone completely stays what it is: running it again would do twice what is left of it.
+        ("undone", _) if event.get("complete") != Some(&Value::Bool(false)) => {
+            if let Some(place) = &place {
+                writer.undone(&place.step)?;
+            }
+        }
         ("variable_set", _) if field("name") != APPROVAL && field("scope") == "session" => {
             let value = event.get("value").unwrap_or(&Value::Null);
             writer.is_changed |= writer.text.set_variable(field("name"), value)?;
@@ -69,15 +80,50 @@ pub fn apply_event(text: &mut StateText, event: &Value) -> Result<bool, StateTex
 }
 
 /// Notes which steps wait for a decision.
-pub fn note_waiting(waiting: &mut WaitingSteps, event: &Value) {
-    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
-    let request = text("/request_id").unwrap_or_default();
-    match (text("/type"), text("/kind"), text("/location/action_id")) {
-        (Some("request_opened"), Some("approval"), Some(step)) => {
-            waiting.insert(step.to_owned(), request.to_owned());
+pub fn note_waiting(text: &StateText, waiting: &mut WaitingSteps, event: &Value) {
+    let field = |name: &str| event.get(name).and_then(Value::as_str);
+    let request = field("request_id").unwrap_or_default();
+    match (field("type"), field("kind"), EventPlace::of(text, event)) {
+        (Some("request_opened"), Some("approval"), Some(EventPlace { action, is_inner: false, .. })) => {
+            waiting.insert(action.to_owned(), request.to_owned());
         }
         (Some("request_answered"), ..) => waiting.retain(|_, open| open != request),
         _ => {}
+    }
+}
+
+/// Where in a state file something happened.
+struct EventPlace<'a> {
+    /// The step, or the sub task.
+    action: &'a str,
+    /// The step, or the one that contains the sub task.
+    step: String,
+    /// Whether it happened in an action of the skill that the step runs, or of its `compensate`. These have ids of their own, which may be
+    /// those of other steps.
+    is_inner: bool,
+}
+
+impl<'a> EventPlace<'a> {
+    /// `None` if it happened outside of all steps.
+    fn of(text: &StateText, event: &'a Value) -> Option<Self> {
+        let field = |name: &str| event.pointer("/location")?.get(name)?.as_str();
+        let Some(path) = field("path") else {
+            let action = field("action_id")?;
+            return Some(Self { action, step: text.step_of(action)?.to_owned(), is_inner: false });
+        };
+        // After the topic come the step, its sub task, and what runs in it, each with the number of its visit: `steps/deploy#2/web`.
+        let mut ids = path.split('/').skip(1).map(|part| part.split_once('#').map_or(part, |(id, _)| id));
+        let step = ids.next()?;
+        if text.step_of(step) != Some(step) {
+            return None;
+        }
+        let mut action = step;
+        let mut inner = ids.next();
+        if let Some(id) = inner.filter(|id| *id != step && text.step_of(id) == Some(step)) {
+            action = id;
+            inner = ids.next();
+        }
+        Some(Self { action, step: step.to_owned(), is_inner: inner.is_some() })
     }
 }
 
@@ -105,6 +151,9 @@ impl EventWriter<'_> {
     }
 
     fn started(&mut self, step: &str) -> Result<(), StateTextError> {
+        if self.status_of(self.action).is_some_and(StateStatus::is_done) {
+            self.goes_back(step)?;
+        }
         self.status(StateStatus::Running)?;
         self.set("started_at", &self.at.into())?;
         if self.text.get(self.action, "completed_at").is_some_and(|at| !at.is_null()) {
@@ -112,6 +161,55 @@ impl EventWriter<'_> {
         }
         self.is_changed |= self.text.set_top("current_step", &step.into())?;
         self.top_status("running")
+    }
+
+    fn status_of(&self, id: &str) -> Option<StateStatus> {
+        self.text.get(id, "status").as_ref().and_then(Value::as_str).and_then(StateStatus::parse)
+    }
+
+    /// A step that was done runs again, because a route has led back to it: what ran after it is to run again, too, and so is what was
+    /// skipped among these.
+    fn goes_back(&mut self, step: &str) -> Result<(), StateTextError> {
+        let all = self.text.progress();
+        let started_at = all.iter().find(|known| known.id == self.action).and_then(|known| known.started_at.as_ref());
+        let Some(since) = started_at else { return Ok(()) };
+        let ran_later =
+            |known: &StepProgress| known.id != self.action && known.started_at.as_ref().is_some_and(|at| at >= since);
+        let first = all.iter().position(|known| known.id == step).unwrap_or_default();
+        let last = all.iter().rposition(ran_later).unwrap_or_default();
+        for (place, known) in all.iter().enumerate() {
+            let is_again = match known.status {
+                StateStatus::Completed => ran_later(known),
+                StateStatus::Skipped => first < place && place < last,
+                _ => false,
+            };
+            if is_again {
+                self.is_changed |= self.text.set(&known.id, "status", &StateStatus::Pending.name().into())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What waited in the skill of a step goes on.
+    fn goes_on(&mut self) -> Result<(), StateTextError> {
+        let waits = matches!(self.status_of(self.action), Some(StateStatus::Waiting | StateStatus::WaitingApproval));
+        if waits { self.resumed() } else { Ok(()) }
+    }
+
+    /// After a sub task has ended, the others may all be waiting.
+    fn rests(&mut self, step: &str) -> Result<(), StateTextError> {
+        if step == self.action {
+            return Ok(());
+        }
+        let sub_tasks = self.text.progress_of(step).into_iter().filter(|known| known.id != step);
+        let statuses: Vec<StateStatus> = sub_tasks.map(|known| known.status).collect();
+        let has = |status: StateStatus| statuses.contains(&status);
+        match () {
+            () if has(StateStatus::Running) => Ok(()),
+            () if has(StateStatus::WaitingApproval) => self.top_status(StateStatus::WaitingApproval.name()),
+            () if has(StateStatus::Waiting) => self.top_status(StateStatus::Waiting.name()),
+            () => Ok(()),
+        }
     }
 
     /// What was undone has to run again, and so has the step that contains it.
@@ -126,10 +224,11 @@ impl EventWriter<'_> {
 
     /// A step that was done before is reported as skipped, but stays what it was.
     fn skipped(&mut self) -> Result<(), StateTextError> {
-        let status = self.text.get(self.action, "status");
-        let is_done =
-            status.as_ref().and_then(Value::as_str).and_then(StateStatus::parse).is_some_and(StateStatus::is_done);
-        if is_done { Ok(()) } else { self.status(StateStatus::Skipped) }
+        if self.status_of(self.action).is_some_and(StateStatus::is_done) {
+            Ok(())
+        } else {
+            self.status(StateStatus::Skipped)
+        }
     }
 
     /// A step that waited for an answer about an interruption runs again.

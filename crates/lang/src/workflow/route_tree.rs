@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::script::fields::is_null;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{YamlEntry, YamlNode};
 use crate::workflow::state_file::{END, OnStepFailure, StateStep};
@@ -23,7 +24,10 @@ pub(crate) fn on_exit(step: &StateStep, reasons: &StepReasons) -> YamlEntry {
         OnStepFailure::Continue => Some(next.clone().unwrap_or_else(|| text("next", span))),
         OnStepFailure::Goto(target) => Some(route_to(target)),
     };
-    let mut routes: Vec<YamlEntry> = next.into_iter().map(|next| entry(reasons.success, span, next)).collect();
+    // Also a step whose condition does not hold is followed by the one that it names.
+    let skipped = step.node.get("condition").filter(|node| !is_null(node)).map(|_| "skipped");
+    let followed = std::iter::once(reasons.success).chain(skipped).zip(next.iter().cycle());
+    let mut routes: Vec<YamlEntry> = followed.map(|(reason, next)| entry(reason, span, Arc::clone(next))).collect();
     if let Some(failure) = &failure {
         routes.extend(reasons.failures.iter().map(|reason| entry(reason, span, Arc::clone(failure))));
     }

@@ -1,9 +1,9 @@
 //! Where a state file goes on: its statuses and `current_step` say what has run.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::workflow::order::execution_order;
-use crate::workflow::state_file::{END, StateFile, StateStep};
+use crate::workflow::state_file::{END, OnStepFailure, StateFile, StateStep};
 use crate::workflow::status::{StateStatus, StepType};
 
 /// What ran before the session of a state file began.
@@ -13,6 +13,8 @@ pub struct EarlierProgress {
     pub start: Option<String>,
     /// Steps and sub tasks that are done: they are passed over when the session first comes to them.
     pub done: BTreeSet<String>,
+    /// What follows those of them that name it: a step, or none for the end.
+    pub followers: BTreeMap<String, Option<String>>,
     /// Steps and sub tasks that were running: it is not known how far they got.
     pub interrupted: BTreeSet<String>,
     /// Whether no step is left to run.
@@ -30,9 +32,12 @@ pub fn first_to_run(state: &StateFile) -> Option<usize> {
     // Every step is visited at most once, so that a circle of finished steps ends.
     for _ in 0..=state.steps.len() {
         let step = state.steps.get(position)?;
-        if !step.status.is_done()
-            || step.kind == StepType::Condition && step.status != StateStatus::Skipped && !is_last(state, step)
-        {
+        let is_done = match step.status {
+            StateStatus::Failed => matches!(step.on_failure, OnStepFailure::Continue) && is_last(state, step),
+            StateStatus::Completed if step.kind == StepType::Condition => is_last(state, step),
+            status => status.is_done(),
+        };
+        if !is_done {
             return Some(position);
         }
         position = match &step.next {
@@ -44,7 +49,7 @@ pub fn first_to_run(state: &StateFile) -> Option<usize> {
     None
 }
 
-/// Whether the file says that the workflow ended with this condition, so that it is not evaluated again.
+/// Whether the file says that the workflow ended with this step, so that a condition is not evaluated again, and what failed is not repeated.
 fn is_last(state: &StateFile, step: &StateStep) -> bool {
     state.status == Some("completed")
         && state.current_step.as_ref().is_some_and(|current| current.value == step.id.value)
@@ -70,6 +75,10 @@ pub fn earlier_progress(state: &StateFile) -> EarlierProgress {
         let is_passed_over = step.kind != StepType::Condition || step.status == StateStatus::Skipped;
         if step.status.is_done() && is_passed_over && !is_start {
             earlier.done.insert(step.id.value.clone());
+            if let Some(next) = &step.next {
+                let follower = Some(next.value.clone()).filter(|next| next != END);
+                earlier.followers.insert(step.id.value.clone(), follower);
+            }
         }
         if step.status == StateStatus::Running && step.kind == StepType::Action && step.runs() {
             earlier.interrupted.insert(step.id.value.clone());

@@ -25,6 +25,23 @@ struct StepPlace {
     is_sub_task: bool,
 }
 
+/// What a state file says of a step or a sub task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepProgress {
+    pub id: String,
+    pub status: StateStatus,
+    /// When it last started, if it did.
+    pub started_at: Option<String>,
+}
+
+impl StepProgress {
+    fn of(step: &Value) -> Option<Self> {
+        let text = |name: &str| step.get(name).and_then(Value::as_str);
+        let status = text("status").map_or(Some(StateStatus::Pending), StateStatus::parse)?;
+        Some(Self { id: text("id")?.to_owned(), status, started_at: text("started_at").map(str::to_owned) })
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct StateText {
     /// The file with `0` in place of all its steps, and the position of that `0`.
@@ -97,6 +114,22 @@ impl StateText {
     /// The step with the sub task `id`, or `id` itself if it is a step.
     pub fn step_of(&self, id: &str) -> Option<&str> {
         self.places.get(id).and_then(|place| self.ids.get(place.step)).map(String::as_str)
+    }
+
+    /// What the file says of all steps and sub tasks, in its order.
+    pub fn progress(&self) -> Vec<StepProgress> {
+        (0..self.steps.len()).flat_map(|position| self.progress_at(position)).collect()
+    }
+
+    /// What the file says of a step and its sub tasks.
+    pub fn progress_of(&self, step: &str) -> Vec<StepProgress> {
+        self.places.get(step).map(|place| self.progress_at(place.step)).unwrap_or_default()
+    }
+
+    fn progress_at(&self, position: usize) -> Vec<StepProgress> {
+        let Some(step) = self.steps.get(position).and_then(|(step, _)| step.value()) else { return vec![] };
+        let tasks = step.get("sub_tasks").and_then(Value::as_array).into_iter().flatten();
+        std::iter::once(&step).chain(tasks).filter_map(StepProgress::of).collect()
     }
 
     /// Sets a field of a step or a sub task. Returns whether it changed.

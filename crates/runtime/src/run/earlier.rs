@@ -41,6 +41,18 @@ impl Session {
         true
     }
 
+    /// Goes from a step that is passed over to the one that follows it.
+    pub(crate) fn follow_earlier(&mut self, program: &Program, step: &ProgramStep, container: &str) {
+        let Some(follower) = program.earlier.followers.get(&step.id) else { return self.next_child(container) };
+        let steps = self.steps_of(program, container).unwrap_or_default();
+        let place = follower.as_ref().and_then(|next| steps.iter().position(|step| step.id == *next));
+        let place = place.unwrap_or(steps.len());
+        if let Some(frame) = self.frames.change(container) {
+            frame.next = place;
+            frame.taken = 0;
+        }
+    }
+
     /// Opens the effect of an action that was running before the session began, when it is entered for the first time. `on_interrupted`
     /// then decides, as for an effect that was open when the session is resumed.
     pub(crate) fn open_earlier_effect(

@@ -239,7 +239,7 @@ impl Session {
     ) -> Result<(), SessionFailure> {
         let key = child(container, &step.id);
         if self.passes_over(program, step, &key, draft) {
-            self.next_child(container);
+            self.follow_earlier(program, step, container);
             return Ok(());
         }
         let error = match self.is_skipped(program, step, &key, draft) {
