@@ -122,6 +122,15 @@ impl Engine {
         }
         let settings: RunSettings = serde_json::from_str(&row.settings)
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
+        if settings.state_file.is_some() {
+            // The file says what is done, and would be another one's.
+            return Err(EngineError::usage(msg!(
+                "session `{id}` carries a state file, which says itself where it goes on"
+            ))
+            .with_help(
+                "run the file: `bcc-script run FILE`; a step whose `status` is changed to `pending` runs again",
+            ));
+        }
         let place = settings.place(id, &self.project().directory, request.any_project)?;
         let StoredProgram { pinned, program: before } = self.stored_programs.get(store, &row.manifest).await?;
         let steps = reported_steps(store, id).await?;
