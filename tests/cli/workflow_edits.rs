@@ -203,7 +203,7 @@ fn a_recorded_decision_is_taken_before_an_edited_file_goes_on() {
 
     // What the file says about it afterwards must not be something else.
     for (status, expected) in [("completed", 0), ("failed", 1)] {
-        for more in [None, Some(change_variable)] {
+        for more in [None, Some(change_variable as FileChange)] {
             let home = project(&steps);
             code(&home.finish(RUN, ""), 3);
             code(&home.finish(approve, ""), 0);
@@ -247,4 +247,31 @@ fn decisions_in_branches_are_taken_before_an_edited_file_goes_on() {
     assert_eq!(log(&home), ["c", "z c"]);
     let tasks = file(&home)["steps"][0]["sub_tasks"].clone();
     assert_eq!(tasks[1]["result"]["decision"], "approve", "{tasks}");
+}
+
+#[test]
+fn what_a_skill_did_is_undone_by_the_session_that_goes_on_from_an_edited_file() {
+    let undo = |id: &str| json!([{ "action_type": "command", "action_id": id, "config": { "command": ["sh", "-c", format!("echo {id} {{{{ img }}}} >> log")] } }]);
+    let fails = json!({ "id": "z", "command": ["sh", "-c", "echo z >> log; false"] });
+    let skill = r#"skill:
+  skill_id: rel
+  inputs: [{ var: image }]
+  actions:
+    - action_type: command
+      action_id: push
+      compensate: [{ action_type: command, action_id: unpush, config: { command: [sh, -c, "echo unpush {{ image }} >> log"] } }]
+      config: { command: [sh, -c, "echo push {{ image }} >> log"] }
+"#;
+    let call = |id: &str| json!({ "id": id, "skill": "rel", "input": { "image": format!("{{{{ img }}}}-{id}") }, "compensate": undo(&format!("undo_{id}")) });
+    let parallel = json!({ "id": "par", "type": "parallel", "sub_tasks": [call("p")] });
+    let ask = json!({ "id": "q", "type": "approval", "prompt": "Go on?" });
+    let home = project(&json!([call("s"), parallel, ask, fails]));
+    home.put("skills/rel.yaml", skill);
+    edit(&home, |file| file["variables"]["img"] = "shop".into());
+    code(&home.finish(RUN, ""), 3);
+    edit(&home, change_variable);
+    code(&home.finish(RUN, ""), 3);
+    code(&home.finish(["approve", "w.json", "q", "--run", "--trust"], ""), 1);
+    let expected = ["push shop-s", "push shop-p", "z", "undo_p shop", "unpush shop-p", "undo_s shop", "unpush shop-s"];
+    assert_eq!(log(&home), expected);
 }

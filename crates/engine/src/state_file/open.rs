@@ -210,7 +210,8 @@ impl ReplacedSessions {
     /// Lets the session that replaces them undo what they did: what is `completed`.
     async fn take_over(&self, opened: &mut OpenedSession, completed: &BTreeSet<String>) -> Result<(), EngineError> {
         for (session, _) in self.0.iter().rev() {
-            opened.session.take_over_compensations(session.open_compensations().of_actions(completed)).await?;
+            let open = session.open_compensations().await?.of_steps(completed);
+            opened.session.take_over_compensations(open).await?;
         }
         Ok(())
     }
