@@ -250,6 +250,24 @@ fn decisions_in_branches_are_taken_before_an_edited_file_goes_on() {
 }
 
 #[test]
+fn the_values_of_completed_sub_tasks_are_kept_if_the_file_is_edited_while_others_wait() {
+    let tasks = json!([
+        { "id": "p1", "command": ["sh", "-c", "echo image-7"], "output": { "image": "stdout" } },
+        { "id": "p0", "type": "approval", "prompt": "Which port?", "form": [{ "get": "port", "type": "integer" }] },
+        { "id": "p2", "type": "approval", "prompt": "Go on?" },
+    ]);
+    let steps = json!([{ "id": "par", "type": "parallel", "sub_tasks": tasks }, logs("z", "deploy {{ image }} {{ port }} to {{ env }}")]);
+    let home = project(&steps);
+    code(&home.finish(RUN, ""), 3);
+    code(&home.finish(["approve", "w.json", "p0", "--set", "port=80", "--run", "--trust"], ""), 3);
+    assert_eq!(file(&home)["variables"], json!({ "env": "a", "image": "image-7", "port": 80 }));
+    edit(&home, change_variable);
+    code(&home.finish(RUN, ""), 3);
+    code(&home.finish(["approve", "w.json", "p2", "--run", "--trust"], ""), 0);
+    assert_eq!(log(&home), ["deploy image-7 80 to b"]);
+}
+
+#[test]
 fn what_a_skill_did_is_undone_by_the_session_that_goes_on_from_an_edited_file() {
     let undo = |id: &str| json!([{ "action_type": "command", "action_id": id, "config": { "command": ["sh", "-c", format!("echo {id} {{{{ img }}}} >> log")] } }]);
     let fails = json!({ "id": "z", "command": ["sh", "-c", "echo z >> log; false"] });

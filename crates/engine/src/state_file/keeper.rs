@@ -15,6 +15,7 @@ use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare};
 use bcc_lang::workflow::progress::{apply_event, note_waiting};
 use bcc_lang::workflow::state_text::StateText;
 use bcc_lang::workflow::status::StateStatus;
+use bcc_lang::workflow::sub_task_values::set_sub_task_value;
 use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
@@ -301,7 +302,9 @@ impl KeeperState {
             let applied =
                 serde_json::from_str(&held.line).map_err(|error| error.to_message()).and_then(|event: Value| {
                     note_waiting(&mut self.waiting, &event);
-                    apply_event(&mut self.text, &event).map_err(|error| error.to_message())
+                    let applied = apply_event(&mut self.text, &event)
+                        .and_then(|changed| Ok(changed | set_sub_task_value(&mut self.text, &event)?));
+                    applied.map_err(|error| error.to_message())
                 });
             match applied {
                 Ok(changed) => is_changed |= changed,
