@@ -70,6 +70,10 @@ pub async fn drive(
     let mut code = CodeInterrupt::listen(&session);
     let mut source = front.source()?;
     notebook.start(&session.id);
+    if let Some(watched) = &watched {
+        // Before time answers a request in its place.
+        file_decision::take_all(&mut session, &watched.keeper).await?;
+    }
     loop {
         let pause = {
             let mut advance = std::pin::pin!(session.advance());

@@ -293,3 +293,47 @@ fn what_a_skill_did_is_undone_by_the_session_that_goes_on_from_an_edited_file() 
     let expected = ["push shop-s", "push shop-p", "z", "undo_p shop", "unpush shop-p", "undo_s shop", "unpush shop-s"];
     assert_eq!(log(&home), expected);
 }
+
+/// Lets the time of the open requests be over.
+fn make_overdue(home: &Home) {
+    let store = rusqlite::Connection::open(home.path().join(".bcc/sessions.db")).unwrap();
+    let changed =
+        store.execute("UPDATE request SET due_at = '2026-01-01T00:00:00Z' WHERE due_at IS NOT NULL", ()).unwrap();
+    assert_eq!(changed, 1);
+}
+
+#[test]
+fn a_decision_in_the_file_that_is_late_is_refused_and_the_file_stays() {
+    let ask = json!({ "id": "q", "type": "approval", "prompt": "Go on?", "timeout": "1h", "on_timeout": "approve" });
+    for (status, more) in [("failed", None), ("completed", None), ("failed", Some(change_variable as FileChange))] {
+        let home = project(&json!([ask, logs("z", "z")]));
+        code(&home.finish(RUN, ""), 3);
+        make_overdue(&home);
+        let mine = edit(&home, |file| {
+            decide(file, status, "Ann", json!({}));
+            more.into_iter().for_each(|more| more(file));
+        });
+        for command in [&RUN[..], &["tick", "--trust"], &RUN] {
+            // Another session does not go on in `tick`, which says so.
+            let finished = home.finish(command, "");
+            code(&finished, 1);
+            let said = format!("{}{}", finished.out, finished.err);
+            let expected = if more.is_some() && command[0] == "tick" {
+                "was edited"
+            } else {
+                "the time for this decision is over"
+            };
+            assert!(said.contains(expected), "{finished:?}");
+            assert_eq!((text(&home), log(&home)), (mine.clone(), vec![]));
+        }
+        edit(&home, |file| file["steps"][0]["status"] = "waiting_approval".into());
+        if more.is_some() {
+            // The session that goes on asks again.
+            code(&home.finish(RUN, ""), 3);
+            continue;
+        }
+        code(&home.finish(RUN, ""), 0);
+        assert_eq!(log(&home), ["z"]);
+        assert_eq!(file(&home)["steps"][0]["result"]["decision"], "timed_out");
+    }
+}

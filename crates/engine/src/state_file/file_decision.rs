@@ -20,6 +20,11 @@ pub async fn take(session: &mut Session, keeper: &StateFileKeeper, event: FileEv
         FileEvent::Decision(decision) => decision,
         FileEvent::Halted(reason) => return Err(EngineError::failed(reason)),
     };
+    // Nothing is recorded, so that the file stays what it is.
+    if let Err(late) = session.check_in_time(&request) {
+        let help = "set the `status` of the step back to `waiting_approval`, and what its `on_timeout` says applies";
+        return Err(refused(keeper, late).with_help(help));
+    }
     let decision = if is_approved { DecisionKind::Approve } else { DecisionKind::Reject };
     let values = match values {
         Value::Null => ExactValues::new(),
@@ -30,7 +35,11 @@ pub async fn take(session: &mut Session, keeper: &StateFileKeeper, event: FileEv
         }
     };
     let decision = ApprovalDecision { request: Some(request), decision, by, comment, values };
-    session.decide(decision).await.map_err(|error| match error {
+    session.decide(decision).await.map_err(|error| refused(keeper, error))
+}
+
+fn refused(keeper: &StateFileKeeper, error: DecisionError) -> EngineError {
+    match error {
         DecisionError::Run(error) => error.into(),
         DecisionError::Refused { message, help, .. } => {
             let error = EngineError::failed(keeper.rejected_decision(&message));
@@ -39,7 +48,7 @@ pub async fn take(session: &mut Session, keeper: &StateFileKeeper, event: FileEv
                 None => error,
             }
         }
-    })
+    }
 }
 
 /// Takes all decisions that are in the file.
