@@ -23,6 +23,7 @@ use crate::cli::signals::Signals;
 use crate::cli::state_file::{self, WatchedFile};
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
+use bcc_engine::state_file::file_decision;
 use bcc_engine::state_file::keeper::StateFileKeeper;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
@@ -69,6 +70,10 @@ pub async fn drive(
     let mut code = CodeInterrupt::listen(&session);
     let mut source = front.source()?;
     notebook.start(&session.id);
+    if let Some(watched) = &watched {
+        // Before time answers a request in its place.
+        file_decision::take_all(&mut session, &watched.keeper).await?;
+    }
     loop {
         let pause = {
             let mut advance = std::pin::pin!(session.advance());
@@ -146,7 +151,7 @@ pub async fn drive(
             }
         }
         if let Some((watched, event)) = watched.as_ref().and_then(|watched| Some((watched, watched.keeper.look()?))) {
-            state_file::take(&mut session, &watched.keeper, event).await?;
+            file_decision::take(&mut session, &watched.keeper, event).await?;
             continue;
         }
         let stays = waits_for_file && session.status() == SessionStatus::WaitingApproval;
@@ -185,7 +190,7 @@ pub async fn drive(
                 }
                 event = state_file::changed(watched.as_ref()), if watched.is_some() => {
                     if let Some(watched) = &watched {
-                        state_file::take(&mut session, &watched.keeper, event).await?;
+                        file_decision::take(&mut session, &watched.keeper, event).await?;
                     }
                     break;
                 }

@@ -20,6 +20,7 @@ use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::OpenedSession;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_engine::state_file::file_decision::take_all;
 use bcc_lang::source::render::visible::{visible_json, visible_line};
 use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
@@ -100,6 +101,9 @@ async fn without_stopped(store: &dyn Store, ids: BTreeSet<String>) -> Result<BTr
 /// Returns the new status, and whether the report of a session that has ended was written, if its script names one.
 async fn go_on(sessions: &StoredSessions, id: &str, deadline: Instant) -> Result<(SessionStatus, bool), EngineError> {
     let OpenedSession { mut session, state_file, .. } = sessions.session(id, Arc::new(Silent)).await?;
+    if let Some(keeper) = &state_file {
+        take_all(&mut session, keeper).await?;
+    }
     session.advance().await?;
     finish_analyses(&mut session, deadline).await?;
     let reported = write_report_of(&session, sessions.engine.store().as_ref(), state_file.as_deref()).await;

@@ -71,6 +71,7 @@ mod validate;
 mod validate_folders;
 mod watch;
 mod workflow_cleanup;
+mod workflow_edits;
 mod workflow_progress;
 mod workflows;
 

@@ -1,15 +1,17 @@
 //! Compares a state file with the session that carries it, when no process runs the session: what the session wrote follows from the text it
 //! began with and its journal.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare};
+use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare, decisions};
 use bcc_lang::workflow::progress::{apply_event, note_waiting};
 use bcc_lang::workflow::state_text::StateText;
+use bcc_lang::workflow::sub_task_values::set_sub_task_value;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_store::contract::Store;
 use serde_json::Value;
@@ -32,7 +34,18 @@ pub(crate) enum Agreement {
     /// The session goes on. The text is the one to start from, and the file must be written if `is_behind`.
     Agrees { text: Box<StateText>, is_behind: bool, waiting: WaitingSteps, decisions: Vec<FileDecision> },
     /// The file was edited, so that another session must go on from it.
-    Edited(Message),
+    Edited(EditedFile),
+}
+
+/// A file from which another session must go on.
+pub(crate) struct EditedFile {
+    pub why: Message,
+    /// What the session must write its next progress into: the file as it was edited.
+    pub text: Box<StateText>,
+    pub waiting: WaitingSteps,
+    pub decisions: Vec<FileDecision>,
+    /// Whether the session has answers, of which the file does not have what follows from them.
+    pub has_answers: bool,
 }
 
 /// What a session wrote into its file.
@@ -41,6 +54,41 @@ struct Replayed {
     /// Whether the file has the text of an earlier commit, because the last ones were not written.
     is_behind: bool,
     waiting: WaitingSteps,
+    asked: AskedSteps,
+}
+
+/// The steps that wait for a decision, or about which was decided, and which have not ended since.
+#[derive(Default)]
+struct AskedSteps {
+    requests: WaitingSteps,
+    /// What was decided, by requests.
+    answers: BTreeMap<String, String>,
+}
+
+impl AskedSteps {
+    fn note(&mut self, event: &Value) {
+        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (action, request) = (text("/location/action_id"), text("/request_id"));
+        match (text("/type"), text("/kind"), text("/decision")) {
+            ("request_opened", "approval", _) => _ = self.requests.insert(action.to_owned(), request.to_owned()),
+            ("request_answered", _, "withdrawn") => self.requests.retain(|_, asked| asked != request),
+            ("request_answered", "approval", decision) => {
+                self.answers.insert(request.to_owned(), decision.to_owned());
+            }
+            ("outcome", ..) => _ = self.requests.remove(action),
+            _ => {}
+        }
+    }
+
+    fn has_answers(&self) -> bool {
+        self.requests.values().any(|request| self.answers.contains_key(request))
+    }
+
+    /// Whether the file only repeats what was decided.
+    fn has(&self, decision: &FileDecision) -> bool {
+        let answer = self.answers.get(&decision.request).map(String::as_str);
+        answer == Some(if decision.is_approved { "approve" } else { "reject" })
+    }
 }
 
 pub(crate) async fn agreement(
@@ -49,7 +97,7 @@ pub(crate) async fn agreement(
     pinned: &Arc<SourceFile>,
     found: ReadStateFile,
 ) -> Result<Agreement, EngineError> {
-    let Replayed { text, is_behind, waiting } = replay(store, id, pinned, found.source.text()).await?;
+    let Replayed { text, is_behind, waiting, asked } = replay(store, id, pinned, found.source.text()).await?;
     if text.is(found.source.text()) {
         return Ok(Agreement::Agrees { text: Box::new(text), is_behind: false, waiting, decisions: vec![] });
     }
@@ -57,15 +105,19 @@ pub(crate) async fn agreement(
         return Ok(Agreement::Agrees { text: Box::new(text), is_behind, waiting, decisions: vec![] });
     }
     let written = parse(&Arc::new(SourceFile::new("", text.text()))).root.map(|root| root.to_json());
-    Ok(match compare(&written.unwrap_or_default(), &found.value, &waiting) {
-        Ok(change) if change.is_replanned => {
-            Agreement::Edited(Message::word("steps that have not run, or variables, were changed"))
+    let written = written.unwrap_or_default();
+    // What is decided a second time differently must be refused, and not be lost.
+    let mut decisions = decisions(&written, &found.value, &asked.requests);
+    decisions.retain(|decision| !asked.has(decision));
+    let why = match compare(&written, &found.value, &asked.requests) {
+        Ok(change) if !change.is_replanned => {
+            return Ok(Agreement::Agrees { text: Box::new(found.text), is_behind: false, waiting, decisions });
         }
-        Ok(change) => {
-            Agreement::Agrees { text: Box::new(found.text), is_behind: false, waiting, decisions: change.decisions }
-        }
-        Err(why) => Agreement::Edited(why),
-    })
+        Ok(_) => Message::word("steps that have not run, or variables, were changed"),
+        Err(why) => why,
+    };
+    let (text, has_answers) = (Box::new(found.text), asked.has_answers());
+    Ok(Agreement::Edited(EditedFile { why, text, waiting, decisions, has_answers }))
 }
 
 /// Applies the journal of the session to the text that it began with.
@@ -73,7 +125,7 @@ async fn replay(store: &dyn Store, id: &str, pinned: &Arc<SourceFile>, found: &s
     let unreadable = |error: Message| EngineError::failed(error);
     let mut text = StateText::new(pinned).map_err(|error| unreadable(error.to_message()))?;
     let last_turns = last_turns(store, id).await?;
-    let (mut is_behind, mut waiting, mut after) = (false, WaitingSteps::new(), 0);
+    let (mut is_behind, mut waiting, mut asked, mut after) = (false, WaitingSteps::new(), AskedSteps::default(), 0);
     loop {
         let rows = store.journal(id, after, PAGE).await?;
         let Some(last) = rows.last() else { break };
@@ -83,10 +135,12 @@ async fn replay(store: &dyn Store, id: &str, pinned: &Arc<SourceFile>, found: &s
             let event: Value = serde_json::from_str(&public_line(&row.body))
                 .map_err(|error| EngineError::failed(error.to_message()))?;
             apply_event(&mut text, &event).map_err(|error| unreadable(error.to_message()))?;
+            set_sub_task_value(&mut text, &event).map_err(|error| unreadable(error.to_message()))?;
             note_waiting(&text, &mut waiting, &event);
+            asked.note(&event);
         }
     }
-    Ok(Replayed { text, is_behind, waiting })
+    Ok(Replayed { text, is_behind, waiting, asked })
 }
 
 /// The number of the first event that may be missing in the file.

@@ -14,6 +14,8 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare};
 use bcc_lang::workflow::progress::{apply_event, note_waiting};
 use bcc_lang::workflow::state_text::StateText;
+use bcc_lang::workflow::status::StateStatus;
+use bcc_lang::workflow::sub_task_values::set_sub_task_value;
 use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
@@ -59,6 +61,8 @@ struct KeeperState {
     decisions: VecDeque<FileDecision>,
     /// Whether the steps that are still to run were changed, so that a new session must go on.
     is_replanned: bool,
+    /// Whether this session only finishes what was decided, and leaves the steps that it comes to then to a new one.
+    is_leaving: bool,
     /// Why this process must not go on.
     failure: Option<Message>,
 }
@@ -90,6 +94,7 @@ impl StateFileKeeper {
             waiting: WaitingSteps::new(),
             decisions: VecDeque::new(),
             is_replanned: false,
+            is_leaving: false,
             failure: None,
         };
         let shared = Arc::new(SharedKeeper { path, inner, state: Mutex::new(state) });
@@ -104,6 +109,11 @@ impl StateFileKeeper {
             state.decisions = decisions.into();
         }
         self
+    }
+
+    /// Whether the steps that the session comes to from now on stay `pending`, because another session runs them.
+    pub(crate) fn set_leaving(&self, is_leaving: bool) {
+        self.state().is_leaving = is_leaving;
     }
 
     pub fn path(&self) -> &Path {
@@ -159,7 +169,7 @@ impl StateFileKeeper {
     }
 
     /// The error for a decision in the file that is not permitted.
-    pub fn rejected_decision(&self, why: &Message) -> Message {
+    pub(crate) fn rejected_decision(&self, why: &Message) -> Message {
         msg!(
             "the decision in {path} was not accepted: {why}; the file is left as it is",
             path = self.path().display(),
@@ -292,7 +302,9 @@ impl KeeperState {
             let applied =
                 serde_json::from_str(&held.line).map_err(|error| error.to_message()).and_then(|event: Value| {
                     note_waiting(&self.text, &mut self.waiting, &event);
-                    apply_event(&mut self.text, &event).map_err(|error| error.to_message())
+                    let applied = apply_event(&mut self.text, &event)
+                        .and_then(|changed| Ok(changed | set_sub_task_value(&mut self.text, &event)?));
+                    applied.map_err(|error| error.to_message())
                 });
             match applied {
                 Ok(changed) => is_changed |= changed,
@@ -305,7 +317,22 @@ impl KeeperState {
         if self.is_replanned {
             is_changed |= self.text.set_running_to_pending();
         }
+        if self.is_leaving {
+            self.leave_entered(events);
+        }
         is_changed
+    }
+
+    /// Sets the steps that were entered with these events, and have not begun, to pending. Others may have been interrupted.
+    fn leave_entered(&mut self, events: &[HeldEvent]) {
+        for held in events.iter().filter(|held| matches!(held.event, Event::ActionStarted { .. })) {
+            if let Some(step) = &held.place.action_id
+                && self.text.get(step, "status").is_some_and(|status| status == StateStatus::Running.name())
+            {
+                // It was set to `running` just now, so it can be set.
+                let _ = self.text.set(step, "status", &StateStatus::Pending.name().into());
+            }
+        }
     }
 
     fn write(&mut self, path: &Path) {

@@ -2,5 +2,6 @@
 
 pub mod agreement;
 pub mod disk;
+pub mod file_decision;
 pub mod keeper;
 pub mod open;

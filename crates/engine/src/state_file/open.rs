@@ -23,8 +23,9 @@ use crate::error::EngineError;
 use crate::loaded::LoadedProgram;
 use crate::project::{Project, absolute};
 use crate::settings::RunSettings;
-use crate::state_file::agreement::{Agreement, agreement};
+use crate::state_file::agreement::{Agreement, EditedFile, agreement};
 use crate::state_file::disk::{FileStamp, read};
+use crate::state_file::file_decision::take_all;
 use crate::state_file::keeper::StateFileKeeper;
 
 /// The path by which the settings of a session name its state file: relative to the project, if it is in there.
@@ -46,6 +47,8 @@ pub enum StateFileAccess {
     InProject,
     /// It writes the file, which the person named.
     Named,
+    /// It writes into the edited file what was decided, before another session goes on from the file.
+    Edited,
     /// It only ends, because the file goes on without it.
     Unused,
 }
@@ -110,20 +113,31 @@ pub async fn run_state_file(
         return engine.run_loaded(loaded, request, observer).await;
     }
     let sessions = unfinished_sessions(engine, &request.file).await?;
-    let completed = completed_steps(&request.file)?;
-    if let Some((newest, older)) = sessions.split_first()
-        && edited_since(engine, newest, &request.file).await?.is_none()
-    {
-        // A process was killed before it had ended what it replaced.
-        let replaced = ReplacedSessions::open(engine, request, older).await?;
-        let (any_project, state_file) = (request.any_project, StateFileAccess::Named);
-        let resume = ResumeRequest { any_project, state_file, ..ResumeRequest::default() };
-        let mut opened = engine.resume_as(&newest.id, &resume, observer).await?;
-        replaced.take_over(&mut opened, &completed).await?;
-        replaced.end(&mut opened.notices).await?;
-        return Ok(opened);
+    let (mut loaded, mut replaced) = (loaded, ReplacedSessions::default());
+    if let Some((newest, older)) = sessions.split_first() {
+        let edited = edited_since(engine, newest, &request.file).await?;
+        let is_decided = edited.as_ref().is_some_and(|edited| edited.has_answers || !edited.decisions.is_empty());
+        if edited.is_none() || is_decided {
+            let access = if is_decided { StateFileAccess::Edited } else { StateFileAccess::Named };
+            let mut opened = resume_newest(engine, request, (newest, older), access, Arc::clone(&observer)).await?;
+            let (Some(edited), Some(keeper)) = (edited, opened.state_file.clone()) else { return Ok(opened) };
+            finish_decided(&mut opened.session, &keeper).await?;
+            loaded = LoadedProgram::of(engine.project(), request)?;
+            let has_completed = opened.session.status() == SessionStatus::Completed;
+            if opened.session.is_ending() && (!has_completed || loaded.program.earlier.is_over) {
+                return Ok(opened);
+            }
+            if has_completed {
+                replaced.0.push((opened.session, edited.why));
+            } else {
+                drop(opened);
+                replaced.open(engine, request, std::slice::from_ref(newest), Some(edited.why)).await?;
+            }
+        } else {
+            replaced.open(engine, request, &sessions, None).await?;
+        }
     }
-    let replaced = ReplacedSessions::open(engine, request, &sessions).await?;
+    let completed = completed_steps(&request.file)?;
     let mut notices = Vec::new();
     if let Err(error) = check_start(&loaded.program) {
         if matches!(error, EngineError::Ended { .. }) {
@@ -139,33 +153,72 @@ pub async fn run_state_file(
     Ok(OpenedSession { notices, ..opened })
 }
 
-/// Unfinished sessions of a file that another one replaces, the newest first. No other process runs them in the meantime.
+/// Resumes the newest session of a file, and ends those that it replaced: a process was killed before it had done so.
+async fn resume_newest(
+    engine: &Engine,
+    request: &RunRequest,
+    (newest, older): (&SessionRow, &[SessionRow]),
+    state_file: StateFileAccess,
+    observer: Arc<dyn Observer>,
+) -> Result<OpenedSession, EngineError> {
+    let mut replaced = ReplacedSessions::default();
+    replaced.open(engine, request, older, None).await?;
+    let resume = ResumeRequest { any_project: request.any_project, state_file, ..ResumeRequest::default() };
+    let mut opened = engine.resume_as(&newest.id, &resume, observer).await?;
+    replaced.take_over(&mut opened, &completed_steps(&request.file)?).await?;
+    replaced.end(&mut opened.notices).await?;
+    Ok(opened)
+}
+
+/// Takes the decisions about the steps of a session that another one replaces, so that they are judged, and their values set, by the steps
+/// as they were when they asked.
+async fn finish_decided(session: &mut Session, keeper: &StateFileKeeper) -> Result<(), EngineError> {
+    keeper.set_leaving(true);
+    take_all(session, keeper).await?;
+    session.take_decided_turns().await?;
+    keeper.set_leaving(false);
+    Ok(())
+}
+
+/// Unfinished sessions of a file that another one replaces, the newest first. No other process runs them in the meantime. One that has
+/// completed just now can be among them.
+#[derive(Default)]
 struct ReplacedSessions(Vec<(Session, Message)>);
 
 impl ReplacedSessions {
-    async fn open(engine: &Engine, request: &RunRequest, rows: &[SessionRow]) -> Result<Self, EngineError> {
+    /// Opens the sessions of these rows. `why` the first of them is replaced is found out if it is not given.
+    async fn open(
+        &mut self,
+        engine: &Engine,
+        request: &RunRequest,
+        rows: &[SessionRow],
+        mut why: Option<Message>,
+    ) -> Result<(), EngineError> {
         let (any_project, state_file) = (request.any_project, StateFileAccess::Unused);
         let resume = ResumeRequest { any_project, state_file, ..ResumeRequest::default() };
-        let mut sessions = Vec::new();
         for row in rows {
-            let why = edited_since(engine, row, &request.file).await?;
-            let why = why.unwrap_or_else(|| Message::word("a newer session goes on from it"));
-            sessions.push((engine.resume_as(&row.id, &resume, Arc::new(NoObserver)).await?.session, why));
+            let known = match why.take() {
+                Some(why) => Some(why),
+                None => edited_since(engine, row, &request.file).await?.map(|edited| edited.why),
+            };
+            let why = known.unwrap_or_else(|| Message::word("a newer session goes on from it"));
+            self.0.push((engine.resume_as(&row.id, &resume, Arc::new(NoObserver)).await?.session, why));
         }
-        Ok(Self(sessions))
+        Ok(())
     }
 
     /// Lets the session that replaces them undo what they did: what is `completed`.
     async fn take_over(&self, opened: &mut OpenedSession, completed: &BTreeSet<String>) -> Result<(), EngineError> {
         for (session, _) in self.0.iter().rev() {
-            opened.session.take_over_compensations(session.open_compensations().of_actions(completed)).await?;
+            let open = session.open_compensations().await?.of_steps(completed);
+            opened.session.take_over_compensations(open).await?;
         }
         Ok(())
     }
 
     /// Cancels them, and says so.
     async fn end(self, notices: &mut Vec<Message>) -> Result<(), EngineError> {
-        for (mut session, why) in self.0 {
+        for (mut session, why) in self.0.into_iter().filter(|(session, _)| !session.status().is_final()) {
             let id = session.id.clone();
             notices.push(msg!(
                 "the session {id} is cancelled, because the file was edited: {why}; a new session goes on from the file",
@@ -209,12 +262,12 @@ fn completed_steps(file: &Path) -> Result<BTreeSet<String>, EngineError> {
 }
 
 /// Why the session of a file cannot go on with it, because the file was edited.
-async fn edited_since(engine: &Engine, row: &SessionRow, file: &Path) -> Result<Option<Message>, EngineError> {
+async fn edited_since(engine: &Engine, row: &SessionRow, file: &Path) -> Result<Option<EditedFile>, EngineError> {
     let pinned = engine.pinned_script(row).await?;
     let found = read(file).map_err(|why| unreadable(file, &why))?;
     Ok(match agreement(engine.store().as_ref(), &row.id, &pinned, found).await? {
         Agreement::Agrees { .. } => None,
-        Agreement::Edited(why) => Some(why),
+        Agreement::Edited(edited) => Some(edited),
     })
 }
 
@@ -248,7 +301,11 @@ pub(crate) async fn keeper_of(
             let keeper = StateFileKeeper::new(path, *text, stamp, Arc::clone(observer));
             Ok(Some(keeper.with_decisions(waiting, decisions)))
         }
-        Agreement::Edited(why) => {
+        Agreement::Edited(EditedFile { text, waiting, decisions, .. }) if access == StateFileAccess::Edited => {
+            let keeper = StateFileKeeper::new(path, *text, Some(stamp), Arc::clone(observer));
+            Ok(Some(keeper.with_decisions(waiting, decisions)))
+        }
+        Agreement::Edited(EditedFile { why, .. }) => {
             let path = path.display();
             let message = msg!("{path} was edited since session `{id}` wrote it: {why}", why = why);
             let help = msg!("`bcc-script run {path}` goes on from the file, with a new session");

@@ -62,8 +62,7 @@ pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result
         if step.status == other.status {
             continue;
         }
-        let is_decided = matches!(other.status, Some(StateStatus::Completed | StateStatus::Failed));
-        if let Some(request) = waiting.get(id).filter(|_| is_decided) {
+        if let Some(request) = waiting.get(id).filter(|_| decides(step, other)) {
             change.decisions.push(decision((id, request), other));
         } else if step.status == Some(StateStatus::Pending) && other.status.is_some_and(StateStatus::is_done) {
             change.is_replanned = true;
@@ -87,6 +86,25 @@ pub fn compare(written: &Value, found: &Value, waiting: &WaitingSteps) -> Result
         });
     }
     Ok(change)
+}
+
+/// The decisions that somebody made by editing a state file, also if the file contradicts what has run otherwise. The arguments are those of
+/// [`compare`].
+pub fn decisions(written: &Value, found: &Value, waiting: &WaitingSteps) -> Vec<FileDecision> {
+    let (ours, theirs) = (Outline::of(written), Outline::of(found));
+    if ours.id != theirs.id {
+        return vec![];
+    }
+    let decided = waiting.iter().filter_map(|(id, request)| {
+        let (step, other) = (ours.steps.get(id)?, theirs.steps.get(id)?);
+        decides(step, other).then(|| decision((id, request), other))
+    });
+    decided.collect()
+}
+
+/// Whether the status of a step that waits for a decision was edited to one.
+fn decides(step: &StepOutline, other: &StepOutline) -> bool {
+    step.status != other.status && matches!(other.status, Some(StateStatus::Completed | StateStatus::Failed))
 }
 
 /// What the steps of a state file do, without their progress: the fields that must be trusted before commands run.
@@ -273,5 +291,13 @@ mod tests {
         let failed = json!({ "id": "ok", "type": "approval", "status": "failed" });
         assert!(!edited("/steps/1", failed).unwrap().decisions[0].is_approved);
         assert!(compare(&file(), &file(), &WaitingSteps::new()).unwrap() == ForeignChange::default());
+        // Also in a file that contradicts what has run, unless it belongs to another workflow.
+        let mut contradicting = file();
+        contradicting["steps"][0]["status"] = json!("pending");
+        contradicting["steps"][1]["status"] = json!("completed");
+        assert!(compare(&file(), &contradicting, &waiting()).is_err());
+        assert_eq!(super::decisions(&file(), &contradicting, &waiting()).len(), 1);
+        contradicting["workflow_id"] = json!("v");
+        assert!(super::decisions(&file(), &contradicting, &waiting()).is_empty());
     }
 }

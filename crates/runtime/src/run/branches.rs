@@ -86,6 +86,9 @@ impl Session {
                 if is_over {
                     return self.stop_branches(&top, stop).await;
                 }
+                if self.decided_only.is_some() {
+                    return Ok(());
+                }
                 if self.take_arrived().await? || self.take_due().await? {
                     continue;
                 }
@@ -260,6 +263,7 @@ impl Session {
                     what: msg!("the branch `{}` is not at an action", redacted_key(&branch)),
                 })?;
                 let waits = frame.branches.is_some()
+                    || session.is_held_back(&key)
                     || frame.request.is_some()
                     || (session.head.asks_effect && session.asks_about_effect(program, &key, frame));
                 Ok::<_, RunError>((!waits).then(|| session.start_branch_turn(program, &branch, &key)))

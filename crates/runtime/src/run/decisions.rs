@@ -145,20 +145,11 @@ impl Session {
             let is_decision = request.kind == RequestKind::Approval.name();
             is_decision && decision.request.as_ref().is_none_or(|given| *given == request.id)
         };
-        let waits_beyond_time = |key: &String| {
-            self.position(&self.program, key).is_some_and(|position| position.step.action.waits_beyond_time())
-        };
         let meant = self.decidable(decision.request.as_deref()).await.ok().map(|(key, _)| key);
-        // The time was only one to be warned at.
-        let kept = meant.filter(|key| is_in_time || waits_beyond_time(key));
+        let kept = meant.filter(|key| is_in_time || self.waits_beyond_time(key));
         // In another branch, a time may be over that has nothing to do with this decision.
         if self.answer_due(kept.as_deref()).await?.iter().any(is_meant) {
-            let message = Message::word("the time for this decision is over");
-            return Err(rejected(
-                "decision-late",
-                message,
-                Message::word("`bcc-script tick` or a resume continues the session"),
-            ));
+            return Err(late());
         }
         let (key, request) = self.decidable(decision.request.as_deref()).await?;
         let ApprovalDecision { decision, by, comment, values, .. } = decision;
@@ -248,13 +239,28 @@ impl Session {
         Ok(!self.answer_due(None).await?.is_empty())
     }
 
+    fn is_due_now(&self, request: &RequestRow) -> bool {
+        let due = request.due_at.as_deref().and_then(|due| self.services.clock.remaining(due));
+        due == Some(Duration::ZERO)
+    }
+
+    /// Refuses a decision about this request that comes too late, without recording that its time is over.
+    ///
+    /// # Errors
+    /// `Refused` if it does.
+    pub fn check_in_time(&self, request: &str) -> Result<(), DecisionError> {
+        let mut meant = self.open_requests().filter(|(_, open)| open.id == request && self.is_due_now(open));
+        if meant.any(|(key, _)| !self.waits_beyond_time(&key)) { Err(late()) } else { Ok(()) }
+    }
+
+    /// Whether the time of an action is only one to be warned at.
+    fn waits_beyond_time(&self, key: &str) -> bool {
+        self.position(&self.program, key).is_some_and(|position| position.step.action.waits_beyond_time())
+    }
+
     /// Answers the open requests whose time has come, without that of the action `kept`, and returns them.
     async fn answer_due(&mut self, kept: Option<&str>) -> Result<Vec<RequestRow>, RunError> {
-        let is_due = |request: &RequestRow| {
-            let due = request.due_at.as_deref().and_then(|due| self.services.clock.remaining(due));
-            due == Some(Duration::ZERO)
-        };
-        let due = self.open_requests().filter(|(key, request)| kept != Some(key.as_str()) && is_due(request));
+        let due = self.open_requests().filter(|(key, request)| kept != Some(key.as_str()) && self.is_due_now(request));
         let due: Vec<(String, RequestRow)> = due.map(|(key, request)| (key, request.clone())).collect();
         for (key, _) in &due {
             let given = GivenDecision { decision: None, by: None, comment: None, values: ExactValues::new() };
@@ -363,6 +369,11 @@ impl Session {
         }
         self.settled(draft)
     }
+}
+
+fn late() -> DecisionError {
+    let help = Message::word("`bcc-script tick` or a resume continues the session");
+    rejected("decision-late", Message::word("the time for this decision is over"), help)
 }
 
 /// Who answered this request of a session, or the last decision, and when; none if it was not answered.

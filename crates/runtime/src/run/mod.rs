@@ -15,6 +15,7 @@ pub mod commit;
 pub(crate) mod compensation_records;
 mod compensations;
 pub(crate) mod decided_failures;
+mod decided_turns;
 pub mod decision_inbox;
 pub mod decisions;
 pub mod draft;

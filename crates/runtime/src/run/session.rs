@@ -108,6 +108,8 @@ pub struct Session {
     pub(crate) held: Arc<HeldCommits>,
     /// Why an observer lets the session take no other turn in this process.
     pub(crate) halted: Option<Message>,
+    /// The actions that may have turns, while only those have that were decided about.
+    pub(crate) decided_only: Option<BTreeSet<String>>,
     /// The script and the model, as named in events.
     pub(crate) script: String,
     pub(crate) model: String,

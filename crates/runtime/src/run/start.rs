@@ -101,6 +101,7 @@ impl Session {
             inbox: Arc::default(),
             held,
             halted: None,
+            decided_only: None,
             script,
             model,
             lock,

@@ -3,31 +3,61 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bcc_lang::message::argument::ToMessage;
+use bcc_lang::value::exact::ExactValue;
+use bcc_lang::value::scopes::Scope;
+use bcc_store::rows::VariableRow;
+
 use crate::program::program::Program;
 use crate::run::compensation_records::Compensation;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{Frame, FrameTarget, Frames, ROOT, component, id_of, lineage};
+use crate::run::frames::{BLOCK, Frame, FrameTarget, Frames, ROOT, component, id_of, lineage, skill_path};
 use crate::run::session::Session;
 
 /// The completed actions of a session that can be undone and were not, in the order of completion.
 #[derive(Clone, Debug, Default)]
-pub struct OpenCompensations(Vec<(String, Vec<(String, Frame)>)>);
+pub struct OpenCompensations {
+    /// The keys of the actions, each with the frames down to it.
+    actions: Vec<(String, Vec<(String, Frame)>)>,
+    /// The variables of that session.
+    variables: Vec<VariableRow>,
+}
 
 impl OpenCompensations {
-    /// Only those of these actions.
+    /// Only those of these steps and sub tasks, and of what they called.
     #[must_use]
-    pub fn of_actions(mut self, ids: &BTreeSet<String>) -> Self {
-        self.0.retain(|(key, _)| ids.contains(id_of(component(key))));
+    pub fn of_steps(mut self, ids: &BTreeSet<String>) -> Self {
+        self.actions.retain(|(key, frames)| step_or_sub_task(key, frames).is_some_and(|id| ids.contains(id)));
         self
     }
 }
 
+/// The id of the step of the topic that contains the action `key`, or of the sub task if the step has branches.
+fn step_or_sub_task<'k>(key: &'k str, frames: &[(String, Frame)]) -> Option<&'k str> {
+    let (topic, _) = frames.iter().find(|(_, frame)| frame.at == FrameTarget::Topic)?;
+    let mut inside = key.strip_prefix(topic.as_str())?.split('/').skip(1);
+    let step = inside.next()?;
+    let is_branch = inside.next().is_some_and(|component| component.starts_with(BLOCK));
+    Some(id_of(if is_branch { inside.next()? } else { step }))
+}
+
+/// The paths of the variables of the skills around an action, outermost first.
+fn skill_paths(frames: &[(String, Frame)]) -> impl Iterator<Item = String> {
+    frames.iter().filter(|(_, frame)| matches!(frame.at, FrameTarget::Skill(_))).map(|(key, _)| skill_path(key))
+}
+
 impl Session {
-    pub fn open_compensations(&self) -> OpenCompensations {
+    /// What can be undone of this session.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn open_compensations(&self) -> Result<OpenCompensations, RunError> {
+        let variables = self.store.variables(&self.id).await?;
         let mut open: Vec<_> = self.compensations.iter().filter(|(_, record)| !record.done).collect();
         open.sort_by_key(|(_, record)| record.order);
-        OpenCompensations(open.into_iter().map(|(key, record)| (key.clone(), record.frames.clone())).collect())
+        let actions = open.into_iter().map(|(key, record)| (key.clone(), record.frames.clone())).collect();
+        Ok(OpenCompensations { actions, variables })
     }
 
     /// Takes over those compensations that the script still has, unless it has them already. Called before the first turn.
@@ -39,15 +69,29 @@ impl Session {
         let mut draft = CommitDraft::default();
         let mut order = self.compensations.values().map(|record| record.order).max().unwrap_or(0);
         let before = order;
-        for (key, frames) in open.0 {
-            let Some((key, frames)) = self.moved_here(&program, &key, frames) else { continue };
+        let mut skills = BTreeSet::new();
+        for (key, earlier) in open.actions {
+            let Some((key, frames)) = self.moved_here(&program, &key, earlier.clone()) else { continue };
             if self.compensations.contains_key(&key) {
                 continue;
             }
             order += 1;
+            skills.extend(skill_paths(&earlier).zip(skill_paths(&frames)));
             let record = Compensation { order, frames, branch_path: None, done: false };
             self.put_compensation(key, record, &mut draft)
                 .map_err(|failure| RunError::Unreadable { id: self.id.clone(), what: failure.message })?;
+        }
+        for (earlier, path) in skills {
+            let rows = open.variables.iter().filter(|row| row.scope == Scope::Topic.name() && row.path == earlier);
+            for row in rows {
+                if let Ok(value) = ExactValue::parse(&row.value)
+                    && row.sensitive
+                {
+                    self.hide(&value, &mut draft)
+                        .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
+                }
+                draft.variables.push(VariableRow { path: path.clone(), ..row.clone() });
+            }
         }
         if order == before { Ok(()) } else { self.commit(draft).await }
     }
