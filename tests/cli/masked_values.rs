@@ -169,3 +169,33 @@ session:
     let again = call(&home, "run s.yaml --scheme english --session two --replay r.jsonl", "TOM SAWYER\n");
     assert_eq!(again.code, Some(0), "{again:?}");
 }
+
+#[test]
+fn the_command_vars_masks_elements_of_a_sensitive_list() {
+    let home = Home::new();
+    home.file(
+        "s.yaml",
+        "session:\n  session_id: s\n  declare:\n    - { var: ages, type: list, value: [34], sensitive: true }\n    - { var: rooms, type: list, value: [12] }\n  \
+         phases:\n    - phase_id: p\n      topics:\n        - topic_id: each\n          for_each: { in: ages, as: age }\n          \
+         actions: [{ action_type: ai_ask, action_id: ask, config: { content: 好吗？, delivery: verbatim, max_rounds: 1, monitor: off } }]\n        \
+         - topic_id: room\n          for_each: { in: rooms, as: room }\n          \
+         actions: [{ action_type: ai_ask, action_id: knock, config: { content: 在吗？, delivery: verbatim, max_rounds: 1, monitor: off } }]\n",
+    );
+    let run: &[&str] = &["run", "s.yaml", "--session", "one", "--model", "offline"];
+    // A new process reads the variables from the store.
+    for line in [run, &["sessions", "resume", "one", "--model", "offline"]] {
+        let mut terminal = Terminal::start(&home, line, false);
+        terminal.answers("/vars");
+        terminal.until("age = ***   (for_each)");
+        terminal.answers("/quit");
+        assert_eq!(terminal.end(), Some(3));
+        assert!(!terminal.all_output().contains("34"), "{}", terminal.all_output());
+    }
+    let mut terminal = Terminal::start(&home, &["sessions", "resume", "one", "--model", "offline"], false);
+    terminal.answers("好");
+    terminal.until("在吗？");
+    terminal.answers("/vars");
+    terminal.until("room = 12   (for_each)");
+    terminal.answers("/quit");
+    assert_eq!(terminal.end(), Some(3));
+}

@@ -52,6 +52,8 @@ struct FoundValues {
     /// How often each phase was entered, up to here.
     phases: BTreeMap<String, u64>,
     visits: IndexMap<(usize, String), BTreeMap<usize, (ExactValue, String)>>,
+    /// The variables whose values are stored as sensitive, whatever the script declares.
+    sensitive: BTreeSet<usize>,
 }
 
 impl InterviewReader<'_> {
@@ -289,11 +291,17 @@ fn find_values(
             && variable.at <= row.updated_at
             && catalog.variable(number).is_some_and(|known| known.scope == Scope::Global)
         {
+            if variable.sensitive {
+                found.sensitive.insert(number);
+            }
             found.session.insert(number, (parse_exact(&variable.value, "variable")?, variable.source.clone()));
         }
     }
     for event in &stored.scope_events {
         found.apply(event, row, stored, catalog);
+    }
+    for number in &found.sensitive {
+        catalog.variable_mut(*number).into_iter().for_each(|known| known.sensitive = true);
     }
     Ok(found)
 }
@@ -347,21 +355,26 @@ impl FoundValues {
             return;
         }
         let mut value = event.field("value").unwrap_or_default();
-        if is_masked(&value) {
-            // Events have the mask only; the rows have the newest value of each visit. That of a user can be from a later session.
-            let phase = text_at(event, "/location/phase_id");
-            let phase_visit = match self.phases.get(phase) {
-                Some(visit) if *visit > 1 => format!("{phase}#{visit}"),
-                _ => phase.to_owned(),
-            };
-            let is_own = |of: &&VariableRow| match scope {
-                "topic" => of.path == visit,
-                "phase" => of.path == phase_visit,
-                _ => of.at <= row.updated_at,
-            };
-            let rows = stored.variables.iter().chain(&stored.user_variables);
-            let mut own = rows.filter(|row| row.scope == scope && row.name == name).filter(is_own);
-            value = own.next().and_then(|row| ExactValue::parse(&row.value).ok()).unwrap_or(value);
+        // Events have the mask only; the rows have the newest value of each visit. That of a user can be from a later session.
+        let phase = text_at(event, "/location/phase_id");
+        let phase_visit = match self.phases.get(phase) {
+            Some(visit) if *visit > 1 => format!("{phase}#{visit}"),
+            _ => phase.to_owned(),
+        };
+        let is_own = |of: &&VariableRow| match scope {
+            "topic" => of.path == visit,
+            "phase" => of.path == phase_visit,
+            _ => of.at <= row.updated_at,
+        };
+        let rows = stored.variables.iter().chain(&stored.user_variables);
+        let mut own = rows.filter(|row| row.scope == scope && row.name == name).filter(is_own);
+        if let Some(own) = own.next() {
+            if own.sensitive {
+                self.sensitive.insert(number);
+            }
+            if is_masked(&value) {
+                value = ExactValue::parse(&own.value).unwrap_or(value);
+            }
         }
         values.insert(number, (value, text_at(event, "/source").to_owned()));
     }
