@@ -199,3 +199,36 @@ fn the_command_vars_masks_elements_of_a_sensitive_list() {
     terminal.answers("/quit");
     assert_eq!(terminal.end(), Some(3));
 }
+
+#[test]
+fn a_sensitive_global_variable_is_masked_although_another_script_set_it() {
+    let home = Home::new();
+    let script = |id: &str, sensitive: &str, value: &str| {
+        format!(
+            "session:\n  session_id: {id}\n  declare:\n    - {{ var: kept, type: string, scope: global{sensitive} }}\n    - {{ var: free, type: string, scope: global }}\n  \
+             phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            \
+             - {{ action_type: set, action_id: put, config: {{ values: {{ kept: {value}, free: 'from {id}' }} }} }}\n            \
+             - {{ action_type: ai_say, action_id: say, config: {{ content: 'as {{{{ kept }}}}', delivery: verbatim }} }}\n"
+        )
+    };
+    home.file("g.yaml", &script("g", ", sensitive: true", "Hush-hush"));
+    home.file("h.yaml", &script("h", "", "Loudly"));
+    call(&home, "run g.yaml --session one --user lin", "");
+    call(&home, "run h.yaml --session two --user lin", "");
+    for line in [
+        "sessions export one",
+        "sessions show one",
+        "report one --format json",
+        "sessions export one --format protocol",
+    ] {
+        let shown = call(&home, line, "").out;
+        assert!(!shown.contains("Loudly") && !shown.contains("Hush-hush"), "{line}: {shown}");
+        assert!(shown.contains("from h"), "{line}: {shown}");
+    }
+    let done = home.finish(["sessions", "export", "--all", "-o", "out"], "");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let of = |script: &str| std::fs::read_to_string(home.path().join(format!("out/{script}/interviews.csv"))).unwrap();
+    assert!(!of("g").contains("Loudly") && of("h").contains("Loudly"), "{}\n{}", of("g"), of("h"));
+    // To the other script, what it set is not sensitive.
+    assert!(call(&home, "sessions export two", "").out.contains("\"Loudly\""));
+}

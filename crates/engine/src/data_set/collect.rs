@@ -17,6 +17,7 @@ use crate::data_set::interview::{ActionVisit, CollectedValue, Interview, Intervi
 use crate::data_set::participants::ParticipantNames;
 use crate::error::EngineError;
 use crate::export::{events_of, masker, parse_exact, stored_events, transcript};
+use crate::session_variables::mark_sensitive;
 use crate::stored_programs::StoredPrograms;
 use crate::taken_back::TakenBackEvents;
 
@@ -116,7 +117,8 @@ impl InterviewReader<'_> {
     pub(crate) async fn stored(&self, row: &SessionRow) -> Result<StoredInterview, EngineError> {
         let (store, id) = (self.store, row.id.as_str());
         let variables = store.variables(id).await?;
-        let user_variables = store.user_variables(&row.user).await?;
+        let mut user_variables = store.user_variables(&row.user).await?;
+        mark_sensitive(store, self.programs, row, &mut user_variables).await;
         let masker = match self.include_sensitive {
             true => Masker::default(),
             false => masker(&variables, &user_variables)?,
