@@ -188,3 +188,48 @@ fn elements_of_a_sensitive_list_are_in_no_column() {
         assert!(!text.contains("\"Al\"") && !text.contains("\"ill\""), "{name}: {text}");
     }
 }
+
+#[test]
+fn an_export_with_sensitive_values_has_no_mask_in_any_variable() {
+    let home = Home::new();
+    home.file(
+        "s.yaml",
+        "
+session:
+  session_id: s
+  declare:
+    - { var: secret, value: Hush-hush, sensitive: true }
+    - { var: kept, type: string, scope: global }
+    - { var: rooms, type: list, value: [one] }
+    - { var: own, type: string }
+  phases:
+    - phase_id: p
+      declare: [{ var: of_phase, type: string }]
+      topics:
+        - topic_id: t
+          declare: [{ var: of_topic, type: object }]
+          actions:
+            - { action_type: set, action_id: copy, config: { values: { own: 'own {{ secret }}', kept: 'kept {{ secret }}', of_phase: 'phase {{ secret }}', of_topic: \"{{ { 'a': ['topic ' ~ secret] } }}\" } } }
+        - topic_id: each
+          for_each: { in: rooms, as: room }
+          declare: [{ var: of_room, type: string }]
+          actions: [{ action_type: set, action_id: again, config: { values: { of_room: 'room {{ secret }}' } } }]
+",
+    );
+    run(&home, "run s.yaml --session one", "", 0);
+    let out = exported(&home, "--include-sensitive --format jsonl");
+    let variables = &lines(&out, "s/interviews.jsonl")[0]["variables"];
+    assert_eq!(variables["own"], "own Hush-hush");
+    assert_eq!(variables["kept"], "kept Hush-hush");
+    assert_eq!(variables["of_phase"], "phase Hush-hush");
+    assert_eq!(variables["of_topic"], json!({ "a": ["topic Hush-hush"] }));
+    for options in ["", "--include-sensitive"] {
+        for (name, bytes) in files(&exported(&home, options)) {
+            let (text, is_included) = (String::from_utf8_lossy(&bytes), !options.is_empty());
+            assert!(text.contains("Hush-hush") <= is_included, "{name}: {text}");
+            assert!(!name.ends_with(".csv") || text.contains("***") <= !is_included, "{name}: {text}");
+        }
+    }
+    let rooms = rows(&exported(&home, "--include-sensitive"), "s/each.csv");
+    assert_eq!(rooms[0]["of_room"], "room Hush-hush");
+}

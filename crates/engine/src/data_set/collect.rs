@@ -35,6 +35,7 @@ pub(crate) struct StoredInterview {
     user_variables: Vec<VariableRow>,
     /// Masks nothing if sensitive values are included.
     masker: Masker,
+    include_sensitive: bool,
     transcript: Vec<Value>,
     /// Where phases and topics begin, and the variables that are set, in order.
     scope_events: Vec<ExactValue>,
@@ -143,6 +144,7 @@ impl InterviewReader<'_> {
             variables,
             user_variables,
             masker,
+            include_sensitive: self.include_sensitive,
             transcript,
             scope_events,
             action_events,
@@ -374,7 +376,8 @@ impl FoundValues {
             if own.sensitive {
                 self.sensitive.insert(number);
             }
-            if is_masked(&value) {
+            // Values that are not sensitive themselves may have the mask in them.
+            if is_masked(&value) || (stored.include_sensitive && value.to_string().contains(MASK)) {
                 value = ExactValue::parse(&own.value).unwrap_or(value);
             }
         }
