@@ -48,6 +48,7 @@ mod programs;
 mod progress;
 mod project_files;
 mod protocol_states;
+mod recorded_take_backs;
 mod recording;
 mod render;
 mod requests;

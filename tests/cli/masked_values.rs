@@ -169,3 +169,66 @@ session:
     let again = call(&home, "run s.yaml --scheme english --session two --replay r.jsonl", "TOM SAWYER\n");
     assert_eq!(again.code, Some(0), "{again:?}");
 }
+
+#[test]
+fn the_command_vars_masks_elements_of_a_sensitive_list() {
+    let home = Home::new();
+    home.file(
+        "s.yaml",
+        "session:\n  session_id: s\n  declare:\n    - { var: ages, type: list, value: [34], sensitive: true }\n    - { var: rooms, type: list, value: [12] }\n  \
+         phases:\n    - phase_id: p\n      topics:\n        - topic_id: each\n          for_each: { in: ages, as: age }\n          \
+         actions: [{ action_type: ai_ask, action_id: ask, config: { content: 好吗？, delivery: verbatim, max_rounds: 1, monitor: off } }]\n        \
+         - topic_id: room\n          for_each: { in: rooms, as: room }\n          \
+         actions: [{ action_type: ai_ask, action_id: knock, config: { content: 在吗？, delivery: verbatim, max_rounds: 1, monitor: off } }]\n",
+    );
+    let run: &[&str] = &["run", "s.yaml", "--session", "one", "--model", "offline"];
+    // A new process reads the variables from the store.
+    for line in [run, &["sessions", "resume", "one", "--model", "offline"]] {
+        let mut terminal = Terminal::start(&home, line, false);
+        terminal.answers("/vars");
+        terminal.until("age = ***   (for_each)");
+        terminal.answers("/quit");
+        assert_eq!(terminal.end(), Some(3));
+        assert!(!terminal.all_output().contains("34"), "{}", terminal.all_output());
+    }
+    let mut terminal = Terminal::start(&home, &["sessions", "resume", "one", "--model", "offline"], false);
+    terminal.answers("好");
+    terminal.until("在吗？");
+    terminal.answers("/vars");
+    terminal.until("room = 12   (for_each)");
+    terminal.answers("/quit");
+    assert_eq!(terminal.end(), Some(3));
+}
+
+#[test]
+fn a_sensitive_global_variable_is_masked_although_another_script_set_it() {
+    let home = Home::new();
+    let script = |id: &str, sensitive: &str, value: &str| {
+        format!(
+            "session:\n  session_id: {id}\n  declare:\n    - {{ var: kept, type: string, scope: global{sensitive} }}\n    - {{ var: free, type: string, scope: global }}\n  \
+             phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            \
+             - {{ action_type: set, action_id: put, config: {{ values: {{ kept: {value}, free: 'from {id}' }} }} }}\n            \
+             - {{ action_type: ai_say, action_id: say, config: {{ content: 'as {{{{ kept }}}}', delivery: verbatim }} }}\n"
+        )
+    };
+    home.file("g.yaml", &script("g", ", sensitive: true", "Hush-hush"));
+    home.file("h.yaml", &script("h", "", "Loudly"));
+    call(&home, "run g.yaml --session one --user lin", "");
+    call(&home, "run h.yaml --session two --user lin", "");
+    for line in [
+        "sessions export one",
+        "sessions show one",
+        "report one --format json",
+        "sessions export one --format protocol",
+    ] {
+        let shown = call(&home, line, "").out;
+        assert!(!shown.contains("Loudly") && !shown.contains("Hush-hush"), "{line}: {shown}");
+        assert!(shown.contains("from h"), "{line}: {shown}");
+    }
+    let done = home.finish(["sessions", "export", "--all", "-o", "out"], "");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let of = |script: &str| std::fs::read_to_string(home.path().join(format!("out/{script}/interviews.csv"))).unwrap();
+    assert!(!of("g").contains("Loudly") && of("h").contains("Loudly"), "{}\n{}", of("g"), of("h"));
+    // To the other script, what it set is not sensitive.
+    assert!(call(&home, "sessions export two", "").out.contains("\"Loudly\""));
+}

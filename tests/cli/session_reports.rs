@@ -135,11 +135,25 @@ fn a_report_has_everything_that_a_session_did() {
         step("deploy", "failed", 1),
     ];
     assert_eq!(steps, expected.iter().map(|(a, b, c)| (a, b, c)).collect::<Vec<_>>());
+    let rounds = document["steps"].as_array().unwrap().iter().map(|step| step["rounds"].as_u64());
+    assert_eq!(rounds.collect::<Vec<_>>(), [Some(1); 7]);
     let deploy = &document["steps"][6];
     assert_eq!((&deploy["attempts"], &deploy["exit_code"]), (&json!(2), &json!(7)));
     assert_eq!(document["iterations"][0]["back_to"], "prepare");
     assert_eq!(document["failures"][0]["stderr"], json!({ "text": "broken\n", "left_out": 0 }));
     assert_eq!(document["session"]["status"], "failed");
+}
+
+#[test]
+fn the_rounds_of_a_question_are_as_many_as_its_answers() {
+    let home = project(
+        "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            \
+         - { action_type: ai_ask, action_id: ask, config: { content: 几岁？, delivery: verbatim, max_rounds: 2, output: [{ get: age, type: integer, required: true }] } }\n",
+    );
+    let run = ["run", "s.yaml", "--session", "one", "--model", "offline"];
+    assert_eq!(call(&home, &run, "no\nno\n").code, Some(0));
+    let document: Value = serde_json::from_str(&ok(&home, "report one --format json")).unwrap();
+    assert_eq!(document["steps"][0]["rounds"], 2);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use bcc_lang::message::msg;
 use serde_json::Value;
 
 use crate::error::EngineError;
-use crate::export::{masker, parse};
+use crate::export::{masker, masker_of, parse};
 use bcc_runtime::effects::output::OutputStream;
 use bcc_store::contract::Store;
 
@@ -66,11 +66,10 @@ pub async fn command_output(
     };
     let bytes = field("_bytes").and_then(Value::as_u64).unwrap_or_default();
     let row = store.session(id).await?;
-    let user_rows = match &row {
-        Some(row) => store.user_variables(&row.user).await?,
-        None => vec![],
+    let masked = match &row {
+        Some(row) => masker_of(store, row).await?.text(&text),
+        None => masker(&store.variables(id).await?, &[])?.text(&text),
     };
-    let masked = masker(&store.variables(id).await?, &user_rows)?.text(&text);
     let is_complete = field("_kept_truncated").is_none();
     Ok(StoredOutput { action, text: masked, bytes, is_complete })
 }

@@ -14,6 +14,7 @@ use crate::calls::usage;
 use crate::error::EngineError;
 use crate::exported_notebook::{mask_notebook, notebook, open_effects};
 use crate::history;
+use crate::session_variables::user_variables;
 use crate::taken_back::TakenBackEvents;
 use crate::usage::used;
 use bcc_lang::value::digits::Digits;
@@ -48,7 +49,7 @@ pub fn make_document_public(document: &mut Value) {
 pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<ExactValue, EngineError> {
     let row = stored_session(store, id).await?;
     let variables = store.variables(id).await?;
-    let user_variables = store.user_variables(&row.user).await?;
+    let user_variables = user_variables(store, &row).await?;
     let mut outcomes = Vec::new();
     let mut metrics = Vec::new();
     let mut suggestions = Vec::new();
@@ -226,12 +227,12 @@ pub fn masker(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Masker,
     Ok(Masker::new(&values))
 }
 
-/// The masker for the sensitive values of a session and of its user; if the session does not exist any more, only of the user.
+/// The masker for the sensitive values of a session and of its user.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn masker_of(store: &dyn Store, session: &str, user: &str) -> Result<Masker, EngineError> {
-    masker(&store.variables(session).await?, &store.user_variables(user).await?)
+pub async fn masker_of(store: &dyn Store, row: &SessionRow) -> Result<Masker, EngineError> {
+    masker(&store.variables(&row.id).await?, &user_variables(store, row).await?)
 }
 
 /// Masks sensitive values in open requests, each with those of its session. A question in the conversation is stored as the person is to see
@@ -244,7 +245,7 @@ pub async fn mask_requests(store: &dyn Store, requests: &mut [OpenRequest]) -> R
     for OpenRequest { session, request } in requests {
         if !maskers.contains_key(session) {
             let Some(row) = store.session(session).await? else { continue };
-            maskers.insert(session.clone(), masker_of(store, session, &row.user).await?);
+            maskers.insert(session.clone(), masker_of(store, &row).await?);
         }
         let Some(masker) = maskers.get(session) else { continue };
         request.prompt = masker.text(&request.prompt);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::error::EngineError;
 use crate::export::{masker, parse};
+use crate::session_variables::user_variables;
 use bcc_lang::value::mask::Masker;
 use bcc_runtime::notebook::large_outputs::{link, restore_value, take_data};
 use bcc_runtime::notebook::state::NotebookState;
@@ -37,7 +38,7 @@ pub async fn linked_notebook(
     let id = row.id.as_str();
     let variables = store.variables(id).await?;
     let Some(state) = stored_state(&variables)? else { return Ok(None) };
-    let masker = masker(&variables, &store.user_variables(&row.user).await?)?;
+    let masker = masker(&variables, &user_variables(store, row).await?)?;
     let mut notebook = document(&state, vec![]);
     mask_notebook(&mut notebook, &masker);
     let (mut cells, mut after) = (Vec::new(), 0);

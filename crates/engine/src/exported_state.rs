@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use crate::error::EngineError;
 use crate::export::{masker, parse, parse_exact, stored_session};
 use crate::exported_notebook::{stored_cells, stored_state};
+use crate::session_variables::user_variables;
 
 /// The state of a session, without sensitive values.
 ///
@@ -26,7 +27,7 @@ use crate::exported_notebook::{stored_cells, stored_state};
 pub async fn protocol_state(store: &dyn Store, id: &str) -> Result<ExactValue, EngineError> {
     let row = stored_session(store, id).await?;
     let rows = store.variables(id).await?;
-    let user_rows = store.user_variables(&row.user).await?;
+    let user_rows = user_variables(store, &row).await?;
     let masker = masker(&rows, &user_rows)?;
     let (mut variables, mut digits) = (Map::new(), vec![]);
     let scopes = ["global", "session", "phase", "topic"];

@@ -6,7 +6,7 @@ use bcc_store::contract::Store;
 use bcc_store::rows::SessionRow;
 
 use crate::error::EngineError;
-use crate::export::{masker, parse};
+use crate::export::{masker_of, parse};
 use crate::notebook_file::pictures::LENIENT;
 
 /// The number of cells that are read at a time: one may contain megabytes of output.
@@ -50,7 +50,7 @@ pub async fn large_output(
             return Ok(Some(LargeOutput { media_type, bytes, is_fixed: true }));
         }
     }
-    let masker = masker(&store.variables(id).await?, &store.user_variables(&row.user).await?)?;
+    let masker = masker_of(store, row).await?;
     Ok(Some(LargeOutput { media_type, bytes: masker.text(&text).into_bytes(), is_fixed: false }))
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::error::EngineError;
-use crate::export::{masker, parse};
+use crate::export::{masker_of, parse};
 use crate::script_names::ScriptNames;
 use bcc_store::contract::Store;
 
@@ -26,7 +26,7 @@ impl LastExchanges {
     /// Errors: The store cannot be read. A session that does not exist has no messages.
     pub async fn of_session(store: &dyn Store, id: &str) -> Result<Self, EngineError> {
         let Some(row) = store.session(id).await? else { return Ok(Self::default()) };
-        let masker = masker(&store.variables(id).await?, &store.user_variables(&row.user).await?)?;
+        let masker = masker_of(store, &row).await?;
         let mut rows = store.messages_tail(id, MAX_MESSAGES + 1).await?;
         let waiting = store.last_by_kind(id, "waiting").await?.filter(|_| row.status == "waiting_input");
         let waiting = waiting.map(|event| parse(&event.body, "event")).transpose()?;

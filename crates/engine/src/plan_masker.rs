@@ -7,6 +7,8 @@ use bcc_store::contract::Store;
 
 use crate::error::EngineError;
 use crate::export::masker;
+use crate::session_variables::mark_sensitive;
+use crate::stored_programs::StoredPrograms;
 
 /// The masker for the sensitive values of the sessions that made and edited a plan, and of its user.
 ///
@@ -17,14 +19,17 @@ pub async fn plan_masker(store: &dyn Store, head: &PlanHead, user: &str) -> Resu
         return Ok(PlanMasker::AllTexts);
     }
     let mut rows = store.variables(&head.session_id).await?;
+    let programs = StoredPrograms::default();
+    let mut user_rows = store.user_variables(user).await?;
     for editor in &head.editors {
         let found = store.session(&editor.session).await?;
-        if found.is_none_or(|row| PlanEditor::of(&row.id, &row.settings) != *editor) {
+        let Some(found) = found.filter(|row| PlanEditor::of(&row.id, &row.settings) == *editor) else {
             return Ok(PlanMasker::AllTexts);
-        }
+        };
+        mark_sensitive(store, &programs, &found, &mut user_rows).await;
         if editor.session != head.session_id {
             rows.extend(store.variables(&editor.session).await?);
         }
     }
-    Ok(PlanMasker::Values(masker(&rows, &store.user_variables(user).await?)?))
+    Ok(PlanMasker::Values(masker(&rows, &user_rows)?))
 }

@@ -12,15 +12,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value, json};
 
 use crate::error::EngineError;
+use crate::export::events_of;
 use crate::files::read_bounded;
 use crate::files::write::replace;
 use crate::project::absolute;
 use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::{MASK, Masker};
-use bcc_llm::providers::replay::recording::HEADER_KEY;
+use bcc_llm::providers::replay::recording::{HEADER_KEY, TAKEN_BACK_KEY};
 use bcc_llm::reply::extract::object;
 use bcc_runtime::program::event_masking::mask_path;
-use bcc_runtime::program::recorder::{Recorded, Recorder};
+use bcc_runtime::program::recorder::{Recorded, RecordedRange, Recorder};
 use bcc_store::contract::Store;
 use bcc_store::rows::SessionRow;
 
@@ -143,6 +144,13 @@ impl FileRecorder {
                 recorded += 1;
             }
         }
+        // The person may have taken an answer back while recording was off.
+        for event in events_of(store, &row.id, "taken_back").await? {
+            let number = |name: &str| event.get(name).and_then(Value::as_u64);
+            if let (Some(from_seq), Some(to_seq)) = (number("from_seq"), number("to_seq")) {
+                retained.push(range_line(RecordedRange { from_seq, to_seq }).to_string());
+            }
+        }
         let path = path.canonicalize().map_err(|error| unwritable(path, &error))?;
         let contents = retained.join("\n") + "\n";
         if contents != text {
@@ -179,7 +187,13 @@ impl FileRecorder {
         if masked == text { Ok(()) } else { replace(&self.path, masked.as_bytes()) }
     }
 
-    fn append(&self, calls: &[Recorded], masker: &Masker, state: &mut State) -> io::Result<()> {
+    fn append(
+        &self,
+        calls: &[Recorded],
+        taken_back: Option<RecordedRange>,
+        masker: &Masker,
+        state: &mut State,
+    ) -> io::Result<()> {
         let mut file = OpenOptions::new().append(true).open(&self.path)?;
         state.length_before = file.metadata()?.len();
         let mut text = String::new();
@@ -189,6 +203,10 @@ impl FileRecorder {
                 mask(&mut value, masker);
             }
             text.push_str(&value.to_string());
+            text.push('\n');
+        }
+        if let Some(range) = taken_back {
+            text.push_str(&range_line(range).to_string());
             text.push('\n');
         }
         check_size(state.length_before.saturating_add(text.len() as u64))?;
@@ -202,7 +220,7 @@ impl FileRecorder {
 }
 
 impl Recorder for FileRecorder {
-    fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), Message> {
+    fn record(&self, calls: &[Recorded], taken_back: Option<RecordedRange>, masker: &Masker) -> Result<(), Message> {
         let mut state = self.state();
         let message =
             |error: io::Error| msg!("the recording {path} cannot be written: {error}", path = self.path.display());
@@ -210,11 +228,11 @@ impl Recorder for FileRecorder {
             self.mask_again(masker).map_err(message)?;
             state.masked = masker.count();
         }
-        if calls.is_empty() {
+        if calls.is_empty() && taken_back.is_none() {
             state.length_before = u64::MAX;
             return Ok(());
         }
-        self.append(calls, masker, &mut state).map_err(message)
+        self.append(calls, taken_back, masker, &mut state).map_err(message)
     }
 
     fn take_back(&self) {
@@ -235,6 +253,12 @@ impl Header<'_> {
         });
         format!("{header}\n")
     }
+}
+
+/// What was taken back as a line: the exchanges with these numbers no longer count.
+fn range_line(range: RecordedRange) -> Value {
+    let RecordedRange { from_seq, to_seq } = range;
+    json!({ TAKEN_BACK_KEY: { "from_seq": from_seq, "to_seq": to_seq } })
 }
 
 /// One exchange as a line.
@@ -417,7 +441,7 @@ mod tests {
         let call = ModelCall { exchange: Some(Arc::new(RecordedExchange::default())), ..ModelCall::default() };
         let call =
             Recorded { seq: 1, at: String::new(), place: Arc::new(EventLocation::default()), call: Box::new(call) };
-        let error = recorder.record(&[call], &Masker::default()).unwrap_err();
+        let error = recorder.record(&[call], None, &Masker::default()).unwrap_err();
         assert!(error.to_string().contains("bytes") && error.to_string().contains("another file"), "{error}");
         assert_eq!(std::fs::metadata(&path).unwrap().len(), MAX_RECORDING_BYTES - 10);
     }

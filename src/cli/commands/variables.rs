@@ -19,8 +19,7 @@ pub fn variables(session: &Session) -> String {
     let mut text = String::new();
     for layer in session.scopes().layers() {
         for (name, stored) in layer.values() {
-            let sensitive = layer.declaration(name).is_some_and(|declaration| declaration.sensitive);
-            let value = match sensitive {
+            let value = match session.scopes().is_sensitive(name) {
                 true => MASK.to_owned(),
                 false => masked(&stored.value, &session.masker),
             };

@@ -118,3 +118,24 @@ async fn a_move_of_a_loop_records_its_source() {
     let route_events = result.events("routed");
     assert_eq!(route_events[0]["why"], "the behavior server `s` moves the session there");
 }
+
+#[tokio::test]
+async fn elements_of_a_sensitive_list_are_sent_to_no_server() {
+    let script = script("server: s, reflection: 'off', max_behaviors: 1")
+        .replace("  declare:\n", "  declare:\n    - { var: ages, type: list, sensitive: true, value: [34, 7] }\n")
+        .replace("- topic_id: a\n", "- topic_id: a\n          for_each: { in: ages, as: age }\n");
+    let program = test_session::checked(&script, Path::new(crate::ROOT));
+    // A new process knows it, too.
+    for crash_mode in [CrashMode::Never, CrashMode::After] {
+        let host = host(json!({ "*": done() }), json!({}));
+        let result = run(&program, &host, &no_models(), crash_mode).await;
+        assert_eq!(result.pause, SessionPause::Completed);
+        let log = host.log.lock().unwrap();
+        assert!(log.behavior_requests.len() >= 3, "{:?}", log.behavior_requests);
+        for request in &log.behavior_requests {
+            let variables = &request["observation"]["context"]["variables"];
+            assert_eq!(variables["file"], "housing.csv");
+            assert!(variables.get("age").is_none() && variables.get("ages").is_none(), "{variables}");
+        }
+    }
+}

@@ -136,3 +136,100 @@ fn interviews_that_replay_a_recording_are_counted() {
     assert!(text.contains("- 1 of the interviews replay a recording"), "{text}");
     assert!(!text.contains("are forks"), "{text}");
 }
+
+/// Topics for the elements of sensitive lists, which are numbers and objects, and for those of a list that is not sensitive.
+const SENSITIVE_LISTS: &str = "
+session:
+  session_id: s
+  declare:
+    - { var: ages, type: list, sensitive: true, value: [34, 7] }
+    - { var: children, type: list, sensitive: true, value: [{ name: Al, ill: true }] }
+    - { var: rooms, type: list, value: [12] }
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: aged
+          for_each: { in: ages, as: age }
+          declare: [{ var: note, type: string, value: seen }]
+          actions: [{ action_type: set, action_id: double, config: { values: { age: '{{ age * 2 }}' } } }]
+        - topic_id: child
+          for_each: { in: children, as: child }
+          declare: [{ var: note, type: string, value: seen }]
+          actions: [{ action_type: ai_say, action_id: hello, config: { content: 好, delivery: verbatim } }]
+        - topic_id: room
+          for_each: { in: rooms, as: room }
+          actions: [{ action_type: ai_say, action_id: knock, config: { content: 好, delivery: verbatim } }]
+";
+
+#[test]
+fn elements_of_a_sensitive_list_are_in_no_column() {
+    let home = Home::new();
+    home.file("s.yaml", SENSITIVE_LISTS);
+    run(&home, "run s.yaml --session one", "", 0);
+    let column = |out: &std::path::Path, table: &str, name: &str| -> Vec<Option<String>> {
+        rows(out, &format!("s/{table}.csv")).iter().map(|row| row.get(name).cloned()).collect()
+    };
+    let out = exported(&home, "");
+    assert_eq!(column(&out, "aged", "age"), [None, None]);
+    assert_eq!(column(&out, "child", "child"), [None]);
+    assert_eq!(column(&out, "room", "room"), [Some("12".to_owned())]);
+    let codebook = rows(&out, "s/codebook.csv");
+    let known = |name: &str| {
+        let row = codebook.iter().find(|row| row["variable"] == name).unwrap();
+        (row["sensitive"].clone(), row["included"].clone())
+    };
+    assert_eq!(known("age"), ("true".to_owned(), "false".to_owned()));
+    assert_eq!(known("room"), ("false".to_owned(), "true".to_owned()));
+    let out = exported(&home, "--include-sensitive");
+    assert_eq!(column(&out, "aged", "age"), [Some("68".to_owned()), Some("14".to_owned())]);
+    exported(&home, "--format jsonl");
+    for (name, bytes) in files(&home.path().join("out")) {
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains("\"Al\"") && !text.contains("\"ill\""), "{name}: {text}");
+    }
+}
+
+#[test]
+fn an_export_with_sensitive_values_has_no_mask_in_any_variable() {
+    let home = Home::new();
+    home.file(
+        "s.yaml",
+        "
+session:
+  session_id: s
+  declare:
+    - { var: secret, value: Hush-hush, sensitive: true }
+    - { var: kept, type: string, scope: global }
+    - { var: rooms, type: list, value: [one] }
+    - { var: own, type: string }
+  phases:
+    - phase_id: p
+      declare: [{ var: of_phase, type: string }]
+      topics:
+        - topic_id: t
+          declare: [{ var: of_topic, type: object }]
+          actions:
+            - { action_type: set, action_id: copy, config: { values: { own: 'own {{ secret }}', kept: 'kept {{ secret }}', of_phase: 'phase {{ secret }}', of_topic: \"{{ { 'a': ['topic ' ~ secret] } }}\" } } }
+        - topic_id: each
+          for_each: { in: rooms, as: room }
+          declare: [{ var: of_room, type: string }]
+          actions: [{ action_type: set, action_id: again, config: { values: { of_room: 'room {{ secret }}' } } }]
+",
+    );
+    run(&home, "run s.yaml --session one", "", 0);
+    let out = exported(&home, "--include-sensitive --format jsonl");
+    let variables = &lines(&out, "s/interviews.jsonl")[0]["variables"];
+    assert_eq!(variables["own"], "own Hush-hush");
+    assert_eq!(variables["kept"], "kept Hush-hush");
+    assert_eq!(variables["of_phase"], "phase Hush-hush");
+    assert_eq!(variables["of_topic"], json!({ "a": ["topic Hush-hush"] }));
+    for options in ["", "--include-sensitive"] {
+        for (name, bytes) in files(&exported(&home, options)) {
+            let (text, is_included) = (String::from_utf8_lossy(&bytes), !options.is_empty());
+            assert!(text.contains("Hush-hush") <= is_included, "{name}: {text}");
+            assert!(!name.ends_with(".csv") || text.contains("***") <= !is_included, "{name}: {text}");
+        }
+    }
+    let rooms = rows(&exported(&home, "--include-sensitive"), "s/each.csv");
+    assert_eq!(rooms[0]["of_room"], "room Hush-hush");
+}

@@ -18,6 +18,7 @@ use bcc_engine::error::EngineError;
 use bcc_engine::files::TemplateFolders;
 use bcc_engine::pin::Pinned;
 use bcc_engine::project::Project;
+use bcc_engine::session_variables::user_variables;
 use bcc_engine::settings::RunSettings;
 use bcc_lang::template::layers::collect;
 use bcc_lang::template::missing::Marks;
@@ -26,6 +27,7 @@ use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_llm::model::message::ChatMessage;
 use bcc_store::contract::Store;
+use bcc_store::rows::SessionRow;
 
 #[derive(Clone, Debug)]
 pub struct PromptComparison {
@@ -69,7 +71,7 @@ pub async fn compare(
     let SentCall { at, prompt: Some(original), .. } = stored else {
         return Err(EngineError::failed(msg!("what `{}` sent in this call is not stored", turn.action)));
     };
-    let masker = masker(store, id, &row.user).await?;
+    let masker = masker(store, &row).await?;
     let original: Vec<ChatMessage> = original.into_iter().map(|message| masked(message, &masker)).collect();
     let settings: RunSettings = serde_json::from_str(&row.settings)
         .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
@@ -203,8 +205,8 @@ fn templates(project: &Project, request: &SentRequest, settings: &RunSettings) -
     Ok(Templates::new(&files, &uuid::Uuid::now_v7().simple().to_string())?)
 }
 
-async fn masker(store: &dyn Store, id: &str, user: &str) -> Result<Masker, EngineError> {
-    let rows = store.variables(id).await?.into_iter().chain(store.user_variables(user).await?);
+async fn masker(store: &dyn Store, row: &SessionRow) -> Result<Masker, EngineError> {
+    let rows = store.variables(&row.id).await?.into_iter().chain(user_variables(store, row).await?);
     let values: Vec<ExactValue> =
         rows.filter(|row| row.sensitive).filter_map(|row| ExactValue::parse(&row.value).ok()).collect();
     Ok(Masker::new(&values))

@@ -60,6 +60,9 @@ pub fn scopes(
             (None, _) => first,
         };
         write(&mut scopes, &each.element, value, Some(Scope::Topic));
+        if each.list.names().iter().any(|used| scopes.is_sensitive(&used.name)) {
+            scopes.mark_sensitive(&each.element);
+        }
     }
     Ok(scopes)
 }
@@ -91,10 +94,7 @@ pub(crate) fn only_given(file: Option<&Path>, pairs: &[String]) -> Result<Scopes
 
 /// A masker for the values of sensitive variables.
 pub fn masker(scopes: &Scopes) -> Masker {
-    let sensitive = |name: &str| {
-        scopes.layers().any(|layer| layer.declaration(name).is_some_and(|declaration| declaration.sensitive))
-    };
-    let values = scopes.layers().flat_map(ScopeLayer::values).filter(|(name, _)| sensitive(name));
+    let values = scopes.layers().flat_map(ScopeLayer::values).filter(|(name, _)| scopes.is_sensitive(name));
     Masker::new(values.map(|(_, stored)| &stored.value).collect::<Vec<_>>())
 }
 

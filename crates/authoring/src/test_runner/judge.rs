@@ -108,8 +108,7 @@ impl Judge<'_> {
     }
 
     fn is_sensitive(&self, name: &str) -> bool {
-        let mut layers = self.session.all_scopes().flat_map(|scopes| scopes.layers());
-        layers.any(|layer| layer.declaration(name).is_some_and(|declaration| declaration.sensitive))
+        self.session.all_scopes().any(|scopes| scopes.is_sensitive(name))
     }
 
     /// What `read` returns for the newest outcome: of the given action, or of any action that sends messages.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
+use bcc_runtime::program::limits::ForEach;
 use bcc_runtime::program::output::OutputVariable;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, Topic};
 use indexmap::{IndexMap, IndexSet};
@@ -189,6 +190,11 @@ impl VariableCatalog {
                 }
                 let place = VariablePlace::Topic(phase.id.clone(), topic.id.clone());
                 self.declare(number, &place, Scope::Topic, &topic.declarations);
+                let element = topic.for_each.as_ref().filter(|each| has_sensitive_list(each, program, phase, topic));
+                let element = element.and_then(|each| self.find(&place, &each.element));
+                if let Some(variable) = element.and_then(|number| self.variable_mut(number)) {
+                    variable.sensitive = true;
+                }
                 for step in topic.steps.iter().chain(topic.finally.iter()) {
                     self.outputs(phase, topic, step);
                 }
@@ -254,6 +260,13 @@ impl VariableCatalog {
             steps.iter().for_each(|inner| self.outputs(phase, topic, inner));
         }
     }
+}
+
+/// Whether the elements of a list are sensitive because the list is.
+fn has_sensitive_list(each: &ForEach, program: &Program, phase: &Phase, topic: &Topic) -> bool {
+    let all = [&program.globals, &program.declarations, &phase.declarations, &topic.declarations];
+    let is_sensitive = |name: &str| all.iter().any(|declared| declared.get(name).is_some_and(|found| found.sensitive));
+    each.list.names().iter().any(|used| is_sensitive(&used.name))
 }
 
 /// Where an output writes to: the nearest place that has the name, unless the author gives a scope.

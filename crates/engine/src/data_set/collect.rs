@@ -17,6 +17,7 @@ use crate::data_set::interview::{ActionVisit, CollectedValue, Interview, Intervi
 use crate::data_set::participants::ParticipantNames;
 use crate::error::EngineError;
 use crate::export::{events_of, masker, parse_exact, stored_events, transcript};
+use crate::session_variables::mark_sensitive;
 use crate::stored_programs::StoredPrograms;
 use crate::taken_back::TakenBackEvents;
 
@@ -34,6 +35,7 @@ pub(crate) struct StoredInterview {
     user_variables: Vec<VariableRow>,
     /// Masks nothing if sensitive values are included.
     masker: Masker,
+    include_sensitive: bool,
     transcript: Vec<Value>,
     /// Where phases and topics begin, and the variables that are set, in order.
     scope_events: Vec<ExactValue>,
@@ -52,6 +54,8 @@ struct FoundValues {
     /// How often each phase was entered, up to here.
     phases: BTreeMap<String, u64>,
     visits: IndexMap<(usize, String), BTreeMap<usize, (ExactValue, String)>>,
+    /// The variables whose values are stored as sensitive, whatever the script declares.
+    sensitive: BTreeSet<usize>,
 }
 
 impl InterviewReader<'_> {
@@ -114,7 +118,8 @@ impl InterviewReader<'_> {
     pub(crate) async fn stored(&self, row: &SessionRow) -> Result<StoredInterview, EngineError> {
         let (store, id) = (self.store, row.id.as_str());
         let variables = store.variables(id).await?;
-        let user_variables = store.user_variables(&row.user).await?;
+        let mut user_variables = store.user_variables(&row.user).await?;
+        mark_sensitive(store, self.programs, row, &mut user_variables).await;
         let masker = match self.include_sensitive {
             true => Masker::default(),
             false => masker(&variables, &user_variables)?,
@@ -139,6 +144,7 @@ impl InterviewReader<'_> {
             variables,
             user_variables,
             masker,
+            include_sensitive: self.include_sensitive,
             transcript,
             scope_events,
             action_events,
@@ -289,11 +295,17 @@ fn find_values(
             && variable.at <= row.updated_at
             && catalog.variable(number).is_some_and(|known| known.scope == Scope::Global)
         {
+            if variable.sensitive {
+                found.sensitive.insert(number);
+            }
             found.session.insert(number, (parse_exact(&variable.value, "variable")?, variable.source.clone()));
         }
     }
     for event in &stored.scope_events {
         found.apply(event, row, stored, catalog);
+    }
+    for number in &found.sensitive {
+        catalog.variable_mut(*number).into_iter().for_each(|known| known.sensitive = true);
     }
     Ok(found)
 }
@@ -347,21 +359,27 @@ impl FoundValues {
             return;
         }
         let mut value = event.field("value").unwrap_or_default();
-        if is_masked(&value) {
-            // Events have the mask only; the rows have the newest value of each visit. That of a user can be from a later session.
-            let phase = text_at(event, "/location/phase_id");
-            let phase_visit = match self.phases.get(phase) {
-                Some(visit) if *visit > 1 => format!("{phase}#{visit}"),
-                _ => phase.to_owned(),
-            };
-            let is_own = |of: &&VariableRow| match scope {
-                "topic" => of.path == visit,
-                "phase" => of.path == phase_visit,
-                _ => of.at <= row.updated_at,
-            };
-            let rows = stored.variables.iter().chain(&stored.user_variables);
-            let mut own = rows.filter(|row| row.scope == scope && row.name == name).filter(is_own);
-            value = own.next().and_then(|row| ExactValue::parse(&row.value).ok()).unwrap_or(value);
+        // Events have the mask only; the rows have the newest value of each visit. That of a user can be from a later session.
+        let phase = text_at(event, "/location/phase_id");
+        let phase_visit = match self.phases.get(phase) {
+            Some(visit) if *visit > 1 => format!("{phase}#{visit}"),
+            _ => phase.to_owned(),
+        };
+        let is_own = |of: &&VariableRow| match scope {
+            "topic" => of.path == visit,
+            "phase" => of.path == phase_visit,
+            _ => of.at <= row.updated_at,
+        };
+        let rows = stored.variables.iter().chain(&stored.user_variables);
+        let mut own = rows.filter(|row| row.scope == scope && row.name == name).filter(is_own);
+        if let Some(own) = own.next() {
+            if own.sensitive {
+                self.sensitive.insert(number);
+            }
+            // Values that are not sensitive themselves may have the mask in them.
+            if is_masked(&value) || (stored.include_sensitive && value.to_string().contains(MASK)) {
+                value = ExactValue::parse(&own.value).unwrap_or(value);
+            }
         }
         values.insert(number, (value, text_at(event, "/source").to_owned()));
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::error::EngineError;
-use crate::export::{masker, stored_session};
+use crate::export::{masker_of, stored_session};
 use crate::notebook_file::masked::masked;
 use bcc_lang::message::language::Language;
 use bcc_runtime::notebook::cell::Cell;
@@ -19,7 +19,7 @@ const MAX_SHOWN: usize = 200;
 /// The outline of a session's notebook as Markdown; none if it has no chapters and sections.
 pub async fn outline(store: &dyn Store, id: &str, language: Language) -> Result<Option<String>, EngineError> {
     let row = stored_session(store, id).await?;
-    let masker = masker(&store.variables(id).await?, &store.user_variables(&row.user).await?)?;
+    let masker = masker_of(store, &row).await?;
     let (mut after, mut headings, mut remaining) = (0, String::new(), 0_usize);
     let mut shown = 0_usize;
     loop {

@@ -11,6 +11,7 @@ use crate::files::write::FileReplacement;
 use crate::notebook_file::masked::{masked, masked_text};
 use crate::notebook_file::pictures::PictureFolder;
 use crate::pin::Pinned;
+use crate::session_variables::user_variables;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::compose::parse;
 use bcc_lang::value::mask::Masker;
@@ -88,7 +89,7 @@ pub async fn write_to(
     let row = stored_session(store, id).await?;
     let variables = store.variables(id).await?;
     let state = state_of(&variables).map_err(|reason| unreadable(id, &reason))?.unwrap_or_default();
-    let masker = masker(&variables, &store.user_variables(&row.user).await?)?;
+    let masker = masker(&variables, &user_variables(store, &row).await?)?;
     let brief = NotebookMetadata {
         title: masked_text(state.title.as_deref(), &masker),
         kernel: kernel(store, &row).await,

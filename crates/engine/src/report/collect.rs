@@ -17,6 +17,7 @@ use crate::report::diagram::diagram;
 use crate::report::progress::JournalProgress;
 use crate::report::text::{between, shortened};
 use crate::script_names::ScriptNames;
+use crate::session_variables::user_variables;
 use crate::settings::RunSettings;
 use crate::taken_back::TakenBackEvents;
 use bcc_lang::value::mask::Masker;
@@ -35,7 +36,7 @@ const LAST_MESSAGES: usize = 40;
 pub async fn session_report(store: &dyn Store, id: &str, language: Language) -> Result<SessionReport, EngineError> {
     let row = stored_session(store, id).await?;
     let variables = store.variables(id).await?;
-    let masker = masker(&variables, &store.user_variables(&row.user).await?)?;
+    let masker = masker(&variables, &user_variables(store, &row).await?)?;
     let mut progress = progress(store, &row, &masker).await?;
     let diagram = diagram(&progress.steps, language);
     progress.mask_paths(&masker);

@@ -123,7 +123,7 @@ pub struct ReportedStep {
     /// How often what it does outside was attempted.
     pub attempts: u64,
     pub exit_code: Option<i64>,
-    /// The number of outcomes.
+    /// The number of rounds, each a message and its answer; 1 for an action that has none.
     pub rounds: u64,
     pub model_calls: u64,
     /// What it set.

@@ -171,7 +171,9 @@ impl JournalProgress {
         let reason = event.get("exit_reason").and_then(Value::as_str).map(str::to_owned);
         let completed = event.get("completed") == Some(&Value::Bool(true));
         let Some(step) = self.steps.get_mut(number) else { return };
-        step.rounds += 1;
+        // An exchange that answers nothing, such as the first one, has the number of the round that follows.
+        let round = event.pointer("/location/round").and_then(Value::as_u64).unwrap_or(1);
+        step.rounds = step.rounds.max(round);
         step.exit_code = metadata("exit_code").and_then(Value::as_i64);
         if let Some(attempts) = metadata("attempts").and_then(Value::as_u64) {
             step.attempts = attempts;

@@ -1,5 +1,6 @@
 //! The four scopes of variables and the narrowest-first lookup (docs/language.md "Variables").
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -88,6 +89,8 @@ pub struct ScopeLayer {
     pub path: String,
     declarations: Arc<DeclarationMap>,
     values: IndexMap<String, Arc<Stored>>,
+    /// The names that have a sensitive value here although no declaration says so, as those of elements of a sensitive list.
+    marked: BTreeSet<String>,
 }
 
 /// The layer to which a value was written.
@@ -96,7 +99,7 @@ pub struct WrittenAt {
     pub scope: Scope,
     /// The instance path of that scope's visit.
     pub path: String,
-    /// Whether any declaration of the name is sensitive.
+    /// Whether the name is sensitive in any visible layer.
     pub sensitive: bool,
 }
 
@@ -114,11 +117,21 @@ pub struct Scopes {
 impl ScopeLayer {
     /// Creates a layer with these declarations and without values.
     pub fn new(scope: Scope, path: impl Into<String>, declarations: Arc<DeclarationMap>) -> Self {
-        Self { scope, path: path.into(), declarations, values: IndexMap::new() }
+        Self { scope, path: path.into(), declarations, values: IndexMap::new(), marked: BTreeSet::new() }
     }
 
     pub fn put(&mut self, name: impl Into<String>, stored: Stored) {
         self.values.insert(name.into(), Arc::new(stored));
+    }
+
+    /// Makes the value of `name` sensitive, whatever its declaration says.
+    pub fn mark_sensitive(&mut self, name: impl Into<String>) {
+        self.marked.insert(name.into());
+    }
+
+    /// Whether `name` is declared as sensitive in this layer, or has a sensitive value here.
+    pub fn is_sensitive(&self, name: &str) -> bool {
+        self.marked.contains(name) || self.declaration(name).is_some_and(|declaration| declaration.sensitive)
     }
 
     /// The values in the order in which they were first set.
@@ -177,10 +190,25 @@ impl Scopes {
     }
 
     /// Puts a value into the narrowest layer.
-    pub fn restore(&mut self, name: String, stored: Stored) {
-        if let Some(layer) = self.layers.last_mut() {
-            Arc::make_mut(layer).put(name, stored);
+    pub fn restore(&mut self, name: String, stored: Stored, sensitive: bool) {
+        if let Some(layer) = self.layers.last_mut().map(Arc::make_mut) {
+            if sensitive {
+                layer.mark_sensitive(name.clone());
+            }
+            layer.put(name, stored);
         }
+    }
+
+    /// Makes the value that `name` has in the narrowest layer sensitive.
+    pub fn mark_sensitive(&mut self, name: &str) {
+        if let Some(layer) = self.layers.last_mut() {
+            Arc::make_mut(layer).mark_sensitive(name);
+        }
+    }
+
+    /// Whether `name` is sensitive. A name that is sensitive in one scope is sensitive in every scope.
+    pub fn is_sensitive(&self, name: &str) -> bool {
+        self.layers.iter().any(|layer| layer.is_sensitive(name))
     }
 
     /// Puts values into the global layer, where they differ from those that it has. Returns whether any does.
@@ -190,7 +218,11 @@ impl Scopes {
             for (name, value) in
                 stored.values().filter(|(name, value)| layer.get(name) != Some(value)).collect::<Vec<_>>()
             {
-                Arc::make_mut(layer).put(name, value.clone());
+                let layer = Arc::make_mut(layer);
+                layer.put(name, value.clone());
+                if stored.marked.contains(name) {
+                    layer.mark_sensitive(name);
+                }
                 is_new = true;
             }
         }
@@ -283,10 +315,16 @@ impl Scopes {
     /// `None` if there is no open layer of that scope (a `scope: topic` outside a topic).
     pub fn write(&mut self, name: &str, stored: Stored, scope: Option<Scope>) -> Option<WrittenAt> {
         let position = self.target_position(name, scope)?;
-        // A name that is declared sensitive in one scope is sensitive in every scope.
-        let sensitive = self.layers.iter().any(|layer| layer.declaration(name).is_some_and(|found| found.sensitive));
+        if let Some(layer) = self.layers.get_mut(position).filter(|layer| layer.scope == Scope::Global) {
+            // The mark is that of a value of another script of the same user.
+            Arc::make_mut(layer).marked.remove(name);
+        }
+        let sensitive = self.is_sensitive(name);
         let layer = Arc::make_mut(self.layers.get_mut(position)?);
         layer.put(name, stored);
+        if sensitive {
+            layer.mark_sensitive(name);
+        }
         Some(WrittenAt { scope: layer.scope, path: layer.path.clone(), sensitive })
     }
 }
@@ -386,6 +424,10 @@ mod tests {
         let mut scopes = scopes();
         assert!(scopes.write("secret", stored(json!("s")), Some(Scope::Topic)).unwrap().sensitive);
         assert!(!scopes.write("step", stored(json!("s")), Some(Scope::Session)).unwrap().sensitive);
+        // Without a declaration.
+        scopes.mark_sensitive("element");
+        assert!(scopes.write("element", stored(json!(35)), Some(Scope::Session)).unwrap().sensitive);
+        assert!(scopes.branch(Scopes::default(), "t#2/all/=a").is_sensitive("element"));
     }
 
     #[test]

@@ -35,8 +35,7 @@ impl Turn<'_> {
             work.changed.push(name.to_owned());
         }
         let is_declared = |name: &str| work.scopes.layers().any(|layer| layer.declaration(name).is_some());
-        let is_sensitive =
-            work.scopes.layers().any(|layer| layer.declaration(name).is_some_and(|found| found.sensitive));
+        let is_sensitive = work.scopes.is_sensitive(name);
         // A variable of the author takes precedence over the name of the engine; and nobody sees what is sensitive under another name.
         if is_declared(PREVIOUS) || is_sensitive {
             return;

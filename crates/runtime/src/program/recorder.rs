@@ -49,15 +49,27 @@ pub struct Recorded {
     pub call: Box<ModelCall>,
 }
 
+/// The events that no longer count, because the answer before them was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedRange {
+    pub from_seq: u64,
+    pub to_seq: u64,
+}
+
 /// Records a session's exchanges with models.
 ///
 /// A commit is made after its exchanges are written, so a recording contains everything that was committed, even if the process
 /// dies. Exchanges of a failed commit are removed by [`Recorder::take_back`], or ignored when the recording is continued.
 pub trait Recorder: Send + Sync {
-    /// Writes the calls of one commit, which may be empty, masked with `masker`. Earlier content is masked again if the masker has
-    /// learned values since.
+    /// Writes the calls of one commit, which may be empty, masked with `masker`, and what the commit takes back. Earlier content is
+    /// masked again if the masker has learned values since.
     /// Errors: A message with the problem and its fix. The commit must then not be made.
-    fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), bcc_lang::message::message::Message>;
+    fn record(
+        &self,
+        calls: &[Recorded],
+        taken_back: Option<RecordedRange>,
+        masker: &Masker,
+    ) -> Result<(), bcc_lang::message::message::Message>;
 
     /// Reverts the last [`Recorder::record`], because its commit failed.
     fn take_back(&self);

@@ -270,10 +270,9 @@ impl<'a> Turn<'a> {
         Some(self.work().scopes.replaced(name, scope)?.value.clone())
     }
 
-    /// Whether the variable is declared as sensitive.
+    /// Whether the variable is declared as sensitive, or has a sensitive value.
     pub fn is_sensitive(&self, name: &str) -> bool {
-        let work = self.work();
-        work.scopes.layers().any(|layer| layer.declaration(name).is_some_and(|found| found.sensitive))
+        self.work().scopes.is_sensitive(name)
     }
 
     /// Sets a variable: in `scope` if given, else where it is declared, else in the session.

@@ -11,7 +11,7 @@ use std::task::Poll;
 use crate::program::event::{Committed, Event, StampedEvent};
 use crate::program::event_redaction::redact;
 use crate::program::location::EventLocation;
-use crate::program::recorder::Recorded;
+use crate::program::recorder::{Recorded, RecordedRange};
 use crate::program::transcript::TranscriptEntry;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
@@ -186,6 +186,7 @@ impl Session {
         self.close_abandoned(&mut draft);
         let mut messages = Vec::new();
         let mut calls = Vec::new();
+        let mut taken_back = None;
         let mut journal = Vec::with_capacity(draft.events.len());
         let mut seq = self.last_seq;
         let mut updated_at = self.services.clock.at(seq);
@@ -212,6 +213,9 @@ impl Session {
             {
                 calls.push(Recorded { seq, at: at.clone(), place: Arc::clone(&place), call: call.clone() });
             }
+            if let Event::TakenBack { from_seq, to_seq, .. } = &event {
+                taken_back = Some(RecordedRange { from_seq: *from_seq, to_seq: *to_seq });
+            }
             if !self.masker.is_empty() {
                 redact(&mut event, &self.masker);
             }
@@ -224,7 +228,7 @@ impl Session {
             events.push((place, event, line));
         }
         if let Some(recorder) = &self.services.recorder {
-            recorder.record(&calls, &self.masker).map_err(RunError::Recording)?;
+            recorder.record(&calls, taken_back, &self.masker).map_err(RunError::Recording)?;
         }
         self.head.monitors = self.mailbox.pending();
         self.head.monitors.extend(self.next_job.as_ref().map(|job| job.request.clone()));

@@ -75,8 +75,7 @@ impl Session {
         }
         // The name appears in paths, which are shown with the topic's events.
         // Elements of a sensitive list are sensitive, whatever variable holds them.
-        let is_sensitive = |name: &str| self.scopes.declaration(name).is_some_and(|declaration| declaration.sensitive);
-        let sensitive = each.list.names().iter().any(|used| is_sensitive(&used.name));
+        let sensitive = each.list.names().iter().any(|used| self.scopes.is_sensitive(&used.name));
         let name = Some(name_of(&element, taken)).filter(|_| !sensitive).filter(|name| self.masker.text(name) == *name);
         let name = name.unwrap_or_else(|| (taken + 1).to_string());
         let component = element_component(&topic.id, &name);
@@ -100,6 +99,7 @@ impl Session {
         };
         let sensitive = written.sensitive || from_sensitive;
         if sensitive {
+            self.scopes.mark_sensitive(&each.element);
             self.hide(&stored.value, draft).map_err(unwritable)?;
         }
         draft.variable(written.scope, &written.path, &each.element, &stored, sensitive).map_err(unwritable)?;

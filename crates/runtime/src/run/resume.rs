@@ -404,7 +404,7 @@ impl ScopeRows<'_> {
             let mut scopes = around.branch(seen, &*state.path);
             for row in self.rows_of(Scope::Topic, &state.path) {
                 let (name, stored) = stored_value(row)?;
-                scopes.restore(name, stored);
+                scopes.restore(name, stored, row.sensitive);
             }
             let mut open = BranchScopes { scopes, outer: vec![] };
             inside.set_focus(Some(key.clone()));
@@ -445,6 +445,9 @@ fn layer<'r>(
     let mut layer = ScopeLayer::new(scope, path, Arc::clone(declarations));
     for row in rows {
         let (name, stored) = stored_value(row)?;
+        if row.sensitive {
+            layer.mark_sensitive(name.clone());
+        }
         layer.put(name, stored);
     }
     Ok(layer)

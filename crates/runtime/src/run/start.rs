@@ -193,6 +193,9 @@ impl Session {
         let unwritable = |error: serde_json::Error| RunError::Variable(error.to_message());
         for (name, stored) in stored_layer.values() {
             global.put(name, stored.clone());
+            if stored_layer.is_sensitive(name) {
+                global.mark_sensitive(name);
+            }
         }
         for row in rows.iter().filter(|row| {
             row.sensitive || program.globals.get(&row.name).is_some_and(|declaration| declaration.sensitive)

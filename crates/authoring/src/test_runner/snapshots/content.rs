@@ -114,8 +114,7 @@ pub fn variables(session: &Session) -> ExactValue {
     let mut scopes: BTreeMap<&str, BTreeMap<&str, ExactValue>> = BTreeMap::new();
     for layer in session.all_scopes().flat_map(|scopes| scopes.layers()) {
         for (name, stored) in layer.values().filter(|(_, stored)| !stored.value.is_null()) {
-            let sensitive = layer.declaration(name).is_some_and(|declaration| declaration.sensitive);
-            let value = if sensitive { Value::from(MASK).into() } else { stored.value.clone() };
+            let value = if layer.is_sensitive(name) { Value::from(MASK).into() } else { stored.value.clone() };
             // The innermost variable hides the others.
             scopes.entry(layer.scope.name()).or_default().entry(name).or_insert(value);
         }

@@ -66,7 +66,7 @@ pub(crate) fn read(text: &str) -> Result<Entries, Message> {
 fn recorded(text: &str) -> Result<Entries, Message> {
     let mut entries = Entries::new();
     for line in lines(text)? {
-        let (Some(purpose), Some(text)) = (line.purpose, line.text) else { continue };
+        let (Some(purpose), Some(text), false) = (line.purpose, line.text, line.is_taken_back) else { continue };
         let when = When::Recorded { round: line.round, call: line.call };
         let list = entries.entry((purpose, line.action_id)).or_default();
         let path = line.path;

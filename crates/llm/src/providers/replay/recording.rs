@@ -25,6 +25,9 @@ use crate::providers::replay::{NAME, describe, written};
 /// The field in the first line that identifies a recording.
 pub const HEADER_KEY: &str = "recording";
 
+/// The field that identifies a line about an answer that was taken back.
+pub const TAKEN_BACK_KEY: &str = "taken_back";
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayMatching {
@@ -63,6 +66,24 @@ pub(crate) struct Line {
     repair: bool,
     #[serde(default)]
     reask: u32,
+    /// The number of its event.
+    seq: Option<u64>,
+    /// Whether it followed an answer that was taken back. The same conversation without that answer does not have this call.
+    #[serde(skip)]
+    pub(crate) is_taken_back: bool,
+}
+
+/// A line about an answer that was taken back.
+#[derive(Deserialize)]
+struct TakenBackLine {
+    taken_back: TakenBackRange,
+}
+
+/// The numbers of the first and the last event that no longer count.
+#[derive(Deserialize)]
+struct TakenBackRange {
+    from_seq: u64,
+    to_seq: u64,
 }
 
 impl Line {
@@ -119,10 +140,16 @@ pub(crate) fn is_path(recorded: &str, path: &str) -> bool {
 }
 
 pub(crate) fn lines(text: &str) -> Result<Vec<Line>, Message> {
-    let mut lines = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let number = index + 1;
         if lines.is_empty() && is_header(line) {
+            continue;
+        }
+        if let Ok(TakenBackLine { taken_back: TakenBackRange { from_seq, to_seq } }) = serde_json::from_str(line) {
+            for earlier in &mut lines {
+                earlier.is_taken_back |= earlier.seq.is_some_and(|seq| (from_seq..=to_seq).contains(&seq));
+            }
             continue;
         }
         let line: Line = serde_json::from_str(line).map_err(|error| {
@@ -182,7 +209,8 @@ impl Recording {
         *replayed.counts.entry((purpose, action_id.to_owned())).or_default() += 1;
         if purpose == Purpose::Action {
             // Failed calls do not count as replayed.
-            let is_relevant = |line: &Line| line.purpose() == Purpose::Action && line.text.is_some();
+            let is_relevant =
+                |line: &Line| line.purpose() == Purpose::Action && line.text.is_some() && !line.is_taken_back;
             let next = self.lines.iter().zip(&replayed.lines).position(|(line, done)| is_relevant(line) && !done);
             if let Some(done) = next.and_then(|next| replayed.lines.get_mut(next)) {
                 *done = true;
@@ -201,7 +229,8 @@ impl Recording {
         if self.matching == ReplayMatching::Order {
             let key = (task.purpose, task.action_id.clone());
             let done = self.replayed().counts.get(&key).copied().unwrap_or(0);
-            let matches_action = |line: &Line| line.purpose() == task.purpose && line.action_id == task.action_id;
+            let matches_action =
+                |line: &Line| !line.is_taken_back && line.purpose() == task.purpose && line.action_id == task.action_id;
             let candidates = || self.lines.iter().enumerate().filter(|(_, line)| matches_action(line));
             // A failed call from which the turn recovered fails again; otherwise it would get the reply of another turn.
             let replies_before = |index: usize| {
@@ -236,8 +265,13 @@ impl Recording {
         // Of several calls with the same prompt, the last one counts; the earlier ones failed.
         let done = |index: usize| self.replayed().lines.get(index).copied().unwrap_or_default();
         let is_next = |(index, line): &&(usize, &Line)| line.has_masked_path() && !done(*index) && matches_prompt(line);
-        let next = candidates.iter().find(is_next);
-        if let Some((index, line)) = next.or_else(|| candidates.iter().rev().find(|(_, line)| matches_prompt(line))) {
+        // A person who takes the same answer back again gets the same replies as before.
+        let found = [false, true].into_iter().find_map(|is_taken_back| {
+            let mut among = candidates.iter().filter(|(_, line)| line.is_taken_back == is_taken_back);
+            let next = among.clone().find(is_next);
+            next.or_else(|| among.rfind(|(_, line)| matches_prompt(line)))
+        });
+        if let Some((index, line)) = found {
             return match &line.text {
                 Some(_) => Ok((*index, line)),
                 None => Err(self.recorded_failure(task, line)),
@@ -261,7 +295,9 @@ impl Recording {
         let earlier_actions_are_done = || {
             let replayed = self.replayed();
             let mut earlier = self.lines.iter().zip(&replayed.lines).take(index);
-            earlier.all(|(line, done)| *done || line.text.is_none() || line.purpose() != Purpose::Action)
+            earlier.all(|(line, done)| {
+                *done || line.text.is_none() || line.is_taken_back || line.purpose() != Purpose::Action
+            })
         };
         let mut is_waiting = false;
         loop {
@@ -330,7 +366,9 @@ fn relevant_lines(lines: Vec<Line>) -> Vec<Line> {
         let instance = line.path.clone().unwrap_or_else(|| line.action_id.clone());
         let earlier_calls = calls.entry((line.purpose(), instance, line.round, line.call)).or_default();
         for earlier in earlier_calls.iter() {
-            let is_same = lines.get(*earlier).is_some_and(|earlier| earlier.is_same_call(line));
+            let is_same = lines
+                .get(*earlier)
+                .is_some_and(|earlier| earlier.is_same_call(line) && (earlier.is_taken_back || !line.is_taken_back));
             if let Some(is_relevant) = is_relevant.get_mut(*earlier).filter(|_| is_same) {
                 *is_relevant = false;
             }

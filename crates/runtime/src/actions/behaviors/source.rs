@@ -245,10 +245,10 @@ impl LoopConfig {
 pub fn masker(turn: &Turn<'_>) -> Masker {
     let mut masker = turn.masker.clone();
     let work = turn.work();
-    let sensitive = work.scopes.layers().flat_map(|layer| {
-        let hidden = |name: &str| layer.declaration(name).is_some_and(|found| found.sensitive);
-        layer.values().filter(move |(name, _)| hidden(name)).map(|(_, stored)| &stored.value)
-    });
+    let sensitive = work
+        .scopes
+        .layers()
+        .flat_map(|layer| layer.values().filter(|(name, _)| layer.is_sensitive(name)).map(|(_, stored)| &stored.value));
     sensitive.for_each(|value| _ = masker.add(value));
     masker
 }

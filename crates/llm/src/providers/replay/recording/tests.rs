@@ -139,6 +139,34 @@ async fn background_replies_are_replayed_at_the_recorded_position() {
     assert_eq!(waited.unwrap().unwrap().text, "看");
 }
 
+#[tokio::test(start_paused = true)]
+async fn replies_to_an_answer_that_was_taken_back_are_not_waited_for_and_not_in_the_order() {
+    let mut lines = vec![
+        line("action", "t/a", (1, 0), "p", "一"),
+        line("action", "t/a", (1, 1), "wrong", "二"),
+        line("action", "t/b", (1, 0), "after wrong", "三"),
+        line("action", "t/a", (1, 1), "right", "四"),
+        line("action", "t/b", (1, 0), "after right", "五"),
+        line("monitor", "t/b", (1, 0), "m", "看"),
+    ];
+    for (line, seq) in lines.iter_mut().zip([5, 8, 11, 14, 17, 20]) {
+        line["seq"] = json!(seq);
+    }
+    lines.insert(3, json!({ "taken_back": { "from_seq": 7, "to_seq": 12 } }));
+    let by_prompt = recording(&lines, ReplayMatching::Prompt);
+    for (path, key, prompt) in [("t/a", (1, 0), "p"), ("t/a", (1, 1), "right"), ("t/b", (1, 0), "after right")] {
+        ask(&by_prompt, path, key, prompt).await.unwrap();
+    }
+    let monitor = request(Purpose::Monitor, "t/b", (1, 0), "m");
+    let waited = tokio::time::timeout(Duration::from_secs(9), by_prompt.complete(&monitor, &mut NoLiveOutput)).await;
+    assert_eq!(waited.unwrap().unwrap().text, "看");
+    assert_eq!(ask(&by_prompt, "t/a", (1, 1), "wrong").await.unwrap(), "二", "somebody may take it back again");
+    let by_order = recording(&lines, ReplayMatching::Order);
+    for (path, key, text) in [("t/a", (1, 0), "一"), ("t/a", (1, 1), "四"), ("t/b", (1, 0), "五")] {
+        assert_eq!(ask(&by_order, path, key, "other").await.unwrap(), text);
+    }
+}
+
 #[tokio::test]
 async fn recovered_failures_are_replayed_in_both_modes() {
     let mut failed = line("action", "t/a", (1, 1), "p", "");
