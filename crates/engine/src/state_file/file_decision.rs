@@ -23,7 +23,7 @@ pub async fn take(session: &mut Session, keeper: &StateFileKeeper, event: FileEv
     // Nothing is recorded, so that the file stays what it is.
     if let Err(late) = session.check_in_time(&request) {
         let help = "set the `status` of the step back to `waiting_approval`, and what its `on_timeout` says applies";
-        return Err(refused(keeper, late).with_help(help));
+        return Err(rejection(keeper, late).with_help(help));
     }
     let decision = if is_approved { DecisionKind::Approve } else { DecisionKind::Reject };
     let values = match values {
@@ -35,10 +35,10 @@ pub async fn take(session: &mut Session, keeper: &StateFileKeeper, event: FileEv
         }
     };
     let decision = ApprovalDecision { request: Some(request), decision, by, comment, values };
-    session.decide(decision).await.map_err(|error| refused(keeper, error))
+    session.decide(decision).await.map_err(|error| rejection(keeper, error))
 }
 
-fn refused(keeper: &StateFileKeeper, error: DecisionError) -> EngineError {
+fn rejection(keeper: &StateFileKeeper, error: DecisionError) -> EngineError {
     match error {
         DecisionError::Run(error) => error.into(),
         DecisionError::Refused { message, help, .. } => {

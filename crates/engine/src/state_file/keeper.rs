@@ -62,7 +62,7 @@ struct KeeperState {
     /// Whether the steps that are still to run were changed, so that a new session must go on.
     is_replanned: bool,
     /// Whether this session only finishes what was decided, and leaves the steps that it comes to then to a new one.
-    is_leaving: bool,
+    keeps_pending: bool,
     /// Why this process must not go on.
     failure: Option<Message>,
 }
@@ -94,7 +94,7 @@ impl StateFileKeeper {
             waiting: WaitingSteps::new(),
             decisions: VecDeque::new(),
             is_replanned: false,
-            is_leaving: false,
+            keeps_pending: false,
             failure: None,
         };
         let shared = Arc::new(SharedKeeper { path, inner, state: Mutex::new(state) });
@@ -112,8 +112,8 @@ impl StateFileKeeper {
     }
 
     /// Whether the steps that the session comes to from now on stay `pending`, because another session runs them.
-    pub(crate) fn set_leaving(&self, is_leaving: bool) {
-        self.state().is_leaving = is_leaving;
+    pub(crate) fn set_keeps_pending(&self, keeps_pending: bool) {
+        self.state().keeps_pending = keeps_pending;
     }
 
     pub fn path(&self) -> &Path {
@@ -317,14 +317,14 @@ impl KeeperState {
         if self.is_replanned {
             is_changed |= self.text.set_running_to_pending();
         }
-        if self.is_leaving {
-            self.leave_entered(events);
+        if self.keeps_pending {
+            self.set_entered_to_pending(events);
         }
         is_changed
     }
 
     /// Sets the steps that were entered with these events, and have not begun, to pending. Others may have been interrupted.
-    fn leave_entered(&mut self, events: &[HeldEvent]) {
+    fn set_entered_to_pending(&mut self, events: &[HeldEvent]) {
         for held in events.iter().filter(|held| matches!(held.event, Event::ActionStarted { .. })) {
             if let Some(step) = &held.place.action_id
                 && self.text.get(step, "status").is_some_and(|status| status == StateStatus::Running.name())

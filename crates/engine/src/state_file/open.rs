@@ -173,10 +173,10 @@ async fn resume_newest(
 /// Takes the decisions about the steps of a session that another one replaces, so that they are judged, and their values set, by the steps
 /// as they were when they asked.
 async fn finish_decided(session: &mut Session, keeper: &StateFileKeeper) -> Result<(), EngineError> {
-    keeper.set_leaving(true);
+    keeper.set_keeps_pending(true);
     take_all(session, keeper).await?;
     session.take_decided_turns().await?;
-    keeper.set_leaving(false);
+    keeper.set_keeps_pending(false);
     Ok(())
 }
 
