@@ -58,6 +58,7 @@ pub mod retry;
 pub mod script_names;
 pub mod session_ids;
 mod session_origin;
+mod session_program;
 pub mod session_variables;
 pub mod settings;
 pub mod shell;

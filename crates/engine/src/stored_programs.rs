@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use bcc_runtime::program::program::Program;
 use bcc_store::contract::Store;
-use bcc_store::rows::SessionRow;
 
-use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::pin::Pinned;
 use crate::recently_used::RecentlyUsed;
@@ -17,16 +15,6 @@ use bcc_lang::source::compose::parse;
 pub(crate) struct StoredProgram {
     pub(crate) pinned: Arc<Pinned>,
     pub(crate) program: Arc<Program>,
-}
-
-impl Engine {
-    /// The program that a stored session runs.
-    ///
-    /// # Errors
-    /// `Failed` if the store cannot be read; `Invalid` if this version finds errors in the script.
-    pub async fn session_program(&self, row: &SessionRow) -> Result<Arc<Program>, EngineError> {
-        Ok(self.stored_programs.get(self.store().as_ref(), &row.manifest).await?.program)
-    }
 }
 
 /// The programs that were needed last. A manifest has the hashes of everything that its program is made from.
