@@ -295,10 +295,7 @@ impl Session {
         let mut shown = given.values.clone();
         let scopes = self.in_branch(branch.as_deref(), |session| session.scopes.clone());
         for (name, value) in &mut shown {
-            let sensitive = |layer: &bcc_lang::value::scopes::ScopeLayer| {
-                layer.declaration(name).is_some_and(|declaration| declaration.sensitive)
-            };
-            if scopes.layers().any(sensitive) {
+            if scopes.is_sensitive(name) {
                 self.hide(value, &mut draft)
                     .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
                 *value = Value::from(MASK).into();
