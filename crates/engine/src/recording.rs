@@ -18,15 +18,12 @@ use crate::files::write::replace;
 use crate::project::absolute;
 use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::{MASK, Masker};
-use bcc_llm::providers::replay::recording::{HEADER_KEY, TAKEN_BACK_KEY};
+use bcc_llm::providers::replay::recording::{FORMAT_VERSION, HEADER_KEY, TAKEN_BACK_KEY};
 use bcc_llm::reply::extract::object;
 use bcc_runtime::program::event_masking::mask_path;
 use bcc_runtime::program::recorder::{Recorded, RecordedRange, Recorder};
 use bcc_store::contract::Store;
 use bcc_store::rows::SessionRow;
-
-/// The version of the file format.
-const FORMAT_VERSION: u64 = 1;
 
 /// The size limit of a recording that is continued or replayed, in bytes.
 pub(crate) const MAX_RECORDING_BYTES: u64 = 256 * 1024 * 1024;

@@ -43,6 +43,32 @@ fn sensitive_values_in_keys_and_numbers_in_lists_are_in_no_column() {
 }
 
 #[test]
+fn a_date_that_is_sensitive_elsewhere_leaves_its_column_one_of_dates() {
+    let home = Home::new();
+    let declare =
+        "{ var: birth, type: date, value: 2026-01-05, sensitive: true }, { var: visit, type: date, value: 2026-01-05 }";
+    let say = "{ action_type: ai_say, action_id: say, config: { content: 好, delivery: verbatim } }";
+    home.put(
+        "s.yaml",
+        format!(
+            "session: {{ session_id: s, declare: [{declare}], phases: [{{ phase_id: p, topics: [{{ topic_id: t, actions: [{say}] }}] }}] }}\n"
+        ),
+    );
+    // Ids that differ only in the case of letters have files of their own also where these are not told apart.
+    for id in ["One", "one"] {
+        run(&home, &format!("run s.yaml --session {id}"), "", 0);
+    }
+    let out = exported(&home, "");
+    let codebook = rows(&out, "s/codebook.csv");
+    let visit = codebook.iter().find(|row| row["variable"] == "visit").unwrap();
+    assert_eq!(visit["type"], "date");
+    assert!(rows(&out, "s/interviews.csv").iter().all(|row| row["visit"].is_empty()));
+    let transcripts: Vec<String> = files(&out).into_keys().filter(|name| name.starts_with("s/transcripts/")).collect();
+    let lower: std::collections::BTreeSet<String> = transcripts.iter().map(|name| name.to_lowercase()).collect();
+    assert_eq!((transcripts.len(), lower.len()), (2, 2), "{transcripts:?}");
+}
+
+#[test]
 fn sensitive_values_are_those_of_their_visit_and_not_from_a_later_session() {
     let home = Home::new();
     home.file(

@@ -1,6 +1,6 @@
 //! Reads a session from the store as an interview.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::{MASK, Masker};
@@ -219,7 +219,8 @@ impl InterviewReader<'_> {
             if !masker.is_empty() {
                 value.change(|value| mask_value(value, masker));
             }
-            if value.is_null() {
+            // A mask would turn a column of dates into texts.
+            if value.is_null() || variable.is_date() && is_masked(&value) {
                 continue;
             }
             variable.observe(&value);
@@ -301,8 +302,9 @@ fn find_values(
             found.session.insert(number, (parse_exact(&variable.value, "variable")?, variable.source.clone()));
         }
     }
+    let rows = RowsOfVisits::new(stored);
     for event in &stored.scope_events {
-        found.apply(event, row, stored, catalog);
+        found.apply(event, row, (stored, &rows), catalog);
     }
     for number in &found.sensitive {
         catalog.variable_mut(*number).into_iter().for_each(|known| known.sensitive = true);
@@ -310,8 +312,32 @@ fn find_values(
     Ok(found)
 }
 
+/// The rows of variables by scope, name, and the visit of their phase or topic. Those of the user are of no visit.
+struct RowsOfVisits<'a>(HashMap<(&'a str, &'a str, &'a str), Vec<&'a VariableRow>>);
+
+impl<'a> RowsOfVisits<'a> {
+    fn new(stored: &'a StoredInterview) -> Self {
+        let mut rows: HashMap<_, Vec<_>> = HashMap::new();
+        for row in stored.variables.iter().chain(&stored.user_variables) {
+            let visit = if row.scope == Scope::Global.name() { "" } else { row.path.as_str() };
+            rows.entry((row.scope.as_str(), row.name.as_str(), visit)).or_default().push(row);
+        }
+        Self(rows)
+    }
+
+    fn of<'s>(&'s self, scope: &'s str, name: &'s str, visit: &'s str) -> &'s [&'s VariableRow] {
+        self.0.get(&(scope, name, visit)).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
 impl FoundValues {
-    fn apply(&mut self, event: &ExactValue, row: &SessionRow, stored: &StoredInterview, catalog: &VariableCatalog) {
+    fn apply(
+        &mut self,
+        event: &ExactValue,
+        row: &SessionRow,
+        (stored, rows): (&StoredInterview, &RowsOfVisits<'_>),
+        catalog: &VariableCatalog,
+    ) {
         let Some(version) = catalog.versions.get(&row.script_sha256) else { return };
         let part = |pointer: &str| text_at(event, pointer).to_owned();
         let (phase, topic, path) = (part("/location/phase_id"), part("/location/topic_id"), part("/location/path"));
@@ -365,14 +391,14 @@ impl FoundValues {
             Some(visit) if *visit > 1 => format!("{phase}#{visit}"),
             _ => phase.to_owned(),
         };
-        let is_own = |of: &&VariableRow| match scope {
-            "topic" => of.path == visit,
-            "phase" => of.path == phase_visit,
-            _ => of.at <= row.updated_at,
+        let visit = match scope {
+            "topic" => visit,
+            "phase" => phase_visit.as_str(),
+            _ => "",
         };
-        let rows = stored.variables.iter().chain(&stored.user_variables);
-        let mut own = rows.filter(|row| row.scope == scope && row.name == name).filter(is_own);
-        if let Some(own) = own.next() {
+        let is_own = |of: &&&VariableRow| scope != Scope::Global.name() || of.at <= row.updated_at;
+        let own = rows.of(scope, name, visit).iter().find(is_own);
+        if let Some(own) = own {
             if own.sensitive {
                 self.sensitive.insert(number);
             }

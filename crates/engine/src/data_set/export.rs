@@ -327,8 +327,10 @@ impl<'e> DataSetExport<'e> {
         let codebook = Codebook::new(catalog, &layout, format, include_sensitive);
         codebook.write(folder, &prefix, language)?;
         write_follow_ups(folder, &prefix, spool, language)?;
+        // Ids may differ only in the case of letters, which some file systems do not tell apart.
+        let mut names = DistinctNames::default();
         spool.each(|interview| {
-            let file = format!("{prefix}transcripts/{}.txt", file_name(&interview.id));
+            let file = format!("{prefix}transcripts/{}.txt", names.take(&file_name(&interview.id)));
             folder.whole_file(&file, TranscriptText::of(&interview).text.as_bytes())
         })?;
         Ok(codebook.left_out())

@@ -22,8 +22,11 @@ use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::providers::replay::diff::{MASK, differences};
 use crate::providers::replay::{NAME, describe, written};
 
-/// The field in the first line that identifies a recording.
+/// The field in the first line that identifies a recording. Its value is the version of the format.
 pub const HEADER_KEY: &str = "recording";
+
+/// The version of the format that is written, and the only one that is read.
+pub const FORMAT_VERSION: u64 = 1;
 
 /// The field that identifies a line about an answer that was taken back.
 pub const TAKEN_BACK_KEY: &str = "taken_back";
@@ -143,7 +146,15 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line>, Message> {
     let mut lines: Vec<Line> = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let number = index + 1;
-        if lines.is_empty() && is_header(line) {
+        if lines.is_empty()
+            && let Some(version) = version_in(line)
+        {
+            if version != FORMAT_VERSION {
+                return Err(msg!(
+                    "its format is version {version}, and this release reads version {}: replay it with the release that recorded it",
+                    FORMAT_VERSION
+                ));
+            }
             continue;
         }
         if let Ok(TakenBackLine { taken_back: TakenBackRange { from_seq, to_seq } }) = serde_json::from_str(line) {
@@ -167,8 +178,9 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line>, Message> {
     Ok(lines)
 }
 
-pub(crate) fn is_header(line: &str) -> bool {
-    matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(fields)) if fields.contains_key(HEADER_KEY))
+/// The version of the format, if the line is the header.
+fn version_in(line: &str) -> Option<Value> {
+    serde_json::from_str::<Value>(line).ok()?.get(HEADER_KEY).cloned()
 }
 
 #[derive(Debug)]

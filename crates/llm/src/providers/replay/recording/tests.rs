@@ -202,6 +202,7 @@ fn errors_in_a_recording_are_reported() {
         ("{\"recording\":1}\n{\"purpose\":\"action\"}", "line 2 is not a recorded exchange"),
         ("{\"recording\":1}\n{\"purpose\":\"action\",\"action_id\":\"a\",\"round\":1,\"call\":0}", "line 2"),
         ("{\"recording\":1}\nnonsense", "line 2"),
+        ("{\"recording\":9}", "its format is version 9, and this release reads version 1"),
     ] {
         let error = Recording::parse("r.jsonl", text, ReplayMatching::Prompt).unwrap_err().to_string();
         assert!(error.starts_with("the recording r.jsonl: ") && error.contains(part), "{text}: {error}");
