@@ -86,6 +86,53 @@ fn an_action_of_a_skill_with_the_id_of_a_step_is_not_that_step() {
 }
 
 #[test]
+fn a_step_that_is_decided_in_the_file_does_not_decide_an_approval_of_a_skill() {
+    let ask = json!({ "id": "check", "type": "approval", "prompt": "Later?" });
+    let home = project(&json!([{ "id": "rollout", "skill": "release" }, ask]));
+    let approve = json!({ "action_type": "approval", "action_id": "check", "config": { "prompt": "Sure?" } });
+    put_skill(&home, &json!([approve, command("danger", "echo danger >> log")]));
+    run(&home, 3);
+    let mut edited = file(&home);
+    edited["steps"][1]["status"] = json!("completed");
+    home.put("w.json", edited.to_string());
+    let done = run(&home, 3);
+    assert!(done.out.contains("Sure?"), "{done:?}");
+    assert_eq!(take_log(&home), "");
+}
+
+#[test]
+fn a_skill_that_ends_an_approval_leaves_that_of_a_step_with_the_same_id_open() {
+    let ask = json!({ "id": "check", "type": "approval", "prompt": "Fine?", "approvers": ["Ann"] });
+    let sub_tasks = json!([ask, { "id": "rollout", "skill": "release" }]);
+    let home = project(&json!([{ "id": "both", "type": "parallel", "sub_tasks": sub_tasks }, logged("last")]));
+    put_skill(&home, &json!([command("check", "echo inner >> log")]));
+    run(&home, 3);
+    assert_eq!(take_log(&home), "inner");
+    let mut edited = file(&home);
+    edited["variables"]["n"] = json!("1");
+    edited["steps"][0]["sub_tasks"][0]["status"] = json!("completed");
+    edited["steps"][0]["sub_tasks"][0]["result"] = json!({ "by": "Eve" });
+    home.put("w.json", edited.to_string());
+    let done = run(&home, 1);
+    assert!(done.err.contains("Ann"), "{done:?}");
+    assert_eq!(take_log(&home), "");
+}
+
+#[test]
+fn what_a_route_led_to_after_a_failure_is_to_run_again_when_it_has_led_back() {
+    let test = json!({ "id": "test", "command": shell("cp w.json seen; test -e fixed"), "on_failure": { "goto": "fix" }, "next": "end" });
+    let mut fix = logged("fix");
+    fix["command"] = shell("echo fix >> log; touch fixed");
+    fix["next"] = json!("test");
+    let home = project(&json!([test, fix]));
+    run(&home, 0);
+    assert_eq!(take_log(&home), "fix");
+    // What the file said when the test ran for the second time.
+    let seen: Value = serde_json::from_str(&fs::read_to_string(home.path().join("seen")).unwrap()).unwrap();
+    assert_eq!((&seen["steps"][0]["status"], &seen["steps"][1]["status"]), (&json!("running"), &json!("pending")));
+}
+
+#[test]
 fn a_step_runs_again_if_something_in_its_skill_was_undone() {
     let home = project(&json!([{ "id": "rollout", "skill": "release" }, failing("check")]));
     let mut push = command("push", "echo push >> log");

@@ -123,9 +123,9 @@ impl Engine {
         let settings: RunSettings = serde_json::from_str(&row.settings)
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
         if settings.state_file.is_some() {
-            // The file says what is done, and would be another one's.
+            // Another session of the same file would contradict what the file says was done.
             return Err(EngineError::usage(msg!(
-                "session `{id}` carries a state file, which says itself where it goes on"
+                "session `{id}` belongs to a state file, which determines where it continues"
             ))
             .with_help(
                 "run the file: `bcc-script run FILE`; a step whose `status` is changed to `pending` runs again",

@@ -9,7 +9,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare, decisions};
-use bcc_lang::workflow::progress::{apply_event, note_waiting};
+use bcc_lang::workflow::progress::{EventPlace, apply_event, note_waiting};
 use bcc_lang::workflow::state_text::StateText;
 use bcc_lang::workflow::sub_task_values::set_sub_task_value;
 use bcc_runtime::program::stored_event::public_line;
@@ -57,31 +57,49 @@ struct Replayed {
     asked: AskedSteps,
 }
 
-/// The steps that wait for a decision, or about which was decided, and which have not ended since.
+/// The approvals that wait for a decision, or were decided, and have not ended since.
 #[derive(Default)]
 struct AskedSteps {
+    /// Those that are steps or sub tasks: the file can decide them.
     requests: WaitingSteps,
+    /// Those in the skills that steps run, by their paths.
+    inner: BTreeMap<String, String>,
     /// What was decided, by requests.
     answers: BTreeMap<String, String>,
 }
 
 impl AskedSteps {
-    fn note(&mut self, event: &Value) {
+    fn note(&mut self, state: &StateText, event: &Value) {
         let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (action, request) = (text("/location/action_id"), text("/request_id"));
+        let (path, request) = (text("/location/path"), text("/request_id"));
         match (text("/type"), text("/kind"), text("/decision")) {
-            ("request_opened", "approval", _) => _ = self.requests.insert(action.to_owned(), request.to_owned()),
-            ("request_answered", _, "withdrawn") => self.requests.retain(|_, asked| asked != request),
+            ("request_opened", "approval", _) => {
+                _ = match EventPlace::of(state, event) {
+                    Some(EventPlace { action, is_inner: false, .. }) => {
+                        self.requests.insert(action.to_owned(), request.to_owned())
+                    }
+                    _ => self.inner.insert(path.to_owned(), request.to_owned()),
+                };
+            }
+            ("request_answered", _, "withdrawn") => {
+                self.requests.retain(|_, asked| asked != request);
+                self.inner.retain(|_, asked| asked != request);
+            }
             ("request_answered", "approval", decision) => {
                 self.answers.insert(request.to_owned(), decision.to_owned());
             }
-            ("outcome", ..) => _ = self.requests.remove(action),
+            ("outcome", ..) => {
+                _ = match EventPlace::of(state, event) {
+                    Some(EventPlace { action, is_inner: false, .. }) => self.requests.remove(action),
+                    _ => self.inner.remove(path),
+                };
+            }
             _ => {}
         }
     }
 
     fn has_answers(&self) -> bool {
-        self.requests.values().any(|request| self.answers.contains_key(request))
+        self.requests.values().chain(self.inner.values()).any(|request| self.answers.contains_key(request))
     }
 
     /// Whether the file only repeats what was decided.
@@ -137,7 +155,7 @@ async fn replay(store: &dyn Store, id: &str, pinned: &Arc<SourceFile>, found: &s
             apply_event(&mut text, &event).map_err(|error| unreadable(error.to_message()))?;
             set_sub_task_value(&mut text, &event).map_err(|error| unreadable(error.to_message()))?;
             note_waiting(&text, &mut waiting, &event);
-            asked.note(&event);
+            asked.note(&text, &event);
         }
     }
     Ok(Replayed { text, is_behind, waiting, asked })

@@ -22,7 +22,7 @@ pub async fn take(session: &mut Session, keeper: &StateFileKeeper, event: FileEv
     };
     // Nothing is recorded, so that the file stays what it is.
     if let Err(late) = session.check_in_time(&request) {
-        let help = "set the `status` of the step back to `waiting_approval`, and what its `on_timeout` says applies";
+        let help = "set the `status` of the step back to `waiting_approval`; if nothing else was edited, what its `on_timeout` says applies";
         return Err(rejection(keeper, late).with_help(help));
     }
     let decision = if is_approved { DecisionKind::Approve } else { DecisionKind::Reject };

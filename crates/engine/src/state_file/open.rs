@@ -186,7 +186,7 @@ async fn finish_decided(session: &mut Session, keeper: &StateFileKeeper) -> Resu
 struct ReplacedSessions(Vec<(Session, Message)>);
 
 impl ReplacedSessions {
-    /// Opens the sessions of these rows. `why` the first of them is replaced is found out if it is not given.
+    /// Opens the sessions of these rows. If `why` the first of them is replaced is not given, it is determined.
     async fn open(
         &mut self,
         engine: &Engine,

@@ -54,11 +54,11 @@ pub fn apply_event(text: &mut StateText, event: &Value) -> Result<bool, StateTex
         },
         ("message", _) if place.is_none() && field("role") == "user" => writer.top_status("running")?,
         // In the skill of a step, or in what undoes it.
-        ("request_answered" | "effect_started", None) if place.is_some() => writer.goes_on()?,
+        ("request_answered" | "effect_started", None) if place.is_some() => writer.resume_inner()?,
         ("request_answered", _) => writer.top_status("running")?,
         ("outcome", Some(place)) => {
             writer.ended(event)?;
-            writer.rests(&place.step)?;
+            writer.update_waiting_status(&place.step)?;
         }
         // What could not be undone completely stays what it is: running it again would do twice what is left of it.
         ("undone", _) if event.get("complete") != Some(&Value::Bool(false)) => {
@@ -93,19 +93,19 @@ pub fn note_waiting(text: &StateText, waiting: &mut WaitingSteps, event: &Value)
 }
 
 /// Where in a state file something happened.
-struct EventPlace<'a> {
+pub struct EventPlace<'a> {
     /// The step, or the sub task.
-    action: &'a str,
+    pub action: &'a str,
     /// The step, or the one that contains the sub task.
     step: String,
     /// Whether it happened in an action of the skill that the step runs, or of its `compensate`. These have ids of their own, which may be
     /// those of other steps.
-    is_inner: bool,
+    pub is_inner: bool,
 }
 
 impl<'a> EventPlace<'a> {
-    /// `None` if it happened outside of all steps.
-    fn of(text: &StateText, event: &'a Value) -> Option<Self> {
+    /// The place of an event; `None` if it happened outside of all steps.
+    pub fn of(text: &StateText, event: &'a Value) -> Option<Self> {
         let field = |name: &str| event.pointer("/location")?.get(name)?.as_str();
         let Some(path) = field("path") else {
             let action = field("action_id")?;
@@ -151,8 +151,11 @@ impl EventWriter<'_> {
     }
 
     fn started(&mut self, step: &str) -> Result<(), StateTextError> {
-        if self.status_of(self.action).is_some_and(StateStatus::is_done) {
-            self.goes_back(step)?;
+        match self.status_of(self.action) {
+            Some(status) if status.is_done() => self.reset_later_steps(step, "started_at")?,
+            // What a route led to after its failure has led back.
+            Some(StateStatus::Failed) if step == self.action => self.reset_later_steps(step, "completed_at")?,
+            _ => {}
         }
         self.status(StateStatus::Running)?;
         self.set("started_at", &self.at.into())?;
@@ -167,23 +170,23 @@ impl EventWriter<'_> {
         self.text.get(id, "status").as_ref().and_then(Value::as_str).and_then(StateStatus::parse)
     }
 
-    /// A step that was done runs again, because a route has led back to it: what ran after it is to run again, too, and so is what was
-    /// skipped among these.
-    fn goes_back(&mut self, step: &str) -> Result<(), StateTextError> {
+    /// A step runs again, because a route has led back to it: what started since the time in this field of it is to run again, too, and so
+    /// is what was skipped among these. After a failure, a route can also have led to an earlier step, which has just run.
+    fn reset_later_steps(&mut self, step: &str, since: &str) -> Result<(), StateTextError> {
+        let Some(Value::String(since)) = self.text.get(self.action, since) else { return Ok(()) };
         let all = self.text.progress();
-        let started_at = all.iter().find(|known| known.id == self.action).and_then(|known| known.started_at.as_ref());
-        let Some(since) = started_at else { return Ok(()) };
-        let ran_later =
-            |known: &StepProgress| known.id != self.action && known.started_at.as_ref().is_some_and(|at| at >= since);
+        let is_failure = self.status_of(self.action) == Some(StateStatus::Failed);
         let first = all.iter().position(|known| known.id == step).unwrap_or_default();
-        let last = all.iter().rposition(ran_later).unwrap_or_default();
+        let started_later =
+            |known: &StepProgress| known.id != self.action && known.started_at.as_ref().is_some_and(|at| *at >= since);
+        let last = all.iter().rposition(started_later).unwrap_or_default();
         for (place, known) in all.iter().enumerate() {
-            let is_again = match known.status {
-                StateStatus::Completed => ran_later(known),
+            let must_rerun = match known.status {
+                StateStatus::Completed => started_later(known) && (!is_failure || place > first),
                 StateStatus::Skipped => first < place && place < last,
                 _ => false,
             };
-            if is_again {
+            if must_rerun {
                 self.is_changed |= self.text.set(&known.id, "status", &StateStatus::Pending.name().into())?;
             }
         }
@@ -191,13 +194,13 @@ impl EventWriter<'_> {
     }
 
     /// What waited in the skill of a step goes on.
-    fn goes_on(&mut self) -> Result<(), StateTextError> {
+    fn resume_inner(&mut self) -> Result<(), StateTextError> {
         let waits = matches!(self.status_of(self.action), Some(StateStatus::Waiting | StateStatus::WaitingApproval));
         if waits { self.resumed() } else { Ok(()) }
     }
 
     /// After a sub task has ended, the others may all be waiting.
-    fn rests(&mut self, step: &str) -> Result<(), StateTextError> {
+    fn update_waiting_status(&mut self, step: &str) -> Result<(), StateTextError> {
         if step == self.action {
             return Ok(());
         }

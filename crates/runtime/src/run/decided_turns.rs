@@ -1,4 +1,4 @@
-//! The turns of the actions about whose requests was decided, and no others: what a session still does before another one replaces it
+//! The turns of the actions whose requests were decided, and no others: what a session still does before another one replaces it
 //! (docs/workflows.md).
 
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the action `key` must not have a turn now, because only those have that were decided about.
+    /// Whether the action `key` must not have a turn now, because only decided actions may take turns.
     pub(crate) fn is_held_back(&self, key: &str) -> bool {
         self.decided_only.as_ref().is_some_and(|decided: &BTreeSet<String>| !decided.contains(key))
     }

@@ -7,7 +7,7 @@ use crate::program::event::Event;
 use crate::program::flow::OpenEffect;
 use crate::program::program::{Program, ProgramStep, Topic};
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{parent, public_path};
+use crate::run::frames::{FrameTarget, lineage, parent, public_path};
 use crate::run::session::Session;
 
 impl Session {
@@ -29,7 +29,8 @@ impl Session {
         key: &str,
         draft: &mut CommitDraft,
     ) -> bool {
-        if !program.earlier.done.contains(&step.id) || !self.is_first_entry(&step.id, draft) {
+        let is_done = program.earlier.done.contains(&step.id) && self.is_of_file(key);
+        if !is_done || !self.is_first_entry(&step.id, draft) {
             return false;
         }
         let mut place = self.place_of(parent(key));
@@ -62,7 +63,8 @@ impl Session {
         key: &str,
         draft: &mut CommitDraft,
     ) {
-        if !program.earlier.interrupted.contains(&step.id) || !self.is_first_entry(&step.id, draft) {
+        let is_interrupted = program.earlier.interrupted.contains(&step.id) && self.is_of_file(key);
+        if !is_interrupted || !self.is_first_entry(&step.id, draft) {
             return;
         }
         let effect_id = format!("e{}", self.last_seq + 1 + draft.events.len() as u64);
@@ -79,6 +81,18 @@ impl Session {
             code: None,
         });
         draft.event(&place, Event::EffectStarted { effect_id, kind, summary });
+    }
+
+    /// Whether an action is a step or a sub task of the file. The actions of a skill or a compensation have ids of their own.
+    fn is_of_file(&self, key: &str) -> bool {
+        let is_called = |key: &str| {
+            let at = self.frames.get(key).map(|frame| &frame.at);
+            matches!(
+                at,
+                Some(FrameTarget::Skill(_) | FrameTarget::Single(_) | FrameTarget::Finally | FrameTarget::Compensation)
+            )
+        };
+        !lineage(parent(key)).any(is_called)
     }
 
     fn is_first_entry(&mut self, id: &str, draft: &mut CommitDraft) -> bool {

@@ -312,7 +312,7 @@ impl Frames {
         self.frames.iter().filter_map(|(key, frame)| Some((key.as_str(), frame.request.as_deref()?)))
     }
 
-    /// The keys of the actions about whose requests was decided, and which have not had their turns.
+    /// The keys of the actions whose requests were decided, and which have not had their turns.
     pub(crate) fn decided(&self) -> impl Iterator<Item = &str> {
         self.frames.iter().filter(|(_, frame)| frame.decision.is_some()).map(|(key, _)| key.as_str())
     }

@@ -108,7 +108,7 @@ pub struct Session {
     pub(crate) held: Arc<HeldCommits>,
     /// Why an observer lets the session take no other turn in this process.
     pub(crate) halted: Option<Message>,
-    /// The actions that may have turns, while only those have that were decided about.
+    /// The actions that may take turns, while only decided ones may.
     pub(crate) decided_only: Option<BTreeSet<String>>,
     /// The script and the model, as named in events.
     pub(crate) script: String,
