@@ -1,15 +1,11 @@
 //! Decisions that arrive while a session runs.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use bcc_engine::clock::FixedClock;
 use bcc_engine::engine::{Engine, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::project::Project;
-use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::value::exact::ExactValues;
-use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::event::NoObserver;
 use bcc_runtime::run::approval_decision::{ApprovalDecision, DecisionError};
@@ -17,6 +13,8 @@ use bcc_runtime::run::session::{Session, SessionPause};
 use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
 use serde_json::{Value, json};
+
+use crate::due_clock::DueClock;
 
 /// An approval in a branch, with little time.
 const SCRIPT: &str = "
@@ -36,38 +34,13 @@ session:
                       - { action_type: approval, action_id: short, config: { prompt: 'Short?', timeout: 1s, on_timeout: approve }, on_exit: { rejected: next } }
 ";
 
-/// A clock for which every time is over.
-struct Late(FixedClock);
-
-impl Clock for Late {
-    fn at(&self, seq: u64) -> String {
-        self.0.at(seq)
-    }
-
-    fn elapsed_ms(&self) -> u64 {
-        0
-    }
-
-    fn prompt_time(&self, seq: u64, language: PromptLanguage) -> String {
-        self.0.prompt_time(seq, language)
-    }
-
-    fn remaining(&self, _due: &str) -> Option<Duration> {
-        Some(Duration::ZERO)
-    }
-
-    fn instant(&self, text: &str) -> Option<String> {
-        self.0.instant(text)
-    }
-}
-
 async fn started(store: &Arc<dyn Store>) -> Session {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("s.yaml");
     std::fs::write(&file, SCRIPT).unwrap();
     let environment = Environment::default();
     let project = Project::of(&file, None, false, &environment).unwrap();
-    let clock = Late(FixedClock::new("2026-11-30T08:00:00Z".parse().unwrap()));
+    let clock = DueClock::new(true);
     let engine = Engine::new(project, environment, Arc::clone(store)).with_clock(Arc::new(clock));
     let request = RunRequest { file, session: Some("one".to_owned()), ..RunRequest::default() };
     engine.run(&request, Arc::new(NoObserver)).await.unwrap().session

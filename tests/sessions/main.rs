@@ -7,6 +7,7 @@ mod any_script;
 mod arriving_decisions;
 mod background;
 mod conversations;
+mod due_clock;
 mod effects;
 mod handles;
 mod held_commits;

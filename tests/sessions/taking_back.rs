@@ -10,6 +10,7 @@ use bcc_engine::markdown::{DocumentDetails, Medium, markdown};
 use bcc_engine::project::Project;
 use bcc_lang::message::language::Language;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
+use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::decision::DecisionKind;
 use bcc_runtime::program::event::{Event, NoObserver};
 use bcc_runtime::run::approval_decision::ApprovalDecision;
@@ -21,6 +22,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::crashing_store::{CrashMode, CrashingStore};
+use crate::due_clock::DueClock;
 
 const ID: &str = "s";
 
@@ -400,19 +402,21 @@ session:
         - topic_id: t
           actions:
             - { action_type: ai_ask, action_id: first, config: { content: "First?", max_rounds: 1 } }
-            - { action_type: wait, action_id: pause, config: { for: 1ms } }
+            - { action_type: wait, action_id: pause, config: { for: 1h } }
             - { action_type: ai_ask, action_id: second, config: { content: "Second?", max_rounds: 1 } }
 "#;
 
 #[tokio::test]
 async fn an_answer_is_taken_back_over_a_wait_about_which_nobody_decided() {
-    let world = World::of(WAITING_SCRIPT, Arc::new(MemoryStore::default()));
+    let mut world = World::of(WAITING_SCRIPT, Arc::new(MemoryStore::default()));
+    let clock = Arc::new(DueClock::new(false));
+    world.engine = world.engine.with_clock(Arc::clone(&clock) as Arc<dyn Clock>);
     let mut session = world.start().await;
     assert_eq!(answer(&mut session, "one").await, SessionPause::Waiting);
-    // The time may be over in the same turn or in the next one.
-    while world.events("request_answered").await.is_empty() {
-        assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
-    }
+    assert!(world.events("request_answered").await.is_empty());
+    clock.end_all();
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
+    assert_eq!(world.events("request_answered").await.len(), 1);
     take_back(&mut session).await;
     let (messages, _) = world.conversation().await;
     assert_eq!(messages, ["ai: First?"]);
