@@ -57,6 +57,7 @@ mod scaffold;
 mod session_list;
 mod session_reports;
 mod shown;
+mod state_file_project;
 mod store_copy;
 mod stores;
 mod structured_actions;

@@ -1,22 +1,16 @@
 //! State files that are edited while steps wait: what was decided or done before is not lost.
 
-use std::fs;
-
 use serde_json::{Value, json};
 
-use crate::process::{Finished, Home};
-
-const RUN: [&str; 3] = ["run", "w.json", "--trust"];
-const WATCH: [&str; 5] = ["run", "w.json", "--trust", "--json", "--wait"];
+use crate::process::Home;
+use crate::state_file_project::{self, RUN, WATCH, code, edit, file, log, sessions, text};
 
 type FileChange = fn(&mut Value);
 
 fn project(steps: &Value) -> Home {
-    let home = Home::new();
-    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
-    let file = json!({ "workflow_id": "w", "status": "pending", "variables": { "env": "a" }, "steps": steps });
-    home.put("w.json", serde_json::to_string_pretty(&file).unwrap());
-    home
+    state_file_project::project(
+        &json!({ "workflow_id": "w", "status": "pending", "variables": { "env": "a" }, "steps": steps }),
+    )
 }
 
 /// A step that appends a line to the file `log`.
@@ -30,22 +24,6 @@ fn asks_for_port() -> Value {
         "form": [{ "get": "port", "type": "integer", "required": true }] })
 }
 
-fn text(home: &Home) -> String {
-    fs::read_to_string(home.path().join("w.json")).unwrap()
-}
-
-fn file(home: &Home) -> Value {
-    serde_json::from_str(&text(home)).unwrap()
-}
-
-fn edit(home: &Home, change: impl FnOnce(&mut Value)) -> String {
-    let mut file = file(home);
-    change(&mut file);
-    let text = serde_json::to_string_pretty(&file).unwrap();
-    home.put("w.json", &text);
-    text
-}
-
 fn change_variable(file: &mut Value) {
     file["variables"]["env"] = "b".into();
 }
@@ -53,20 +31,6 @@ fn change_variable(file: &mut Value) {
 fn decide(file: &mut Value, status: &str, by: &str, values: Value) {
     file["steps"][0]["status"] = status.into();
     file["steps"][0]["result"] = json!({ "by": by, "comment": "ok", "values": values });
-}
-
-fn log(home: &Home) -> Vec<String> {
-    fs::read_to_string(home.path().join("log")).unwrap_or_default().lines().map(str::to_owned).collect()
-}
-
-/// The statuses of the sessions, newest first.
-fn sessions(home: &Home) -> Vec<String> {
-    let listed = home.finish(["sessions", "list"], "");
-    listed.out.lines().filter_map(|line| line.split('\t').nth(1)).map(str::to_owned).collect()
-}
-
-fn code(finished: &Finished, expected: i32) {
-    assert_eq!(finished.code, Some(expected), "{finished:?}");
 }
 
 #[test]

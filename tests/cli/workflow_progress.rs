@@ -5,16 +5,12 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::process::{Finished, Home};
+use crate::state_file_project::{self, RUN, code, edit, file};
 
-const RUN: [&str; 3] = ["run", "w.json", "--trust"];
-
-/// A project that allows commands, with this state file.
 fn project(steps: &Value) -> Home {
-    let home = Home::new();
-    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
-    let file = json!({ "workflow_id": "w", "status": "pending", "variables": { "n": "0" }, "steps": steps });
-    home.put("w.json", serde_json::to_string_pretty(&file).unwrap());
-    home
+    state_file_project::project(
+        &json!({ "workflow_id": "w", "status": "pending", "variables": { "n": "0" }, "steps": steps }),
+    )
 }
 
 /// A skill with these actions.
@@ -43,12 +39,8 @@ fn command(id: &str, script: &str) -> Value {
 
 fn run(home: &Home, expected: i32) -> Finished {
     let done = home.finish(RUN, "");
-    assert_eq!(done.code, Some(expected), "{done:?}");
+    code(&done, expected);
     done
-}
-
-fn file(home: &Home) -> Value {
-    serde_json::from_str(&fs::read_to_string(home.path().join("w.json")).unwrap()).unwrap()
 }
 
 /// The status of the file, and those of its steps.
@@ -92,9 +84,7 @@ fn a_step_that_is_decided_in_the_file_does_not_decide_an_approval_of_a_skill() {
     let approve = json!({ "action_type": "approval", "action_id": "check", "config": { "prompt": "Sure?" } });
     put_skill(&home, &json!([approve, command("danger", "echo danger >> log")]));
     run(&home, 3);
-    let mut edited = file(&home);
-    edited["steps"][1]["status"] = json!("completed");
-    home.put("w.json", edited.to_string());
+    edit(&home, |file| file["steps"][1]["status"] = json!("completed"));
     let done = run(&home, 3);
     assert!(done.out.contains("Sure?"), "{done:?}");
     assert_eq!(take_log(&home), "");
@@ -108,11 +98,11 @@ fn a_skill_that_ends_an_approval_leaves_that_of_a_step_with_the_same_id_open() {
     put_skill(&home, &json!([command("check", "echo inner >> log")]));
     run(&home, 3);
     assert_eq!(take_log(&home), "inner");
-    let mut edited = file(&home);
-    edited["variables"]["n"] = json!("1");
-    edited["steps"][0]["sub_tasks"][0]["status"] = json!("completed");
-    edited["steps"][0]["sub_tasks"][0]["result"] = json!({ "by": "Eve" });
-    home.put("w.json", edited.to_string());
+    edit(&home, |file| {
+        file["variables"]["n"] = json!("1");
+        file["steps"][0]["sub_tasks"][0]["status"] = json!("completed");
+        file["steps"][0]["sub_tasks"][0]["result"] = json!({ "by": "Eve" });
+    });
     let done = run(&home, 1);
     assert!(done.err.contains("Ann"), "{done:?}");
     assert_eq!(take_log(&home), "");

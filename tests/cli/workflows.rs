@@ -5,20 +5,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::process::{Finished, Home};
-
-const RUN: [&str; 3] = ["run", "w.json", "--trust"];
-const WATCH: [&str; 5] = ["run", "w.json", "--trust", "--json", "--wait"];
+use crate::process::Home;
+use crate::state_file_project::{RUN, WATCH, code, edit, file, log, project, sessions, text};
 
 type FileChange = fn(&mut Value);
-
-/// A project that allows commands, with this state file.
-fn project(file: &Value) -> Home {
-    let home = Home::new();
-    home.put("bcc-script.toml", "[project]\nallow = [\"command\"]\n");
-    home.put("w.json", serde_json::to_string_pretty(file).unwrap());
-    home
-}
 
 fn workflow(steps: Value) -> Value {
     json!({ "workflow_id": "w", "status": "pending", "variables": { "stage": "test" }, "mine": [1, { "x": null }], "steps": steps })
@@ -31,23 +21,6 @@ fn logged(id: &str) -> Value {
 
 fn approval(id: &str) -> Value {
     json!({ "id": id, "type": "approval", "name": format!("{id}?"), "status": "pending" })
-}
-
-fn text(home: &Home) -> String {
-    fs::read_to_string(home.path().join("w.json")).unwrap()
-}
-
-fn file(home: &Home) -> Value {
-    serde_json::from_str(&text(home)).unwrap()
-}
-
-/// Changes the file as an editor does.
-fn edit(home: &Home, change: impl FnOnce(&mut Value)) -> String {
-    let mut file = file(home);
-    change(&mut file);
-    let text = serde_json::to_string_pretty(&file).unwrap();
-    home.put("w.json", &text);
-    text
 }
 
 fn step<'v>(file: &'v mut Value, id: &str) -> &'v mut Value {
@@ -63,20 +36,6 @@ fn expect_statuses(home: &Home, expected: &[(&str, &str)]) {
     let expected: Vec<(String, String)> =
         expected.iter().map(|(id, status)| ((*id).into(), (*status).into())).collect();
     assert_eq!(statuses(home), expected);
-}
-
-fn log(home: &Home) -> Vec<String> {
-    fs::read_to_string(home.path().join("log")).unwrap_or_default().lines().map(str::to_owned).collect()
-}
-
-/// The statuses of the sessions, newest first.
-fn sessions(home: &Home) -> Vec<String> {
-    let listed = home.finish(["sessions", "list"], "");
-    listed.out.lines().filter_map(|line| line.split('\t').nth(1)).map(str::to_owned).collect()
-}
-
-fn code(finished: &Finished, expected: i32) {
-    assert_eq!(finished.code, Some(expected), "{finished:?}");
 }
 
 #[test]
