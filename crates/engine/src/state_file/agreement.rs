@@ -11,7 +11,6 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare, decisions};
 use bcc_lang::workflow::progress::{EventPlace, apply_event, note_waiting};
 use bcc_lang::workflow::state_text::StateText;
-use bcc_lang::workflow::sub_task_values::set_sub_task_value;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_store::contract::Store;
 use serde_json::Value;
@@ -153,7 +152,6 @@ async fn replay(store: &dyn Store, id: &str, pinned: &Arc<SourceFile>, found: &s
             let event: Value = serde_json::from_str(&public_line(&row.body))
                 .map_err(|error| EngineError::failed(error.to_message()))?;
             apply_event(&mut text, &event).map_err(|error| unreadable(error.to_message()))?;
-            set_sub_task_value(&mut text, &event).map_err(|error| unreadable(error.to_message()))?;
             note_waiting(&text, &mut waiting, &event);
             asked.note(&text, &event);
         }

@@ -12,10 +12,9 @@ use bcc_lang::message::msg;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::workflow::compare::{FileDecision, WaitingSteps, compare};
-use bcc_lang::workflow::progress::{apply_event, note_waiting};
-use bcc_lang::workflow::state_text::StateText;
+use bcc_lang::workflow::progress::{EventPlace, apply_event, note_waiting};
+use bcc_lang::workflow::state_text::{StateText, StateTextError};
 use bcc_lang::workflow::status::StateStatus;
-use bcc_lang::workflow::sub_task_values::set_sub_task_value;
 use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
@@ -303,7 +302,7 @@ impl KeeperState {
                 serde_json::from_str(&held.line).map_err(|error| error.to_message()).and_then(|event: Value| {
                     note_waiting(&self.text, &mut self.waiting, &event);
                     let applied = apply_event(&mut self.text, &event)
-                        .and_then(|changed| Ok(changed | set_sub_task_value(&mut self.text, &event)?));
+                        .and_then(|changed| Ok(changed | (self.keeps_pending && self.keep_pending(&event)?)));
                     applied.map_err(|error| error.to_message())
                 });
             match applied {
@@ -317,21 +316,17 @@ impl KeeperState {
         if self.is_replanned {
             is_changed |= self.text.set_running_to_pending();
         }
-        if self.keeps_pending {
-            self.set_entered_to_pending(events);
-        }
         is_changed
     }
 
-    /// Sets the steps that were entered with these events, and have not begun, to pending. Others may have been interrupted.
-    fn set_entered_to_pending(&mut self, events: &[HeldEvent]) {
-        for held in events.iter().filter(|held| matches!(held.event, Event::ActionStarted { .. })) {
-            if let Some(step) = &held.place.action_id
-                && self.text.get(step, "status").is_some_and(|status| status == StateStatus::Running.name())
-            {
-                // It was set to `running` just now, so it can be set.
-                let _ = self.text.set(step, "status", &StateStatus::Pending.name().into());
+    /// Sets the step that is entered with this event to pending again: nothing of it has begun.
+    fn keep_pending(&mut self, event: &Value) -> Result<bool, StateTextError> {
+        let is_entered = event.get("type").is_some_and(|kind| kind == "action_started");
+        match EventPlace::of(&self.text, event) {
+            Some(EventPlace { action, is_inner: false, .. }) if is_entered => {
+                self.text.set(action, "status", &StateStatus::Pending.name().into())
             }
+            _ => Ok(false),
         }
     }
 

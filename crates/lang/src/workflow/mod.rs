@@ -12,7 +12,6 @@ pub mod start;
 pub mod state_file;
 pub mod state_text;
 pub mod status;
-pub mod sub_task_values;
 pub mod targets;
 pub mod translate;
 pub mod tree;

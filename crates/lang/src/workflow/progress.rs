@@ -66,7 +66,7 @@ pub fn apply_event(text: &mut StateText, event: &Value) -> Result<bool, StateTex
                 writer.undone(&place.step)?;
             }
         }
-        ("variable_set", _) if field("name") != APPROVAL && field("scope") == "session" => {
+        ("variable_set", own) if field("name") != APPROVAL && is_written(field("scope"), own) => {
             let value = event.get("value").unwrap_or(&Value::Null);
             writer.is_changed |= writer.text.set_variable(field("name"), value)?;
         }
@@ -77,6 +77,12 @@ pub fn apply_event(text: &mut StateText, event: &Value) -> Result<bool, StateTex
         _ => {}
     }
     Ok(writer.is_changed)
+}
+
+/// Whether a variable is one of the file: the session's, or one that a sub task itself has set. The session has that when all branches
+/// have ended, but another session, which goes on from the edited file, does not run a completed sub task again.
+fn is_written(scope: &str, own: Option<&EventPlace<'_>>) -> bool {
+    scope == "session" || scope == "topic" && own.is_some_and(|place| place.action != place.step)
 }
 
 /// Notes which steps wait for a decision.
@@ -347,5 +353,27 @@ mod tests {
         let metadata = json!({ "decision": "push_back", "by": "x", "comment": "again", "iteration": 1 });
         let pushed = apply(at("b", "outcome", json!({ "completed": true, "metadata": metadata })));
         assert!(pushed.contains(r#""approval", "status": "pending""#) && pushed.contains(r#""decision": "push_back""#));
+    }
+
+    #[test]
+    fn only_variables_of_the_session_and_of_sub_tasks_are_written() {
+        let file = r#"{"workflow_id": "w", "variables": {}, "steps": [{"id": "par", "sub_tasks": [{"id": "p1"}, {"id": "s"}]}, {"id": "z"}]}"#;
+        let mut text = StateText::new(&Arc::new(SourceFile::new("w.json", file))).unwrap();
+        let event = |name: &str, scope: &str, path: &str| json!({ "type": "variable_set", "name": name, "scope": scope, "value": 1, "location": { "path": path } });
+        let ignored = [
+            event("x", "topic", "steps/par/s/skill"),
+            event("x", "topic", "steps/par/s/skill/p1"),
+            event("approval", "topic", "steps/par/p1"),
+            event("x", "topic", "steps/z"),
+        ];
+        for event in ignored {
+            assert_eq!(apply_event(&mut text, &event), Ok(false), "{event}");
+        }
+        for (name, scope, path) in
+            [("x", "topic", "steps/par/p1"), ("y", "topic", "steps/par#2/p1#2"), ("z", "session", "steps/z")]
+        {
+            assert_eq!(apply_event(&mut text, &event(name, scope, path)), Ok(true));
+            assert!(text.text().contains(&format!("\"{name}\": 1")), "{}", text.text());
+        }
     }
 }
