@@ -266,3 +266,52 @@ fn what_branches_did_is_undone_with_the_variables_of_each_branch() {
     let listed = command(&home, &["requests", "list"]);
     assert!(format!("{listed:?}").contains("no session waits"), "{listed:?}");
 }
+
+/// A script whose second action has this condition.
+fn conditional(condition: &str) -> String {
+    format!(
+        "session:
+  session_id: s
+  declare: [{{ var: age, type: integer, value: 20 }}]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - {{ action_type: ai_ask, action_id: one, config: {{ content: One, delivery: verbatim }} }}
+            - action_type: ai_say
+              action_id: two
+              condition: {condition}
+              config: {{ content: Two, delivery: verbatim }}
+            - {{ action_type: ai_say, action_id: three, config: {{ content: Three, delivery: verbatim }} }}
+"
+    )
+}
+
+#[test]
+fn a_mistake_that_validate_reports_fails_the_session_until_it_is_corrected() {
+    let home = Home::new();
+    home.file("s.yaml", &conditional("age > '18'"));
+    let checked = command(&home, &["validate", "s.yaml"]);
+    assert!(
+        checked.err.contains("error[type-mismatch]") || checked.out.contains("error[type-mismatch]"),
+        "{checked:?}"
+    );
+    let failed = home.finish(["run", "s.yaml", "--session", "one"], "Fine.\n");
+    assert_eq!((failed.code, failed.out.as_str()), (Some(1), "One\n"), "{failed:?}");
+    for part in ["the condition of `two`, `age > '18'`, cannot be evaluated", "`bcc-script validate` shows where"] {
+        assert!(failed.err.contains(part), "{part}: {}", failed.err);
+    }
+
+    home.file("s.yaml", &conditional("age > 18"));
+    let retry = ["sessions", "retry", "one", "--script", "s.yaml"];
+    let at_the_end = command(&home, &retry);
+    assert!(at_the_end.err.contains("`--from t/one` begins with the step before it"), "{at_the_end:?}");
+    let corrected = home.finish([retry.as_slice(), &["--from", "t/one"]].concat(), "Fine.\n");
+    assert_eq!((corrected.code, corrected.out.contains("Two\nThree")), (Some(0), true), "{corrected:?}");
+
+    // The author says that it is meant, so `validate` reports nothing.
+    home.file("s.yaml", &conditional("age > '18'   # bcc: allow(type-mismatch)"));
+    let allowed = home.finish(["run", "s.yaml"], "Fine.\n");
+    assert_eq!((allowed.code, allowed.out.as_str()), (Some(0), "One\nThree\n"), "{allowed:?}");
+}

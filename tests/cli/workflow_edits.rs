@@ -301,3 +301,29 @@ fn a_decision_in_the_file_that_is_late_is_refused_and_the_file_stays() {
         assert_eq!(file(&home)["steps"][0]["result"]["decision"], "timed_out");
     }
 }
+
+#[test]
+fn a_file_that_is_put_back_to_an_earlier_text_is_written_again_and_the_person_is_told() {
+    let home = project(&json!([asks_for_port(), logs("deploy", "deploy")]));
+    let first = text(&home);
+    code(&home.finish(RUN, ""), 3);
+    let waiting = text(&home);
+    assert_ne!(waiting, first);
+
+    home.put("w.json", &first);
+    let resumed = home.finish(RUN, "");
+    code(&resumed, 3);
+    assert!(resumed.err.contains("w.json had an earlier state than session"), "{}", resumed.err);
+    assert!(resumed.err.contains("`bcc-script cancel w.json`"), "{}", resumed.err);
+    assert_eq!((text(&home), sessions(&home).len()), (waiting, 1));
+    let again = home.finish(RUN, "");
+    assert!(!again.err.contains("had an earlier state"), "{}", again.err);
+
+    // As the message says.
+    code(&home.finish(["cancel", "w.json", "--comment", "anew", "--trust"], ""), 0);
+    home.put("w.json", &first);
+    let anew = home.finish(RUN, "");
+    code(&anew, 3);
+    assert!(!anew.err.contains("had an earlier state"), "{}", anew.err);
+    assert_eq!(sessions(&home), ["waiting_approval", "cancelled"]);
+}

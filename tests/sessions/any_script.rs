@@ -21,11 +21,12 @@ const MAX_EVENTS: usize = 80;
 const ANSWERS: usize = 6;
 
 /// The errors that these sessions may fail with: mistakes of authors, or limits.
-const ERRORS: [&str; 7] = [
+const ERRORS: [&str; 8] = [
     "endless-routes",
     "routed-to-fail",
     "action-error",
     "expression-failed",
+    "mistaken-expression",
     "trigger-failed",
     "too-deep",
     "type-misfit",

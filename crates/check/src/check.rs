@@ -82,6 +82,7 @@ pub fn check(
         skills: tree.skills.into_iter().chain(reached.skills).map(|skill| (skill.id.clone(), skill)).collect(),
         inserts: checked.inserts,
         growing_lists: checked.growing_lists,
+        mistaken_expressions: reached.mistaken_expressions.into_iter().chain(checked.mistaken_expressions).collect(),
         texts,
         templates: Arc::clone(&context.templates),
     });

@@ -8,6 +8,7 @@ use crate::checker::Checker;
 use crate::collected::CalleeBody;
 use crate::context::CheckContext;
 use crate::growing_lists::growing_lists;
+use crate::mistakes::mistaken_expressions;
 use crate::rules::RULES;
 use crate::semantic_model::SemanticModel;
 use crate::unknown_names::unknown_names;
@@ -54,6 +55,8 @@ pub struct CheckedDocument<T> {
     pub servers: BTreeMap<String, ActionNeedingPermission>,
     /// For a script, the lists of the session that it only appends to.
     pub growing_lists: BTreeSet<String>,
+    /// The sources of the expressions that certainly cannot be evaluated; empty if all rules ran, and reported them.
+    pub mistaken_expressions: BTreeSet<String>,
 }
 
 /// Checks a script and reports its problems.
@@ -88,6 +91,7 @@ pub fn session(
         permissions: permissions(&model),
         servers: servers(&model),
         growing_lists: growing_lists(&model, script),
+        mistaken_expressions: mistakes_of(&model, selection),
     }
 }
 
@@ -111,8 +115,17 @@ pub fn skill(
     let inserts = inserted(&model, &compiled_steps).remove(&Some(0)).unwrap_or_default();
     let tree = tree.map(|skill| Skill { inserts, file: Some(Arc::clone(file)), ..skill });
     let (names, needs, permissions) = (names_of(&model, selection), needs(&model), permissions(&model));
-    let (servers, growing_lists) = (servers(&model), BTreeSet::new());
-    CheckedDocument { tree, names, needs, inserts: BTreeMap::new(), permissions, servers, growing_lists }
+    let (servers, mistaken_expressions) = (servers(&model), mistakes_of(&model, selection));
+    let (inserts, growing_lists) = (BTreeMap::new(), BTreeSet::new());
+    CheckedDocument { tree, names, needs, inserts, permissions, servers, growing_lists, mistaken_expressions }
+}
+
+/// The mistaken expressions of a document that shall run.
+fn mistakes_of(model: &SemanticModel<'_>, selection: RuleSelection) -> BTreeSet<String> {
+    match selection {
+        RuleSelection::Essential => mistaken_expressions(model),
+        RuleSelection::All => BTreeSet::new(),
+    }
 }
 
 /// A checker whose texts are added to those of the program.

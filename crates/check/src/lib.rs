@@ -34,6 +34,7 @@ pub mod known;
 pub mod levels;
 pub mod library;
 pub mod listing;
+mod mistakes;
 pub mod name_table;
 pub mod other_kinds;
 pub mod paths;

@@ -29,6 +29,8 @@ pub struct Reached {
     pub permissions: BTreeMap<String, ActionNeedingPermission>,
     /// The behavior servers that they ask, each with the first action that does.
     pub servers: BTreeMap<String, ActionNeedingPermission>,
+    /// The sources of their expressions that certainly cannot be evaluated.
+    pub mistaken_expressions: BTreeSet<String>,
 }
 
 /// Checks the skills that a script calls, inserts or names by a path, and the skills that those need. `needs` are the needs
@@ -78,6 +80,7 @@ pub fn reached(
         if let Some(ScriptDocument::Skill(written)) = written {
             let checked = skill(&file, &written, &context, texts, &findings, RuleSelection::Essential);
             reached.skills.extend(checked.tree);
+            reached.mistaken_expressions.extend(checked.mistaken_expressions);
             for (what, needing) in checked.permissions {
                 reached.permissions.entry(what).or_insert(needing);
             }

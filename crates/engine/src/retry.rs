@@ -137,9 +137,9 @@ impl Engine {
         let (number, seq) = self.step_of(id, request.from.as_deref(), &steps, &before).await?;
         let (kept, from) = steps.split_at(number);
         let Some(step) = from.first() else { return Err(no_failed_step(id)) };
-        let earlier = state_at(store, &row, seq).await?.ok_or_else(|| {
-            EngineError::usage(msg!("the store does not keep the state of session `{id}` before `{}`", step.path))
-        })?;
+        let Some(earlier) = state_at(store, &row, seq).await? else {
+            return Err(self.no_state_before(&row, step, kept, &before).await);
+        };
         let undone = undone_since(store, &row, &earlier).await?;
         if let (None, Some(first)) = (&request.from, undone.first()) {
             return Err(undone_steps(id, &undone, first, &step.path));
@@ -283,6 +283,28 @@ impl Engine {
         let last = started.iter().rev().find(is_start).and_then(|event| event.get("seq")).and_then(Value::as_u64);
         let missing = || EngineError::usage(msg!("session `{id}` did not start its step, so nothing precedes it"));
         Ok((number, last.ok_or_else(missing)?))
+    }
+
+    /// The error for a step before which no state is kept: it began in the commit with which the session ended, as after a condition that
+    /// cannot be evaluated.
+    async fn no_state_before(
+        &self,
+        row: &SessionRow,
+        step: &ReportedStep,
+        earlier: &[ReportedStep],
+        program: &Program,
+    ) -> EngineError {
+        let (id, store) = (row.id.as_str(), self.store().as_ref());
+        let error =
+            EngineError::usage(msg!("the store does not keep the state of session `{id}` before `{}`", step.path));
+        for (number, other) in earlier.iter().enumerate().rev() {
+            let Some(upto) = earlier.get(..=number) else { continue };
+            let Ok((_, seq)) = self.step_of(id, Some(&other.path), upto, program).await else { continue };
+            if matches!(state_at(store, row, seq).await, Ok(Some(_))) {
+                return error.with_help(msg!("`--from {}` begins with the step before it", other.path));
+            }
+        }
+        error.with_help("nothing is kept before it: run the script again")
     }
 
     async fn calls_after(&self, id: &str, seq: u64) -> Result<PlannedCalls, EngineError> {

@@ -40,6 +40,8 @@ pub struct StateFileKeeper {
     shared: Arc<SharedKeeper>,
     /// The write that is under way.
     writing: Mutex<Option<JoinHandle<()>>>,
+    /// Whether the file had an earlier text than the session wrote last, so that it is written again.
+    pub(crate) was_behind: bool,
 }
 
 struct SharedKeeper {
@@ -86,6 +88,7 @@ pub enum FileEvent {
 impl StateFileKeeper {
     /// A keeper of the file at `path`, which contains `text` if there is a `stamp` of it.
     pub(crate) fn new(path: PathBuf, text: StateText, stamp: Option<FileStamp>, inner: Arc<dyn Observer>) -> Self {
+        let was_behind = stamp.is_none();
         let state = KeeperState {
             text,
             stamp,
@@ -97,7 +100,7 @@ impl StateFileKeeper {
             failure: None,
         };
         let shared = Arc::new(SharedKeeper { path, inner, state: Mutex::new(state) });
-        Self { shared, writing: Mutex::default() }
+        Self { shared, writing: Mutex::default(), was_behind }
     }
 
     /// The same keeper with the decisions that were made in the file while no process ran the session.

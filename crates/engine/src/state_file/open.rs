@@ -165,6 +165,14 @@ async fn resume_newest(
     replaced.open(engine, request, older, None).await?;
     let resume = ResumeRequest { any_project: request.any_project, state_file, ..ResumeRequest::default() };
     let mut opened = engine.resume_as(&newest.id, &resume, observer).await?;
+    if opened.state_file.as_ref().is_some_and(|keeper| keeper.was_behind) {
+        // A kill cannot be told from somebody who put an earlier text back.
+        opened.notices.push(msg!(
+            "{path} had an earlier state than session `{id}`, as after a kill: it is written again; to begin anew, cancel the workflow (`bcc-script cancel {path}`) and then restore the file",
+            path = request.file.display(),
+            id = newest.id
+        ));
+    }
     replaced.take_over(&mut opened, &completed_steps(&request.file)?).await?;
     replaced.end(&mut opened.notices).await?;
     Ok(opened)

@@ -13,7 +13,7 @@ use crate::notebook::state::NotebookState;
 use crate::plan::access::PlanAccess;
 use crate::program::cell_reader::CellReader;
 use crate::program::decision::GivenDecision;
-use crate::program::evaluation::{EXPRESSION_FAILED, NULL_VALUE, null_condition};
+use crate::program::evaluation::{NULL_VALUE, evaluation_failure, null_condition};
 use crate::program::event::{Event, Speaker};
 use crate::program::flow::{ActionError, OpenEffect};
 use crate::program::location::EventLocation;
@@ -22,7 +22,7 @@ use crate::program::program::{Phase, Program, Topic};
 use crate::program::services::Services;
 use crate::program::transcript::RecentTranscript;
 use crate::program::work::{TurnWork, VariableWrite};
-use bcc_lang::expr::parse::Expr;
+use bcc_lang::expr::parse::{Expr, ExprError};
 use bcc_lang::expr::truth::Truth;
 use bcc_lang::script::interrupted::OnInterrupted;
 use bcc_lang::script::step_options::StepOptions;
@@ -246,7 +246,8 @@ impl<'a> Turn<'a> {
     /// Whether an expression of the author holds. Null counts as false, with a warning.
     /// Errors: The expression compares incompatible values, uses unknown names, or gives no boolean.
     pub fn holds(&self, expression: &Expr) -> Result<bool, ActionError> {
-        let truth = expression.truth(&self.names(1)).map_err(|error| expression_failed(expression, &error))?;
+        let truth =
+            expression.truth(&self.names(1)).map_err(|error| expression_failed(self.program, expression, &error))?;
         if let Truth::Null(part) = &truth {
             self.emit(null_condition(expression.source(), part));
         }
@@ -255,7 +256,7 @@ impl<'a> Turn<'a> {
 
     pub fn value(&self, expression: &Expr) -> Result<ExactValue, ActionError> {
         let names = self.names(1);
-        let value = expression.eval(&names).map_err(|error| expression_failed(expression, &error));
+        let value = expression.eval(&names).map_err(|error| expression_failed(self.program, expression, &error));
         self.report_warnings(&names);
         value
     }
@@ -404,10 +405,8 @@ pub(crate) fn fitting(layer: Option<&ScopeLayer>, name: &str, value: ExactValue)
     Ok(value)
 }
 
-fn expression_failed(expression: &Expr, error: &bcc_lang::expr::parse::ExprError) -> ActionError {
-    ActionError::Failed {
-        code: EXPRESSION_FAILED,
-        message: msg!("the expression `{}` cannot be evaluated: {}", expression.source(), error.message),
-        help: error.help.clone(),
-    }
+fn expression_failed(program: &Program, expression: &Expr, error: &ExprError) -> ActionError {
+    let (code, help) = evaluation_failure(&program.mistaken_expressions, expression, error);
+    let message = msg!("the expression `{}` cannot be evaluated: {}", expression.source(), error.message);
+    ActionError::Failed { code, message, help }
 }

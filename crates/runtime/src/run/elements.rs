@@ -5,7 +5,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::Value;
 
-use crate::program::evaluation::{EXPRESSION_FAILED, NULL_VALUE};
+use crate::program::evaluation::{MISTAKEN_EXPRESSION, NULL_VALUE, evaluation_failure};
 use crate::program::event::Event;
 use crate::program::limits::ForEach;
 use crate::program::location::EventLocation;
@@ -39,7 +39,7 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let names = self.names_for(program, (Some(phase), Some(topic)));
-        let mut items = match items_of(topic, each, &names) {
+        let mut items = match items_of(program, topic, each, &names) {
             Ok(items) => items,
             Err(error) => return self.node_failed(program, (phase, Some(topic)), &place, error, draft),
         };
@@ -116,23 +116,30 @@ impl Session {
 }
 
 /// The elements of the list; none if it is null.
-fn items_of(topic: &Topic, each: &ForEach, names: &TemplateNames) -> Result<Vec<ExactValue>, SessionFailure> {
-    let list = each.list.eval(names).map_err(|error| SessionFailure {
-        code: EXPRESSION_FAILED,
-        message: msg!("the list of `{}`, `{}`, cannot be evaluated: {}", topic.id, each.list.source(), error.message),
-        help: error.help,
+fn items_of(
+    program: &Program,
+    topic: &Topic,
+    each: &ForEach,
+    names: &TemplateNames,
+) -> Result<Vec<ExactValue>, SessionFailure> {
+    let list = each.list.eval(names).map_err(|error| {
+        let (code, help) = evaluation_failure(&program.mistaken_expressions, &each.list, &error);
+        let message =
+            msg!("the list of `{}`, `{}`, cannot be evaluated: {}", topic.id, each.list.source(), error.message);
+        SessionFailure { code, message, help }
     })?;
     match &*list {
         Value::Array(_) => Ok(list.items().collect()),
         Value::Null => Ok(vec![]),
         _ => {
+            let is_mistaken = program.mistaken_expressions.contains(each.list.source());
+            let code = if is_mistaken { MISTAKEN_EXPRESSION } else { NOT_A_LIST };
             let message = msg!("`for_each` of `{}` needs a list, but `{}` is not a list", topic.id, each.list.source());
             let help = Message::word("declare the variable with `type: list`, or extract it with `type: list`");
-            Err(SessionFailure { code: NOT_A_LIST, message, help: Some(help) })
+            Err(SessionFailure { code, message, help: Some(help) })
         }
     }
 }
-
 /// The name of an element in paths: its text or its `name`, if valid in a path; else its number, from 1.
 fn name_of(element: &Value, taken: usize) -> String {
     let fits = |name: &&str| {

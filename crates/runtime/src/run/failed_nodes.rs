@@ -1,6 +1,7 @@
 //! Phases and topics that could not be entered because their `condition` or `for_each` failed: the routes for `error` that apply to them
 //! (docs/routes.md).
 
+use crate::program::evaluation::MISTAKEN_EXPRESSION;
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::outcome::ExitReason;
@@ -10,6 +11,7 @@ use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, ROOT, parent};
 use crate::run::insertion::Insertion;
 use crate::run::position::FoundRoute;
+use crate::run::routing::WITHOUT_ROUTE;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
@@ -35,8 +37,6 @@ impl Session {
     ) -> Result<(), SessionFailure> {
         let container = self.frames.leaf();
         let id = topic.map_or(&phase.id, |topic| &topic.id);
-        let SessionFailure { code, message, help } = error;
-        draft.event(place, Event::Error { code, message: message.clone(), help });
         let taken = |route: String, why: Message, table: Option<&'static str>| Event::RouteTaken {
             reason: ExitReason::Error.name(),
             route,
@@ -44,7 +44,14 @@ impl Session {
             why,
             table,
         };
-        let Some(found) = route_of(program, phase, topic) else {
+        let found = route_of(program, phase, topic);
+        if found.is_none() && error.code == MISTAKEN_EXPRESSION {
+            draft.event(place, taken(RouteTarget::Fail.to_string(), Message::word(WITHOUT_ROUTE), None));
+            return Err(error);
+        }
+        let SessionFailure { code, message, help } = error;
+        draft.event(place, Event::Error { code, message: message.clone(), help });
+        let Some(found) = found else {
             let why = msg!("no route is defined for it, and a part that cannot be evaluated is skipped");
             draft.event(place, taken(RouteTarget::Next.to_string(), why, None));
             self.next_child(&container);

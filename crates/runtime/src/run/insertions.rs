@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::program::decision::NOT_APPROVED;
+use crate::program::evaluation::MISTAKEN_EXPRESSION;
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
@@ -189,8 +190,11 @@ impl Session {
         let above = parent(key).to_owned();
         let Some(frame) = self.leave_insertion(key) else { return Err(error) };
         match frame.insertion {
-            // What needs an approval must not happen without it.
-            Some(Insertion::Called) if error.code == NOT_APPROVED && !self.handles_error(program, &above) => {
+            // What needs an approval must not happen without it, and what the author must correct is not passed over.
+            Some(Insertion::Called)
+                if [NOT_APPROVED, MISTAKEN_EXPRESSION].contains(&error.code)
+                    && !self.handles_error(program, &above) =>
+            {
                 match self.enclosing_insertion(&above) {
                     Some(outer) => {
                         self.unwind(&outer);

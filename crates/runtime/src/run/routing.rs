@@ -2,6 +2,7 @@
 //! (docs/routes.md).
 
 use crate::program::decision::NOT_APPROVED;
+use crate::program::evaluation::MISTAKEN_EXPRESSION;
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
@@ -22,10 +23,11 @@ use bcc_lang::value::exact::ExactValues;
 /// The maximum number of possibly circular routes that are followed without an answer of the person.
 pub(crate) const MAX_HOPS: u32 = 100;
 
-/// Errors that fail the session if no route is defined for them: nobody approved, the author or the person decided so about an effect,
-/// the store is damaged, or the machine cannot run the script at all. Any other error belongs to one action, and the session goes on after it.
-const FAILING_ERRORS: [&str; 8] = [
+/// Errors that fail the session if no route is defined for them: nobody approved, the script has a mistake that `validate` reports, the author
+/// or the person decided so about an effect, the store is damaged, or the machine cannot run the script at all. Any other error belongs to one action, and the session goes on after it.
+const FAILING_ERRORS: [&str; 9] = [
     NOT_APPROVED,
+    MISTAKEN_EXPRESSION,
     "effect-interrupted",
     "frame-unreadable",
     "frame-unwritable",
@@ -34,6 +36,9 @@ const FAILING_ERRORS: [&str; 8] = [
     "no-kernels-built-in",
     "kernel-did-not-start",
 ];
+
+/// Why a session fails after what has no route.
+pub(crate) const WITHOUT_ROUTE: &str = "no route is defined for it, and without a route this reason fails the session";
 
 /// Why the session continues after an action that ended with an error.
 const WITHOUT_ERROR_ROUTE: &str =
@@ -80,7 +85,7 @@ impl Session {
             }
             let default = self.target_within_plan(key, default, (reason, error.as_ref()), &place, draft);
             let why = match default {
-                RouteTarget::Fail => "no route is defined for it, and without a route this reason fails the session",
+                RouteTarget::Fail => WITHOUT_ROUTE,
                 RouteTarget::Next if reason == ExitReason::Error => {
                     let error = error.unwrap_or_else(|| unread_reply(key, reason));
                     draft.event(&place, Event::Error { code: error.code, message: error.message, help: error.help });

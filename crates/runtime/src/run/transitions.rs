@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::program::evaluation::{EXPRESSION_FAILED, null_condition};
+use crate::program::evaluation::{evaluation_failure, null_condition};
 use crate::program::event::Event;
 use crate::program::flow::ActionError;
 use crate::program::location::EventLocation;
@@ -441,15 +441,12 @@ impl Session {
                 }
                 Ok(Some(msg!("its condition does not hold: {}", condition.source())))
             }
-            Err(error) => Err(SessionFailure {
-                code: EXPRESSION_FAILED,
-                message: msg!(
-                    "the condition of `{name}`, `{}`, cannot be evaluated: {}",
-                    condition.source(),
-                    error.message
-                ),
-                help: error.help,
-            }),
+            Err(error) => {
+                let (code, help) = evaluation_failure(&program.mistaken_expressions, condition, &error);
+                let message =
+                    msg!("the condition of `{name}`, `{}`, cannot be evaluated: {}", condition.source(), error.message);
+                Err(SessionFailure { code, message, help })
+            }
         }
     }
 
