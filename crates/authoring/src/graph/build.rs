@@ -184,12 +184,7 @@ impl<'p> GraphBuilder<'p> {
             }
             let otherwise = branches.iter().any(|branch| branch.when.is_none());
             if step.action.runs_all_branches() {
-                for branch in branches {
-                    let group = self.add(ScriptPart::new(GraphNodeKind::Branch, Some(parent), &branch.name));
-                    let start = vec![(number, EdgeKind::Case, String::new())];
-                    let steps = branch.steps.map(|steps| steps.as_slice()).unwrap_or_default();
-                    open_ends.extend(self.steps(steps, group, context, start));
-                }
+                open_ends.extend(self.branches_at_once(number, &branches, parent, context));
                 continue;
             }
             for branch in branches {
@@ -200,6 +195,30 @@ impl<'p> GraphBuilder<'p> {
             }
         }
         open_ends
+    }
+
+    /// Adds branches that all run. One that waits for others starts at their ends; the others start at `from`. Returns the ends of those for
+    /// which no other one waits.
+    fn branches_at_once(
+        &mut self,
+        from: usize,
+        branches: &[Branch<'p>],
+        parent: usize,
+        context: RouteContext,
+    ) -> Vec<OpenEnd> {
+        let mut ends: Vec<(&str, Vec<OpenEnd>)> = Vec::new();
+        for branch in branches {
+            let group = self.add(ScriptPart::new(GraphNodeKind::Branch, Some(parent), &branch.name));
+            let earlier = ends.iter().filter(|(name, _)| branch.after.iter().any(|after| after == name));
+            let mut start: Vec<OpenEnd> = earlier.flat_map(|(_, ends)| ends.clone()).collect();
+            if start.is_empty() {
+                start.push((from, EdgeKind::Case, String::new()));
+            }
+            let steps = branch.steps.map(|steps| steps.as_slice()).unwrap_or_default();
+            ends.push((&branch.name, self.steps(steps, group, context, start)));
+        }
+        let is_awaited = |name: &str| branches.iter().any(|branch| branch.after.iter().any(|after| after == name));
+        ends.into_iter().filter(|(name, _)| !is_awaited(name)).flat_map(|(_, ends)| ends).collect()
     }
 
     /// Adds a topic of a skill with its actions. `skip_topic` leads to what follows it, as its end does.

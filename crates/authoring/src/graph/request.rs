@@ -61,7 +61,7 @@ pub struct SessionSteps {
 pub struct DrawnGraph {
     pub text: String,
     pub depth: Depth,
-    pub notices: Vec<String>,
+    pub notices: Vec<Message>,
     /// The findings of the check; they contain no errors.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -82,8 +82,7 @@ pub fn graph(request: &GraphRequest, environment: &Environment) -> Result<DrawnG
             return Err(EngineError::usage(message));
         }
         if session.script_sha256 != sha256(pinned.script.text().as_bytes()) {
-            notices
-                .push("the script was edited after the session started: actions are colored by their ids".to_owned());
+            notices.push(msg!("the script was edited after the session started: actions are colored by their ids"));
         }
         mark_visited(&mut graph, &session.steps);
     }
@@ -99,7 +98,7 @@ pub fn graph(request: &GraphRequest, environment: &Environment) -> Result<DrawnG
     };
     let large = drawing.arrows.len() > MAX_ARROWS || text.chars().count() > MAX_CHARACTERS;
     if request.format == GraphFormat::Mermaid && large {
-        notices.push(format!(
+        notices.push(msg!(
             "most Mermaid viewers reject more than {MAX_ARROWS} arrows or {MAX_CHARACTERS} characters: fold the graph with `--depth`, or draw it with `--format dot`"
         ));
     }
@@ -117,17 +116,17 @@ fn default_depth(graph: &ScriptGraph) -> Depth {
 }
 
 /// A notice of what is folded, and how to unfold it.
-fn folding_notice(graph: &ScriptGraph, depth: Depth) -> Option<String> {
+fn folding_notice(graph: &ScriptGraph, depth: Depth) -> Option<Message> {
     let (actions, topics) = (graph.actions(), graph.topics());
     match depth {
         Depth::All => None,
-        Depth::Actions => Some(format!(
+        Depth::Actions => Some(msg!(
             "{actions} actions: sequences of plain ones are drawn as one box (`--depth 3`); `--depth 4` draws every action"
         )),
-        Depth::Topics => Some(format!(
-            "{actions} actions are folded into {topics} topics (`--depth 2`); `--only TOPIC` or `--only PHASE` unfolds one, `--depth 3` unfolds all"
+        Depth::Topics => Some(msg!(
+            "{actions} actions are folded into the topics (`--depth 2`); `--only TOPIC` or `--only PHASE` unfolds one, `--depth 3` unfolds all"
         )),
-        Depth::Phases => Some(format!(
+        Depth::Phases => Some(msg!(
             "{actions} actions in {topics} topics are folded into phases (`--depth 1`); `--only PHASE` unfolds one, `--depth 2` unfolds all"
         )),
     }

@@ -322,6 +322,7 @@ impl Action for Cases {
             steps: then.steps(),
             goto: then.goto(),
             sets: then.sets(),
+            after: &[],
         });
         let cases = self.cases.iter().enumerate().map(|(number, case)| Branch {
             name: case_name(number),
@@ -330,6 +331,7 @@ impl Action for Cases {
             steps: case.then.steps(),
             goto: case.then.goto(),
             sets: case.then.sets(),
+            after: &[],
         });
         cases.chain(otherwise).collect()
     }

@@ -232,6 +232,7 @@ impl Action for Parallel {
             steps: Some(&branch.steps),
             goto: None,
             sets: false,
+            after: &branch.after,
         });
         branches.collect()
     }

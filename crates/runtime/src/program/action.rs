@@ -133,6 +133,8 @@ pub struct Branch<'a> {
     pub goto: Option<&'a str>,
     /// Whether the branch sets variables.
     pub sets: bool,
+    /// The names of the branches after which it starts, if all branches run. They are earlier in the list.
+    pub after: &'a [String],
 }
 
 /// What a monitor needs from the configuration of an action.
