@@ -60,8 +60,8 @@ impl ConvertedText {
         self.pieces.push((start..self.text.len(), range));
     }
 
-    fn replace(&mut self, range: Range<usize>, name: &str) {
-        let replacement = format!("{{{{ {name} }}}}");
+    fn replace(&mut self, range: Range<usize>, before: &str, name: &str) {
+        let replacement = format!("{before}{{{{ {name} }}}}");
         let start = self.text.len();
         self.text.push_str(&replacement);
         self.pieces.push((start..self.text.len(), range.clone()));
@@ -84,8 +84,11 @@ pub(crate) fn convert_legacy(text: &str, known: impl Fn(&str) -> bool) -> Conver
             Some(name) if dollar || known(name) => {
                 let start = if dollar { open - 1 } else { open };
                 let end = open + 1 + name.len() + 1;
+                // Together with a brace before it, the tag would begin with three.
+                let brace = text.get(copied..start).is_some_and(|before| before.ends_with('{'));
+                let start = if brace { start - 1 } else { start };
                 converted.copy(text, copied..start);
-                converted.replace(start..end, name);
+                converted.replace(start..end, if brace { "{{ '{' }}" } else { "" }, name);
                 copied = end;
                 at = end;
             }
@@ -106,7 +109,29 @@ pub(crate) fn end_of_tag(text: &str, open: usize) -> Option<usize> {
         _ => return None,
     };
     // minijinja reports an unclosed tag; nothing after it is converted.
-    Some(rest.get(2..)?.find(close).map_or(text.len(), |found| open + 2 + found + close.len()))
+    let Some(length) = rest.get(2..)?.find(close) else { return Some(text.len()) };
+    let end = open + 2 + length + close.len();
+    let is_raw = close == "%}" && keyword(rest.get(2..2 + length)?) == "raw";
+    Some(if is_raw { end_of_raw(text, end) } else { end })
+}
+
+/// The content of a tag without the marks that remove white space around it.
+fn keyword(content: &str) -> &str {
+    content.trim_start_matches(['-', '+']).trim_end_matches(['-', '+']).trim()
+}
+
+/// The end of the tag that ends the `{% raw %}` block whose content starts at `start`: it is shown as written.
+fn end_of_raw(text: &str, start: usize) -> usize {
+    let mut at = start;
+    while let Some(open) = text.get(at..).and_then(|rest| rest.find("{%")).map(|found| at + found) {
+        let inside = text.get(open + 2..).unwrap_or_default();
+        let Some(length) = inside.find("%}") else { break };
+        if inside.get(..length).is_some_and(|content| keyword(content) == "endraw") {
+            return open + 2 + length + 2;
+        }
+        at = open + 2;
+    }
+    text.len()
 }
 
 /// The identifier that fills the braces from `start`.
@@ -138,6 +163,11 @@ mod tests {
             ("{{ {x} ", "{{ {x} "),
             ("$100 {", "$100 {"),
             ("{}", "{}"),
+            ("{${x}}", "{{ '{' }}{{ x }}}"),
+            ("{% raw %}{x} ${x}{% endraw %}{x}", "{% raw %}{x} ${x}{% endraw %}{{ x }}"),
+            ("{%- raw -%}{x}{%- endraw -%}${x}", "{%- raw -%}{x}{%- endraw -%}{{ x }}"),
+            ("{% raw %}{% if x %}{x}{% endraw %} {x}", "{% raw %}{% if x %}{x}{% endraw %} {{ x }}"),
+            ("{% raw %}{x}", "{% raw %}{x}"),
             ("{\"content\": \"x\"}", "{\"content\": \"x\"}"),
         ];
         for (legacy, expected) in table {

@@ -58,7 +58,10 @@ fn check_scheme(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<DoctorFi
     let mut found: Vec<DoctorFinding> =
         problems.iter().take(MAX_LISTED).map(|error| problem(&subject, error)).collect();
     if problems.len() > MAX_LISTED {
-        let message = msg!("{subject} has {} more problems", problems.len() - MAX_LISTED);
+        let message = match problems.len() - MAX_LISTED {
+            1 => msg!("{subject} has 1 more problem"),
+            more => msg!("{subject} has {more} more problems"),
+        };
         found.push(DoctorFinding::problem("templates", message).with_help("`bcc-script validate` shows them"));
     }
     found

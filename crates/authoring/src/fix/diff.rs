@@ -1,6 +1,6 @@
 //! The changes of a fix as a unified diff, readable by people and by `patch`.
 
-use similar::{ChangeTag, TextDiff};
+use similar::{Algorithm, ChangeTag, TextDiff};
 
 use bcc_lang::source::render::redaction::mask;
 use bcc_lang::source::span::Span;
@@ -22,7 +22,8 @@ pub enum DiffLineKind {
 pub fn diff(before: &SourceFile, after: &SourceFile) -> Vec<(DiffLineKind, String)> {
     let masked_text = |file: &SourceFile| mask(file, Span::new(0, file.text().len())).into_owned();
     let (old, new) = (masked_text(before), masked_text(after));
-    let text = TextDiff::from_lines(&old, &new);
+    // A migration may change most lines of a long file. Lines that occur once, such as those with ids, divide it into short parts.
+    let text = TextDiff::configure().algorithm(Algorithm::Patience).diff_lines(&old, &new);
     let mut lines = vec![
         (DiffLineKind::Head, format!("--- {}\n", before.name())),
         (DiffLineKind::Head, format!("+++ {}\n", after.name())),

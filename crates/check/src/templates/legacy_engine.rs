@@ -50,7 +50,10 @@ pub(crate) fn percent_placeholders(word: &str, source: &Arc<SourceFile>, body: u
     names.truncate(MAX_LISTED);
     let (listed, count) = (names.join(", ") + more, found.len());
     let lines = lines(source, found.iter().map(|(_, span)| *span));
-    let message = msg!("{count} values are written as tags, as in an older engine: {listed} (lines {lines})");
+    let message = match count {
+        1 => msg!("a value is written as a tag, as in an older engine: {listed} (line {lines})"),
+        _ => msg!("{count} values are written as tags, as in an older engine: {listed} (lines {lines})"),
+    };
     let edits = found.iter().map(|(name, span)| Edit::replace(*span, format!("{{{{ {name} }}}}")));
     let diagnostic = Diagnostic::error(SLUG, message, source, *first);
     let diagnostic = diagnostic.with_help(msg!("write values with two braces, as in `{{{{ {word} }}}}`"));

@@ -9,7 +9,7 @@ use crate::message::message::Message;
 
 /// The forms of errors of serde, minijinja, clap, humantime and the operating system. Of forms with a common prefix the longest comes first. A wrong match
 /// does no harm: the English text always remains the text of the library.
-const FORMS: [&str; 20] = [
+const FORMS: [&str; 25] = [
     "{} (os error {})",
     "{} at line {} column {}, while parsing {}",
     "{} at line {} column {}",
@@ -30,6 +30,11 @@ const FORMS: [&str; 20] = [
     "time unit needed, for example {}",
     "unknown time unit {}, supported units: {}",
     "{}, expected {}",
+    "unknown statement {}",
+    "{} or {}",
+    "integer {}",
+    "floating point {}",
+    "boolean {}",
 ];
 
 /// The message for an error text of a library. Parts that no catalogue contains stay in English.
@@ -114,6 +119,9 @@ mod tests {
             ("unexpected end of input, expected end of block", "这里是文本的结尾，应为标签的结尾 `%}`"),
             ("unexpected end of string", "引号没有结束"),
             ("something new", "something new"),
+            ("unexpected end of input, expected identifier or integer", "这里是文本的结尾，应为名称或整数"),
+            ("unknown statement endif", "这里不能用标签 endif"),
+            ("invalid type: integer `3`, expected a string", "类型不正确：这里是整数 `3`，应为文本"),
             ("unknown field `x`, expected `a` or `b`", "未知的字段 `x`，应为 `a` 或 `b`"),
             ("Permission denied (os error 13)", "没有权限（系统错误 13）"),
         ];

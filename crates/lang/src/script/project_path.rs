@@ -63,9 +63,12 @@ pub fn path_problem(path: &str, field: &'static str, path_use: PathUse) -> Optio
     }
     let not_permitted =
         |message, help| Some(PathProblem { slug: "path-not-permitted", severity: Severity::Warning, message, help });
+    // `Path` ignores a `/` or `/.` at the end.
+    let names_file = !path.ends_with('/') && !path.ends_with("/.") && Path::new(path).file_name().is_some();
     let path = Path::new(path);
     match path_use {
         PathUse::Named => None,
+        _ if !names_file => not_permitted(msg!("`{field}` names no file"), "write the path of a file in the project"),
         _ if is_hidden(path) => not_permitted(
             msg!("`{field}` is a hidden file or the configuration, which scripts cannot use"),
             "use a file whose path has no name that starts with `.`",

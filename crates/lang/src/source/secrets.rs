@@ -105,8 +105,9 @@ pub struct Secret {
 
 /// All text that looks like a secret, in order. Linear in the size of the text.
 pub fn secrets(text: &str) -> Vec<Secret> {
+    let mut in_addresses = passwords_in_addresses(text);
     if HINTS.as_ref().is_some_and(|hints| !hints.is_match(text)) {
-        return Vec::new();
+        return in_addresses;
     }
     let span = |range: Range<usize>| Span::new(range.start, range.end);
     let mut found: Vec<Secret> = Vec::new();
@@ -133,15 +134,40 @@ pub fn secrets(text: &str) -> Vec<Secret> {
         let already_found = found.get(index).is_some_and(|secret| secret.span.start < value.end());
         if !already_found && is_literal(value.as_str()) {
             let place = span(value.range());
-            named.push(Secret { span: place, hidden: place, kind: "a password or key" });
+            named.push(Secret { span: place, hidden: place, kind: PASSWORD });
         }
     }
     found.append(&mut named);
+    found.append(&mut in_addresses);
     found.sort_by_key(|secret| secret.span);
+    found.dedup_by(|later, kept| later.span.start < kept.span.end);
     found
 }
 
 const PRIVATE_KEY: &str = "a private key";
+
+const PASSWORD: &str = "a password or key";
+
+/// The passwords of addresses, as in `postgres://name:password@host/`. Searched for without a pattern, because many files have addresses.
+fn passwords_in_addresses(text: &str) -> Vec<Secret> {
+    /// Longer texts before an `@` are no user and password.
+    const MAX_BYTES: usize = 400;
+    let mut found = Vec::new();
+    for start in memchr::memmem::find_iter(text.as_bytes(), "://").map(|at| at + "://".len()) {
+        let end = text.floor_char_boundary(start.saturating_add(MAX_BYTES).min(text.len()));
+        let rest = text.get(start..end).unwrap_or_default();
+        let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>' | '`');
+        let authority = rest.split(ends).next().unwrap_or_default();
+        let Some((user, _)) = authority.rsplit_once('@') else { continue };
+        let Some((name, password)) = user.split_once(':') else { continue };
+        if is_literal(password) {
+            let from = start + name.len() + 1;
+            let place = Span::new(from, from + password.len());
+            found.push(Secret { span: place, hidden: place, kind: PASSWORD });
+        }
+    }
+    found
+}
 
 /// The kind of a key, and how many bytes of it may be shown.
 fn kind_of(key: &str) -> (&'static str, usize) {
@@ -257,6 +283,9 @@ mod tests {
             (format!("x-api-key: {}\n", key("", 32)), key("", 32)),
             (format!("- {{ var: api_key, type: string, value: {} }}\n", key("", 32)), key("", 32)),
             (format!("- var: token\n  value: {}\n", key("", 32)), key("", 32)),
+            ("url: https://admin:Zt7Qw2Lp9Xk4@host/a\n".to_owned(), "Zt7Qw2Lp9Xk4".to_owned()),
+            ("# postgres://数据:Zt7Q@w2Lp9X@127.0.0.1:5432/\n".to_owned(), "Zt7Q@w2Lp9X".to_owned()),
+            ("password: \"amqp://a:Zt7Qw2Lp9Xk4@host\"\n".to_owned(), "Zt7Qw2Lp9Xk4".to_owned()),
         ];
         for (text, secret) in table {
             assert_eq!(found(&text), [secret], "{text}");
@@ -282,6 +311,9 @@ mod tests {
             "secret: ********************\n",
             "content: 您的密码是什么？\n",
             "token: https://example.org/a1b2c3d4e5\n",
+            "url: https://name:your-password-12@host\n",
+            "url: https://name:${PASSWORD_12}@host https://{{ name }}:{{ password12 }}@host\n",
+            "url: postgres://postgres:postgres@localhost:5432/a https://host:8080/a@b7Qw2Lp9Xk4\n",
         ];
         for text in harmless {
             assert_eq!(found(text), Vec::<String>::new(), "{text}");

@@ -116,7 +116,14 @@ fn renderer(color: bool) -> Renderer {
 }
 
 fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic, language: Language) {
-    out.push_str(&renderer.render(&groups(diagnostic, language)));
+    let mut rendered = renderer.render(&groups(diagnostic, language));
+    let related = diagnostic.related.iter().map(|related| (&related.file, related.span));
+    for (file, span) in [(&diagnostic.file, diagnostic.span)].into_iter().chain(related) {
+        if let Some((written, place)) = corrected_place(file, span) {
+            rendered = rendered.replacen(&written, &place, 1);
+        }
+    }
+    out.push_str(&rendered);
     out.push_str("\n\n");
 }
 
@@ -182,11 +189,21 @@ fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, language: Langua
             .element(Level::NOTE.with_name(Message::word("note").render(language)).message(note));
     }
     let (text, moved) = visible_at(&mask(file, shown), &[start - shown.start, end - shown.start]);
-    let marked = match moved.as_slice() {
-        [start, end] => AnnotationKind::Primary.span(*start..*end),
-        _ => return group,
-    };
+    let [start, end] = moved.as_slice() else { return group };
+    let marked = AnnotationKind::Primary.span(*start..*end);
     group.element(Snippet::source(text).path(visible_line(file.name())).line_start(line).annotation(marked))
+}
+
+/// The place of `span` as the renderer writes it and as it is in the file, if they differ: characters that a terminal would hide are
+/// shown as several, from which the renderer computes another column.
+fn corrected_place(file: &SourceFile, span: Span) -> Option<(String, String)> {
+    let span = file.clamp(span);
+    let (line, column) = file.line_column(span.start);
+    let shown = file.line_span(line).filter(|shown| shown.len() <= MAX_LINE_BYTES)?;
+    let (text, moved) = visible_at(&mask(file, shown), &[span.start.clamp(shown.start, shown.end) - shown.start]);
+    let shown_column = text.get(..*moved.first()?)?.chars().count() + 1;
+    let place = |column: usize| format!("{}:{line}:{column}", visible_line(file.name()));
+    (shown_column != column).then(|| (place(shown_column), place(column)))
 }
 
 /// Adds the lines that a fix changes to the group of its title, if they are few and short.
@@ -242,6 +259,19 @@ mod tests {
         ];
         insta::assert_snapshot!(human(&all, false));
         assert!(human(&all, true).contains("\u{1b}["));
+    }
+
+    #[test]
+    fn the_column_is_that_of_the_file_also_after_characters_that_are_shown_as_several() {
+        let file = Arc::new(SourceFile::new("a.yaml", "x: 您好\u{200b}，{{ naem }}\n"));
+        let start = file.text().find("naem").unwrap();
+        let found = Diagnostic::error("unknown-name", "no `naem`", &file, Span::new(start, start + 4));
+        let shown = human(&[found], false);
+        assert!(shown.contains("--> a.yaml:1:11\n"), "{shown}");
+        assert!(shown.contains("1 | x: 您好\\u{200b}，{{ naem }}"), "{shown}");
+        let (line, mark) =
+            (shown.lines().find(|line| line.contains("naem }}")), shown.lines().find(|line| line.contains("^^^^")));
+        assert!(line.is_some() && mark.is_some(), "{shown}");
     }
 
     /// Diagnostics of these rules, as many of each as given, one per line.
