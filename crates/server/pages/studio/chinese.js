@@ -156,6 +156,7 @@ export const chinese = {
   noRequests: "会话没有等待决定，也没有作出过决定。",
   requestOpened: (kind) => ({ approval: "审批", form: "表单", time: "等待时间", interrupted_effect: "代码或命令被中断" })[kind] ?? kind,
   decided: "已决定",
+  overtaken: "这一项已无需决定，您填写的内容未被采用。",
   timeCame: "时间已到",
   due: (time) => `截止时间：${time}`,
   approvers: "可决定的人",

@@ -162,6 +162,7 @@ export const english = {
   noRequests: "The session waits for no decision, and none was made.",
   requestOpened: (kind) => ({ approval: "Approval", form: "Form", time: "Waits for a time", interrupted_effect: "Interrupted code or command" })[kind] ?? kind,
   decided: "Decided",
+  overtaken: "This does not wait for a decision any more. What you entered was not used.",
   timeCame: "The time came",
   due: (time) => `Due ${time}`,
   approvers: "May decide",

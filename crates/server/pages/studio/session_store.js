@@ -33,6 +33,8 @@ export class SessionStore extends EventTarget {
     this.live = new Map();
     this.details = new Map();
     this.requests = [];
+    // What is entered for requests, by their ids.
+    this.drafts = new Map();
     this.isScheduled = false;
     this.isStopped = false;
     this.feed = new Feed(id, {
