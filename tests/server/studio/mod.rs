@@ -6,6 +6,7 @@ mod compare;
 mod data;
 mod failures;
 mod links;
+mod lists;
 mod requests;
 mod sessions;
 mod troubles;

@@ -21,7 +21,7 @@ function routeOf(hash) {
   if (view === "sessions" && name) return { view: "session", name };
   if (view === "scripts" && name) return { view: "script", name, line: Number(query.get("line")) || null };
   if (view === "links") return { view };
-  return { view: view === "sessions" ? "sessions" : "scripts", script: query.get("script") ?? "" };
+  return { view: view === "sessions" ? "sessions" : "scripts", filter: Object.fromEntries(query) };
 }
 
 function decode(text) {
@@ -105,7 +105,7 @@ export class StudioApp extends HTMLElement {
     if (route.ids) made.sessions = route.ids;
     if (route.view === "session") made.session = route.name;
     if (route.view === "script") made.script = { path: route.name, line: route.line };
-    if (route.view === "sessions" && route.script) made.filter.script = route.script;
+    if (route.view === "sessions") for (const name of Object.keys(made.filter)) made.filter[name] = route.filter[name] ?? "";
     view.replaceChildren(made);
   }
 
