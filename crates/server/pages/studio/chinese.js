@@ -42,6 +42,7 @@ export const chinese = {
   consentText: "知情同意书（对方须先同意）",
   consentLanguage: "知情同意书的语言",
   notAVariable: (line) => `这一行不是“名称: 值”：${line}`,
+  twice: (name) => `这个名称出现了两次：${name}`,
   makeLink: "生成链接",
   linkMade: "链接已生成。请保存好地址，之后不会再显示。",
   copyLink: "复制",

@@ -44,6 +44,7 @@ export const english = {
   consentText: "Consent text, which people must agree to first",
   consentLanguage: "Language of the consent text",
   notAVariable: (line) => `This is no name with a value: ${line}`,
+  twice: (name) => `Two lines have this name: ${name}`,
   makeLink: "Make a link",
   linkMade: "The link is made. Keep its address: it is not shown again.",
   copyLink: "Copy",
