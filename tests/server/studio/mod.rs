@@ -5,6 +5,7 @@ mod author;
 mod compare;
 mod data;
 mod failures;
+mod gone;
 mod inspector;
 mod links;
 mod lists;

@@ -28,7 +28,7 @@ export const chinese = {
     running: "进行中", waiting: "等待中", waiting_input: "等待回答", waiting_approval: "等待决定", waiting_time: "等待时间",
     completed: "已完成", done: "已完成", failed: "失败", stopped: "已停止", cancelled: "已取消", skipped: "已跳过", pending: "未开始", undone: "已撤销",
   },
-  connection: { connecting: "正在连接…", live: "实时", lost: "连接已断开，正在重新连接…", over: "会话已结束" },
+  connection: { connecting: "正在连接…", live: "实时", lost: "连接已断开，正在重新连接…", gone: "连接已断开", over: "会话已结束" },
   // Links
   links: "链接",
   linksHelp: "链接让对方在浏览器中开始一次对话。对方只看得到对话本身。",
@@ -111,6 +111,7 @@ export const chinese = {
   send: "发送",
   sending: "正在发送…",
   turnRuns: "正在处理这一轮。",
+  answeredElsewhere: "这个问题刚刚已被回答，可能是在另一个窗口。您的文字没有发出，保留在下方。",
   hasStopped: "会话已停止，原因见上文。",
   continueTurn: "继续会话",
   waitsFor: (what) => ({ approval: "等待决定，请见“待办”。", form: "等待填写表单，请见“待办”。", time: "等待时间到来。" })[what] ?? "等待中。",

@@ -30,7 +30,7 @@ export const english = {
     running: "running", waiting: "waiting", waiting_input: "waits for an answer", waiting_approval: "waits for a decision", waiting_time: "waits for a time",
     completed: "completed", done: "done", failed: "failed", stopped: "stopped", cancelled: "cancelled", skipped: "skipped", pending: "not started", undone: "undone",
   },
-  connection: { connecting: "Connecting…", live: "Live", lost: "Connection lost. Connecting again…", over: "Session over" },
+  connection: { connecting: "Connecting…", live: "Live", lost: "Connection lost. Connecting again…", gone: "Disconnected", over: "Session over" },
   // Links
   links: "Links",
   linksHelp: "A link leads a person to a conversation in the browser. They see the conversation and nothing else.",
@@ -116,6 +116,7 @@ export const english = {
   send: "Send",
   sending: "Sending…",
   turnRuns: "A turn is running.",
+  answeredElsewhere: "This question has just been answered, perhaps in another window. Your text was not sent; it is below.",
   hasStopped: "The session has stopped. What stopped it is said above.",
   continueTurn: "Continue the session",
   waitsFor: (what) => ({ approval: "Waits for a decision: see Requests.", form: "Waits for a form: see Requests.", time: "Waits for a time." })[what] ?? "Waits.",
