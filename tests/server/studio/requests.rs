@@ -165,6 +165,7 @@ async fn a_second_click_does_not_decide_the_request_that_follows() {
     until(&browser, "document.querySelectorAll('.decision').length === 2").await;
     browser.vanishes(".request").await;
     browser.vanishes("requests-tab .problem").await;
+    until(&browser, "document.activeElement.matches('.open-requests')").await;
 }
 
 /// A script after which requests with a body give this; `real` is the function that sends them, and `all` what it is called with.

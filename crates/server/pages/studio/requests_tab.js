@@ -23,7 +23,7 @@ export class RequestsTab extends HTMLElement {
     render(
       html`${this.leftOver().map((draft) => this.overtaken(draft))}
         ${open.length + answered.length === 0 ? html`<p class="empty">${texts.noRequests}</p>` : nothing}
-        <div class="open-requests" tabindex="-1"></div>
+        <div class="open-requests" role="group" aria-label=${texts.tabs.requests} tabindex="-1"></div>
         ${answered.length ? html`<h2>${texts.decided}</h2><ul class="plain">${answered.map((request) => this.answered(request))}</ul>` : nothing}`,
       this,
     );
@@ -66,7 +66,7 @@ export class RequestsTab extends HTMLElement {
   // What was decided here needs no form any more.
   forget() {
     const { drafts, requests } = this.store;
-    for (const [id, draft] of drafts) if (draft.isStored && !requests.some((request) => request.id === id)) drafts.delete(id);
+    for (const [id, draft] of drafts) if (draft.isAccepted && !requests.some((request) => request.id === id)) drafts.delete(id);
   }
 
   // What was entered for requests that are not open any more.
@@ -137,14 +137,14 @@ export class RequestsTab extends HTMLElement {
     let problem = null;
     try {
       await api.postText(path`/v1/requests/${request.session_id}/${request.request_id}`, `${JSON.stringify(body).slice(0, -1)},"values":${json}}`);
-      draft.isStored = true;
+      draft.isAccepted = true;
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
       problem = error;
     }
     // A form that was sent is not sent again, and whether the request is still open decides where a problem is shown.
     await this.store.loadRequests();
-    Object.assign(draft, { problem, isSending: draft.isStored });
+    Object.assign(draft, { problem, isSending: draft.isAccepted });
     this.store.changed();
   }
 
