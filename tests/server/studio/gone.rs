@@ -7,9 +7,17 @@ use crate::browser::Browser;
 use crate::process::Home;
 use crate::served::{Serving, TALK};
 use crate::studio::author::{WIDE, has, open_session, until};
+use crate::visitor::{Visitor, make_link};
+
+/// Waits until the page has said that this session, which is shown, is gone.
+async fn is_gone(browser: &Browser) {
+    has(browser, ".connection", "Disconnected").await;
+    has(browser, ".problem", "there is no session").await;
+    browser.vanishes("form.composer").await;
+}
 
 #[tokio::test]
-async fn a_session_that_is_deleted_is_said_to_be_gone() {
+async fn a_session_that_is_deleted_or_withdrawn_is_said_to_be_gone() {
     let Some(browser) = Browser::start(WIDE).await else { return };
     let home = Home::new();
     home.put("scripts/talk.yaml", TALK);
@@ -20,16 +28,25 @@ async fn a_session_that_is_deleted_is_said_to_be_gone() {
     browser.element("#answer").await.send_keys("Ann").await.unwrap();
     let deleted = serving.send(Method::DELETE, &format!("/v1/sessions/{id}"), &[], None).await;
     assert_eq!(deleted.status, 204, "{deleted:?}");
-    has(&browser, ".connection", "Disconnected").await;
-    has(&browser, ".problem", "there is no session").await;
+    is_gone(&browser).await;
     // Nothing can be sent, and what was written can be copied.
-    browser.vanishes("form.composer").await;
     assert_eq!(browser.run("return document.querySelector('.composer textarea[readonly]').value").await, "Ann");
     // In a comparison, it has no status, and nothing is said to be the same.
     browser.open(&format!("{}/studio#/compare/{id}/none", serving.url)).await;
     until(&browser, "document.querySelectorAll('.heads .problem').length === 2").await;
     browser.vanishes(".heads .status").await;
     browser.vanishes(".turn").await;
+    let consent = json!({ "text": "We keep what you say.", "language": "en" });
+    let link = make_link(&serving, json!({ "script": "talk", "kind": "open", "consent": consent })).await;
+    let shown = serving.get(&format!("{link}/link")).await.json();
+    let visitor = Visitor::of(&serving, &link, "a");
+    assert_eq!(visitor.begin(shown["consent"]["sha256"].as_str()).await.status, 200);
+    visitor.until("waiting").await;
+    let listed = serving.get("/v1/sessions").await.json();
+    open_session(&browser, &serving, listed["sessions"][0]["id"].as_str().unwrap()).await;
+    has(&browser, ".connection", "Live").await;
+    assert_eq!(visitor.post("withdraw", json!({})).await.status, 200);
+    is_gone(&browser).await;
 }
 
 #[tokio::test]
