@@ -56,6 +56,12 @@ async fn a_conversation_is_led_to_its_end_and_kept() {
         assert!(reply.status == 200 && reply.header("content-type").starts_with(kind), "{format}: {reply:?}");
         // A notebook has cells only, and this one has none.
         assert_eq!(reply.text.contains("Ann likes tea."), format != "ipynb", "{format}: {reply:?}");
+        // The same text as the file of the command line, to its end.
+        let file = format!("exported.{format}");
+        let written = home.finish(["sessions", "export", id, "-o", &file], "");
+        assert_eq!(written.code, Some(0), "{}", written.err);
+        let written = std::fs::read_to_string(home.path().join(&file)).unwrap();
+        assert!(format == "json" || reply.text == written, "{format}: {:?} is not {written:?}", reply.text);
     }
     let id = id.to_owned();
     serving.terminate();

@@ -55,3 +55,13 @@ pub async fn has(browser: &Browser, css: &str, text: &str) {
     let found = browser.run_async(&script).await;
     assert_eq!(found, true, "{css} with {text:?}: the page says {found}");
 }
+
+/// Waits until an expression holds in the page.
+pub async fn until(browser: &Browser, expression: &str) {
+    let script = format!(
+        "const done = arguments[0]; const look = () => ({expression}) ? done(true) : requestAnimationFrame(look); \
+         setTimeout(() => done(document.body.innerText), 20000); look();"
+    );
+    let found = browser.run_async(&script).await;
+    assert_eq!(found, true, "{expression}: the page says {found}");
+}

@@ -26,6 +26,10 @@ async fn a_link_is_made_used_and_revoked() {
     browser.click("Make a link").await;
     has(&browser, ".link-form .problem", "name Ann").await;
     field.clear().await.unwrap();
+    field.send_keys("name: Ann\nname: Bob").await.unwrap();
+    browser.click("Make a link").await;
+    has(&browser, ".link-form .problem", "Two lines have this name: name").await;
+    field.clear().await.unwrap();
     field.send_keys("name: 12345678901234567890").await.unwrap();
     browser.click("Make a link").await;
     has(&browser, ".made", "Keep its address").await;

@@ -75,3 +75,22 @@ async fn only_files_of_pages_are_compressed_and_only_for_who_reads_it() {
     assert_eq!(encoding(&format!("/v1/sessions/{id}"), "gzip, br").await, None);
     assert_eq!(encoding("/v1/openapi.json", "gzip, br").await, None);
 }
+
+#[tokio::test]
+async fn modules_are_sent_without_their_comments_and_with_their_lines() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let serving = Serving::start(&home);
+    let root = Path::new(crate::ROOT).join("crates/server/pages");
+    for (path, address) in [("studio/studio.js", "/studio/parts/0/studio.js"), ("talk.js", "/t/parts/0/talk.js")] {
+        let file = std::fs::read_to_string(root.join(path)).unwrap();
+        let sent = serving.get(address).await.text;
+        let is_comment = |line: &&str| line.trim_start().starts_with("//");
+        assert!(file.lines().any(|line| is_comment(&line)) && !sent.lines().any(|line| is_comment(&line)), "{path}");
+        let kept: Vec<_> = file.lines().map(|line| if is_comment(&line) { "" } else { line }).collect();
+        assert_eq!(sent.lines().collect::<Vec<_>>(), kept, "{path}");
+    }
+    // What others wrote is sent as it is.
+    let library = std::fs::read_to_string(root.join("libraries/lit-html.js")).unwrap();
+    assert_eq!(serving.get("/studio/parts/0/libraries/lit-html.js").await.text, library);
+}

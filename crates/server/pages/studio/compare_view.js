@@ -7,6 +7,7 @@ import { count, duration, longText, own, problemNotice, statusBadge, valueText, 
 import { errorBubble } from "./error_bubble.js";
 import { html, nothing, render } from "./libraries/lit-html.js";
 import { SessionStore } from "./session_store.js";
+import { lastList } from "./sessions_view.js";
 import { texts } from "./texts.js";
 import "./virtual_list.js";
 
@@ -116,15 +117,17 @@ export class CompareView extends HTMLElement {
 
   draw() {
     const isLoading = this.stores.some((store) => store.hasEarlier && !store.problem);
-    if (!isLoading) this.update();
+    // With a session that is not there, nothing is compared.
+    const isMissing = this.stores.some((store) => store.problem && store.events.length === 0);
+    if (!isLoading && !isMissing) this.update();
     const different = this.rows.filter((row) => row.differs);
     const toggle = (event) => {
       this.isShort = event.target.checked;
       this.draw();
     };
     render(
-      html`<header class="session-head"><a class="back" href="#/sessions" aria-label=${texts.backToSessions} title=${texts.backToSessions}>←</a><h1>${texts.compare}</h1>
-          <span class="hint" role="status">${isLoading ? texts.loading : texts.turnsDiffer(different.length, this.rows.length)}</span>
+      html`<header class="session-head"><a class="back" href=${lastList.address} aria-label=${texts.backToSessions} title=${texts.backToSessions}>←</a><h1>${texts.compare}</h1>
+          <span class="hint" role="status">${isMissing ? "" : isLoading ? texts.loading : texts.turnsDiffer(different.length, this.rows.length)}</span>
           <label class="end"><input type="checkbox" .checked=${Boolean(this.isShort)} @change=${toggle}> ${texts.onlyDifferent}</label></header>
         <div class="pair heads">${this.stores.map((store, side) => this.head(store, side))}</div>
         <virtual-list class="talk-list" aria-label=${texts.compare}></virtual-list>`,
@@ -143,7 +146,7 @@ export class CompareView extends HTMLElement {
     const facts = [fold.model, outline?.scheme, outline?.script_sha256.slice(0, 8)].filter(Boolean);
     const time = fold.calls.reduce((sum, call) => sum + (call.event.ms ?? 0), 0);
     return html`<section class="side" aria-label="${"AB"[side]}">
-      <h2>${letter(side)} <a href="#/sessions/${encodeURIComponent(store.id)}">${own(outline?.name || fold.script || store.id)}</a> ${statusBadge(fold.status)}</h2>
+      <h2>${letter(side)} <a href="#/sessions/${encodeURIComponent(store.id)}">${own(outline?.name || fold.script || store.id)}</a> ${store.events.length ? statusBadge(fold.status) : nothing}</h2>
       <p class="hint">${visible(facts.join(" · "))}</p>
       <p class="hint sums">${texts.callSums(count(fold.calls.length), count(fold.tokens.in), count(fold.tokens.out))} · ${duration(time)}</p>
       ${store.connection === "lost" ? html`<p class="hint" role="status">${texts.connection.lost}</p>` : nothing}${problemNotice(store.problem)}</section>`;

@@ -130,13 +130,14 @@ export class LinksView extends HTMLElement {
 
 // A JSON object of a name and a value in each line: a value that is JSON stays as it is written, another one is text.
 function variablesOf(text) {
-  const fields = [];
+  const fields = new Map();
   for (const line of text.split("\n").filter((line) => line.trim())) {
     const [, name, value] = /^\s*([^:=：\s]+)\s*[:=：]\s*(.*?)\s*$/.exec(line) ?? [];
     if (!name) throw new ApiProblem(0, { detail: texts.notAVariable(line.trim()) });
-    fields.push(`${JSON.stringify(name)}:${isJson(value) ? value : JSON.stringify(value)}`);
+    if (fields.has(name)) throw new ApiProblem(0, { detail: texts.twice(name) });
+    fields.set(name, `${JSON.stringify(name)}:${isJson(value) ? value : JSON.stringify(value)}`);
   }
-  return `{${fields.join(",")}}`;
+  return `{${[...fields.values()].join(",")}}`;
 }
 
 function isJson(text) {

@@ -5,10 +5,15 @@ import { html, nothing, render } from "./libraries/lit-html.js";
 import { metricNumber } from "./session_fold.js";
 import { texts } from "./texts.js";
 
-// How many rounds are listed with their texts.
+// How many rounds are listed with their texts at first.
 const LISTED = 40;
 
 export class MetricsTab extends HTMLElement {
+  constructor() {
+    super();
+    this.limit = LISTED;
+  }
+
   show(store, { select }) {
     this.store = store;
     this.select = select;
@@ -23,11 +28,16 @@ export class MetricsTab extends HTMLElement {
     const series = names.map((name) => ({ name, points: metrics.map((event, index) => [index + 1, metricNumber(event.metrics[name])]).filter(([, value]) => value !== null && Number.isFinite(value)) }));
     const drawn = series.filter(({ points }) => points.length > 1);
     if (drawn.length && !this.charts) this.charts = import("./chart.js");
+    const more = () => {
+      this.limit += LISTED;
+      this.draw();
+    };
     render(
       html`${metrics.length === 0 ? html`<p class="empty">${texts.noMetrics}</p>` : nothing}
         ${drawn.map(({ name, points }) => this.chart(name, points))}
         ${metrics.length ? html`<h2>${texts.rounds} <span class="hint">${metrics.length}</span></h2>` : nothing}
-        <ul class="plain">${metrics.slice(-LISTED).reverse().map((event) => this.round(event))}</ul>`,
+        <ul class="plain">${metrics.slice(-this.limit).reverse().map((event) => this.round(event))}</ul>
+        ${metrics.length > this.limit ? html`<button type="button" class="quiet" @click=${more}>${texts.showMore}</button>` : nothing}`,
       this,
     );
   }

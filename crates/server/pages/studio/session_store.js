@@ -33,6 +33,8 @@ export class SessionStore extends EventTarget {
     this.live = new Map();
     this.details = new Map();
     this.requests = [];
+    // What is entered for requests, by their ids.
+    this.drafts = new Map();
     this.isScheduled = false;
     this.isStopped = false;
     this.feed = new Feed(id, {
@@ -91,11 +93,7 @@ export class SessionStore extends EventTarget {
         return await send();
       } catch (error) {
         if (!(error instanceof ApiProblem)) throw error;
-        if (!error.passes) {
-          this.problem = error;
-          this.changed();
-          return null;
-        }
+        if (!error.passes) return this.goes(error);
         this.connection = "lost";
         this.changed();
         await pause(error.wait ?? backoff(Math.min(attempt, 4)));
@@ -192,17 +190,24 @@ export class SessionStore extends EventTarget {
   }
 
   connected(state) {
-    if (state instanceof ApiProblem) {
-      this.problem = state;
-      this.connection = "lost";
-    } else {
-      // Pieces that were missed are in no event.
-      if (state === "lost" || state === "connecting") this.live.clear();
-      if (state === "live" && !this.outline) this.loadOutline();
-      if (state === "live" && this.connection === "lost") this.askForRequests();
-      this.connection = state;
-    }
+    if (state instanceof ApiProblem) return this.goes(state);
+    // Pieces that were missed are in no event.
+    if (state === "lost" || state === "connecting") this.live.clear();
+    if (state === "live" && !this.outline) this.loadOutline();
+    if (state === "live" && this.connection === "lost") this.askForRequests();
+    this.connection = state;
     this.changed();
+  }
+
+  // Nothing is read any more: the session was deleted, or this token may not see it.
+  goes(problem) {
+    this.problem = problem;
+    this.connection = "gone";
+    this.hasEarlier = false;
+    this.live.clear();
+    this.requests = [];
+    this.changed();
+    return null;
   }
 
   // An event with its prompt and raw reply; nothing while it is loaded.

@@ -3,6 +3,7 @@
 import { own, problemNotice, statusBadge, visible } from "./display.js";
 import { html, nothing, render } from "./libraries/lit-html.js";
 import { SessionStore } from "./session_store.js";
+import { lastList } from "./sessions_view.js";
 import { texts } from "./texts.js";
 import "./inspector.js";
 import "./talk_pane.js";
@@ -46,12 +47,12 @@ export class SessionView extends HTMLElement {
     const { store } = this;
     const fold = store.shown;
     if (store.problem && store.events.length === 0) {
-      return render(html`<div class="page"><a class="back" href="#/sessions">${texts.backToSessions}</a>${problemNotice(store.problem)}</div>`, this);
+      return render(html`<div class="page"><a class="back" href=${lastList.address}>${texts.backToSessions}</a>${problemNotice(store.problem)}</div>`, this);
     }
     const isOpening = store.events.length === 0;
     render(
       html`<header class="session-head">
-          <a class="back" href="#/sessions" aria-label=${texts.backToSessions} title=${texts.backToSessions}>←</a>
+          <a class="back" href=${lastList.address} aria-label=${texts.backToSessions} title=${texts.backToSessions}>←</a>
           <h1>${own(store.outline?.name || fold.script || store.id)}</h1>
           ${isOpening ? nothing : statusBadge(fold.status)}
           <code class="hint id">${visible(store.id)}</code>

@@ -18,6 +18,9 @@ function startOf(day) {
   return Number.isNaN(start.getTime()) ? day : start.toISOString();
 }
 
+// The address of the list with the filters that it had last.
+export const lastList = { address: "#/sessions" };
+
 export class SessionsView extends HTMLElement {
   constructor() {
     super();
@@ -30,23 +33,32 @@ export class SessionsView extends HTMLElement {
   }
 
   connectedCallback() {
+    lastList.address = `#/sessions${query(this.filter)}`;
     this.draw();
     this.load();
-    this.timer = setInterval(() => !document.hidden && this.pages === 1 && this.load(), REFRESH);
-    this.shown = () => !document.hidden && this.load();
-    document.addEventListener("visibilitychange", this.shown);
+    // Somebody who has asked for more keeps it.
+    this.refresh = () => !document.hidden && this.pages === 1 && !this.isExtended && this.load();
+    this.timer = setInterval(this.refresh, REFRESH);
+    document.addEventListener("visibilitychange", this.refresh);
   }
 
   disconnectedCallback() {
     clearInterval(this.timer);
     clearTimeout(this.typing);
-    document.removeEventListener("visibilitychange", this.shown);
+    document.removeEventListener("visibilitychange", this.refresh);
+  }
+
+  // What the filters ask for.
+  get asked() {
+    const { script, status, user, since } = this.filter;
+    return { script: script.trim(), status, user: user.trim(), since: since && startOf(since) };
   }
 
   async load(after) {
     const number = ++this.requestNumber;
+    this.isExtended = Boolean(after);
     try {
-      const page = await api.get(`/v1/sessions${query({ ...this.filter, limit: PAGE, after })}`);
+      const page = await api.get(`/v1/sessions${query({ ...this.asked, limit: PAGE, after })}`);
       if (number !== this.requestNumber) return;
       this.sessions = after ? this.sessions.concat(page.sessions) : page.sessions;
       this.pages = after ? this.pages + 1 : 1;
@@ -54,35 +66,44 @@ export class SessionsView extends HTMLElement {
       this.problem = null;
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
+      if (number !== this.requestNumber) return;
       // What is there stays, and is read again.
       this.problem = error;
+      this.failedAfter = after;
     }
+    this.isExtended = false;
     this.draw();
   }
 
   change(name, value) {
-    this.filter[name] = name === "since" ? startOf(value) : value.trim();
+    this.filter[name] = value;
+    // Whoever comes back finds the list as it was.
+    lastList.address = `#/sessions${query(this.filter)}`;
     clearTimeout(this.typing);
-    this.typing = setTimeout(() => this.load(), 200);
+    this.typing = setTimeout(() => {
+      // Somebody may just have gone elsewhere.
+      if (/^#\/sessions(\?|$)/.test(location.hash)) history.replaceState(history.state, "", lastList.address);
+      this.load();
+    }, 200);
   }
 
   draw() {
-    const field = (name) => html`<label class="field"><span>${texts.fields[name]}</span><input type=${name === "since" ? "date" : "search"} name=${name} @input=${(event) => this.change(name, event.target.value)}></label>`;
+    const field = (name) => html`<label class="field"><span>${texts.fields[name]}</span><input type=${name === "since" ? "date" : "search"} name=${name} value=${this.filter[name]} @input=${(event) => this.change(name, event.target.value)}></label>`;
     render(
       html`<div class="page">
         <h1>${texts.sessions}</h1>
         <form class="filters" role="search" @submit=${(event) => event.preventDefault()}>
           ${field("script")}
           <label class="field"><span>${texts.fields.status}</span><select name="status" @change=${(event) => this.change("status", event.target.value)}>
-            <option value="">${texts.all}</option>${STATUSES.map((status) => html`<option value=${status}>${texts.status[status]}</option>`)}</select></label>
+            <option value="">${texts.all}</option>${STATUSES.map((status) => html`<option value=${status} ?selected=${this.filter.status === status}>${texts.status[status]}</option>`)}</select></label>
           ${field("user")}${field("since")}
         </form>
-        ${problemNotice(this.problem, () => this.load())}
+        ${problemNotice(this.problem, () => this.load(this.failedAfter))}
         ${this.sessions === null && !this.problem ? html`<p class="hint" role="status">${texts.loading}</p>` : nothing}
         ${this.sessions?.length === 0 ? html`<p class="empty">${texts.noSessions}</p>` : nothing}
         ${this.sessions?.length ? this.table() : nothing}
         <div class="buttons"><button type="button" ?disabled=${this.chosen.size !== 2} @click=${() => this.compare()}>${texts.compareChosen(this.chosen.size)}</button>
-          <button type="button" @click=${() => this.querySelector("data-set-dialog").open(this.filter)}>${texts.dataSet}</button></div><data-set-dialog></data-set-dialog>
+          <button type="button" @click=${() => this.querySelector("data-set-dialog").open(this)}>${texts.dataSet}</button></div><data-set-dialog></data-set-dialog>
         ${this.next ? html`<button type="button" @click=${() => this.load(this.next)}>${texts.showMore}</button>` : nothing}
       </div>`,
       this,
@@ -116,8 +137,8 @@ export class SessionsView extends HTMLElement {
 
 // Exports the sessions of the list as a data set for a study.
 class DataSetDialog extends HTMLElement {
-  open(filter) {
-    Object.assign(this, { filter, problem: null, note: "", options: { format: "csv" } });
+  open({ filter, asked }) {
+    Object.assign(this, { filter, asked, problem: null, note: "", options: { format: "csv" } });
     this.draw();
     this.querySelector("dialog").showModal();
   }
@@ -139,7 +160,7 @@ class DataSetDialog extends HTMLElement {
     this.note = texts.dataSetWriting;
     this.draw();
     try {
-      const { blob, headers } = await api.file(`/v1/data-set${query({ ...this.filter, ...this.options })}`, abort.signal);
+      const { blob, headers } = await api.file(`/v1/data-set${query({ ...this.asked, ...this.options })}`, abort.signal);
       const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: "data-set.zip" });
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
@@ -153,11 +174,18 @@ class DataSetDialog extends HTMLElement {
     this.draw();
   }
 
+  // The filters in words.
+  get selection() {
+    const given = Object.entries(this.filter).filter(([, value]) => value.trim());
+    return given.map(([name, value]) => `${texts.fields[name]}: ${(name === "status" && texts.status[value]) || value}`).join(" · ") || texts.all;
+  }
+
   draw() {
     const { options } = this;
     render(
       html`<dialog class="again" aria-labelledby="data-set-title" @close=${() => this.abort?.abort()}>
         <h2 id="data-set-title">${texts.dataSet}</h2><p class="hint">${texts.dataSetHint}</p>
+        <p class="selection">${texts.sessions} · ${own(this.selection)}</p>
         <fieldset><legend>${texts.format}</legend>${Object.entries(texts.formats).map(([format, label]) => html`<label><input type="radio" name="format" .checked=${options.format === format} @change=${() => this.change({ format })}> ${label}</label>`)}</fieldset>
         <label><input type="checkbox" .checked=${Boolean(options.include_sensitive)} @change=${(event) => this.change({ include_sensitive: event.target.checked || "" })}> ${texts.includeSensitive}</label>
         ${options.include_sensitive ? html`<p class="warning" role="alert">${texts.sensitiveWarning}</p>` : nothing}

@@ -21,7 +21,7 @@ function routeOf(hash) {
   if (view === "sessions" && name) return { view: "session", name };
   if (view === "scripts" && name) return { view: "script", name, line: Number(query.get("line")) || null };
   if (view === "links") return { view };
-  return { view: view === "sessions" ? "sessions" : "scripts", script: query.get("script") ?? "" };
+  return { view: view === "sessions" ? "sessions" : "scripts", filter: Object.fromEntries(query) };
 }
 
 function decode(text) {
@@ -32,9 +32,12 @@ function decode(text) {
   }
 }
 
+// Where this page is among those to which Back and Forward lead. Not all browsers tell.
+const indexNow = () => window.navigation?.currentEntry?.index;
+
 export class StudioApp extends HTMLElement {
   connectedCallback() {
-    this.hash = location.hash;
+    [this.hash, this.index] = [location.hash, indexNow()];
     addEventListener("hashchange", () => this.moved());
     document.addEventListener("token-needed", (event) => this.askForToken(event.detail));
     this.start();
@@ -67,8 +70,15 @@ export class StudioApp extends HTMLElement {
 
   moved() {
     const view = this.querySelector("editor-view");
-    if (view && !view.mayLeave()) return history.replaceState(null, "", this.hash);
-    this.hash = location.hash;
+    // Back where somebody has decided to stay.
+    if (view && location.hash === this.hash) return;
+    if (view && !view.mayLeave()) {
+      const steps = this.index - indexNow();
+      return steps ? history.go(steps) : history.replaceState(null, "", this.hash);
+    }
+    [this.hash, this.index] = [location.hash, indexNow()];
+    // The view may have changed its address.
+    this.placed = undefined;
     this.draw();
     // A screen reader begins at the new view.
     this.querySelector("main")?.focus();
@@ -105,7 +115,7 @@ export class StudioApp extends HTMLElement {
     if (route.ids) made.sessions = route.ids;
     if (route.view === "session") made.session = route.name;
     if (route.view === "script") made.script = { path: route.name, line: route.line };
-    if (route.view === "sessions" && route.script) made.filter.script = route.script;
+    if (route.view === "sessions") for (const name of Object.keys(made.filter)) made.filter[name] = route.filter[name] ?? "";
     view.replaceChildren(made);
   }
 

@@ -24,8 +24,9 @@ export class TalkPane extends HTMLElement {
     this.draw();
   }
 
-  // An answer whose response was lost has arrived nevertheless.
+  // An answer whose response was lost has arrived nevertheless, and a refusal is about a question that was there before.
   settle() {
+    if (this.problem && this.store.fold.waiting?.seq > this.problemSeq) this.problem = null;
     if (!this.lastKey || this.store.answered !== `key:${this.lastKey.key}`) return;
     if (this.draft === this.lastKey.text) this.draft = "";
     this.lastKey = this.problem = null;
@@ -131,6 +132,8 @@ export class TalkPane extends HTMLElement {
 
   composer(fold) {
     if (this.store.past !== null) return nothing;
+    // What was written can still be copied.
+    if (this.store.connection === "gone") return this.draft.trim() ? html`<div class="composer"><textarea rows="2" dir="auto" readonly aria-label=${texts.answer} .value=${this.draft}></textarea></div>` : nothing;
     const { waiting } = fold;
     if (["completed", "failed", "cancelled"].includes(fold.status)) return html`<p class="composer hint">${texts.sessionOver}</p>`;
     const canSend = waiting && ["input", "interrupted_effect"].includes(waiting.for) && !this.sending;
@@ -159,6 +162,7 @@ export class TalkPane extends HTMLElement {
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
       this.problem = error;
+      this.problemSeq = this.store.fold.lastSeq;
     } finally {
       this.isContinuing = false;
       this.draw();
@@ -190,12 +194,23 @@ export class TalkPane extends HTMLElement {
       if (this.draft === text) this.draft = "";
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
+      const problem = await this.refusal(error, waiting);
       // The text stays, unless the answer has arrived.
-      if (this.lastKey) this.problem = error;
+      if (this.lastKey) this.problem = problem;
     } finally {
       this.sending = null;
       this.draw();
     }
+  }
+
+  // Why an answer was not accepted, in words that name no ids.
+  async refusal(error, waiting) {
+    this.problemSeq = this.store.fold.lastSeq;
+    if (waiting.for !== "input" || !error.type.endsWith("/conflict")) return error;
+    // The next question may be there before its event.
+    const state = await api.get(path`/v1/sessions/${this.store.id}`).catch(() => null);
+    this.problemSeq = Math.max(this.problemSeq, state?.last_seq ?? 0);
+    return new ApiProblem(error.status, { detail: texts.answeredElsewhere });
   }
 }
 

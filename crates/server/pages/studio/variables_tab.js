@@ -7,6 +7,9 @@ import { texts } from "./texts.js";
 // How many variables of a scope are drawn at first.
 const LIMIT = 150;
 
+// How many earlier values of a variable are drawn at first.
+const EARLIER = 50;
+
 const SCOPES = ["topic", "phase", "session", "global"];
 
 export class VariablesTab extends HTMLElement {
@@ -14,6 +17,7 @@ export class VariablesTab extends HTMLElement {
     super();
     this.filter = "";
     this.limit = LIMIT;
+    this.earlier = new Map();
   }
 
   show(store, { select }) {
@@ -51,14 +55,21 @@ export class VariablesTab extends HTMLElement {
 
   variable(variable) {
     const last = variable.changes.at(-1);
-    const earlier = variable.changes.slice(0, -1).reverse().slice(0, 50);
+    const limit = this.earlier.get(variable.key) ?? EARLIER;
+    const earlier = variable.changes.slice(-1 - limit, -1).reverse();
     const redraw = () => this.draw();
+    const more = () => {
+      this.earlier.set(variable.key, limit + EARLIER);
+      this.draw();
+    };
+    const value = (change, space) => longText(valueText(change.value, space), `${this.store.id}/variable/${variable.key}/${change.seq}`, redraw, "value");
     return html`<li class="variable">
       <p class="variable-head"><code>${visible(variable.name)}</code>${variable.where ? html` <span class="hint">${own(variable.where)}</span>` : nothing}
         <button type="button" class="place" @click=${() => this.select(last.seq)}>${own(last.source)}${last.round ? html` · ${texts.round(last.round)}` : nothing}</button> ${stamp(last.at)}</p>
-      ${longText(valueText(last.value, 2), `${this.store.id}/variable/${variable.key}/${last.seq}`, redraw, "value")}
+      ${value(last, 2)}
       ${earlier.length ? html`<details><summary>${texts.earlierValues(variable.changes.length - 1)}</summary>
-        <ul class="plain">${earlier.map((change) => html`<li><span class="hint">${own(change.source)} · ${stamp(change.at)}</span> <code>${visible(valueText(change.value).slice(0, 500))}</code></li>`)}</ul></details>` : nothing}
+        <ul class="plain">${earlier.map((change) => html`<li><span class="hint">${own(change.source)} · ${stamp(change.at)}</span> ${value(change)}</li>`)}</ul>
+        ${variable.changes.length - 1 > limit ? html`<button type="button" class="quiet" @click=${more}>${texts.showMore}</button>` : nothing}</details>` : nothing}
     </li>`;
   }
 }

@@ -108,7 +108,11 @@ pub(crate) async fn export_session(
     Ok(typed(content_type, text))
 }
 
-fn typed(content_type: &'static str, text: String) -> Response {
+/// A response with a text that ends with a line end, as a file with it does.
+fn typed(content_type: &'static str, mut text: String) -> Response {
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
     ([(header::CONTENT_TYPE, content_type), (header::CONTENT_SECURITY_POLICY, SANDBOX)], text).into_response()
 }
 
