@@ -171,7 +171,7 @@ export const chinese = {
   notJson: "这不是 JSON。",
   comment: "意见",
   by: "您的姓名",
-  decisions: { approve: "批准", reject: "拒绝", push_back: "退回", again: "重新运行", skip: "跳过", fail: "判为失败", edit: "修改后批准", answer: "直接给出结果" },
+  decisions: { approve: "批准", reject: "拒绝", push_back: "退回", again: "重新运行", skip: "跳过", fail: "判为失败", edit: "修改后批准", answer: "直接给出结果", withdrawn: "已撤回" },
   noMetrics: "还没有评估过任何一轮。",
   rounds: "各轮",
   chartLabel: (name, number, first, last, low, high) => `${name}，共 ${number} 轮：由 ${first} 到 ${last}，最低 ${low}，最高 ${high}`,

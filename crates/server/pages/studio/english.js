@@ -177,7 +177,7 @@ export const english = {
   notJson: "This is not JSON.",
   comment: "Comment",
   by: "Your name",
-  decisions: { approve: "Approve", reject: "Reject", push_back: "Push back", again: "Run again", skip: "Skip", fail: "Fail", edit: "Approve with changes", answer: "Answer instead" },
+  decisions: { approve: "Approve", reject: "Reject", push_back: "Push back", again: "Run again", skip: "Skip", fail: "Fail", edit: "Approve with changes", answer: "Answer instead", withdrawn: "Withdrawn" },
   noMetrics: "No round was assessed yet.",
   rounds: "Rounds",
   chartLabel: (name, number, first, last, low, high) => `${name} over ${number} rounds: from ${first} to ${last}, lowest ${low}, highest ${high}`,
