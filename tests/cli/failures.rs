@@ -310,8 +310,39 @@ fn a_mistake_that_validate_reports_fails_the_session_until_it_is_corrected() {
     let corrected = home.finish([retry.as_slice(), &["--from", "t/one"]].concat(), "Fine.\n");
     assert_eq!((corrected.code, corrected.out.contains("Two\nThree")), (Some(0), true), "{corrected:?}");
 
+    // The same text elsewhere, where `validate` reports it and no session comes, is another expression.
+    let never = "        - topic_id: never
+          condition: age < 5
+          actions:
+            - { action_type: ai_say, action_id: four, condition: \"age > '18'\", config: { content: No, delivery: verbatim } }
+";
+    home.file("s.yaml", &(conditional("age > '18'   # bcc: allow(type-mismatch)") + never));
+    assert!(command(&home, &["validate", "s.yaml"]).out.contains("s.yaml:19:"));
+    let allowed_once = home.finish(["run", "s.yaml"], "Fine.\n");
+    assert_eq!((allowed_once.code, allowed_once.out.as_str()), (Some(0), "One\nThree\n"), "{allowed_once:?}");
+
     // The author says that it is meant, so `validate` reports nothing.
     home.file("s.yaml", &conditional("age > '18'   # bcc: allow(type-mismatch)"));
     let allowed = home.finish(["run", "s.yaml"], "Fine.\n");
     assert_eq!((allowed.code, allowed.out.as_str()), (Some(0), "One\nThree\n"), "{allowed:?}");
+}
+
+#[test]
+fn a_session_that_failed_before_a_topic_names_where_a_retry_can_begin() {
+    let home = Home::new();
+    let topic = |condition: &str| {
+        let before = conditional("age > 18");
+        format!(
+            "{before}        - {{ topic_id: u, condition: \"{condition}\", actions: [{{ action_type: ai_say, action_id: four, config: {{ content: Four, delivery: verbatim }} }}] }}\n"
+        )
+    };
+    home.file("s.yaml", &topic("age > '18'"));
+    let failed = home.finish(["run", "s.yaml", "--session", "one"], "Fine.\n");
+    assert_eq!((failed.code, failed.out.as_str()), (Some(1), "One\nTwo\nThree\n"), "{failed:?}");
+    home.file("s.yaml", &topic("age > 18"));
+    let retry = ["sessions", "retry", "one", "--script", "s.yaml"];
+    let refused = command(&home, &retry);
+    assert!(refused.err.contains("`--from t/three` begins with the last step that ran"), "{refused:?}");
+    let corrected = home.finish([retry.as_slice(), &["--from", "t/one"]].concat(), "Fine.\n");
+    assert_eq!((corrected.code, corrected.out.contains("Three\nFour")), (Some(0), true), "{corrected:?}");
 }

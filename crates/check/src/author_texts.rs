@@ -30,7 +30,9 @@ impl Checker<'_> {
         let converted = convert_legacy(&field.text, known);
         for (range, today) in &converted.replaced {
             // Of an unknown name, it depends on what follows (`unknown_names`): its fix may be another name.
-            if known(today.trim_matches(['{', '}', ' ']))
+            // A brace before it may be written in front of the name.
+            let name = today.rsplit("{{").next().unwrap_or(today);
+            if known(name.trim_matches(['}', ' ']))
                 && let Some(diagnostic) = deprecated_placeholder(self.file, &field.node, range, today)
             {
                 self.findings.report(diagnostic);

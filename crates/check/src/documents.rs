@@ -13,6 +13,7 @@ use crate::rules::RULES;
 use crate::semantic_model::SemanticModel;
 use crate::unknown_names::unknown_names;
 use crate::walk::{self, Tree};
+use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::script::Script;
 use bcc_lang::script::skill::WrittenSkill;
@@ -55,8 +56,8 @@ pub struct CheckedDocument<T> {
     pub servers: BTreeMap<String, ActionNeedingPermission>,
     /// For a script, the lists of the session that it only appends to.
     pub growing_lists: BTreeSet<String>,
-    /// The sources of the expressions that certainly cannot be evaluated; empty if all rules ran, and reported them.
-    pub mistaken_expressions: BTreeSet<String>,
+    /// The expressions that certainly cannot be evaluated; empty if all rules ran, and reported them.
+    pub mistaken_expressions: Vec<Expr>,
 }
 
 /// Checks a script and reports its problems.
@@ -121,10 +122,10 @@ pub fn skill(
 }
 
 /// The mistaken expressions of a document that shall run.
-fn mistakes_of(model: &SemanticModel<'_>, selection: RuleSelection) -> BTreeSet<String> {
+fn mistakes_of(model: &SemanticModel<'_>, selection: RuleSelection) -> Vec<Expr> {
     match selection {
         RuleSelection::Essential => mistaken_expressions(model),
-        RuleSelection::All => BTreeSet::new(),
+        RuleSelection::All => Vec::new(),
     }
 }
 

@@ -122,16 +122,15 @@ fn keyword(content: &str) -> &str {
 
 /// The end of the tag that ends the `{% raw %}` block whose content starts at `start`: it is shown as written.
 fn end_of_raw(text: &str, start: usize) -> usize {
-    let mut at = start;
-    while let Some(open) = text.get(at..).and_then(|rest| rest.find("{%")).map(|found| at + found) {
-        let inside = text.get(open + 2..).unwrap_or_default();
-        let Some(length) = inside.find("%}") else { break };
-        if inside.get(..length).is_some_and(|content| keyword(content) == "endraw") {
-            return open + 2 + length + 2;
-        }
-        at = open + 2;
-    }
-    text.len()
+    let rest = text.get(start..).unwrap_or_default();
+    // Only what follows each `{%` is read, so that many of them take linear time.
+    let end = rest.match_indices("{%").find_map(|(open, tag)| {
+        let inside = rest.get(open + tag.len()..)?;
+        let after = inside.trim_start_matches(['-', '+']).trim_start().strip_prefix("endraw")?;
+        let after = after.trim_start().trim_start_matches(['-', '+']).strip_prefix("%}")?;
+        Some(text.len() - after.len())
+    });
+    end.unwrap_or(text.len())
 }
 
 /// The identifier that fills the braces from `start`.

@@ -9,6 +9,7 @@ use crate::callables::paths;
 use crate::context::CheckContext;
 use crate::documents::{RequiredInputs, RuleSelection, skill};
 use crate::library::{SkillLibrary, SkillPathTarget};
+use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::{ScriptDocument, document};
@@ -29,8 +30,8 @@ pub struct Reached {
     pub permissions: BTreeMap<String, ActionNeedingPermission>,
     /// The behavior servers that they ask, each with the first action that does.
     pub servers: BTreeMap<String, ActionNeedingPermission>,
-    /// The sources of their expressions that certainly cannot be evaluated.
-    pub mistaken_expressions: BTreeSet<String>,
+    /// Their expressions that certainly cannot be evaluated.
+    pub mistaken_expressions: Vec<Expr>,
 }
 
 /// Checks the skills that a script calls, inserts or names by a path, and the skills that those need. `needs` are the needs

@@ -134,6 +134,10 @@ impl Engine {
         let place = settings.place(id, &self.project().directory, request.any_project)?;
         let StoredProgram { pinned, program: before } = self.stored_programs.get(store, &row.manifest).await?;
         let steps = reported_steps(store, id).await?;
+        let is_failed = |step: &ReportedStep| matches!(step.status, StepStatus::Failed | StepStatus::Rejected);
+        if request.from.is_none() && row.status == SessionStatus::Failed.name() && !steps.iter().any(is_failed) {
+            return Err(failed_between_steps(id, steps.last()));
+        }
         let (number, seq) = self.step_of(id, request.from.as_deref(), &steps, &before).await?;
         let (kept, from) = steps.split_at(number);
         let Some(step) = from.first() else { return Err(no_failed_step(id)) };
@@ -340,6 +344,15 @@ pub async fn related_sessions(store: &dyn Store, id: &str) -> Result<(Option<Str
 fn no_failed_step(id: &str) -> EngineError {
     EngineError::usage(msg!("no step of session `{id}` failed"))
         .with_help("name the step from which it is repeated (`from`): an action, or a path as in a report")
+}
+
+/// The error for a session that failed although none of its steps did, as after a mistake in the condition of a topic.
+fn failed_between_steps(id: &str, last: Option<&ReportedStep>) -> EngineError {
+    let error = EngineError::usage(msg!("session `{id}` failed before it reached a step"));
+    match last {
+        Some(step) => error.with_help(msg!("`--from {}` begins with the last step that ran", step.path)),
+        None => error.with_help("nothing is kept before it: run the script again"),
+    }
 }
 
 /// The error for a retry that would take undone steps for done without being told to.

@@ -55,20 +55,20 @@ fn check_braced(
         // The braces are part of the text now, and may be intended.
         diagnostic.with_fixes(fix(model.file, &entry.node, 0, &repair))
     };
+    // A legacy form with a name that is known here is read as a placeholder, whatever follows it.
+    let after = entry.legacy.partition_point(|range| range.end <= braced.range.start);
+    if entry.legacy.get(after).is_some_and(|range| range.contains(&braced.range.start)) {
+        return None;
+    }
     let stays = "so it remains in the text unchanged";
     if known(model, name) {
         if braced.form == BraceForm::Legacy {
-            // Where the name is known, this form is read as a placeholder.
-            let after = entry.legacy.partition_point(|range| range.end <= braced.range.start);
-            let read = entry.legacy.get(after).is_some_and(|range| range.contains(&braced.range.start));
-            let message = || {
-                msg!(
-                    "`{written}` is not a placeholder here, because `{name}` is not known at this point, {stays}",
-                    stays = Message::word(stays)
-                )
-            };
+            let message = msg!(
+                "`{written}` is not a placeholder here, because `{name}` is not known at this point, {stays}",
+                stays = Message::word(stays)
+            );
             let help = msg!("assign a value to `{name}` before this point, and write `{}`", modern(name));
-            return (!read).then(|| report(message(), help, None));
+            return Some(report(message, help, None));
         }
         let message = match braced.form {
             BraceForm::Unclosed => msg!("`{written}` lacks its closing brace, {stays}", stays = Message::word(stays)),

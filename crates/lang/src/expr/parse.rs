@@ -89,6 +89,11 @@ struct ParsedExpr {
 }
 
 impl Expr {
+    /// Whether it is the same expression at the same place: this one, or a clone of it.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Parses an expression.
     /// Errors: [`ExprError`] if it is empty, longer than `MAX_EXPRESSION_BYTES`, deeper than [`MAX_DEPTH`], not an expression,
     /// or uses an unknown filter, test or function, a method, or an invalid `regex` pattern.

@@ -9,7 +9,7 @@ use crate::message::message::Message;
 
 /// The forms of errors of serde, minijinja, clap, humantime and the operating system. Of forms with a common prefix the longest comes first. A wrong match
 /// does no harm: the English text always remains the text of the library.
-const FORMS: [&str; 25] = [
+const FORMS: [&str; 24] = [
     "{} (os error {})",
     "{} at line {} column {}, while parsing {}",
     "{} at line {} column {}",
@@ -31,7 +31,6 @@ const FORMS: [&str; 25] = [
     "unknown time unit {}, supported units: {}",
     "{}, expected {}",
     "unknown statement {}",
-    "{} or {}",
     "integer {}",
     "floating point {}",
     "boolean {}",
@@ -44,6 +43,11 @@ pub fn library(text: &str) -> Message {
     }
     if let Some(names) = quoted_names(text) {
         return names;
+    }
+    // Only words: names of an author may contain an `or`.
+    if let Some((first, second)) = text.split_once(" or ").filter(|(first, second)| is_known(first) && is_known(second))
+    {
+        return Message::any_of([word(first), word(second)]);
     }
     let form = FORMS.iter().find_map(|form| Some((*form, parts(form, text)?)));
     let Some((form, parts)) = form else { return word(text) };
@@ -119,7 +123,8 @@ mod tests {
             ("unexpected end of input, expected end of block", "这里是文本的结尾，应为标签的结尾 `%}`"),
             ("unexpected end of string", "引号没有结束"),
             ("something new", "something new"),
-            ("unexpected end of input, expected identifier or integer", "这里是文本的结尾，应为名称或整数"),
+            ("unexpected end of input, expected identifier or integer", "这里是文本的结尾，应为名称 或 整数"),
+            ("unknown field `tea or coffee`, there are no fields", "未知的字段 `tea or coffee`，这里不能有字段"),
             ("unknown statement endif", "这里不能用标签 endif"),
             ("invalid type: integer `3`, expected a string", "类型不正确：这里是整数 `3`，应为文本"),
             ("unknown field `x`, expected `a` or `b`", "未知的字段 `x`，应为 `a` 或 `b`"),

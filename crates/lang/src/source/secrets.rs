@@ -156,17 +156,29 @@ fn passwords_in_addresses(text: &str) -> Vec<Secret> {
     for start in memchr::memmem::find_iter(text.as_bytes(), "://").map(|at| at + "://".len()) {
         let end = text.floor_char_boundary(start.saturating_add(MAX_BYTES).min(text.len()));
         let rest = text.get(start..end).unwrap_or_default();
-        let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>' | '`');
+        let ends = |c: char| c.is_whitespace() || "/?#\"'<>`,;，；。、）".contains(c);
         let authority = rest.split(ends).next().unwrap_or_default();
         let Some((user, _)) = authority.rsplit_once('@') else { continue };
         let Some((name, password)) = user.split_once(':') else { continue };
-        if is_literal(password) {
+        if is_password(name, password) {
             let from = start + name.len() + 1;
             let place = Span::new(from, from + password.len());
             found.push(Secret { span: place, hidden: place, kind: PASSWORD });
         }
     }
     found
+}
+
+/// Whether the password of a user in an address is one, and not a reference, a placeholder or the same word as the name.
+fn is_password(name: &str, password: &str) -> bool {
+    const WORDS: [&str; 6] = ["password", "passwd", "pass", "pwd", "secret", "密码"];
+    let lower = password.to_lowercase();
+    let reference = password.starts_with(['$', '<', '{', '*', '[']) || password.contains("{{");
+    !password.is_empty()
+        && password != name
+        && !reference
+        && !WORDS.contains(&lower.as_str())
+        && !is_placeholder(password)
 }
 
 /// The kind of a key, and how many bytes of it may be shown.
@@ -286,10 +298,12 @@ mod tests {
             ("url: https://admin:Zt7Qw2Lp9Xk4@host/a\n".to_owned(), "Zt7Qw2Lp9Xk4".to_owned()),
             ("# postgres://数据:Zt7Q@w2Lp9X@127.0.0.1:5432/\n".to_owned(), "Zt7Q@w2Lp9X".to_owned()),
             ("password: \"amqp://a:Zt7Qw2Lp9Xk4@host\"\n".to_owned(), "Zt7Qw2Lp9Xk4".to_owned()),
+            ("url: postgres://app:%21Zt@db redis://:qwhunter@db\n".to_owned(), "%21Zt".to_owned()),
         ];
         for (text, secret) in table {
-            assert_eq!(found(&text), [secret], "{text}");
+            assert_eq!(found(&text).first(), Some(&secret), "{text}");
         }
+        assert_eq!(found("url: https://a:one1@b redis://:two2@c\n"), ["one1", "two2"]);
     }
 
     #[test]
@@ -314,6 +328,8 @@ mod tests {
             "url: https://name:your-password-12@host\n",
             "url: https://name:${PASSWORD_12}@host https://{{ name }}:{{ password12 }}@host\n",
             "url: postgres://postgres:postgres@localhost:5432/a https://host:8080/a@b7Qw2Lp9Xk4\n",
+            "content: see http://localhost:8080, mail7xyz@example.org, http://localhost:8080,a7b@example.org\n",
+            "content: 见 http://localhost:8080，a7b@example.org\n",
         ];
         for text in harmless {
             assert_eq!(found(text), Vec::<String>::new(), "{text}");

@@ -5,7 +5,6 @@ use bcc_lang::expr::parse::{Expr, ExprError};
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::template::names::TemplateNames;
-use std::collections::BTreeSet;
 
 /// The code of a condition, a list or another expression that could not be evaluated.
 const EXPRESSION_FAILED: &str = "expression-failed";
@@ -22,11 +21,11 @@ pub const NULL_VALUE: &str = "null-value";
 /// The code and the help of the error of an expression that could not be evaluated, in a script with these
 /// [mistaken expressions](crate::program::program::Program::mistaken_expressions).
 pub(crate) fn evaluation_failure(
-    mistaken: &BTreeSet<String>,
+    mistaken: &[Expr],
     expression: &Expr,
     error: &ExprError,
 ) -> (&'static str, Option<Message>) {
-    if !mistaken.contains(expression.source()) {
+    if !mistaken.iter().any(|mistake| mistake.is(expression)) {
         return (EXPRESSION_FAILED, error.help.clone());
     }
     let validate =

@@ -72,9 +72,9 @@ pub struct Program {
     pub inserts: BTreeMap<String, ProgramStep>,
     /// The lists of the session that it only appends to: what a commit has written to them is never replaced.
     pub growing_lists: BTreeSet<String>,
-    /// The sources of the expressions of the script and its skills that `validate` reports as errors: if one of them fails, so does the
-    /// session, unless a route applies.
-    pub mistaken_expressions: BTreeSet<String>,
+    /// The expressions of the script and its skills that `validate` reports as errors: if one of them fails, so does the session, unless a
+    /// route applies.
+    pub mistaken_expressions: Vec<Expr>,
     pub texts: AuthorTexts,
     /// The prompt templates that this program was checked with.
     pub templates: Arc<Templates>,

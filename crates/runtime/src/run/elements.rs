@@ -132,7 +132,7 @@ fn items_of(
         Value::Array(_) => Ok(list.items().collect()),
         Value::Null => Ok(vec![]),
         _ => {
-            let is_mistaken = program.mistaken_expressions.contains(each.list.source());
+            let is_mistaken = program.mistaken_expressions.iter().any(|mistake| mistake.is(&each.list));
             let code = if is_mistaken { MISTAKEN_EXPRESSION } else { NOT_A_LIST };
             let message = msg!("`for_each` of `{}` needs a list, but `{}` is not a list", topic.id, each.list.source());
             let help = Message::word("declare the variable with `type: list`, or extract it with `type: list`");

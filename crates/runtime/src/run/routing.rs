@@ -111,6 +111,10 @@ impl Session {
             return self.continue_at_or_fail(program, key, &default, completed, reason, error, draft);
         };
         let level = Some(found.level);
+        // Whoever has a route for it handles it, also with one that only sets or inserts.
+        let is_mistake = error.as_ref().is_some_and(|error| error.code == MISTAKEN_EXPRESSION);
+        let default = if is_mistake { default_route(reason, completed, None) } else { default };
+        let fails_insertion = self.fails_insertion(program, key, reason, &default);
         if !found.route.set.is_empty() {
             self.set_by_route(program, key, &place, &found.route.set, draft)?;
             self.written_in_turn.extend(found.route.set.iter().map(|set| set.name.clone()));

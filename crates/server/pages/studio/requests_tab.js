@@ -71,6 +71,8 @@ export class RequestsTab extends HTMLElement {
 
   // What was entered for requests that are not open any more.
   leftOver() {
+    // Whether they are still open is not known when nothing is read any more.
+    if (this.store.connection === "gone") return [];
     const open = new Set(this.store.requests.map(({ id }) => id));
     return [...this.store.drafts.values()].filter((draft) => {
       if (draft.isSending || open.has(draft.request.id) || this.isStored(draft)) return false;

@@ -120,7 +120,13 @@ fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic, languag
     let related = diagnostic.related.iter().map(|related| (&related.file, related.span));
     for (file, span) in [(&diagnostic.file, diagnostic.span)].into_iter().chain(related) {
         if let Some((written, place)) = corrected_place(file, span) {
-            rendered = rendered.replacen(&written, &place, 1);
+            // A longer number may begin with the same digits.
+            let whole = rendered.match_indices(&written).map(|(at, _)| at..at + written.len()).find(|range| {
+                !rendered.get(range.end..).is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()))
+            });
+            if let Some(range) = whole {
+                rendered.replace_range(range, &place);
+            }
         }
     }
     out.push_str(&rendered);
