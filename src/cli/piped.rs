@@ -1,6 +1,7 @@
 //! The front end for pipes: only the messages of the AI and the cells of a notebook go to standard output; warnings without which they
 //! would be unclear, and errors, go to standard error.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::{Mutex, PoisonError};
 
@@ -12,6 +13,7 @@ use crate::cli::report;
 use bcc_lang::source::render::visible::{visible, visible_line};
 use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
+use bcc_runtime::program::location::EventLocation;
 
 /// Writes the messages of the AI, and the cells of a notebook.
 #[derive(Debug, Default)]
@@ -37,7 +39,7 @@ impl Observer for Piped {
                 }
             }
             Event::Error { message, help, .. } => {
-                report::note(&msg!("error: {message}", message = message.clone()));
+                report::note(&msg!("error: {message}", message = with_action(message, committed.place)));
                 if let Some(help) = help {
                     report::note(&msg!("help: {help}", help = help.clone()));
                 }
@@ -50,6 +52,17 @@ impl Observer for Piped {
 
     fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
         rerun_lines(piece).iter().for_each(|line| report::note(&visible_line(line)));
+    }
+}
+
+/// The message of an error, with the action in which it occurred unless the message names it.
+pub(crate) fn with_action(message: &Message, place: &EventLocation) -> Message {
+    let text = message.to_string();
+    match &place.action_id {
+        Some(action) if !text.contains(&format!("`{action}`")) => {
+            msg!("{message} (action `{action}`)", message = message.clone())
+        }
+        _ => message.clone(),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::cli::language::{chosen, filled, listed, translated};
 use crate::cli::live_cell::LiveCell;
 use crate::cli::output;
 use crate::cli::output_view::CommandOutputView;
+use crate::cli::piped::with_action;
 use crate::cli::progress;
 use crate::cli::progress::StepStyle;
 use bcc_engine::last_exchanges::LastExchanges;
@@ -188,7 +189,7 @@ impl Terminal {
             }
             Event::Error { message, help, .. } => {
                 shown.end_line();
-                let text = filled("error: {error}", &[("error", &translated(message))]);
+                let text = filled("error: {error}", &[("error", &with_action(message, place).render(chosen()))]);
                 print(&format!("{}\n", red(&visible(&text))));
                 if let Some(help) = help.as_ref().filter(|help| !help.is_empty()) {
                     quiet(&filled("help: {help}", &[("help", &translated(help))]));
