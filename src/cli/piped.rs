@@ -38,8 +38,9 @@ impl Observer for Piped {
                     report::note(&msg!("help: {help}", help = help.clone()));
                 }
             }
-            Event::Error { message, help, .. } => {
-                report::note(&msg!("error: {message}", message = with_action(message, committed.place)));
+            Event::Error { code, message, help } => {
+                let message = error_message(code, message, committed.place);
+                report::note(&msg!("error: {message}"));
                 if let Some(help) = help {
                     report::note(&msg!("help: {help}", help = help.clone()));
                 }
@@ -55,11 +56,14 @@ impl Observer for Piped {
     }
 }
 
-/// The message of an error, with the action in which it occurred unless the message names it.
-pub(crate) fn with_action(message: &Message, place: &EventLocation) -> Message {
-    let text = message.to_string();
+/// The codes of errors about a value, whose messages do not say which action it is of.
+const ERRORS_OF_VALUES: [&str; 2] = ["expression-failed", "type-misfit"];
+
+/// The message of an error. One about a value says in which action it occurred, unless it names the action anyway.
+pub(crate) fn error_message(code: &str, message: &Message, place: &EventLocation) -> Message {
+    let is_named = |action: &str| message.to_string().contains(&format!("`{action}`"));
     match &place.action_id {
-        Some(action) if !text.contains(&format!("`{action}`")) => {
+        Some(action) if ERRORS_OF_VALUES.contains(&code) && !is_named(action) => {
             msg!("{message} (action `{action}`)", message = message.clone())
         }
         _ => message.clone(),
