@@ -1,6 +1,7 @@
 //! The front end for pipes: only the messages of the AI and the cells of a notebook go to standard output; warnings without which they
 //! would be unclear, and errors, go to standard error.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::{Mutex, PoisonError};
 
@@ -12,6 +13,7 @@ use crate::cli::report;
 use bcc_lang::source::render::visible::{visible, visible_line};
 use bcc_runtime::program::cell_rerun::CellRerunPiece;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
+use bcc_runtime::program::location::EventLocation;
 
 /// Writes the messages of the AI, and the cells of a notebook.
 #[derive(Debug, Default)]
@@ -36,8 +38,9 @@ impl Observer for Piped {
                     report::note(&msg!("help: {help}", help = help.clone()));
                 }
             }
-            Event::Error { message, help, .. } => {
-                report::note(&msg!("error: {message}", message = message.clone()));
+            Event::Error { code, message, help } => {
+                let message = error_message(code, message, committed.place);
+                report::note(&msg!("error: {message}"));
                 if let Some(help) = help {
                     report::note(&msg!("help: {help}", help = help.clone()));
                 }
@@ -50,6 +53,20 @@ impl Observer for Piped {
 
     fn cell_rerun(&self, piece: &CellRerunPiece<'_>) {
         rerun_lines(piece).iter().for_each(|line| report::note(&visible_line(line)));
+    }
+}
+
+/// The codes of errors about a value, whose messages do not say which action it is of.
+const ERRORS_OF_VALUES: [&str; 2] = ["expression-failed", "type-misfit"];
+
+/// The message of an error. One about a value says in which action it occurred, unless it names the action anyway.
+pub(crate) fn error_message(code: &str, message: &Message, place: &EventLocation) -> Message {
+    let is_named = |action: &str| message.to_string().contains(&format!("`{action}`"));
+    match &place.action_id {
+        Some(action) if ERRORS_OF_VALUES.contains(&code) && !is_named(action) => {
+            msg!("{message} (action `{action}`)", message = message.clone())
+        }
+        _ => message.clone(),
     }
 }
 

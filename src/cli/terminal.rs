@@ -12,6 +12,7 @@ use crate::cli::language::{chosen, filled, listed, translated};
 use crate::cli::live_cell::LiveCell;
 use crate::cli::output;
 use crate::cli::output_view::CommandOutputView;
+use crate::cli::piped::error_message;
 use crate::cli::progress;
 use crate::cli::progress::StepStyle;
 use bcc_engine::last_exchanges::LastExchanges;
@@ -186,9 +187,10 @@ impl Terminal {
             Event::Outcome { outcome, .. } if outcome.metadata.get("parse_error") == Some(&Value::Bool(true)) => {
                 quiet(&translated("(the model's reply could not be read; /why shows details)"));
             }
-            Event::Error { message, help, .. } => {
+            Event::Error { code, message, help } => {
                 shown.end_line();
-                let text = filled("error: {error}", &[("error", &translated(message))]);
+                let error = error_message(code, message, place).render(chosen());
+                let text = filled("error: {error}", &[("error", &error)]);
                 print(&format!("{}\n", red(&visible(&text))));
                 if let Some(help) = help.as_ref().filter(|help| !help.is_empty()) {
                     quiet(&filled("help: {help}", &[("help", &translated(help))]));

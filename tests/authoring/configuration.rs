@@ -8,6 +8,7 @@ use bcc_engine::config::config::{Config, message, parse, read};
 use bcc_engine::config::values::TextOrEnv;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_lang::message::language::Language;
 use bcc_lang::schema::compiled::Compiled;
 use bcc_lang::schema::embedded::CONFIG;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -223,6 +224,20 @@ fn missing_keys_of_a_model_are_reported_at_its_name() {
             found.help
         );
         assert!(rejection(&text).to_string().contains(message));
+    }
+}
+
+#[test]
+fn full_width_quotes_and_names_without_quotes_are_explained_in_the_language_of_the_reader() {
+    let table = [
+        ("[project]\nscheme = “own”\n", "文本必须加引号", "半角引号"),
+        ("[项目]\nscheme = \"own\"\n", "字母、数字、`-`、`_`", "加引号"),
+    ];
+    for (configuration, message, help) in table {
+        let found = findings(configuration);
+        let [found] = found.as_slice() else { panic!("{configuration}: {found:?}") };
+        let words = [found.message.clone(), found.help.clone().unwrap()].map(|words| words.render(Language::Chinese));
+        assert!(words[0].contains(message) && words[1].contains(help), "{words:?}");
     }
 }
 

@@ -6,6 +6,7 @@
 mod begin_again;
 mod behavior_server;
 mod behaviors;
+mod chinese_output;
 mod commands;
 mod crash;
 mod custom_kinds;

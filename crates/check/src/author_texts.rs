@@ -11,13 +11,15 @@ use crate::collected::{CollectedText, UseKind, UseLocation};
 use crate::expressions::unknown_feature;
 use crate::placeholders::{ConvertedText, convert_legacy};
 use crate::repairs::fix as fix_of;
+use crate::templates::syntax_errors::{advice, explain};
 use bcc_lang::script::fields::TextField;
-use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
 use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::misreading::quote;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{ScalarStyle, YamlNode};
-use bcc_lang::template::text::Text;
+use bcc_lang::template::text::{Text, TextError, TextErrorKind};
+use bcc_lang::template::unknown::SourceRepair;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 /// The help for a text that minijinja cannot read, if no specific help applies.
@@ -54,7 +56,6 @@ impl Checker<'_> {
 
     /// Compiles a text, and records the names that it uses.
     pub(crate) fn compiled(&mut self, field: &TextField, converted: &ConvertedText) -> Option<Text> {
-        let place = |range: &Range<usize>| locate_bytes(self.file, &field.node, converted.original(range));
         match self.texts.add(&converted.text) {
             Ok(text) => {
                 for name in text.names() {
@@ -66,24 +67,44 @@ impl Checker<'_> {
                 Some(text)
             }
             Err(error) => {
-                let span = error.range.as_ref().map_or(field.node.span, place);
-                let help = error.help.clone();
-                let at_end = error.range.as_ref().is_none_or(|range| range.end >= converted.text.trim_end().len());
-                let advice = || text_advice(&error.message.to_string(), at_end).unwrap_or(TEXT_HELP);
-                let help = help.unwrap_or_else(|| Message::word(advice()));
-                let diagnostic = match error.unknown {
-                    Some(what) => unknown_feature(what, error.message.clone(), self.file, span),
-                    None => {
-                        let message = msg!("this text cannot be read: {}", error.message);
-                        Diagnostic::error("text-syntax", message, self.file, span)
-                    }
-                };
-                let fix = error.repair.as_deref().filter(|_| converted.replaced.is_empty());
-                let fix = fix.and_then(|repair| fix_of(self.file, &field.node, 0, repair));
-                self.findings.report(diagnostic.with_help(help).with_fixes(fix));
+                let diagnostic = self.text_error(field, converted, &error);
+                self.findings.report(diagnostic);
                 None
             }
         }
+    }
+
+    fn text_error(&self, field: &TextField, converted: &ConvertedText, error: &TextError) -> Diagnostic {
+        let place = |range: &Range<usize>| locate_bytes(self.file, &field.node, converted.original(range));
+        let span = error.range.as_ref().map_or(field.node.span, place);
+        let (text, message) = (converted.text.as_str(), error.message.to_string());
+        let range = error.range.clone().unwrap_or(text.len()..text.len());
+        let is_explained = error.help.is_some() || error.unknown.is_some() || error.kind != TextErrorKind::Syntax;
+        if let Some(found) = explain(text, &message, &range).filter(|_| !is_explained) {
+            let diagnostic = Diagnostic::error("text-syntax", found.message, self.file, place(&found.range));
+            let diagnostic = match found.related {
+                Some((message, range)) => diagnostic.with_related(message, self.file, place(&range)),
+                None => diagnostic,
+            };
+            let repair =
+                found.instead.map(|instead| SourceRepair::one(msg!("write `{instead}`"), found.range, instead.clone()));
+            return diagnostic.with_help(found.help).with_fixes(self.text_fix(field, converted, repair.as_ref()));
+        }
+        let advice = || Message::word(advice(text, &message, &range).unwrap_or(TEXT_HELP));
+        let help = error.help.clone().unwrap_or_else(advice);
+        let diagnostic = match error.unknown {
+            Some(what) => unknown_feature(what, error.message.clone(), self.file, span),
+            None => {
+                let message = msg!("this text cannot be read: {}", error.message);
+                Diagnostic::error("text-syntax", message, self.file, span)
+            }
+        };
+        diagnostic.with_help(help).with_fixes(self.text_fix(field, converted, error.repair.as_deref()))
+    }
+
+    fn text_fix(&self, field: &TextField, converted: &ConvertedText, repair: Option<&SourceRepair>) -> Option<Fix> {
+        let repair = repair.filter(|_| converted.replaced.is_empty());
+        repair.and_then(|repair| fix_of(self.file, &field.node, 0, repair))
     }
 }
 
@@ -118,16 +139,4 @@ pub(crate) fn deprecated_placeholder(
     // If its place in the text is unknown, the span is that of the complete text.
     let is_located = span != node.span || file.slice(span) == older;
     Some(if is_located { diagnostic.with_sure_fix(help, edits) } else { diagnostic })
-}
-
-/// The help for a text that minijinja cannot read, by its error message, and whether the error is at the end of the text.
-fn text_advice(message: &str, at_end: bool) -> Option<&'static str> {
-    if message.contains("unexpected end of variable block") {
-        return Some("put a name between the braces, as in `{{ user_name }}`");
-    }
-    if message.contains("expected end of variable block") {
-        return Some("a placeholder is one name or expression between `{{` and `}}`");
-    }
-    (at_end && message.contains("unexpected end of input"))
-        .then_some("close `{% if … %}` with `{% endif %}`, `{% for … %}` with `{% endfor %}`")
 }

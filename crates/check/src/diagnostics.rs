@@ -131,6 +131,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "out-of-range"),
     page!(Error "out-of-scope"),
     page!(Error lint "output-never-set"),
+    page!(Warning "output-not-received"),
     page!(Error lint "output-type-conflict"),
     page!(Warning "path-not-permitted"),
     page!(Error "path-outside"),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::checker::Checker;
 use crate::collected::{CollectedExpression, ExpressionRole, UseKind, UseLocation};
+use crate::full_width_values;
 use crate::repairs::fix;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::TextField;
@@ -15,6 +16,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::{ScalarStyle, YamlNode};
 use bcc_lang::template::features::FeatureKind;
 
 impl Checker<'_> {
@@ -42,6 +44,12 @@ impl Checker<'_> {
                     }
                 };
                 let advice = || advice(&error.message.to_string()).map(Message::word);
+                // Their fix is that of `chinese-quotes`, which is reported, too.
+                if in_wide_quotes(&field.node) {
+                    let help = "write the expression without these quotes, or use ASCII quotes";
+                    self.findings.report(diagnostic.with_help(help));
+                    return None;
+                }
                 let diagnostic = match error.help.clone().or_else(advice) {
                     Some(help) => diagnostic.with_help(help),
                     None => diagnostic,
@@ -66,6 +74,14 @@ impl Checker<'_> {
         let (expression, node, at) = (expression.clone(), Arc::clone(&field.node), self.position());
         self.collected.expressions.push(CollectedExpression { expression, node, start, role, at, declared });
     }
+}
+
+/// Whether full-width quotes stand around a whole condition, where YAML expects quotes of its own.
+fn in_wide_quotes(node: &YamlNode) -> bool {
+    let Some(scalar) = node.as_scalar().filter(|scalar| scalar.style == ScalarStyle::Plain) else { return false };
+    let inside = full_width_values::unquoted(&scalar.text);
+    // A single word is rather a text to compare with.
+    inside.is_some_and(|inside| inside.contains([' ', '<', '>', '=']) && Expr::parse(inside).is_ok())
 }
 
 pub(crate) fn unknown_feature(what: FeatureKind, message: Message, file: &Arc<SourceFile>, span: Span) -> Diagnostic {

@@ -53,6 +53,15 @@ pub(crate) fn full_width_values(file: &Arc<SourceFile>, root: &YamlNode) -> Vec<
     found
 }
 
+/// The text between quotation marks that have no meaning in YAML, if they stand around all of it.
+pub(crate) fn unquoted(text: &str) -> Option<&str> {
+    let mut characters = text.chars();
+    let (first, last) = (characters.next()?, characters.next_back()?);
+    let inside = characters.as_str();
+    let paired = QUOTES.iter().any(|(open, close)| (*open, *close) == (first, last));
+    (paired && !inside.is_empty() && !inside.contains([first, last])).then_some(inside)
+}
+
 struct Values<'a> {
     file: &'a Arc<SourceFile>,
     found: &'a mut Vec<Diagnostic>,
@@ -83,13 +92,10 @@ impl Values<'_> {
         if scalar.style != ScalarStyle::Plain || written != scalar.text {
             return;
         }
-        let mut characters = written.chars();
-        let (Some(first), Some(last)) = (characters.next(), characters.next_back()) else { return };
-        let inside = characters.as_str();
-        let paired = QUOTES.iter().any(|(open, close)| (*open, *close) == (first, last));
-        let whole = paired && !inside.is_empty() && !inside.contains([first, last]);
+        let Some(inside) = unquoted(written) else { return };
+        let (Some(first), Some(last)) = (written.chars().next(), written.chars().next_back()) else { return };
         let name = NEVER_QUOTED.contains(&key);
-        if !whole || (OF_TEXT.contains(&first) && !name) {
+        if OF_TEXT.contains(&first) && !name {
             return;
         }
         let message = msg!("`{first}{last}` are not quotes in YAML: they become part of the value");

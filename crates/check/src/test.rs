@@ -258,11 +258,16 @@ fn check_names(
     for expected in test.expected() {
         match expected {
             Expected::Route(name) => {
-                let known = || REASONS.into_iter().chain([CHANGED, PUSHED_BACK]);
+                let known = || [CHANGED, PUSHED_BACK].into_iter().chain(REASONS);
                 if !script.triggers.contains(&name.value) && !known().any(|reason| reason == name.value) {
-                    let message =
-                        msg!("`{}` is neither an exit reason nor a trigger of the script", shortened(&name.value));
-                    let known = known().chain(script.triggers.iter().map(String::as_str)).collect();
+                    let text = shortened(&name.value);
+                    let (message, known) = if script.variables.contains(&name.value) {
+                        let message = msg!("`{text}` is a variable: a route of `on_change` has the reason `{CHANGED}`");
+                        (message, vec![CHANGED])
+                    } else {
+                        let message = msg!("`{text}` is neither an exit reason nor a trigger of the script");
+                        (message, script.triggers.iter().map(String::as_str).chain(known()).collect())
+                    };
                     report(name, &name.value, message, known, "reasons of routes");
                 }
             }

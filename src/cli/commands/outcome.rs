@@ -6,6 +6,7 @@ use crate::cli::commands::trace::{by_name, label, message, short, text, times};
 use crate::cli::language::{chosen, filled, translated};
 use bcc_lang::message::message::{Joint, Message};
 use bcc_lang::value::exact::ExactValue;
+use bcc_llm::reply::coerce::shape_words;
 use bcc_llm::reply::strategies::ParseStrategy;
 use bcc_runtime::program::stored_event::message_at;
 
@@ -136,10 +137,10 @@ fn parsing(outcome: &Value, call: &Value) -> Vec<String> {
         };
         let values = [
             ("path", field("path")),
-            ("bending", field("bending")),
+            ("bending", &*translated(field("bending"))),
             ("became", &*translated(effect)),
-            ("expected", &*translated(field("expected"))),
-            ("found", &*translated(field("found"))),
+            ("expected", &shape_words(field("expected")).render(chosen())),
+            ("found", &shape_words(field("found")).render(chosen())),
         ];
         let literal = "{path}: {bending}, {became} (expected {expected}, found {found})";
         lines.push(label("converted", &filled(literal, &values)));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::cli::commands::trace::{by_name, label, times};
-use crate::cli::language::{filled, listed, translated};
+use crate::cli::language::{chosen, filled, listed, translated};
 use bcc_runtime::run::location::{LocationKind, LocationLevel};
 use bcc_runtime::run::session::Session;
 
@@ -80,7 +80,7 @@ fn level_line(level: &LocationLevel, innermost: bool) -> String {
         parts.push(filled("restarted {times}", &[("times", &times(level.retries.into()))]));
     }
     if let Some(brought) = &level.inserted_by {
-        parts.push(translated(brought).into_owned());
+        parts.push(brought.render(chosen()));
     }
     if level.holds_answer {
         parts.push(translated("your answer is saved for it").into_owned());

@@ -126,7 +126,7 @@ pub async fn prompt_of_action(
     prompt.warnings = std::mem::take(&mut setup.warnings);
     if let Some(each) = found.topic.for_each.as_ref().filter(|_| empty_list) {
         let (id, topic, name) = (&found.step.id, &found.topic.id, &each.element);
-        prompt.notes.push(format!(
+        prompt.notes.push(msg!(
             "the list of the topic `{topic}` is empty here, so `{id}` would not run; set the list or `{name}` itself with `--var`"
         ));
     }
@@ -167,21 +167,23 @@ fn redact_error(error: EngineError, masker: &Masker, marks: &Marks) -> EngineErr
     }
 }
 
-fn notes(setup: &ActionSetup<'_>) -> Vec<String> {
+fn notes(setup: &ActionSetup<'_>) -> Vec<Message> {
     let FoundAction { step, skill, topic, .. } = setup.found;
     let mut notes = Vec::new();
     if let Some(skill) = skill {
-        notes.push(format!(
+        notes.push(msg!(
             "`{}` is in the skill `{}`: the goals are those of the topic `{}`, and the inputs are set with `--var`",
-            step.id, skill.id, topic.id
+            step.id,
+            skill.id,
+            topic.id
         ));
     }
     let first = actions(setup.program).first().is_some_and(|first| first.step.id == step.id);
     if !first {
-        notes.push(format!("the conversation before `{}` is not known here: it starts with this action", step.id));
+        notes.push(msg!("the conversation before `{}` is not known here: it starts with this action", step.id));
     }
     if step.condition.is_some() {
-        notes.push(format!("whether `{}` would run at all is not checked: it has a `condition`", step.id));
+        notes.push(msg!("whether `{}` would run at all is not checked: it has a `condition`", step.id));
     }
     notes
 }
@@ -376,8 +378,11 @@ impl ActionSetup<'_> {
         }
         let all = actions(self.program);
         let asks = |kind: &str| KINDS.iter().any(|known| known.name() == kind && known.asks());
-        let asking: Vec<&str> =
-            all.iter().filter(|found| asks(found.step.kind)).map(|found| found.step.id.as_str()).collect();
+        // An action that asks nothing is refused in the same way.
+        let can_ask = |found: &&FoundAction<'_>| {
+            asks(found.step.kind) && found.step.action.asks_model() && found.step.id != self.found.step.id
+        };
+        let asking: Vec<&str> = all.iter().filter(can_ask).map(|found| found.step.id.as_str()).collect();
         if asking.is_empty() {
             error
         } else {

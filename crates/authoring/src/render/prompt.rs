@@ -37,7 +37,7 @@ pub struct Prompt {
     pub unknown: Vec<MissingName>,
     /// Variables without a value.
     pub empty: Vec<MissingName>,
-    pub notes: Vec<String>,
+    pub notes: Vec<Message>,
     /// The operations that are null or failed, which are rendered as nothing.
     pub warnings: Vec<Message>,
 }

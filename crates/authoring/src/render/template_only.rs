@@ -1,6 +1,7 @@
 //! Renders a template without a script: it gets only the given variables.
 
 use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,10 +47,9 @@ pub fn prompt_of_template(project: &Project, request: &RenderRequest, name: &str
     prompt.warnings = names.take_warnings();
     missing_names::note(&mut prompt, &templates, &marks);
     if prompt.history == HistoryMode::Messages {
-        prompt.notes.push(
-            "the template sets `history: messages`: the messages of a conversation would follow its system message"
-                .to_owned(),
-        );
+        let note =
+            "the template sets `history: messages`: the messages of a conversation would follow its system message";
+        prompt.notes.push(Message::word(note));
     }
     Ok(prompt)
 }

@@ -99,8 +99,9 @@ impl Judge<'_> {
                 let message = absent_or_other("variable", "has no value", &name.value, value);
                 let mut failure = self.compared(wanted, message, value.unwrap_or(&Value::Null));
                 // A value may be too short to be masked in texts, such as an age: it is hidden here.
-                if value.is_some_and(|value| !value.is_null()) && self.is_sensitive(own) {
-                    failure.found = Message::text(MASK);
+                if let Some(value) = value.filter(|value| !value.is_null() && self.is_sensitive(own)) {
+                    // Its type is not hidden: `***` is no difference to see between 138 and "138".
+                    failure.found = msg!("{MASK} ({})", kind_of(value));
                 }
                 failures.push(failure);
             }
@@ -421,6 +422,17 @@ impl Judge<'_> {
 fn absent_or_other(what: &'static str, absent: &'static str, name: &str, value: Option<&Value>) -> Message {
     let how = if value.is_some() { "has a different value" } else { absent };
     msg!("the {what} `{name}` {how}", what = Message::word(what), how = Message::word(how))
+}
+
+fn kind_of(value: &Value) -> Message {
+    Message::word(match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    })
 }
 
 fn fits(wanted: &ExpectedEvent, event: &Value) -> bool {

@@ -9,18 +9,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::collected::{ActionPosition, AssignmentKind, Collected, Definition, Use, UseLocation};
+use crate::collected::{ActionPosition, AssignmentKind, Collected, Definition, ExpressionRole, Use, UseLocation};
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
 use bcc_lang::expr::eval::NULL_FILTERS;
 use bcc_lang::expr::operators::Operator;
-use bcc_lang::expr::tree::{ExprKind, ExprNode};
+use bcc_lang::expr::tree::{ExprKind, ExprNode, balanced};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::value::compare::Family;
 use bcc_lang::value::scopes::Scope;
+
+/// What the result of an operation is used for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It decides, as in a `condition` or `{% if … %}`.
+    Condition,
+    /// It is a value, as in `set`.
+    Value,
+    /// It is written into a text: `{{ … }}`.
+    Text,
+}
+
+/// An operation as it is written, and its purpose.
+type Operation = (String, Purpose);
 
 /// A place in the file: the scalar, and the byte of its text at which a use starts.
 type Spot = (*const YamlNode, usize);
@@ -89,24 +103,40 @@ fn certainly_sets(collected: &Collected, writer: &Definition) -> bool {
     action.kind.value == "set" || is_required || requires_all
 }
 
-fn report(model: &SemanticModel<'_>, used: &Use, operation: &str) -> Diagnostic {
+fn report(model: &SemanticModel<'_>, used: &Use, (operation, purpose): &Operation) -> Diagnostic {
     let name = shortened(&used.name);
     let operation = shortened(operation);
-    let message = msg!("`{name}` may be null here; then `{operation}` is null, too, and a condition counts as false");
-    let help = msg!("test it first (`{name} is not none and …`), or give it a value: `{name} | default(…)`");
+    let (message, help) = match purpose {
+        Purpose::Condition => (
+            msg!("`{name}` may be null here; then `{operation}` is null, too, and a condition counts as false"),
+            msg!("test it first (`{name} is not none and …`), or give it a value: `{name} | default(…)`"),
+        ),
+        Purpose::Value => (
+            msg!("`{name}` may be null here; then `{operation}` is null, too"),
+            msg!(
+                "run the action only with a value (`condition: {name} is not none`), or give it one: `{name} | default(…)`"
+            ),
+        ),
+        Purpose::Text => (
+            msg!("`{name}` may be null here; then `{operation}` is null, too, and nothing is written"),
+            msg!(
+                "write it only with a value (`{{% if {name} is not none %}}…{{% endif %}}`), or give it one: `{name} | default(…)`"
+            ),
+        ),
+    };
     Diagnostic::warning("null-operand", message, model.file, used.place.span(model.file)).with_help(help)
 }
 
 /// The operations on names that are not tested for null in the same expression or text, by the place of the name.
-fn unguarded_operations(model: &SemanticModel<'_>) -> BTreeMap<Spot, String> {
+fn unguarded_operations(model: &SemanticModel<'_>) -> BTreeMap<Spot, Operation> {
     let collected = &model.collected;
     let mut found = BTreeMap::new();
     for (number, entry) in collected.expressions.iter().enumerate() {
         let mut walk = Walk { source: entry.expression.source(), operands: Vec::new() };
         walk.visit(entry.expression.root(), &non_null_at(collected, &entry.at, Some(number)));
-        found.extend(
-            walk.operands.into_iter().map(|(_, at, text)| ((Arc::as_ptr(&entry.node), at + entry.start), text)),
-        );
+        let purpose = if entry.role == ExpressionRole::Value { Purpose::Value } else { Purpose::Condition };
+        let spot = |at: usize| (Arc::as_ptr(&entry.node), at + entry.start);
+        found.extend(walk.operands.into_iter().map(|(_, at, text)| (spot(at), (text, purpose))));
     }
     for (entry, operations) in model.text_operations() {
         let source = entry.text.source();
@@ -115,14 +145,17 @@ fn unguarded_operations(model: &SemanticModel<'_>) -> BTreeMap<Spot, String> {
         for (root, range) in operations {
             let mut walk = Walk { source: source.get(range.clone()).unwrap_or_default(), operands: Vec::new() };
             walk.visit(root, &guarded);
-            operands.extend(walk.operands.into_iter().map(|(name, at, text)| (name, at + range.start, text)));
+            let before = source.get(..range.start).unwrap_or_default().trim_end().trim_end_matches(['-', '+', '(']);
+            let purpose = if before.trim_end().ends_with("{{") { Purpose::Text } else { Purpose::Condition };
+            operands
+                .extend(walk.operands.into_iter().map(|(name, at, text)| (name, at + range.start, (text, purpose))));
         }
         let starts: BTreeSet<usize> = operands.iter().map(|(_, at, _)| *at).collect();
         // Another use of the name may be the test: `{% if n %}{{ n + 1 }}{% endif %}`.
         let is_tested =
             |name: &str| entry.text.names().iter().any(|used| used.name == name && !starts.contains(&used.range.start));
         let untested = operands.into_iter().filter(|(name, ..)| !is_tested(name));
-        found.extend(untested.map(|(_, at, text)| ((Arc::as_ptr(&entry.node), at), text)));
+        found.extend(untested.map(|(_, at, operation)| ((Arc::as_ptr(&entry.node), at), operation)));
     }
     found
 }
@@ -216,7 +249,7 @@ impl Walk<'_> {
             if let ExprKind::Name(name) = &node.kind
                 && !guarded.contains(name)
             {
-                let text = self.source.get(operation.clone()).unwrap_or_default().to_owned();
+                let text = self.source.get(balanced(self.source, operation)).unwrap_or_default().to_owned();
                 self.operands.push((name.clone(), node.range.start, text));
             }
         }

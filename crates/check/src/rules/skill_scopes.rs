@@ -1,5 +1,6 @@
 //! `scope-in-skill`: an output in a skill that seems meant for the caller, although a skill has its own scope.
 //! `input-left-empty`: an inserted skill, which receives no inputs.
+//! `output-not-received`: outputs of a skill that is only inserted, so that no caller receives them.
 
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,8 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::value::scopes::Scope;
 
-pub static RULE: Rule = Rule { slugs: &["input-left-empty", "scope-in-skill"], essential: false, check };
+pub static RULE: Rule =
+    Rule { slugs: &["input-left-empty", "output-not-received", "scope-in-skill"], essential: false, check };
 
 fn check(model: &SemanticModel<'_>, findings: &Findings) {
     for entry in &model.collected.outputs {
@@ -42,9 +44,18 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
     let idle = idle_inputs(model);
     let own: BTreeMap<Span, usize> =
         model.skills.iter().enumerate().map(|(number, skill)| (skill.id.span, number)).collect();
+    let called: BTreeSet<&str> = model.collected.calls.iter().map(|call| call.skill.value.as_str()).collect();
     let mut empty: BTreeMap<&str, Vec<&SkillInput>> = BTreeMap::new();
     for (id, _) in inserts {
         let Some(skill) = model.callables().skill(&id.value) else { continue };
+        // A skill in a file may have callers in other scripts.
+        let here = own.get(&skill.span).filter(|_| skill.is_at(model.file, skill.span));
+        let outputs = here.and_then(|number| model.skills.get(*number)).map(|skill| skill.outputs.as_slice());
+        if let Some(outputs @ [first, ..]) = outputs
+            && !called.contains(id.value.as_str())
+        {
+            findings.report(not_received(id, outputs, first.span, model));
+        }
         let empty = empty.entry(&id.value).or_insert_with(|| {
             let own = own.get(&skill.span).filter(|_| skill.is_at(model.file, skill.span));
             let needed = skill.inputs.iter().filter(|input| input.needed);
@@ -95,4 +106,24 @@ fn left_empty(
         diagnostic = diagnostic.with_related("the input", &skill.file, input.span);
     }
     diagnostic
+}
+
+fn not_received(
+    id: &Spanned<String>,
+    outputs: &[Spanned<String>],
+    first: Span,
+    model: &SemanticModel<'_>,
+) -> Diagnostic {
+    let (names, skill) = (and(outputs.iter().map(|output| output.value.as_str())), shortened(&id.value));
+    let message = match outputs {
+        [_] => msg!("the output {names} of the skill `{skill}` is lost here: an inserted skill has no caller"),
+        _ => msg!("the outputs {names} of the skill `{skill}` are lost here: an inserted skill has no caller"),
+    };
+    let help =
+        "insert an action of this script that calls the skill: a `use_skill`, which has `output:`; or remove `outputs`";
+    Diagnostic::warning("output-not-received", message, model.file, id.span).with_help(help).with_related(
+        "the outputs",
+        model.file,
+        first,
+    )
 }

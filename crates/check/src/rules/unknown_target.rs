@@ -156,6 +156,7 @@ impl<'f> Places<'f> {
             return diagnostic.with_suggestion(near);
         }
         let near = advise.then(|| near_miss(id, known().chain(self.reached(model, at)))).flatten();
-        diagnostic.with_suggestion_or(near, || msg!("`goto` can jump to {}", or(known())))
+        diagnostic
+            .with_suggestion_or(near, || msg!("`goto` can jump to {}", or(known().chain(self.reached(model, at)))))
     }
 }

@@ -11,7 +11,7 @@ use crate::secrets::secrets;
 use crate::templates::layout::Layout;
 use crate::templates::schemas::Schemas;
 use crate::templates::template_set::{SystemFile, TemplateConsumer, TemplateSet};
-use crate::templates::{fields, fixed_texts, markers, mistakes, names, quotes, unused};
+use crate::templates::{fields, fixed_texts, full_width_braces, markers, mistakes, names, quotes, unused};
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
@@ -81,6 +81,7 @@ pub fn examine(project: &TemplateProject<'_>) -> Vec<Diagnostic> {
             found.extend(quotes::check(loaded, source));
             found.extend(markers::check(loaded, source));
             found.extend(fixed_texts::check(loaded, source));
+            found.extend(full_width_braces::check(source, loaded.split().body));
             found.extend(full_width_pattern::of_template(source, loaded.split().body));
             found.extend(project.models.and_then(|models| model_of_template(loaded, models, source)));
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::templates::mistakes::OTHER_TAGS;
 use crate::templates::openers::STATEMENTS;
+use crate::templates::syntax_errors::OTHER_TAGS;
 use bcc_lang::message::msg;
 use bcc_lang::script::legacy::engine::SLUG;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};

@@ -1,21 +1,19 @@
 //! Reports mistakes in the file of a template: `front-matter`, `empty-template`, `template-syntax`, `missing-include`,
 //! `include-outside`, `include-loop`.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::templates::legacy_engine;
-use crate::templates::openers::{STATEMENTS, innermost};
-use bcc_lang::source::diagnostic::{Diagnostic, Edit};
-use bcc_lang::source::near::near_miss;
+use crate::templates::syntax_errors::{advice, explain};
+use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::error::{Mistake, MistakeKind, TemplateError};
 use bcc_lang::template::loaded::LoadedTemplate;
-
-/// The tags that need no end.
-pub(crate) const OTHER_TAGS: [&str; 9] =
-    ["else", "elif", "include", "extends", "import", "from", "do", "break", "continue"];
+use bcc_lang::template::text_mistakes::explain_mistake;
 
 /// The help if no specific help applies.
 const HELP: &str = "every `{{` needs a `}}`, every `{%` a `%}`, and every `{% if … %}` an `{% endif %}`; to show braces to the model, write `{{ '{{' }}`";
@@ -74,68 +72,39 @@ fn syntax(
         return Diagnostic::error(slug, error.message.clone(), source, span).with_help(help);
     }
     let body = loaded.split().body;
-    let at_end = message_text.starts_with("unexpected end of input");
-    let before = if at_end { source.text().len() } else { span.start.max(body) };
-    let before = source.text().get(body..before).unwrap_or_default();
-    let open = innermost(before).map(|(name, range)| (name, Span::new(range.start + body, range.end + body)));
-    if at_end
-        && let Some((name, at)) = open
-        && [("{%", "%}"), ("{{", "}}")].iter().all(|(open, close)| before.rfind(close) >= before.rfind(open))
-    {
-        let message = msg!("the `{name}` that opens here is never closed");
-        return Diagnostic::error(slug, message, source, at).with_help(msg!("close it with `{{% end{name} %}}`"));
-    }
-    if let Some(word) = message_text.strip_prefix("unknown statement ") {
-        return legacy_engine::percent_placeholders(word, source, body)
-            .unwrap_or_else(|| unknown(word, open, source, span));
-    }
-    let message = msg!("this template cannot be read: {}", error.message);
-    Diagnostic::error(slug, message, source, span).with_help(advice(&message_text))
-}
-
-fn unknown(word: &str, open: Option<(&str, Span)>, source: &Arc<SourceFile>, span: Span) -> Diagnostic {
-    let slug = "template-syntax";
-    let is_known =
-        STATEMENTS.iter().any(|name| word.strip_prefix("end") == Some(name)) || ["else", "elif"].contains(&word);
-    if is_known {
-        let message = msg!("`{{% {word} %}}` does not belong here");
+    let text = source.text().get(body..).unwrap_or_default();
+    let range = span.start.max(body) - body..span.end.max(body) - body;
+    let in_file = |range: &Range<usize>| Span::new(range.start + body, range.end + body);
+    if let Some(found) = explain_mistake(text, range.start) {
+        let span = found.range.as_ref().map_or(span, in_file);
+        let message = msg!("this template cannot be read: {}", found.message);
         let diagnostic = Diagnostic::error(slug, message, source, span);
-        return match open {
-            Some((name, at)) => diagnostic
-                .with_help(msg!("the innermost open tag is `{name}`; close it first with `{{% end{name} %}}`"))
-                .with_related(msg!("this `{name}` is still open"), source, at),
-            None => diagnostic.with_help("no tag is open here: remove this tag, or add the opening tag before it"),
+        let help = found.help.unwrap_or_else(|| Message::word(HELP));
+        let fix = found.repair.map(|repair| Fix {
+            title: repair.title,
+            edits: repair.edits.iter().map(|(range, text)| Edit::replace(in_file(range), text.clone())).collect(),
+            sure: repair.sure,
+        });
+        return diagnostic.with_help(help).with_fixes(fix);
+    }
+    if let Some(word) = message_text.strip_prefix("unknown statement ")
+        && let Some(diagnostic) = legacy_engine::percent_placeholders(word, source, body)
+    {
+        return diagnostic;
+    }
+    if let Some(found) = explain(text, &message_text, &range) {
+        let span = in_file(&found.range);
+        let diagnostic = Diagnostic::error(slug, found.message, source, span).with_help(found.help);
+        let diagnostic = match found.related {
+            Some((message, range)) => diagnostic.with_related(message, source, in_file(&range)),
+            None => diagnostic,
+        };
+        return match found.instead {
+            Some(instead) => diagnostic.with_fix(msg!("write `{instead}`"), vec![Edit::replace(span, instead.clone())]),
+            None => diagnostic,
         };
     }
-    let ends: Vec<String> = STATEMENTS.iter().map(|name| format!("end{name}")).collect();
-    let near = near_miss(word, STATEMENTS.iter().copied().chain(OTHER_TAGS).chain(ends.iter().map(String::as_str)));
-    let diagnostic = Diagnostic::error(slug, msg!("there is no tag `{{% {word} %}}`"), source, span);
-    match near {
-        Some(near) => {
-            let diagnostic = diagnostic.with_help(msg!("did you mean `{near}`?"));
-            if source.slice(span) == word {
-                diagnostic.with_fix(msg!("write `{near}`"), vec![Edit::replace(span, near)])
-            } else {
-                diagnostic
-            }
-        }
-        None => diagnostic.with_help(
-            "a value is written with two braces, `{{ name }}`; tags are `if`, `for`, `set`, `include` and a few more",
-        ),
-    }
-}
-
-/// The help for a template that minijinja cannot read, by its error message.
-fn advice(message: &str) -> &'static str {
-    let table = [
-        ("unexpected `:`", "in JSON that the model should read, put a space between two opening braces: `{ {`"),
-        ("unexpected end of variable block", "put a name between the braces, as in `{{ user }}`"),
-        ("expected end of variable block", "a placeholder is one name or expression between `{{` and `}}`"),
-        ("end of comment", "a comment goes from `{#` to `#}`; to have the model read `{#`, write `{{ '{#' }}`"),
-        ("end of raw block", "close `{% raw %}` with `{% endraw %}`"),
-        ("end of string", "close the text with the quote that opens it"),
-        ("defined twice", "give each `block` of a template its own name"),
-        ("must be placed inside a loop", "`break` and `continue` must be between `{% for … %}` and `{% endfor %}`"),
-    ];
-    table.iter().find(|(part, _)| message.contains(part)).map_or(HELP, |(_, help)| help)
+    let message = msg!("this template cannot be read: {}", error.message);
+    let help = advice(text, &message_text, &range).unwrap_or(HELP);
+    Diagnostic::error(slug, message, source, span).with_help(help)
 }

@@ -19,7 +19,7 @@ use crate::typing::type_set::TypeSet;
 use bcc_lang::expr::eval::NULL_FILTERS;
 use bcc_lang::expr::operators::{Operator, apply};
 use bcc_lang::expr::parse::Expr;
-use bcc_lang::expr::tree::{Argument, ExprKind, ExprNode};
+use bcc_lang::expr::tree::{Argument, ExprKind, ExprNode, balanced};
 use bcc_lang::template::unknown::SourceRepair;
 use bcc_lang::value::compare::{Family, ValueShape};
 
@@ -70,23 +70,7 @@ impl Analysis<'_> {
     /// Extends the range to the brackets that open before it and close inside it: a part starts at its first name, so the
     /// range of `(age) is defined` starts after the bracket.
     pub fn balanced(&self, range: &Range<usize>) -> Range<usize> {
-        let (mut open, mut missing, mut quote) = (0usize, 0usize, None);
-        for c in self.source.get(range.clone()).unwrap_or_default().chars() {
-            match (quote, c) {
-                (Some(mark), _) => quote = Some(mark).filter(|mark| *mark != c),
-                (None, '\'' | '"') => quote = Some(c),
-                (None, '(') => open += 1,
-                (None, ')') if open > 0 => open -= 1,
-                (None, ')') => missing += 1,
-                _ => {}
-            }
-        }
-        let mut start = range.start;
-        for _ in 0..missing {
-            let before = self.source.get(..start).unwrap_or_default().trim_end();
-            start = if before.ends_with('(') { before.len() - 1 } else { start };
-        }
-        start..range.end
+        balanced(self.source, range)
     }
 
     pub fn text(&self, node: &ExprNode) -> &str {

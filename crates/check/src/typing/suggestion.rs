@@ -79,6 +79,9 @@ pub fn mismatch(
         }
     }
     let date = [left_types, right_types].iter().any(|types| types.declared == Some(DeclaredType::Date));
+    if let Some(suggestion) = list_with_item(analysis, family, left, right) {
+        return suggestion;
+    }
     let help = match family {
         Family::Add if (textual(left_types) || textual(right_types)) && !date => {
             let between = left_node.range.end..right_node.range.start;
@@ -113,6 +116,43 @@ pub fn mismatch(
         _ => msg!("change one of the two sides, or the `type` in its declaration"),
     };
     (help, None)
+}
+
+/// The suggestion for a list and something else joined with `+` or `~`: what is to be added must be a list too, and a list in a text is
+/// joined first.
+fn list_with_item(
+    analysis: &Analysis<'_>,
+    family: Family,
+    (left, left_types): (&ExprNode, &TypeSet),
+    (right, right_types): (&ExprNode, &TypeSet),
+) -> Option<Suggestion> {
+    if !matches!(family, Family::Add | Family::Concatenation) {
+        return None;
+    }
+    let lists = [left_types, right_types].map(|types| types.only() == Some(ValueShape::List));
+    let texts = [left, right].map(|node| analysis.source.get(analysis.balanced(&node.range)).unwrap_or_default());
+    let (list, other, list_text) = match (lists, texts) {
+        ([true, false], [list, _]) => (left, right_types, list),
+        ([false, true], [_, list]) => (right, left_types, list),
+        _ => return None,
+    };
+    let joined = msg!("to write the items of a list in a text, write `{} | join(', ')`", shortened(list_text));
+    // Only after a list, something is added to it: `'Family: ' + family` is a text.
+    if list.range != left.range {
+        return Some((joined, None));
+    }
+    let item = analysis.balanced(&right.range);
+    let added = format!("{} + [{}]", shortened(list_text), shortened(analysis.source.get(item.clone())?));
+    let help = msg!("to add an item to a list, write `{added}`");
+    if family == Family::Concatenation {
+        let textual = other.only() == Some(ValueShape::String);
+        return Some((if textual { msg!("{help}; {joined}") } else { help }, None));
+    }
+    if other.only() == Some(ValueShape::Number) {
+        return Some((msg!("{help}; {}", msg!("for the number of items in a list, write `x | length`")), None));
+    }
+    let edits = vec![(item.start..item.start, "[".to_owned()), (item.end..item.end, "]".to_owned())];
+    Some((help, Some(SourceRepair { title: msg!("write `{}`", added), edits, sure: false })))
 }
 
 pub fn attribute(

@@ -179,6 +179,9 @@ pub fn advice(error: &toml::de::Error) -> Message {
     if message.starts_with("invalid unquoted key") {
         return msg!("names with other characters must be quoted, as in `[models.\"咨询\"]`");
     }
+    if message.starts_with("string values must be quoted") {
+        return msg!("put the text in ASCII quotes, as in `scheme = \"own\"`: full-width quotes are not quotes here");
+    }
     msg!("run `bcc-script schema config` to see what the file can contain")
 }
 

@@ -17,7 +17,7 @@ use crate::expr::inside::{lookup, slice};
 use crate::expr::operators::{Operator, OperatorError, apply, compare, negate, shape};
 use crate::expr::parse::ExprError;
 use crate::expr::reach::{is_default_filter, is_defined_test};
-use crate::expr::tree::{Argument, ExprKind, ExprNode};
+use crate::expr::tree::{Argument, ExprKind, ExprNode, balanced};
 use crate::template::environment::comparing_test;
 use crate::template::error::{own_message, render_error};
 use crate::template::exact_number::plain;
@@ -476,7 +476,7 @@ impl<'a> Evaluation<'a> {
             OperatorError::Mismatch(mismatch) if is_unary => msg!("`-` cannot be applied to {}", mismatch.right),
             other => other.to_message(),
         };
-        ExprError::at(range, msg!("{message}, in `{}`", self.text(range)))
+        ExprError::at(range, msg!("{message}, in `{}`", self.text(&balanced(self.source, range))))
     }
 
     pub(crate) fn text(&self, range: &Range<usize>) -> &str {

@@ -106,3 +106,25 @@ impl ExprNode {
         }
     }
 }
+
+/// `range` with the opening brackets before it that are closed inside it: the range of an operation starts after the bracket around its
+/// first operand.
+pub fn balanced(source: &str, range: &Range<usize>) -> Range<usize> {
+    let (mut open, mut missing, mut quote) = (0usize, 0usize, None);
+    for c in source.get(range.clone()).unwrap_or_default().chars() {
+        match (quote, c) {
+            (Some(mark), _) => quote = Some(mark).filter(|mark| *mark != c),
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(') => open += 1,
+            (None, ')') if open > 0 => open -= 1,
+            (None, ')') => missing += 1,
+            _ => {}
+        }
+    }
+    let mut start = range.start;
+    for _ in 0..missing {
+        let before = source.get(..start).unwrap_or_default().trim_end();
+        start = if before.ends_with('(') { before.len() - 1 } else { start };
+    }
+    start..range.end
+}

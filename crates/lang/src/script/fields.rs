@@ -261,7 +261,8 @@ impl<'a> Fields<'a> {
                 let list_help = || {
                     is_list.then(|| msg!("write it as a single string, as in `{name}: …`, without brackets or dashes"))
                 };
-                if let Some(help) = help_for(self.file, node).or_else(list_help) {
+                let null_help = || is_null(node).then(|| msg!("write a text after `{name}:`, or remove the key"));
+                if let Some(help) = help_for(self.file, node).or_else(list_help).or_else(null_help) {
                     diagnostic = diagnostic.with_help(help);
                 }
                 self.findings.report(diagnostic);

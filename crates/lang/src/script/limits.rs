@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use crate::message::msg;
 use crate::script::declare::variable_name;
-use crate::script::fields::{Fields, TextField};
+use crate::script::fields::{Fields, TextField, is_null, shortened};
 use crate::source::span::Spanned;
 use crate::source::yaml::{NodeKind, YamlNode};
 
@@ -83,6 +84,15 @@ pub struct WrittenForEach {
 
 pub fn for_each(fields: &Fields<'_>) -> Option<WrittenForEach> {
     let node = fields.take("for_each")?;
+    if let Some(scalar) = node.as_scalar().filter(|_| !is_null(node)) {
+        let message = msg!("{what} must be a mapping of fields, but this is {}", node.describe(), what = "`for_each`");
+        let help = msg!(
+            "write `for_each: {{ in: {list}, as: … }}`, with a name for one element after `as:`",
+            list = shortened(&scalar.text)
+        );
+        fields.error("wrong-type", message, node.span, help);
+        return None;
+    }
     let inner = fields.inner(node, "`for_each`")?;
     let literal = inner.take("in").filter(|node| matches!(node.kind, NodeKind::Sequence(_)));
     let list = match literal {

@@ -136,7 +136,11 @@ pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) ->
             .map(Box::new)
             .map(ScriptDocument::Session),
     };
-    fields.finish();
+    let is_script = root_key(root).is_none_or(|key| key == "session");
+    fields.finish_with(|key| {
+        let of_session = is_script && SESSION_KEYS.contains(&key);
+        of_session.then(|| msg!("indent it and what belongs to it: `{key}` stands under `session:`"))
+    });
     document
 }
 
@@ -157,6 +161,22 @@ fn workflow_script(state: &StateFile, findings: &Findings) -> Option<Script> {
     let tree = script_tree(state);
     session_script(tree.get("session")?, &state.file, findings)
 }
+
+/// The keys of a session that are often written at the start of a line.
+const SESSION_KEYS: [&str; 12] = [
+    "session_id",
+    "session_name",
+    "template_scheme",
+    "global_goal",
+    "declare",
+    "phases",
+    "skills",
+    "triggers",
+    "on_exit",
+    "hear",
+    "on_change",
+    "budget",
+];
 
 fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
     let fields = Fields::of(node, "`session`", file, findings)?;

@@ -75,7 +75,7 @@ impl Fields<'_> {
         let help = elsewhere.unwrap_or_else(|| match near {
             Some(near) => msg!("did you mean `{near}`?"),
             // `{ define: one thing, and another }`: the text after the comma is a key without a value.
-            None if entry.key.value.contains(char::is_whitespace) && is_absent(&entry.value) => Message::word(
+            None if is_rest_of_text(self.file, entry) => Message::word(
                 "inside `{ }` and `[ ]`, a comma ends the text: put the whole text, up to here, in quotes",
             ),
             None => {
@@ -152,6 +152,13 @@ fn joined_key<'e>(file: &'e SourceFile, entry: &YamlEntry) -> Option<JoinedKey<'
     (is_name && plain).then(|| JoinedKey { field, text: format!("{field}: {value}"), wide })
 }
 
+/// Whether a key without a value is probably what follows a comma in a text without quotes: a field is one ASCII word.
+fn is_rest_of_text(file: &SourceFile, entry: &YamlEntry) -> bool {
+    let before = file.text().get(..entry.key.span.start).unwrap_or_default().trim_end();
+    let is_word = entry.key.value.chars().all(|c| c.is_ascii() && !c.is_whitespace());
+    is_absent(&entry.value) && !is_word && before.ends_with(',')
+}
+
 /// Whether nothing is written in the place of the value.
 fn is_absent(node: &YamlNode) -> bool {
     is_null(node) && node.as_scalar().is_some_and(|scalar| scalar.text.is_empty())
@@ -177,7 +184,12 @@ mod tests {
 
     #[test]
     fn a_comma_that_ends_a_text_is_explained() {
-        for text in ["{ define: one thing, and another }", "{ define: 一件事, 还有 一件 }"] {
+        for text in [
+            "{ define: one thing, and another }",
+            "{ define: 一件事, 还有 一件 }",
+            "{ define: 第一，好, 第二，也好 }",
+            "{ define: 第一,\n  第二 }",
+        ] {
             assert!(unknown_key_help(text).contains("a comma ends the text"), "{text}");
         }
         assert!(unknown_key_help("{ defin: 5 }").contains("did you mean `define`?"));
@@ -185,6 +197,8 @@ mod tests {
             "{ define: one, defin: 5 }",
             "{ define: one, and another: 5 }",
             "{ define: one, another }",
+            "{ define: one, 还有: 二 }",
+            "{ 还有 一件, define: one }",
             "and another: ~\n",
         ] {
             assert!(unknown_key_help(text).contains("allowed here: define"), "{text}");

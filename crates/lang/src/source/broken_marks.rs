@@ -86,6 +86,17 @@ impl SyntaxLocation<'_> {
         Misreading::new(message, help, self.file.clamp(Span::new(at, at + 1)))
     }
 
+    /// A comment in this line or in one above that contains the brackets which the line lacks: `{ content: a # b }`.
+    pub(crate) fn bracket_in_comment(&self) -> Option<Misreading> {
+        std::iter::once(self.line).chain(self.line.above()).find_map(|line| {
+            let (comment, open) = comment_after_open_bracket(line)?;
+            let close = counterpart(open);
+            let message = msg!("` #` starts a comment, and the `{close}` after it is part of the comment, so that the `{open}` before it is not closed");
+            let help = msg!("put quotes around the text with the `#`; move a comment behind the `{close}`");
+            Some(Misreading::new(message, help, comment))
+        })
+    }
+
     pub(crate) fn inside_brackets(&self) -> Misreading {
         let opens = |line: &SourceLine<'_>| {
             let value = line.value();
@@ -101,10 +112,10 @@ impl SyntaxLocation<'_> {
                 return found;
             }
             if !self.is_closed(start) {
-                return self.unclosed(open, start);
+                return self.bracket_in_comment().unwrap_or_else(|| self.unclosed(open, start));
             }
         }
-        if let Some(found) = full_width::comma(self.file, self.line) {
+        if let Some(found) = full_width::comma(self.file, self.line).or_else(|| self.bracket_in_comment()) {
             return found;
         }
         let message = "a comma or a closing bracket is missing before this character";
@@ -143,4 +154,31 @@ impl SyntaxLocation<'_> {
 
 pub(crate) fn counterpart(open: char) -> char {
     if open == '[' { ']' } else { '}' }
+}
+
+/// The comment of a line whose brackets are closed only in the comment, and the last of the open brackets.
+fn comment_after_open_bracket(line: SourceLine<'_>) -> Option<(Span, char)> {
+    let text = line.text();
+    let (mut open, mut quote, mut before) = (Vec::new(), None, ' ');
+    let mut comment = None;
+    for (at, character) in text.char_indices() {
+        match (quote, character) {
+            (Some(mark), _) => quote = Some(mark).filter(|mark| *mark != character),
+            (None, '"' | '\'') if matches!(before, ' ' | '\t' | '{' | '[' | ',') => quote = Some(character),
+            (None, '{' | '[') => open.push(character),
+            (None, '}' | ']') => drop(open.pop()),
+            (None, '#') if matches!(before, ' ' | '\t') => {
+                comment = Some(at);
+                break;
+            }
+            _ => {}
+        }
+        before = character;
+    }
+    let (comment, last) = (comment?, *open.last()?);
+    let after = text.get(comment..)?.trim_end();
+    let count = |brackets: [char; 2]| after.matches(brackets).count();
+    let is_closed = count(['}', ']']) >= open.len() + count(['{', '[']);
+    let start = line.span().start + comment;
+    is_closed.then(|| (Span::new(start, start + after.len()), last))
 }

@@ -83,7 +83,8 @@ impl<'f> SyntaxLocation<'f> {
             | Kind::UnpairedLowSurrogate
             | Kind::InvalidUnicodeEscape => Some(self.escape()),
             Kind::UnclosedFlowCollection { open } => {
-                Some(self.template().unwrap_or_else(|| self.unclosed(*open, self.at)))
+                let found = self.template().or_else(|| self.bracket_in_comment());
+                Some(found.unwrap_or_else(|| self.unclosed(*open, self.at)))
             }
             Kind::MismatchedFlowCollectionEnd { open, close } => self.template().or_else(|| {
                 let message = msg!("this `{open}` is closed by `{close}`");
@@ -106,11 +107,10 @@ impl<'f> SyntaxLocation<'f> {
             | Kind::UnexpectedEofFlowMapping
             | Kind::UnexpectedEofImplicitFlowMapping => Some(self.inside_brackets()),
             Kind::InvalidBlockScalarHeader | Kind::ZeroBlockScalarIndent => Some(self.block_header()),
-            Kind::BlockEntryInFlowCollection => Some(Misreading::new(
-                "an item with a dash is not allowed inside brackets",
-                "write `[a, b]` with commas, or a list of lines that start with `- `, without brackets",
-                self.character(),
-            )),
+            Kind::BlockEntryInFlowCollection => self.bracket_in_comment().or_else(|| {
+                let help = "write `[a, b]` with commas, or a list of lines that start with `- `, without brackets";
+                Some(Misreading::new("an item with a dash is not allowed inside brackets", help, self.character()))
+            }),
             Kind::InvalidBlockScalarIndent => Some(self.less_indented()),
             Kind::CommentInterceptedScalar => Some(self.commented()),
             Kind::CommentNotSeparated => self.template().or_else(|| {

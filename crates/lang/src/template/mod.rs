@@ -24,6 +24,6 @@ pub mod roles;
 pub mod template;
 pub mod templates;
 pub mod text;
-mod text_mistakes;
+pub mod text_mistakes;
 pub mod unknown;
 pub mod uses;

@@ -22,7 +22,7 @@ use crate::template::missing::{Marks, Substitute, as_value};
 use crate::template::names::TemplateNames;
 use crate::template::operations::Operations;
 use crate::template::rewrite::{find_expressions, rejected_expressions};
-use crate::template::text_mistakes::{else_if, mistake_in_tag};
+use crate::template::text_mistakes::explain_mistake;
 use crate::template::unknown::SourceRepair;
 use crate::template::uses::{NameUse, TargetKind, find};
 
@@ -160,8 +160,7 @@ impl AuthorTexts {
         check_limits(source, false).map_err(rejected)?;
         let tree = parse(source, "text", SyntaxConfig::default()).map_err(|error| {
             let error = render_error(&error).within(source);
-            else_if(source)
-                .or_else(|| mistake_in_tag(source, error.range.as_ref()?.start))
+            explain_mistake(source, error.range.as_ref().map_or(source.len(), |range| range.start))
                 .unwrap_or_else(|| render_failed(TextErrorKind::Syntax, error))
         })?;
         let uses = find(&tree, &self.environment);

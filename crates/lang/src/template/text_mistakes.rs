@@ -1,4 +1,4 @@
-//! Explains author texts that do not parse because they are written as in another language.
+//! Explains author texts and templates that do not parse because they are written as in another language.
 
 use crate::message::msg;
 use std::ops::Range;
@@ -7,8 +7,13 @@ use crate::expr::parse::common_mistake;
 use crate::template::text::{TextError, TextErrorKind};
 use crate::template::unknown::SourceRepair;
 
+/// The error for a text that does not parse, with an error of minijinja at the byte `at`, if it has a common mistake.
+pub fn explain_mistake(source: &str, at: usize) -> Option<TextError> {
+    else_if(source).or_else(|| mistake_in_tag(source, at))
+}
+
 /// The error for `{% else if … %}` and the like.
-pub(super) fn else_if(source: &str) -> Option<TextError> {
+fn else_if(source: &str) -> Option<TextError> {
     let range = source.match_indices("els").find_map(|(at, _)| {
         let opens = source.get(..at)?.trim_end().trim_end_matches('-').ends_with("{%");
         let rest = source.get(at..)?;
@@ -27,7 +32,7 @@ pub(super) fn else_if(source: &str) -> Option<TextError> {
 }
 
 /// The error for a mistake in the expression of the tag that contains the byte `at`, with the same help and repair as in a condition.
-pub(super) fn mistake_in_tag(source: &str, at: usize) -> Option<TextError> {
+fn mistake_in_tag(source: &str, at: usize) -> Option<TextError> {
     let place = expression_at(source, at)?;
     let inner = source.get(place.clone())?;
     let error = common_mistake(inner)?;
@@ -54,10 +59,11 @@ fn expression_at(source: &str, at: usize) -> Option<Range<usize>> {
     let is_block = block > value;
     let start = block.max(value)? + 2;
     let length = source.get(start..)?.find(if is_block { "%}" } else { "}}" })?;
-    if at >= start + length {
+    let inner = source.get(start..start + length)?;
+    // The tag of the error is not closed if another one opens before the end.
+    if at >= start + length || inner.contains("{{") || inner.contains("{%") {
         return None;
     }
-    let inner = source.get(start..start + length)?;
     let inner = inner.strip_suffix(['-', '+']).unwrap_or(inner);
     let mut rest = inner.strip_prefix(['-', '+']).unwrap_or(inner);
     if is_block {

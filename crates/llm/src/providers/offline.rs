@@ -14,8 +14,10 @@ use crate::model::error::ModelError;
 use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
-use crate::providers::offline::fill::fill;
+use crate::providers::offline::fill::{fill, written_number};
 use bcc_lang::value::declared::DeclaredType;
+use bcc_lang::value::digits::Digits;
+use bcc_lang::value::exact::ExactValue;
 
 pub const NAME: &str = "offline";
 
@@ -57,12 +59,19 @@ impl Provider for Offline {
             });
         }
         let call = async {
-            let text = respond(task).to_string();
+            let text = reply_text(task);
             live.text(&text);
             Ok(ModelReply { text, model: NAME.to_owned(), attempts: 1, ..ModelReply::default() })
         };
         local_call(NAME, task, call).await
     }
+}
+
+/// The reply to `task` as JSON text. A number that fills an output keeps the digits of the answer.
+fn reply_text(task: &Task) -> String {
+    let digits = task.answer.as_deref().and_then(written_number);
+    let fields = task.wanted.iter().map(|wanted| (wanted.name.clone(), digits.clone()));
+    ExactValue::new(respond(task), Digits::of_fields(fields)).to_string()
 }
 
 /// The reply to `task`, with its fields in the order of the templates: the decisions before the words. An output never replaces a field.
@@ -161,7 +170,8 @@ fn collect(task: &Task) -> Value {
         }
         let filled = outputs.iter().find(|output| !output.is_null());
         if let Some(value) = filled.filter(|_| open["confirm"] == true) {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let written = || ExactValue::new(value.clone(), written_number(answer)).to_string();
+            let value = value.as_str().map_or_else(written, str::to_owned);
             content = Some(confirms(open, &value));
         } else if filled.is_some() || confirmed == true || open["last"] == true {
             next = questions.iter().find(|question| !is_asked(question));
@@ -307,6 +317,29 @@ mod tests {
         let (ask, say): (Vec<_>, Vec<_>) = (metrics("ai_ask"), metrics("ai_say"));
         assert_eq!(ask, ASK_METRICS);
         assert_eq!(say, SAY_METRICS);
+    }
+
+    #[test]
+    fn a_number_keeps_the_digits_of_the_answer() {
+        let number = |name| wanted(name, Some(DeclaredType::Number));
+        let table = [
+            ("一共 8500.50 元", r#""price":8500.50,"#),
+            ("1.0", r#""price":1.0,"#),
+            ("８．１０", r#""price":8.10,"#),
+            ("35", r#""price":35,"#),
+            ("1.10 和 2.20", r#""price":null,"#),
+        ];
+        for (answer, expected) in table {
+            let text = reply_text(&task("ai_ask", Some(answer), vec![number("price"), wanted("words", None)]));
+            assert!(text.contains(expected), "{text}");
+            assert!(text.contains(&format!(r#""words":"{answer}""#)), "{text}");
+        }
+        let whole = task("ai_ask", Some("35.0"), vec![wanted("age", Some(DeclaredType::Integer))]);
+        assert!(reply_text(&whole).contains(r#""age":35,"#));
+        let questions = json!([{ "get": "price", "meaning": "价格", "confirm": true }]);
+        let inputs = vec![("asked".to_owned(), json!("price")), ("questions".to_owned(), questions)];
+        let collect = Task { inputs, ..task("collect", Some("8500.50"), vec![number("price")]) };
+        assert!(reply_text(&collect).contains("价格：8500.50，对吗？"));
     }
 
     #[test]

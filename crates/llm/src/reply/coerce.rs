@@ -1,5 +1,8 @@
 //! Coerces a reply to its shape, field by field, and records every coercion (docs/replies.md).
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::{Joint, Message};
+use bcc_lang::message::msg;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -34,6 +37,36 @@ impl Coercion {
         }
     }
 }
+
+/// The name, which a language may replace by words.
+impl ToMessage for Coercion {
+    fn to_message(&self) -> Message {
+        Message::word(self.name())
+    }
+}
+
+/// What is expected or found in a [`CoercionRecord`], as a message. The allowed values stay as they are.
+pub fn shape_words(shape: &str) -> Message {
+    if let Some(choices) = shape.strip_prefix("one of ").filter(|_| shape != ONE_OF_ITS_CHOICES) {
+        return msg!("one of {}", choices);
+    }
+    if let Some(keyword) = shape.strip_prefix("a value that satisfies `").and_then(|rest| rest.strip_suffix('`')) {
+        return msg!("a value that satisfies `{}`", keyword);
+    }
+    match shape.rsplit_once(" or ") {
+        Some((names, "null")) if names != "a value" => msg!("{} or null", types(names)),
+        Some((names, last)) if shape != "yes or no" && last != "null" => msg!("{} or {}", types(names), types(last)),
+        _ => types(shape),
+    }
+}
+
+/// Names of types, each of which a catalogue may contain.
+fn types(names: &str) -> Message {
+    Message::list(Joint::Item, names.split(", ").map(|name| Message::Word(name.to_owned().into())))
+}
+
+/// The expectation if a value that means something else has several of them.
+pub(crate) const ONE_OF_ITS_CHOICES: &str = "one of its choices";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CoercionRecord {
@@ -221,11 +254,34 @@ fn into_object(value: Value) -> Map<String, Value> {
 mod tests {
     use super::*;
     use crate::reply::shape::{FORMATS, OutputField};
+    use bcc_lang::message::language::Language;
     use bcc_lang::schema::compiled::Compiled;
     use bcc_lang::schema::embedded;
     use bcc_lang::value::declared::DeclaredType;
     use proptest::prelude::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_expected_can_be_said_in_another_language_and_is_the_same_in_english() {
+        let table = [
+            ("boolean or null", "布尔值或空值"),
+            ("string, list or null", "文本、列表或空值"),
+            ("string or list", "文本或列表"),
+            ("one of YES, NO", "YES, NO 之一"),
+            ("one of its choices", "可选值之一"),
+            ("yes or no", "是或否"),
+            ("a value or null", "值或空值"),
+            ("a value that satisfies `minimum`", "满足 `minimum` 的值"),
+            ("number", "数字"),
+            ("nothing", "空值"),
+            ("any value", "任意值"),
+        ];
+        for (english, chinese) in table {
+            let words = shape_words(english);
+            assert_eq!((words.to_string().as_str(), words.render(Language::Chinese).as_str()), (english, chinese));
+        }
+        assert_eq!(Coercion::Mistyped.to_message().render(Language::Chinese), "类型不符");
+    }
 
     /// A schema with rules that coercion does not support, so that the validator is needed.
     fn strict_base() -> Value {

@@ -4,7 +4,7 @@ use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::digits::Digits;
 use serde_json::{Map, Value, json};
 
-use crate::reply::coerce::{Coercion, CoercionRecord, pointer};
+use crate::reply::coerce::{Coercion, CoercionRecord, ONE_OF_ITS_CHOICES, pointer};
 use crate::reply::exit::{is_no_value, is_reported, same_word, yes_or_no};
 use crate::reply::field::type_name;
 use crate::reply::shape::ReplyShape;
@@ -71,7 +71,7 @@ pub(crate) fn resolve(
             continue;
         }
         let meant = choices().find(|choice| same_word(text, choice)).map_or(Value::Null, Value::from);
-        let expected = if meant.is_null() { "a value or null" } else { "one of its choices" };
+        let expected = if meant.is_null() { "a value or null" } else { ONE_OF_ITS_CHOICES };
         records.push(record(&[&output.name], Coercion::Coerced, expected, &Value::from(text.as_str())));
         object.insert(output.name.clone(), meant);
     }

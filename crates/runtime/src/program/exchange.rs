@@ -28,7 +28,7 @@ use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{Provider, ReplyPolicy};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task, WantedOutput};
-use bcc_llm::reply::coerce::{Coercion, CoercionRecord};
+use bcc_llm::reply::coerce::{Coercion, CoercionRecord, shape_words};
 use bcc_llm::reply::live::MessageField;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
@@ -424,12 +424,13 @@ impl Turn<'_> {
         let Ok(reply) = reading else { return };
         for coercion in reply.coercions.iter().take(MAX_COERCION_WARNINGS) {
             let CoercionRecord { path, kind, expected, found } = coercion;
+            let (expected, found) = (shape_words(expected), shape_words(found));
             let message = match (kind, path.as_str()) {
                 (Coercion::BareList, _) => {
                     msg!("the reply is a list instead of an object; the list was used as the reply's {path}")
                 }
-                (_, "") => msg!("the reply is {}: expected {expected}, found {found}", kind.name()),
-                _ => msg!("the reply's {} is {}: expected {}, found {}", path, kind.name(), expected, found),
+                (_, "") => msg!("the reply is {}: expected {expected}, found {found}", kind),
+                _ => msg!("the reply's {} is {}: expected {}, found {}", path, kind, expected, found),
             };
             self.warn("reply-bent", message, None);
         }

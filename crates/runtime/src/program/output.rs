@@ -82,7 +82,8 @@ impl Deref for Outputs {
 impl OutputVariable {
     /// `"name": "what it means (number | null)"`: the line that requests it from a model.
     fn prompt_line(&self, language: PromptLanguage) -> String {
-        let shape = self.shape().unwrap_or_else(|| "string".into());
+        // What is appended may be several elements.
+        let shape = self.shape().unwrap_or_else(|| if self.append { "string | list" } else { "string" }.into());
         let mut meaning = match &self.define {
             Some(define) => format!("{define} ({shape} | null)"),
             None => format!("({shape} | null)"),

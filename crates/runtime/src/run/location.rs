@@ -5,6 +5,8 @@ use crate::run::frames::{Frame, FrameTarget, component, id_of, lineage, parent, 
 use crate::run::insertion::Insertion;
 use crate::run::routing::MAX_HOPS;
 use crate::run::session::Session;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocationKind {
@@ -39,7 +41,7 @@ pub struct LocationLevel {
     /// How often a route restarted the action.
     pub retries: u32,
     /// How it was inserted, and what follows it.
-    pub inserted_by: Option<String>,
+    pub inserted_by: Option<Message>,
     /// Whether an answer is held back for the action until an insertion ends.
     pub holds_answer: bool,
     /// Whether a monitor's advice is stored for its next turn.
@@ -150,16 +152,16 @@ fn component_above(key: &str) -> &str {
     component(parent(key))
 }
 
-fn brought_by(insertion: &Insertion, above: &str) -> String {
+fn brought_by(insertion: &Insertion, above: &str) -> Message {
     match insertion {
-        Insertion::Called => format!("called by {above}"),
+        Insertion::Called => msg!("called by {above}"),
         Insertion::ByRoute { reason, then: Some(then), .. } => {
-            format!("inserted for {} of {above}, then: {then}", reason.name())
+            msg!("inserted for {} of {above}, then: {then}", reason.name())
         }
-        Insertion::ByRoute { reason, then: None, .. } => format!("inserted for {} of {above}", reason.name()),
+        Insertion::ByRoute { reason, then: None, .. } => msg!("inserted for {} of {above}", reason.name()),
         Insertion::Triggered { trigger, ends, goto, .. } => {
             let then = Insertion::trigger_target(*ends, goto.clone());
-            format!("inserted by the trigger {trigger}, then: {then}")
+            msg!("inserted by the trigger {trigger}, then: {then}")
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The items that are counted: the parts of a script that an author wrote, with their positions.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_runtime::program::route_table::RouteLevel;
 
 /// A part of a file by its kind and its id, unique in the file.
@@ -98,12 +100,14 @@ impl ItemKey {
     }
 
     /// A self-contained description: `route off_topic of topic family`.
-    pub fn words(&self) -> String {
+    pub fn words(&self) -> Message {
         match self {
-            Self::ForEach(topic) => format!("for_each of topic {topic}"),
-            Self::Branch(action, name) => format!("{name} of {action}"),
-            Self::Route(level, id, reason) => format!("route {reason} of {} {id}", level.name()),
-            _ => format!("{} {}", self.what().name(), self.id()),
+            Self::ForEach(topic) => msg!("for_each of topic {topic}"),
+            Self::Branch(action, name) => msg!("{name} of {action}"),
+            Self::Route(level, id, reason) => {
+                msg!("route {reason} of {} {id}", Message::word(level.name()))
+            }
+            _ => msg!("{what} {id}", what = Message::word(self.what().name()), id = self.id()),
         }
     }
 }

@@ -5,6 +5,8 @@ use unicode_width::UnicodeWidthStr;
 use crate::test_runner::coverage::coverage::{Coverage, Covered, Figure};
 use crate::test_runner::coverage::item::{CoverageItem, ItemKind};
 use bcc_lang::message::language::Language;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_lang::source::render::visible::visible_line;
 
 const BOLD: &str = "\u{1b}[1m";
@@ -126,7 +128,7 @@ fn list(covered: &Covered, item: &CoverageItem, language: Language, lines: &mut 
         item.children.iter().for_each(|child| list(covered, child, language, lines));
         return;
     }
-    let mut text = language.translate(&item.key.words()).into_owned();
+    let mut text = item.key.words().render(language);
     if let Some(description) = &item.description {
         text += &format!(" ({})", visible_line(description));
     }
@@ -136,20 +138,20 @@ fn list(covered: &Covered, item: &CoverageItem, language: Language, lines: &mut 
     match (inside - ran.min(inside), ran) {
         (0, _) => {}
         (1, 0) => text += &language.translate(", and what is in it"),
-        (more, 0) => text += &language.translate(&format!(", and the {more} parts in it")),
-        (more, _) => text += &language.translate(&format!(", and {more} of the {inside} parts in it")),
+        (more, 0) => text += &msg!(", and the {more} parts in it").render(language),
+        (more, _) => text += &msg!(", and {more} of the {inside} parts in it").render(language),
     }
     if tally.skipped > 0 {
-        text += &language.translate(&format!(" – skipped {}", times(tally.skipped)));
+        text += &msg!(" – skipped {}", times(tally.skipped)).render(language);
     }
     lines.push((format!("{}:{}", visible_line(covered.outline.file.name()), item.line), text));
 }
 
-pub(crate) fn times(count: u64) -> String {
+pub(crate) fn times(count: u64) -> Message {
     match count {
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        more => format!("{more} times"),
+        1 => Message::word("once"),
+        2 => Message::word("twice"),
+        more => msg!("{more} times"),
     }
 }
 

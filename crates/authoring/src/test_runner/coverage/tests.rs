@@ -21,7 +21,7 @@ fn covered_lines(coverage: &Coverage) -> Vec<String> {
         let file = if name == "script.yaml" { String::new() } else { format!("{name}: ") };
         for item in covered.items() {
             let tally = covered.tally(item);
-            let words = item.key.words();
+            let words = item.key.words().to_string();
             if tally.ran > 0 {
                 lines.push(format!("{file}{words} ×{}", tally.ran));
             }

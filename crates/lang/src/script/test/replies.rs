@@ -152,7 +152,11 @@ fn reply_lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>)
         let NodeKind::Sequence(items) = &entry.value.kind else {
             let message =
                 msg!("the replies of `{}` must be a list, but this is {}", entry.key.value, entry.value.describe());
+            let of_monitors = purpose == "action" && entry.key.value == "monitor" && entry.value.as_mapping().is_some();
             let help = match asker {
+                _ if of_monitors => {
+                    "write `monitor:` at the root of the test, next to `model:`, or `\"monitor:ask_name\": […]` here"
+                }
                 Asker::Anyone => "write the replies in order, each on its own line with `- `, or `\"*\": offline`",
                 Asker::One { .. } => "write the replies in order, each on its own line with `- `",
             };

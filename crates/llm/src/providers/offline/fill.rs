@@ -7,10 +7,11 @@ use std::sync::LazyLock;
 
 use jiff::civil::Date;
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::model::request::WantedOutput;
 use bcc_lang::value::declared::DeclaredType;
+use bcc_lang::value::digits::Digits;
 
 const SEPARATORS: [char; 7] = ['，', '、', ',', '；', ';', '\n', '\r'];
 
@@ -63,6 +64,13 @@ fn by_type(declared: Option<DeclaredType>, text: &str) -> Option<Value> {
         Some(DeclaredType::List) => elements(text, |part| Some(Value::from(part))),
         Some(DeclaredType::Object) => serde_json::from_str(text).ok().filter(Value::is_object),
     }
+}
+
+/// The number with which [`fill`] fills an output, if it was written in another way than it would be written again: `8500.50`.
+pub(super) fn written_number(text: &str) -> Option<Digits> {
+    let number = number(text.trim())?;
+    serde_json::from_str::<Number>(&number).ok()?;
+    Digits::of_json(&number)
 }
 
 fn elements(text: &str, element: impl Fn(&str) -> Option<Value>) -> Option<Value> {

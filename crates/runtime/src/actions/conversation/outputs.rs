@@ -17,7 +17,6 @@ use bcc_lang::script::lines::is_alias;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{Scalar, ScalarStyle, YamlEntry, YamlNode};
-use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::Scope;
@@ -291,11 +290,8 @@ pub(crate) fn value_to_write(turn: &Turn<'_>, output: &OutputVariable, value: Ex
     if !output.append {
         return Some(value);
     }
-    // A list is added element by element, if the output itself is a list.
-    let added: Vec<ExactValue> = match value.as_array() {
-        Some(_) if output.declared == Some(DeclaredType::List) => value.items().collect(),
-        _ => vec![value],
-    };
+    // Of a list, each element: a model that hears of two people at once answers with a list, whatever the type of the output is.
+    let added: Vec<ExactValue> = if value.is_array() { value.items().collect() } else { vec![value] };
     let before = turn.written_variable(&output.get, output.scope).filter(|before| !before.is_null());
     match before.as_deref().map_or(Some(0), |before| Some(before.as_array()?.len())) {
         Some(items) if items.saturating_add(added.len()) > MAX_ELEMENTS => {

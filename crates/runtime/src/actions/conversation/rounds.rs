@@ -97,6 +97,10 @@ impl Action for Conversation {
         &self.model.outputs
     }
 
+    fn asks_model(&self) -> bool {
+        self.opening == OpeningMode::Model || self.turn_taking == TurnTaking::JudgedAnswer
+    }
+
     /// One turn: the opening, or the evaluation of an answer.
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         let rounds: Rounds = turn.state()?;

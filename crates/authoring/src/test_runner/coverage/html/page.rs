@@ -128,7 +128,7 @@ fn file(covered: &Covered, number: usize) -> String {
         section += &format!("<details class=\"missed\"><summary>{} never ran</summary>\n<ul>\n", parts(missed.len()));
         for item in missed {
             let link = format!("<a href=\"#f{number}-{}\">line {}</a>", item.line, item.line);
-            section += &format!("<li>{link} {}</li>\n", escaped(&item.key.words()));
+            section += &format!("<li>{link} {}</li>\n", escaped(&item.key.words().to_string()));
         }
         section += "</ul>\n</details>\n";
     }
