@@ -65,7 +65,7 @@ impl Ended {
     }
 
     fn of_tool(result: ToolResult) -> Self {
-        let may_retry = matches!(result.status, ToolStatus::Failed | ToolStatus::TimedOut);
+        let may_retry = matches!(result.status, ToolStatus::Failed | ToolStatus::TimedOut) && !result.is_effect_unknown;
         let value = match result.status.has_value() {
             true => Ok(result.value.clone()),
             false => Err(result.error.clone().unwrap_or_else(|| Message::word("there is no result"))),

@@ -234,6 +234,7 @@ async fn next_step(
         Err(error) => {
             close_effect(match error {
                 ToolError::TimedOut { .. } => "it took too long and was stopped",
+                ToolError::Lost { .. } => "it failed; it is not known what it did",
                 _ => "it failed",
             });
             let status = match state.input.as_ref().is_some_and(|input| input.values.is_none()) {
@@ -241,7 +242,9 @@ async fn next_step(
                 true => ToolStatus::Rejected,
                 false => status_of(&error),
             };
-            Ok(ended(turn, call, state, status, Some(error.to_message())))
+            let result = result(turn, call, state, status, Some(error.to_message()));
+            let is_effect_unknown = matches!(error, ToolError::Lost { .. });
+            Ok(CallStep::Ended(ToolResult { is_effect_unknown, ..result }))
         }
     }
 }
@@ -366,7 +369,10 @@ const fn status_of(error: &ToolError) -> ToolStatus {
     match error {
         ToolError::Unknown { .. } | ToolError::InvalidArguments { .. } => ToolStatus::Refused,
         ToolError::TimedOut { .. } => ToolStatus::TimedOut,
-        ToolError::Unavailable { .. } | ToolError::Failed { .. } | ToolError::NeedsInput { .. } => ToolStatus::Failed,
+        ToolError::Unavailable { .. }
+        | ToolError::Failed { .. }
+        | ToolError::Lost { .. }
+        | ToolError::NeedsInput { .. } => ToolStatus::Failed,
     }
 }
 

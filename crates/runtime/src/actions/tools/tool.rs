@@ -214,7 +214,7 @@ fn retries(turn: &Turn<'_>, progress: &ToolProgressState, result: &ToolResult) -
         RetryCause::TimedOut => result.status == ToolStatus::TimedOut,
         RetryCause::ExitCode(_) => false,
     };
-    if progress.failed_attempts >= policy.times || !policy.on.iter().any(is_cause) {
+    if result.is_effect_unknown || progress.failed_attempts >= policy.times || !policy.on.iter().any(is_cause) {
         return false;
     }
     let failed_attempts = progress.failed_attempts + 1;
