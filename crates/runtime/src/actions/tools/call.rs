@@ -66,6 +66,11 @@ pub struct ToolCallState {
 }
 
 impl ToolCallState {
+    /// The arguments that somebody decided to use in place of those of the call.
+    pub(crate) fn edited(&self) -> Option<&Map<String, Value>> {
+        self.edited.as_ref()
+    }
+
     /// Prepares another attempt of a call that failed. What was decided about it remains.
     pub fn start_again(&mut self) {
         if self.stage != Stage::New {
