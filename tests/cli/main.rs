@@ -43,6 +43,7 @@ mod operation_table;
 mod outputs;
 mod parallel;
 mod plan_sessions;
+mod plan_tasks;
 mod plans;
 mod planted_store_files;
 mod programs;

@@ -33,6 +33,9 @@ pub(crate) struct ActFrame {
     pub asked: u32,
     /// Tells the operations of one reply from those of others, so that each edit of a plan has a key of its own.
     pub batch: u64,
+    /// Whether these keys name the place. Those of earlier releases do not, and their edits must be found again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_place: bool,
     /// The operations that are still to be carried out, in their order.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub queue: VecDeque<Instruction>,

@@ -120,7 +120,7 @@ impl ActConfig {
         }
         frame.tells_model = !read.refused.is_empty();
         frame.results = read.refused;
-        frame.batch = turn.last_seq;
+        (frame.batch, frame.has_place) = (turn.last_seq, true);
         frame.queue = read.instructions.into();
         frame.at = ActPoint::Perform;
         turn.report_outcome(asked);

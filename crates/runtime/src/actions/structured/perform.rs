@@ -14,7 +14,7 @@ use bcc_lang::value::quoting::quote_after_label;
 use serde_json::{Map, Value, json};
 
 use crate::actions::plans::bound::{bound_plan, plan_of};
-use crate::actions::plans::edits::{OperationOutcome, run_plan_operation};
+use crate::actions::plans::edits::{OperationOutcome, RejectedOperation, run_plan_operation};
 use crate::actions::plans::execution::{PlanRun, PlanRunStep};
 use crate::actions::plans::generation::{Generation, GenerationStep, create_plan};
 use crate::actions::structured::config::ActConfig;
@@ -255,6 +255,10 @@ impl ActConfig {
                 })
             }
             name => {
+                if let Some(tool) = self.forbidden_tool(&instruction.parameters) {
+                    let why = RejectedOperation::new(msg!("the tool `{tool}` is not permitted here"));
+                    return Ok(Step::Ended(Ended::boxed(Err(why))));
+                }
                 let outcome = run_plan_operation(turn, plan, name, &instruction.parameters, &key).await?;
                 Ok(Step::Ended(Ended::boxed(outcome)))
             }
@@ -328,7 +332,11 @@ impl ActConfig {
 /// The key under which an edit of a plan is made once.
 fn edit_key(turn: &Turn<'_>, frame: &ActFrame, running: &RunningOperation) -> String {
     let RunningOperation { instruction, failures, .. } = running;
-    turn.plans.key(frame.batch, &format!("{}.{failures}", instruction.number))
+    match frame.has_place {
+        // Other branches may begin at the same event.
+        true => turn.plans.key(frame.batch, &format!("{}/{}.{failures}", turn.place.path, instruction.number)),
+        false => turn.plans.key(frame.batch, &format!("{}.{failures}", instruction.number)),
+    }
 }
 
 fn requested(instruction: &Instruction) -> RequestedCall {

@@ -144,6 +144,7 @@ impl Action for ToolAction {
             timeout: turn.options.timeout.as_ref().map(|timeout| timeout.value),
             hides_result: self.outputs.iter().any(|(ours, _)| turn.is_sensitive(ours)),
             in_background: false,
+            called_for: None,
         };
         let step = proceed_with(turn, &call, &mut progress.step, options).await?;
         progress.call = Some(call);
