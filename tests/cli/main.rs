@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
 
+mod act_rounds;
 mod begin_again;
 mod behavior_server;
 mod behaviors;
@@ -43,6 +44,7 @@ mod operation_table;
 mod outputs;
 mod parallel;
 mod plan_sessions;
+mod plan_tasks;
 mod plans;
 mod planted_store_files;
 mod programs;

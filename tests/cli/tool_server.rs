@@ -87,6 +87,8 @@ fn listed() -> Value {
         { "name": "write", "description": text, "inputSchema": { "type": "object", "properties": { "n": takes } } },
         { "name": "slow_write", "inputSchema": any },
         { "name": "change", "inputSchema": any },
+        { "name": "fail", "inputSchema": any },
+        { "name": "crash", "inputSchema": any },
         { "name": "read", "inputSchema": any, "annotations": { "readOnlyHint": true } },
         { "name": "slow_read", "inputSchema": any, "annotations": { "readOnlyHint": true } },
     ] })
@@ -110,6 +112,12 @@ fn call(id: &Value, params: &Value) {
             });
             return;
         }
+        "fail" => {
+            let text = json!([{ "type": "text", "text": "it did not work" }]);
+            reply(id, &json!({ "isError": true, "content": text }));
+            return;
+        }
+        "crash" => std::process::exit(3),
         "change" => {
             std::fs::write("changed", "").unwrap();
             send(json!({ "method": "notifications/tools/list_changed" }));

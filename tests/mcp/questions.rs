@@ -41,7 +41,7 @@ async fn a_call_of_an_older_protocol_that_is_no_longer_open_is_a_failure_and_not
     let request = TestServers::misbehaving("handshake", "").question("mcp.s.ask", &json!({})).await;
     let other = TestServers::misbehaving("handshake", "");
     let error = other.answer("mcp.s.ask", &json!({}), &request, None).await.unwrap_err();
-    assert!(matches!(&error, ToolError::Failed { why, .. } if why.to_string().contains("no longer open")), "{error}");
+    assert!(matches!(&error, ToolError::Lost { why, .. } if why.to_string().contains("no longer open")), "{error}");
     assert!(!other.log().contains("call ask"));
 }
 
@@ -60,6 +60,6 @@ async fn a_token_that_was_changed_is_a_failure() {
     for token in [json!(null), json!({ "call": 1, "process": "x" }), json!({ "state": {}, "requests": [] })] {
         let request = ToolInputRequest { prompt: String::new(), schema: json!({}), token };
         let error = test.answer("mcp.s.ask", &json!({}), &request, None).await.unwrap_err();
-        assert!(matches!(error, ToolError::Failed { .. }), "{error}");
+        assert!(matches!(error, ToolError::Lost { .. }), "{error}");
     }
 }

@@ -18,6 +18,7 @@ mod model_faults;
 mod monitors;
 mod notebook;
 mod orchestration;
+mod plan_tasks;
 mod planning;
 mod prompt_sizes;
 mod races;

@@ -344,6 +344,7 @@ async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>)
         push_backs: 0,
         effect: None,
         effect_is_due: false,
+        is_in_cleanup: false,
         on_interrupted: topic.steps[action].on_interrupted,
         options: &topic.steps[action].options,
     };

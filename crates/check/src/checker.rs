@@ -429,6 +429,7 @@ impl KindChecker for Checker<'_> {
         for (own, builtin) in [
             (&mut texts.opening, builtin.opening),
             (&mut texts.later, builtin.later),
+            (&mut texts.partial, builtin.partial),
             (&mut texts.safety, builtin.safety),
             (&mut texts.crisis, builtin.crisis),
         ] {

@@ -312,6 +312,7 @@ impl ActionSetup<'_> {
             effect_is_due: false,
             decision: None,
             push_backs: 0,
+            is_in_cleanup: false,
             on_interrupted: step.on_interrupted,
             options: &step.options,
         };

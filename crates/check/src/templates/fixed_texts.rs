@@ -9,7 +9,7 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::loaded::LoadedTemplate;
 
 /// The keys whose texts the person sees.
-const KEYS: [&str; 4] = ["opening_fallback", "fallback", "safety_fallback", "crisis_fallback"];
+const KEYS: [&str; 5] = ["opening_fallback", "fallback", "partial_fallback", "safety_fallback", "crisis_fallback"];
 
 /// The delimiters that are a placeholder or a tag in other texts.
 const DELIMITERS: [(&str, &str); 2] = [("{{", "}}"), ("{%", "%}")];

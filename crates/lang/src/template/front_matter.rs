@@ -31,13 +31,14 @@ pub const KEYS: &[&str] = &[
     "history",
     "opening_fallback",
     "fallback",
+    "partial_fallback",
     "safety_fallback",
     "crisis_fallback",
     "feedback",
 ];
 
 /// The expected value of each of [`KEYS`].
-const EXPECTED: [(&str, &str); 12] = [
+const EXPECTED: [(&str, &str); 13] = [
     ("description", "a string"),
     ("language", "`zh` or `en`"),
     ("output_schema", "the name of a file in schemas/replies/"),
@@ -47,6 +48,7 @@ const EXPECTED: [(&str, &str); 12] = [
     ("history", "`inline` or `messages`"),
     ("opening_fallback", "a string or a list of strings"),
     ("fallback", "a string or a list of strings"),
+    ("partial_fallback", "a string or a list of strings"),
     ("safety_fallback", "a string or a list of strings"),
     ("crisis_fallback", "a string or a list of strings"),
     ("feedback", "a mapping with the strings `heading`, `details` and `closing`"),
@@ -104,6 +106,8 @@ pub struct FallbackTexts {
     pub opening: Vec<String>,
     /// Instead of an unreadable later reply: an apology, which is followed by the last question or message.
     pub later: Vec<String>,
+    /// Instead of an unusable reply of an `ai_act` after operations of the same round.
+    pub partial: Vec<String>,
     /// Instead of a reply that was held back.
     pub safety: Vec<String>,
     /// The same, if the reply reports a crisis: with the numbers of hotlines.
@@ -137,6 +141,8 @@ pub struct FrontMatter {
     #[serde(default)]
     pub fallback: Option<TextVariants>,
     #[serde(default)]
+    pub partial_fallback: Option<TextVariants>,
+    #[serde(default)]
     pub safety_fallback: Option<TextVariants>,
     #[serde(default)]
     pub crisis_fallback: Option<TextVariants>,
@@ -151,6 +157,7 @@ impl FrontMatter {
         FallbackTexts {
             opening: texts(&self.opening_fallback),
             later: texts(&self.fallback),
+            partial: texts(&self.partial_fallback),
             safety: texts(&self.safety_fallback),
             crisis: texts(&self.crisis_fallback),
         }

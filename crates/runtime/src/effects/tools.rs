@@ -73,6 +73,9 @@ pub enum ToolError {
     Unavailable { tool: String, why: Message },
     #[error("the tool `{tool}` failed: {why}")]
     Failed { tool: String, why: Message },
+    /// What made the call is gone, and it is not known what it did: it must not be repeated.
+    #[error("the tool `{tool}` failed: {why}")]
+    Lost { tool: String, why: Message },
     #[error("the tool `{tool}` gave no result in time")]
     TimedOut { tool: String },
     /// The tool asks a person for values before it goes on. The call is made again with [`Tools::call_with_input`].

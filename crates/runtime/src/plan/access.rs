@@ -276,6 +276,11 @@ impl PlanAccess {
         self.edit(plan, key, at, |tree, ids| apply(tree, operation, ids)).await
     }
 
+    /// Whether an edit was made under this key. The store keeps the newest ones only.
+    pub(crate) async fn is_made(&self, key: &str) -> Result<bool, PlanAccessError> {
+        Ok(self.store().plan_edit(key).await?.is_some())
+    }
+
     /// Edits a plan. `key` identifies the edit in the store: if it was made before, its result is returned and nothing changes. `at` is
     /// the time. `edit` may be called several times, each time with the plan as it is then, and must not use this access, which
     /// waits for it; if it fails, the plan is unchanged. An

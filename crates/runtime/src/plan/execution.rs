@@ -18,7 +18,7 @@ pub struct TaskProgress {
     pub result: Value,
     /// Why it failed or was skipped.
     pub error: Option<String>,
-    /// What runs it.
+    /// What runs it or has run it.
     pub run_by: Option<TaskRunner>,
 }
 
@@ -104,6 +104,7 @@ impl PlanTree {
         for id in &ids {
             self.change(*id, |task| {
                 (task.status, task.result, task.error) = (TaskStatus::Pending, Value::Null, None);
+                task.run_by = None;
             });
         }
         if self.head().status.is_over() {

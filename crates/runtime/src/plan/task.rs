@@ -110,7 +110,7 @@ pub struct PlanTask {
     pub dependencies: Vec<TaskId>,
     #[serde(default)]
     pub status: TaskStatus,
-    /// What runs it.
+    /// What runs it, or has run it; none for a task that is pending, and one that was never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_by: Option<TaskRunner>,
     /// What its execution gave; null before.

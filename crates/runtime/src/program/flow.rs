@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::effects::behaviors::ServerError;
 use crate::notebook::kernel::contract::KernelError;
-use crate::program::decision::DecisionRequest;
+use crate::program::decision::{DecisionRequest, RequestKind};
 use crate::program::outcome::Outcome;
 use bcc_llm::model::error::ModelError;
 
@@ -53,6 +53,15 @@ pub enum Flow {
 impl Flow {
     pub fn done(outcome: Outcome) -> Self {
         Self::Done(Box::new(outcome))
+    }
+
+    /// Whether it waits for a person, other than for a decision about an effect that was interrupted.
+    pub(crate) fn waits_for_person(&self) -> bool {
+        match self {
+            Self::Wait(what) => *what == WaitReason::Input,
+            Self::Request(request) => request.kind == RequestKind::Approval,
+            _ => false,
+        }
     }
 }
 
@@ -173,6 +182,12 @@ impl ToMessage for ActionError {
 }
 
 impl ActionError {
+    /// The error of an action of a `finally` or `compensate` that would wait for a person.
+    pub(crate) fn waits_in_cleanup() -> Self {
+        let message = Message::word("the action would wait for a person, which `finally` and `compensate` do not");
+        Self::failed("cleanup-cannot-wait", message)
+    }
+
     /// The kind for traces; contains no text of a person or a model.
     pub(crate) const fn code(&self) -> &'static str {
         match self {

@@ -129,6 +129,8 @@ pub struct TurnResources<'a> {
     pub decision: Option<&'a GivenDecision>,
     /// How often the action was pushed back before, in this visit of its list.
     pub push_backs: u32,
+    /// Whether the action is in a `finally` or `compensate`, where nothing waits for a person (docs/failures.md).
+    pub is_in_cleanup: bool,
     /// How the author wants an open effect that is not due to be handled.
     pub on_interrupted: OnInterrupted,
     pub options: &'a StepOptions,

@@ -62,6 +62,7 @@ struct TurnCopy {
     masker: Masker,
     push_backs: u32,
     effect_is_due: bool,
+    is_in_cleanup: bool,
     scopes: Scopes,
 }
 
@@ -101,6 +102,7 @@ impl TurnCopy {
             effect_is_due: self.effect_is_due,
             decision: frame.decision.as_deref(),
             push_backs: self.push_backs,
+            is_in_cleanup: self.is_in_cleanup,
             on_interrupted: position.step.on_interrupted,
             options: &position.step.options,
         };
@@ -133,6 +135,7 @@ impl Session {
             masker: self.masker.clone(),
             push_backs: self.push_backs(key),
             effect_is_due: effect.is_some_and(|effect| self.is_due(&effect.id)),
+            is_in_cleanup: self.cleanup_of(key).is_some(),
             scopes: self.scopes.clone(),
             key: key.to_owned(),
         };

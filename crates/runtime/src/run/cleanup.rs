@@ -1,12 +1,10 @@
 //! What holds in every `finally` and `compensate`: nobody is waited for, no route leads out, and a failure is only reported
 //! (docs/failures.md).
 
-use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
-use crate::program::decision::RequestKind;
 use crate::program::event::Event;
-use crate::program::flow::{ActionError, Flow, WaitReason};
+use crate::program::flow::{ActionError, Flow};
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
@@ -45,16 +43,10 @@ impl Session {
 
     /// Rejects a flow that would wait for a person during a cleanup. Questions about effects that were interrupted are permitted.
     pub(crate) fn without_waiting(&self, key: &str, flow: Flow) -> Result<Flow, ActionError> {
-        let waits = match &flow {
-            Flow::Wait(what) => *what == WaitReason::Input,
-            Flow::Request(request) => request.kind == RequestKind::Approval,
-            _ => false,
-        };
-        if !waits || self.cleanup_of(key).is_none() {
-            return Ok(flow);
+        match flow.waits_for_person() && self.cleanup_of(key).is_some() {
+            true => Err(ActionError::waits_in_cleanup()),
+            false => Ok(flow),
         }
-        let message = Message::word("the action would wait for a person, which `finally` and `compensate` do not");
-        Err(ActionError::failed("cleanup-cannot-wait", message))
     }
 
     /// The target to use in place of `target` for the action `key`: `next` if the action is in a cleanup and `target` would leave it.

@@ -167,6 +167,7 @@ impl Session {
             push_backs: 0,
             effect: None,
             effect_is_due: false,
+            is_in_cleanup: self.cleanup_of(key).is_some(),
             on_interrupted: position.step.on_interrupted,
             options: &position.step.options,
         };

@@ -182,6 +182,7 @@ impl Session {
             push_backs: self.push_backs(key),
             effect: frame.effect.as_ref(),
             effect_is_due: frame.effect.as_ref().is_some_and(|effect| self.is_due(&effect.id)),
+            is_in_cleanup: self.cleanup_of(key).is_some(),
             on_interrupted: position.step.on_interrupted,
             options: &position.step.options,
         }

@@ -253,7 +253,7 @@ impl ToolServer {
         let found = if process == self.process { self.waiting().remove(&number) } else { None };
         let Some(waiting) = found else {
             let why = msg!("the call that asked is no longer open, and what it did is not known; call the tool again");
-            return Err(ToolError::Failed { tool: full_name(&self.name, &call.tool), why });
+            return Err(ToolError::Lost { tool: full_name(&self.name, &call.tool), why });
         };
         waiting.call.set_progress(progress);
         // A connection that was lost is noticed while the result is waited for.
@@ -308,7 +308,7 @@ impl ToolServer {
             RequestFailure::Lost(why) => {
                 connection.is_suspect.store(true, Ordering::Relaxed);
                 let why = connection.end_reason(why).await;
-                ToolError::Failed { tool, why: msg!("{why}; the call was not repeated, and what it did is not known") }
+                ToolError::Lost { tool, why: msg!("{why}; the call was not repeated, and what it did is not known") }
             }
         }
     }

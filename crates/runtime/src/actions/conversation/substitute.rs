@@ -14,6 +14,8 @@ pub(crate) enum UnusableReply {
     Opening,
     /// A later reply without a text that can be sent.
     Later,
+    /// A reply without a text that can be sent, after operations that the person must know of.
+    AfterOperations,
     /// A reply that marked itself as unsafe.
     HeldBack,
     /// A reply that marked itself as unsafe and reported that the person is in danger.
@@ -66,6 +68,8 @@ impl ModelConfig {
             UnusableReply::HeldBackInCrisis => [texts.crisis.clone(), texts.safety.clone(), own],
             UnusableReply::HeldBack => [own, texts.safety.clone(), texts.later.clone()],
             UnusableReply::Opening => [own, texts.opening.clone(), texts.later.clone()],
+            // What an author says in other cases may be that nothing was done.
+            UnusableReply::AfterOperations => [texts.partial.clone(), own, vec![asked.to_owned()]],
             UnusableReply::Later => [own, texts.later.iter().map(repeated).collect(), vec![asked.to_owned()]],
         };
         let last = turn.recent.last_ai_message().map(str::trim);

@@ -291,7 +291,9 @@ pub(crate) async fn set_task(
     let at = turn.services.clock.at(turn.last_seq + 1);
     let status = Some(progress.status);
     let edit = turn.plans.edit(plan, key, &at, |tree, _| {
-        tree.set_progress(task, &progress)?;
+        // What has run a task stays known: who executes the plan counts what it has started.
+        let run_by = tree.task(task).and_then(|task| task.run_by.clone());
+        tree.set_progress(task, &TaskProgress { run_by, ..progress.clone() })?;
         Ok(json!(tree.task(task).map(|task| &task.name)))
     });
     match edit.await {

@@ -19,6 +19,7 @@ use crate::plan::task::{PlanId, TaskId, TaskStatus};
 use crate::plan::tree::PlanTree;
 use crate::program::flow::{ActionError, BranchBlock, BranchLimits, Flow};
 use crate::program::turn::Turn;
+use crate::run::branch_state::BranchEnd;
 
 /// The maximum number of tasks of one wave: each has frames of its own.
 const MAX_WAVE: usize = 64;
@@ -39,12 +40,12 @@ pub(crate) struct PlanRun {
     only: Option<BTreeSet<TaskId>>,
     /// The number of waves so far.
     waves: u64,
-    /// How many tasks were started.
+    /// How many tasks were started, before the wave that runs.
     ran: usize,
     /// The tasks of the wave that runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     wave: Vec<TaskId>,
-    /// The tasks that were started and did not run, so that they are not started again.
+    /// The tasks whose branches ended and left them pending, so that they are not started again.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     stalled: BTreeSet<TaskId>,
     #[serde(skip_serializing_if = "is_default")]
@@ -149,16 +150,24 @@ impl PlanRun {
     /// The store cannot be used.
     pub(crate) async fn proceed(&mut self, turn: &Turn<'_>, key: &str) -> Result<PlanRunStep, ActionError> {
         let at = turn.services.clock.at(turn.last_seq + 1);
+        // What another session has left meanwhile can run here.
+        if let Err(error) = release_abandoned(turn, self.plan).await {
+            return Ok(PlanRunStep::Ended(Err(rejection(&error))));
+        }
+        let waited = only_waited(turn);
         let next = turn.plans.with_tree(self.plan, |tree| {
-            let is_pending = |id: &&TaskId| tree.task(**id).is_some_and(|task| task.status == TaskStatus::Pending);
+            let has_status = |id: &TaskId, status| tree.task(*id).is_some_and(|task| task.status == status);
             let mut stalled = self.stalled.clone();
-            stalled.extend(self.wave.iter().filter(is_pending));
+            let is_stalled = |id: &&TaskId| has_status(id, TaskStatus::Pending) && !waited.contains(&branch_of(**id));
+            stalled.extend(self.wave.iter().filter(is_stalled));
+            let ran = self.wave.iter().filter(|id| has_run_here(turn, tree, **id)).count();
             let wave = self.next_wave(tree, &stalled);
-            (stalled, wave)
+            (stalled, ran, wave)
         });
         let wave = match next.await {
-            Ok((stalled, wave)) => {
+            Ok((stalled, ran, wave)) => {
                 self.stalled = stalled;
+                self.ran += ran;
                 wave
             }
             Err(error) => return Ok(PlanRunStep::Ended(Err(rejection(&error)))),
@@ -188,7 +197,6 @@ impl PlanRun {
             return self.end(turn, key, &at).await.map(PlanRunStep::Ended);
         }
         self.wave = wave.tasks.iter().map(|(id, _)| *id).collect();
-        self.ran += self.wave.len();
         let branch = |(id, after): &(TaskId, Vec<TaskId>)| BranchBlock {
             id: branch_of(*id),
             block: branch_of(*id),
@@ -292,6 +300,23 @@ impl PlanRun {
         let tasks: Vec<Value> = named.iter().take(MAX_NAMED).filter_map(entry).collect();
         json!({ "plan_id": tree.id(), "status": status.name(), "counts": counts, "ran": self.ran, "tasks": tasks })
     }
+}
+
+/// The branches of the wave that ended without a start: they waited for another one, which did not complete.
+fn only_waited(turn: &Turn<'_>) -> BTreeSet<String> {
+    let branches = turn.entered.and_then(|outcome| outcome.metadata.get("branches")).and_then(Value::as_object);
+    let end = |branch: &Value| branch.get("end").and_then(Value::as_str).and_then(BranchEnd::parse);
+    let skipped = branches.into_iter().flatten().filter(|(_, branch)| end(branch) == Some(BranchEnd::Skipped));
+    skipped.map(|(id, _)| id.clone()).collect()
+}
+
+/// Whether a branch of this action has started the task.
+fn has_run_here(turn: &Turn<'_>, tree: &PlanTree, id: TaskId) -> bool {
+    let runner = tree.task(id).and_then(|task| task.run_by.as_ref());
+    runner.is_some_and(|by| {
+        let branch = by.action.strip_prefix(turn.place.path.as_str());
+        by.session == turn.session_id && branch.is_some_and(|branch| branch.starts_with('/'))
+    })
 }
 
 /// What must have ended before a task runs.

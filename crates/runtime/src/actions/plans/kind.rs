@@ -156,7 +156,7 @@ impl Kind for PlanKind {
             Some(prompts) => Some(prompts?),
             None => None,
         };
-        let task_steps = prompts.as_ref().map(PlanPrompts::task_steps);
+        let task_steps = prompts.as_ref().map(|prompts| prompts.task_steps(None));
         let outputs = outputs.into_iter().map(|(ours, theirs)| (ours.value, theirs.value)).collect();
         Some(Box::new(PlanAction { name: self.name, parameters, outputs, prompts, task_steps }))
     }

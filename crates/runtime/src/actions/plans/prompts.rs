@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bcc_lang::script::fields::Fields;
+use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::template::names::TemplateNames;
 use bcc_llm::reply::read::Reply;
 use bcc_llm::reply::shape::ReplyShape;
@@ -12,10 +13,11 @@ use crate::actions::plans::task::PlanTaskAction;
 use crate::program::exchange::{Ask, PROMPT_NAMES};
 use crate::program::flow::ActionError;
 use crate::program::kind::KindChecker;
+use crate::program::outcome::ExitReason;
 use crate::program::output::Outputs;
 use crate::program::program::{ProgramStep, ProgramSteps};
 use crate::program::prompt::PromptNames;
-use crate::program::route_table::RouteTable;
+use crate::program::route_table::{Route, RouteTable};
 use crate::program::turn::Turn;
 
 /// The prompt that makes a plan.
@@ -65,15 +67,17 @@ impl PlanPrompts {
         Some(Self { create, decompose, task, outputs: Arc::new(Outputs::new(vec![])) })
     }
 
-    /// The steps of a branch that runs one task.
-    pub(crate) fn task_steps(&self) -> ProgramSteps {
+    /// The steps of a branch that runs one task, which may call these tools; none: all that the script permits.
+    pub(crate) fn task_steps(&self, tools: Option<Vec<String>>) -> ProgramSteps {
+        // What needs the task must not run after an error.
+        let fails = Route { set: vec![], insert: None, then: Some(RouteTarget::Fail) };
         let step = ProgramStep {
             id: "run".to_owned(),
             kind: TASK,
             exits: &["exit_criteria_met", "failed"],
             condition: None,
-            action: Arc::new(PlanTaskAction { prompts: self.clone() }),
-            routes: RouteTable::default(),
+            action: Arc::new(PlanTaskAction { prompts: self.clone(), tools }),
+            routes: RouteTable::new(vec![(ExitReason::Error, fails)]),
             on_interrupted: Default::default(),
             options: Default::default(),
             compensate: Arc::default(),

@@ -11,12 +11,15 @@ use crate::actions::failure::failed_flow;
 use crate::actions::plans::approval::{approval, call_of, fingerprint, needs_approval};
 use crate::actions::plans::edits::{claim_task, plan_failed, set_task};
 use crate::actions::plans::prompts::{PlanPrompts, TASK};
-use crate::actions::tools::call::{CallStep, ToolCallState, proceed};
+use crate::actions::tools::call::{CallOptions, CallStep, CalledFor, ToolCallState, proceed_with};
+use crate::actions::tools::result::{ToolResult, ToolStatus};
+use crate::effects::tools::matches;
 use crate::plan::execution::TaskProgress;
 use crate::plan::task::TASK_BLOCK;
 use crate::plan::task::{PlanId, PlanTask, TaskId, TaskStatus};
 use crate::program::action::Action;
 use crate::program::decision::DecisionKind;
+use crate::program::event::Event;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::transcript::cut_in_the_middle;
@@ -29,6 +32,10 @@ const MAX_INPUT_CHARS: usize = 8_000;
 /// The maximum number of characters of all of them.
 const MAX_INPUTS_CHARS: usize = 60_000;
 
+/// The edits that end a task.
+const END: &str = "end";
+const FAILED: &str = "failed";
+
 /// The task that the branch of this turn runs: 7 for the path `topic/plan_it/task_7/run`.
 fn task_of(turn: &Turn<'_>) -> Option<TaskId> {
     turn.place.path.rsplit('/').nth(1)?.strip_prefix(TASK_BLOCK)?.parse().ok()
@@ -37,6 +44,8 @@ fn task_of(turn: &Turn<'_>) -> Option<TaskId> {
 /// Runs the task that its branch names.
 pub(crate) struct PlanTaskAction {
     pub prompts: PlanPrompts,
+    /// The tools that a task may call, if the action that runs it limits them.
+    pub tools: Option<Vec<String>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,8 +61,10 @@ enum TaskPoint {
 #[serde(default)]
 struct TaskFrame {
     at: TaskPoint,
-    /// Tells this run of the task from others.
+    /// Tells this run of the task from others of the same place.
     run: u64,
+    /// Whether the keys of its edits name the place. Those of earlier releases do not, and their edits must be found again.
+    has_place: bool,
     /// What the task was when its approval was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     decided_about: Option<String>,
@@ -78,6 +89,9 @@ impl Action for PlanTaskAction {
             ActionError::failed("frame-unreadable", msg!("the path `{}` names no task", turn.place.path))
         })?;
         let mut frame: TaskFrame = turn.state()?;
+        if frame.at == TaskPoint::Start {
+            (frame.run, frame.has_place) = (turn.last_seq, true);
+        }
         let plan = match turn.plans.plan_of_task(id).await {
             Ok(plan) => plan,
             Err(error) if error.is_rejection() => return Ok(gone(turn, id)),
@@ -85,11 +99,42 @@ impl Action for PlanTaskAction {
         };
         let input = turn.plans.with_tree(plan, |tree| input(tree, id)).await.map_err(|error| plan_failed(&error))?;
         let Some(input) = input else { return Ok(gone(turn, id)) };
-        match frame.at {
-            TaskPoint::Start => {
-                frame.run = turn.last_seq;
-                approve_or_start(turn, (plan, id), frame, &input.task).await
+        let kept = frame.clone();
+        let flow = match self.step(turn, (plan, id), frame, input).await {
+            Ok(flow) if turn.is_in_cleanup && flow.waits_for_person() => Err(ActionError::waits_in_cleanup()),
+            flow => flow,
+        };
+        match flow {
+            // Nothing runs it any more, and what needs it must not run.
+            Err(ActionError::Failed { code, message, help }) => {
+                turn.emit(Event::Error { code, message: message.clone(), help });
+                self.failed(turn, (plan, id), &kept, message).await
             }
+            flow => flow,
+        }
+    }
+}
+
+impl PlanTaskAction {
+    async fn step(
+        &self,
+        turn: &Turn<'_>,
+        (plan, id): (PlanId, TaskId),
+        frame: TaskFrame,
+        input: TaskInput,
+    ) -> Result<Flow, ActionError> {
+        if let Some(flow) = self.ended_before(turn, (plan, id), &frame, &input.task).await? {
+            return Ok(flow);
+        }
+        // How to go on after an interruption is decided first.
+        if (turn.effect.is_none() || turn.effect_is_due)
+            && let Some(why) = self.forbidden(&input.task)
+        {
+            turn.close_effect("no longer permitted; it was not called");
+            return self.failed(turn, (plan, id), &frame, why).await;
+        }
+        match frame.at {
+            TaskPoint::Start => approve_or_start(turn, (plan, id), frame, &input.task).await,
             TaskPoint::Approval => {
                 let decision = turn.decision.and_then(|given| given.decision);
                 match decision {
@@ -108,9 +153,42 @@ impl Action for PlanTaskAction {
             TaskPoint::Run => self.run(turn, (plan, id), frame, input).await,
         }
     }
-}
 
-impl PlanTaskAction {
+    /// The end of a task whose end is in the plan already: the process died before the session had stored it, so the effect is still
+    /// open. Nobody is asked about it, and nothing is done again.
+    async fn ended_before(
+        &self,
+        turn: &Turn<'_>,
+        place: (PlanId, TaskId),
+        frame: &TaskFrame,
+        task: &PlanTask,
+    ) -> Result<Option<Flow>, ActionError> {
+        if frame.at == TaskPoint::Start {
+            return Ok(None);
+        }
+        let is_made = async |part| {
+            turn.plans.is_made(&key(turn, place.1, frame, part)).await.map_err(|error| plan_failed(&error))
+        };
+        if is_made(END).await? {
+            turn.close_effect("it is done");
+            return self.completed(turn, place, frame, Value::Null).await.map(Some);
+        }
+        if !is_made(FAILED).await? {
+            return Ok(None);
+        }
+        turn.close_effect("it failed");
+        let why = task.error.as_deref().map_or_else(|| Message::word("the task failed"), Message::text);
+        self.failed(turn, place, frame, why).await.map(Some)
+    }
+
+    /// Why the action that runs the task does not let it call its tool.
+    fn forbidden(&self, task: &PlanTask) -> Option<Message> {
+        let patterns = self.tools.as_ref()?;
+        let tool = call_of(task).ok()??.tool;
+        let is_permitted = patterns.iter().any(|pattern| matches(pattern, &tool));
+        (!is_permitted).then(|| msg!("`tools` of the action that runs it does not permit the tool `{tool}`"))
+    }
+
     async fn run(
         &self,
         turn: &Turn<'_>,
@@ -129,7 +207,9 @@ impl PlanTaskAction {
             Err(why) => return self.failed(turn, place, &frame, why).await,
         };
         if let Some(call) = call {
-            return match proceed(turn, &call, &mut frame.tool).await? {
+            let called_for = Some(CalledFor { task: place.1, name: &input.task.name });
+            let options = CallOptions { called_for, ..CallOptions::default() };
+            return match proceed_with(turn, &call, &mut frame.tool, options).await? {
                 CallStep::Flow(flow) => {
                     turn.store_state(&frame)?;
                     Ok(flow)
@@ -138,7 +218,7 @@ impl PlanTaskAction {
                     self.completed(turn, place, &frame, result.value).await
                 }
                 CallStep::Ended(result) => {
-                    let why = result.error.unwrap_or_else(|| Message::word("there is no result"));
+                    let why = failure_of(result);
                     self.failed(turn, place, &frame, why).await
                 }
             };
@@ -174,7 +254,7 @@ impl PlanTaskAction {
         result: Value,
     ) -> Result<Flow, ActionError> {
         let progress = TaskProgress { result, ..TaskProgress::of(TaskStatus::Completed) };
-        if let Err(why) = set_task(turn, place, &key(turn, place.1, frame, "end"), progress).await? {
+        if let Err(why) = set_task(turn, place, &key(turn, place.1, frame, END), progress).await? {
             return self.failed(turn, place, frame, why).await;
         }
         let mut metadata = Map::new();
@@ -190,7 +270,7 @@ impl PlanTaskAction {
         frame: &TaskFrame,
         why: Message,
     ) -> Result<Flow, ActionError> {
-        let key = key(turn, place.1, frame, "failed");
+        let key = key(turn, place.1, frame, FAILED);
         let progress = TaskProgress { error: Some(why.to_string()), ..TaskProgress::of(TaskStatus::Failed) };
         let why = set_task(turn, place, &key, progress).await?.err().unwrap_or(why);
         Ok(failed_flow(turn, &msg!("task {task} failed: {why}", task = place.1, why = why)))
@@ -241,7 +321,22 @@ fn gone(turn: &Turn<'_>, id: TaskId) -> Flow {
 
 /// The key of an edit of this run of a task.
 fn key(turn: &Turn<'_>, id: TaskId, frame: &TaskFrame, part: &str) -> String {
-    turn.plans.key(frame.run, &format!("task_{id}/{part}"))
+    match frame.has_place {
+        // Other branches may run the same task, and begin at the same event.
+        true => turn.plans.key(frame.run, &format!("{}/{part}", turn.place.path)),
+        false => turn.plans.key(frame.run, &format!("task_{id}/{part}")),
+    }
+}
+
+/// Why the task has no result.
+fn failure_of(result: ToolResult) -> Message {
+    match (result.error, result.status) {
+        (Some(error), _) => error,
+        (None, ToolStatus::Interrupted) => {
+            Message::word("the call of its tool was interrupted, and somebody decided to skip it")
+        }
+        (None, _) => Message::word("there is no result"),
+    }
 }
 
 fn input(tree: &crate::plan::tree::PlanTree, id: TaskId) -> Option<TaskInput> {

@@ -20,6 +20,7 @@ use crate::program::prompt::PromptNames;
 use crate::program::tool_rule::ToolRule;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::template::text::Text;
+use serde_json::{Map, Value};
 
 /// The name of the template, and of the schema of its replies.
 pub(crate) const STRUCTURED_ACTIONS: &str = "structured_actions";
@@ -99,7 +100,7 @@ impl ActConfig {
             return None;
         }
         let plans = plans?;
-        let task_steps = plans.task_steps();
+        let task_steps = plans.task_steps(tools.clone());
         let (model, content) = (model?, content?);
         Some(Self {
             model,
@@ -115,6 +116,15 @@ impl ActConfig {
             plans,
             task_steps,
         })
+    }
+
+    /// The tool that the task with these parameters would call, if the action does not permit it. Without `tools`, who runs the task decides.
+    pub(crate) fn forbidden_tool(&self, parameters: &Map<String, Value>) -> Option<String> {
+        let patterns = self.tools.as_ref()?;
+        let tool = parameters.get("metadata")?.get("tool")?;
+        let tool = tool.get("name").unwrap_or(tool).as_str()?.trim();
+        let is_permitted = patterns.iter().any(|pattern| matches(pattern, tool));
+        (!is_permitted).then(|| tool.to_owned())
     }
 
     /// What the action permits in this program.

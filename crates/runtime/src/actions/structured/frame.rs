@@ -33,6 +33,9 @@ pub(crate) struct ActFrame {
     pub asked: u32,
     /// Tells the operations of one reply from those of others, so that each edit of a plan has a key of its own.
     pub batch: u64,
+    /// Whether these keys name the place. Those of earlier releases do not, and their edits must be found again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_place: bool,
     /// The operations that are still to be carried out, in their order.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub queue: VecDeque<Instruction>,
@@ -50,6 +53,9 @@ pub(crate) struct ActFrame {
     /// What tools gave in this round.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_results: Vec<Value>,
+    /// The calls of tools in this round, so that none is made twice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<MadeCall>,
     /// Whether the model must learn of the results before the person writes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tells_model: bool,
@@ -61,6 +67,15 @@ pub(crate) struct ActFrame {
     pub substitutes: u32,
 }
 
+/// A call of a tool that ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct MadeCall {
+    /// A digest of the tool and its arguments, which may contain sensitive values.
+    pub digest: String,
+    pub status: String,
+}
+
 /// An operation that takes several turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunningOperation {
@@ -68,6 +83,9 @@ pub(crate) struct RunningOperation {
     /// The number of attempts that failed.
     #[serde(default)]
     pub failures: u32,
+    /// Whether the pause before the next attempt is still to come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pauses: bool,
     #[serde(default)]
     pub progress: OperationProgress,
 }
@@ -83,6 +101,23 @@ pub(crate) enum OperationProgress {
 }
 
 impl ActFrame {
+    /// Forgets what was carried out in the round, which is over.
+    pub(crate) fn forget_round(&mut self) {
+        self.results.clear();
+        self.earlier_results.clear();
+        self.tool_results.clear();
+        self.calls.clear();
+        self.tells_model = false;
+    }
+
+    /// Whether something may have been carried out in the round.
+    pub(crate) fn may_have_changed(&self) -> bool {
+        let is_made = |entry: &&Value| {
+            entry.get("status").and_then(Value::as_str).is_some_and(|status| !["refused", "rejected"].contains(&status))
+        };
+        self.earlier_results.iter().chain(&self.results).find(is_made).is_some()
+    }
+
     /// All entries of the round so far.
     pub(crate) fn all_results(&self) -> Vec<Value> {
         self.earlier_results.iter().chain(&self.results).cloned().collect()

@@ -120,7 +120,7 @@ impl ActConfig {
         }
         frame.tells_model = !read.refused.is_empty();
         frame.results = read.refused;
-        frame.batch = turn.last_seq;
+        (frame.batch, frame.has_place) = (turn.last_seq, true);
         frame.queue = read.instructions.into();
         frame.at = ActPoint::Perform;
         turn.report_outcome(asked);
@@ -143,7 +143,7 @@ impl ActConfig {
         }
     }
 
-    /// The reply has neither a message nor operations. Nothing was carried out.
+    /// The reply has neither a message nor operations. Earlier ones of the round may have had some.
     fn unusable(
         &self,
         turn: &Turn<'_>,
@@ -152,7 +152,11 @@ impl ActConfig {
         is_opening: bool,
     ) -> Result<Flow, ActionError> {
         let limits = (frame.round, turn.last_round(self.max_rounds));
-        let reason = UnusableReply::of(&exchange, is_opening || frame.message.is_empty());
+        let is_first = is_opening || frame.message.is_empty();
+        let reason = match UnusableReply::of(&exchange, is_first) {
+            UnusableReply::Opening | UnusableReply::Later if frame.may_have_changed() => UnusableReply::AfterOperations,
+            reason => reason,
+        };
         if is_opening {
             frame.unusable_openings += 1;
             if frame.unusable_openings >= MAX_UNUSABLE_OPENINGS {
@@ -174,8 +178,7 @@ impl ActConfig {
         }
         turn.report_outcome(outcome);
         frame.at = ActPoint::Wait;
-        frame.results.clear();
-        frame.earlier_results.clear();
+        frame.forget_round();
         turn.store_state(&frame)?;
         Ok(Flow::Wait(WaitReason::Input))
     }
@@ -224,9 +227,7 @@ impl ActConfig {
         }
         turn.report_outcome(outcome);
         frame.at = ActPoint::Wait;
-        frame.earlier_results.clear();
-        frame.tool_results.clear();
-        frame.tells_model = false;
+        frame.forget_round();
         turn.store_state(&frame)?;
         Ok(Flow::Wait(WaitReason::Input))
     }

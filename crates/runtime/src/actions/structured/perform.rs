@@ -11,14 +11,14 @@ use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::value::quoting::quote_after_label;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::actions::plans::bound::{bound_plan, plan_of};
-use crate::actions::plans::edits::{OperationOutcome, run_plan_operation};
+use crate::actions::plans::edits::{OperationOutcome, RejectedOperation, run_plan_operation};
 use crate::actions::plans::execution::{PlanRun, PlanRunStep};
 use crate::actions::plans::generation::{Generation, GenerationStep, create_plan};
 use crate::actions::structured::config::ActConfig;
-use crate::actions::structured::frame::{ActFrame, OperationProgress, RunningOperation};
+use crate::actions::structured::frame::{ActFrame, MadeCall, OperationProgress, RunningOperation};
 use crate::actions::structured::instruction::{Instruction, PermittedOperations};
 use crate::actions::structured::operations::OperationInfo;
 use crate::actions::structured::results::{bounded, remember_tool_result};
@@ -29,6 +29,7 @@ use crate::actions::tools::result::{ToolResult, ToolStatus};
 use crate::effects::tools::ToolDescription;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::turn::Turn;
+use bcc_store::rows::TextRow;
 
 /// The maximum number of calls of tools in one round.
 const MAX_TOOL_CALLS: usize = 20;
@@ -65,7 +66,7 @@ impl Ended {
     }
 
     fn of_tool(result: ToolResult) -> Self {
-        let may_retry = matches!(result.status, ToolStatus::Failed | ToolStatus::TimedOut);
+        let may_retry = matches!(result.status, ToolStatus::Failed | ToolStatus::TimedOut) && !result.is_effect_unknown;
         let value = match result.status.has_value() {
             true => Ok(result.value.clone()),
             false => Err(result.error.clone().unwrap_or_else(|| Message::word("there is no result"))),
@@ -80,6 +81,10 @@ impl ActConfig {
         let Some(mut running) = self.next_operation(turn, &mut frame).await? else {
             return self.performed(turn, frame).await;
         };
+        if std::mem::take(&mut running.pauses) {
+            let pause = running.instruction.backoff_ms.saturating_mul(1 << running.failures.saturating_sub(1).min(16));
+            turn.services.host.commands.pause(Duration::from_millis(pause)).await;
+        }
         let calls = match takes_time(turn, &running).await {
             true => self.background_calls(turn, &mut frame)?,
             false => vec![],
@@ -93,9 +98,9 @@ impl ActConfig {
                 Ok(flow)
             }
             Step::Ended(ended) if ended.may_retry && running.failures < running.instruction.max_retries => {
-                let pause = running.instruction.backoff_ms.saturating_mul(1 << running.failures.min(16));
-                turn.services.host.commands.pause(Duration::from_millis(pause)).await;
                 running.failures += 1;
+                // In the next turn, so that nothing that was done is lost if the process dies during the pause.
+                running.pauses = true;
                 match &mut running.progress {
                     // What was decided about the call stays.
                     OperationProgress::Tool(state) => state.start_again(),
@@ -106,6 +111,11 @@ impl ActConfig {
                 Ok(Flow::Onward)
             }
             Step::Ended(ended) => {
+                if let (Some(tool), OperationProgress::Tool(state)) = (&ended.tool, &running.progress)
+                    && let Some(edited) = state.edited()
+                {
+                    note_call(turn, &mut frame, (&running.instruction.name, edited), tool.status);
+                }
                 self.note(turn, &mut frame, &running.instruction, *ended)?;
                 turn.store_state(&frame)?;
                 Ok(Flow::Onward)
@@ -123,7 +133,12 @@ impl ActConfig {
             return Ok(Some(running));
         }
         let started = |instruction| {
-            Box::new(RunningOperation { instruction, failures: 0, progress: OperationProgress::Starting })
+            Box::new(RunningOperation {
+                instruction,
+                failures: 0,
+                pauses: false,
+                progress: OperationProgress::Starting,
+            })
         };
         while let Some(next) = frame.queue.pop_front() {
             if next.blocking {
@@ -152,7 +167,7 @@ impl ActConfig {
             let is_twice = calls.iter().any(|other| other.name == next.name && other.parameters == next.parameters);
             if !next.is_tool() || next.max_retries > 0 || next.is_left || is_over || is_twice {
                 left.push_back(next);
-            } else if let Some(rejection) = repeated(frame, &next) {
+            } else if let Some(rejection) = repeated(turn, frame, &next) {
                 self.note(turn, frame, &next, rejection)?;
             } else {
                 calls.push(next);
@@ -164,12 +179,15 @@ impl ActConfig {
 
     /// Adds what calls gave; those that need a turn of their own are left.
     fn note_called(&self, turn: &Turn<'_>, frame: &mut ActFrame, called: Vec<Called>) -> Result<(), ActionError> {
-        for (instruction, step) in called.into_iter().rev() {
+        let mut left: VecDeque<Instruction> = VecDeque::new();
+        for (instruction, step) in called {
             match step? {
                 CallStep::Ended(result) => self.note(turn, frame, &instruction, Ended::of_tool(result))?,
-                CallStep::Flow(_) => frame.joined.push_front(Instruction { is_left: true, ..instruction }),
+                CallStep::Flow(_) => left.push_back(Instruction { is_left: true, ..instruction }),
             }
         }
+        left.append(&mut frame.joined);
+        frame.joined = left;
         Ok(())
     }
 
@@ -183,7 +201,7 @@ impl ActConfig {
         let instruction = &running.instruction;
         let key = edit_key(turn, frame, running);
         if instruction.is_tool() {
-            if let Some(rejection) = repeated(frame, instruction).or_else(|| too_many_calls(frame)) {
+            if let Some(rejection) = repeated(turn, frame, instruction).or_else(|| too_many_calls(frame)) {
                 return Ok(Step::Ended(Box::new(rejection)));
             }
             let state = match &mut running.progress {
@@ -237,6 +255,10 @@ impl ActConfig {
                 })
             }
             name => {
+                if let Some(tool) = self.forbidden_tool(&instruction.parameters) {
+                    let why = RejectedOperation::new(msg!("the tool `{tool}` is not permitted here"));
+                    return Ok(Step::Ended(Ended::boxed(Err(why))));
+                }
                 let outcome = run_plan_operation(turn, plan, name, &instruction.parameters, &key).await?;
                 Ok(Step::Ended(Ended::boxed(outcome)))
             }
@@ -258,6 +280,7 @@ impl ActConfig {
         frame.results.push(bounded(entry));
         frame.tells_model |= ended.result.is_err() || Self::informs_model(OperationInfo::of(&instruction.name));
         if let Some(tool) = &ended.tool {
+            note_call(turn, frame, (&instruction.name, &instruction.parameters), tool.status);
             let result = bounded(tool.to_json());
             remember_tool_result(turn, &result)?;
             frame.tool_results.push(result);
@@ -309,22 +332,47 @@ impl ActConfig {
 /// The key under which an edit of a plan is made once.
 fn edit_key(turn: &Turn<'_>, frame: &ActFrame, running: &RunningOperation) -> String {
     let RunningOperation { instruction, failures, .. } = running;
-    turn.plans.key(frame.batch, &format!("{}.{failures}", instruction.number))
+    match frame.has_place {
+        // Other branches may begin at the same event.
+        true => turn.plans.key(frame.batch, &format!("{}/{}.{failures}", turn.place.path, instruction.number)),
+        false => turn.plans.key(frame.batch, &format!("{}.{failures}", instruction.number)),
+    }
 }
 
 fn requested(instruction: &Instruction) -> RequestedCall {
     RequestedCall { tool: instruction.name.clone(), arguments: instruction.parameters.clone() }
 }
 
-/// The refusal of a call that was made with the same arguments in this round.
-fn repeated(frame: &ActFrame, instruction: &Instruction) -> Option<Ended> {
-    let is_same = |result: &&Value| {
-        result.get("tool").is_some_and(|tool| *tool == *instruction.name)
-            && result.get("status").is_some_and(|status| status == "success")
-            && result.get("arguments").and_then(Value::as_object) == Some(&instruction.parameters)
+/// Remembers a call that ended. One that was refused was not made, and may be made when its reason is gone.
+fn note_call(turn: &Turn<'_>, frame: &mut ActFrame, call: (&str, &Map<String, Value>), status: ToolStatus) {
+    if status != ToolStatus::Refused {
+        frame.calls.push(MadeCall { digest: digest(turn, call), status: status.name().to_owned() });
+    }
+}
+
+/// Tells a call from others of the session. It is stored in place of the arguments, which may contain sensitive values.
+fn digest(turn: &Turn<'_>, (tool, arguments): (&str, &Map<String, Value>)) -> String {
+    let mut call = json!([turn.session_id, tool, arguments]);
+    // In whichever order they are written.
+    call.sort_all_objects();
+    TextRow::new(call.to_string()).sha256
+}
+
+/// The refusal of a call that was made, or decided about, with the same arguments in this round.
+fn repeated(turn: &Turn<'_>, frame: &ActFrame, instruction: &Instruction) -> Option<Ended> {
+    let name = &instruction.name;
+    let wanted = digest(turn, (name, &instruction.parameters));
+    let made = frame.calls.iter().find(|call| call.digest == wanted)?;
+    let has_value = [ToolStatus::Success, ToolStatus::Answered].iter().any(|status| made.status == status.name());
+    let why = match has_value {
+        true => msg!("`{name}` was called with these arguments in this round already; use its result"),
+        false => {
+            let status = &made.status;
+            msg!(
+                "`{name}` was wanted with these arguments in this round already, and the call ended with `{status}`; it is not made again before the person has written"
+            )
+        }
     };
-    frame.tool_results.iter().find(is_same)?;
-    let why = msg!("`{}` was called with these arguments in this round already; use its result", instruction.name);
     Some(Ended { status: "refused", result: Err(why), may_retry: false, tool: None })
 }
 

@@ -18,10 +18,12 @@ use crate::actions::tools::span::{call_span, record_result};
 use crate::effects::tools::{
     ToolCall, ToolDescription, ToolError, ToolInputRequest, ToolLimits, ToolOutput, within_time,
 };
+use crate::plan::task::TaskId;
 use crate::program::decision::{DecisionKind, GivenDecision};
 use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
 use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
 use crate::program::tool_rule::{ToolApproval, ToolRule};
+use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
 use bcc_store::rows::TextRow;
 
@@ -35,6 +37,9 @@ pub const TOOL_EFFECT: &str = "tool";
 
 /// How often a tool may ask a person in one call.
 const MAX_INPUTS: u32 = 10;
+
+/// The maximum number of characters of the arguments in the announcement of a call.
+const MAX_SUMMARY_CHARS: usize = 500;
 
 /// A call that an author or a model wants.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,6 +71,11 @@ pub struct ToolCallState {
 }
 
 impl ToolCallState {
+    /// The arguments that somebody decided to use in place of those of the call.
+    pub(crate) fn edited(&self) -> Option<&Map<String, Value>> {
+        self.edited.as_ref()
+    }
+
     /// Prepares another attempt of a call that failed. What was decided about it remains.
     pub fn start_again(&mut self) {
         if self.stage != Stage::New {
@@ -103,7 +113,7 @@ struct StoredInput {
 
 /// What an action sets for its calls.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CallOptions {
+pub(crate) struct CallOptions<'a> {
     /// The `timeout` of the action, which applies if it is shorter than that of the rule.
     pub timeout: Option<Duration>,
     /// Whether the result must not be stored in the journal, because a variable that takes it is sensitive.
@@ -111,6 +121,14 @@ pub(crate) struct CallOptions {
     /// Whether the call is made while its action does something else in the same turn, whose decision and effect are not those of the
     /// call. What needs one of its own is left.
     pub in_background: bool,
+    pub called_for: Option<CalledFor<'a>>,
+}
+
+/// The task of a plan that calls a tool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CalledFor<'a> {
+    pub task: TaskId,
+    pub name: &'a str,
 }
 
 /// What the action must do after a step of a call.
@@ -139,7 +157,7 @@ pub(crate) async fn proceed_with(
     turn: &Turn<'_>,
     call: &RequestedCall,
     state: &mut ToolCallState,
-    options: CallOptions,
+    options: CallOptions<'_>,
 ) -> Result<CallStep, ActionError> {
     let started = turn.services.clock.elapsed_ms();
     let step = next_step(turn, call, state, options).await?;
@@ -154,7 +172,7 @@ async fn next_step(
     turn: &Turn<'_>,
     call: &RequestedCall,
     state: &mut ToolCallState,
-    options: CallOptions,
+    options: CallOptions<'_>,
 ) -> Result<CallStep, ActionError> {
     let tool = call.tool.as_str();
     let rule = match rule_for(turn, tool).await {
@@ -207,7 +225,7 @@ async fn next_step(
     }
     // A call that changes nothing is simply made again after an interruption.
     if !options.in_background && (!description.is_read_only || turn.effect.is_some()) {
-        match decide(turn, || announcement(turn, tool)) {
+        match decide(turn, || announcement(turn, tool, &arguments, options.called_for)) {
             Decision::First(flow) => return Ok(CallStep::Flow(flow)),
             Decision::Run => {}
             Decision::Skip => return Ok(ended(turn, call, state, ToolStatus::Interrupted, None)),
@@ -234,6 +252,7 @@ async fn next_step(
         Err(error) => {
             close_effect(match error {
                 ToolError::TimedOut { .. } => "it took too long and was stopped",
+                ToolError::Lost { .. } => "it failed; it is not known what it did",
                 _ => "it failed",
             });
             let status = match state.input.as_ref().is_some_and(|input| input.values.is_none()) {
@@ -241,7 +260,9 @@ async fn next_step(
                 true => ToolStatus::Rejected,
                 false => status_of(&error),
             };
-            Ok(ended(turn, call, state, status, Some(error.to_message())))
+            let result = result(turn, call, state, status, Some(error.to_message()));
+            let is_effect_unknown = matches!(error, ToolError::Lost { .. });
+            Ok(CallStep::Ended(ToolResult { is_effect_unknown, ..result }))
         }
     }
 }
@@ -273,14 +294,30 @@ async fn make(
     result
 }
 
-fn limits(rule: &ToolRule, options: CallOptions) -> ToolLimits {
+fn limits(rule: &ToolRule, options: CallOptions<'_>) -> ToolLimits {
     let limits = rule.limits();
     ToolLimits { timeout: options.timeout.unwrap_or(limits.timeout), ..limits }
 }
 
-fn announcement(turn: &Turn<'_>, tool: &str) -> EffectAnnouncement {
+fn announcement(
+    turn: &Turn<'_>,
+    tool: &str,
+    arguments: &Map<String, Value>,
+    called_for: Option<CalledFor<'_>>,
+) -> EffectAnnouncement {
     let action = turn.place.action_id.as_deref().unwrap_or_default();
-    EffectAnnouncement { kind: TOOL_EFFECT, summary: msg!("`{action}`: calls the tool {tool}") }
+    let summary = match called_for {
+        None => msg!("`{action}`: calls the tool {tool}"),
+        // The branches of all tasks have the same action, and a plan may have the same tool many times.
+        Some(CalledFor { task, name }) => {
+            let mut arguments = json!(arguments);
+            turn.masker.data(&mut arguments);
+            let arguments = cut_in_the_middle(&arguments.to_string(), MAX_SUMMARY_CHARS);
+            let name = turn.masker.text(name);
+            msg!("task {task} ({name}): calls the tool {tool} with {arguments}")
+        }
+    };
+    EffectAnnouncement { kind: TOOL_EFFECT, summary }
 }
 
 fn request_approval(
@@ -366,7 +403,10 @@ const fn status_of(error: &ToolError) -> ToolStatus {
     match error {
         ToolError::Unknown { .. } | ToolError::InvalidArguments { .. } => ToolStatus::Refused,
         ToolError::TimedOut { .. } => ToolStatus::TimedOut,
-        ToolError::Unavailable { .. } | ToolError::Failed { .. } | ToolError::NeedsInput { .. } => ToolStatus::Failed,
+        ToolError::Unavailable { .. }
+        | ToolError::Failed { .. }
+        | ToolError::Lost { .. }
+        | ToolError::NeedsInput { .. } => ToolStatus::Failed,
     }
 }
 

@@ -13,7 +13,7 @@ const MAX_EVENT_BYTES: usize = 64 * 1024;
 
 /// Emits the event about a call. `hides_result`: the result must not be stored.
 pub(crate) fn report(turn: &Turn<'_>, result: &ToolResult, ms: u64, hides_result: bool) {
-    let ToolResult { tool, arguments, status, value, error, by, comment, is_truncated, is_cached } = result;
+    let ToolResult { tool, arguments, status, value, error, by, comment, is_truncated, is_cached, .. } = result;
     let (arguments, arguments_sha256) = stored(turn, Value::Object(arguments.clone()));
     let has_value = status.has_value();
     let result_bytes = has_value.then(|| value.to_string().len());

@@ -66,6 +66,9 @@ pub struct ToolResult {
     /// Whether it is the result of an earlier call.
     #[serde(default)]
     pub is_cached: bool,
+    /// Whether it failed, and it is not known what it did. Nothing repeats such a call by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_effect_unknown: bool,
 }
 
 impl ToolResult {

@@ -46,6 +46,7 @@ pub(super) fn record_result(span: &Span, result: &Result<ToolOutput, ToolError>)
         Err(ToolError::InvalidArguments { .. }) => "invalid_arguments",
         Err(ToolError::Unavailable { .. }) => "unavailable",
         Err(ToolError::Failed { .. }) => "failed",
+        Err(ToolError::Lost { .. }) => "lost",
         Err(ToolError::TimedOut { .. }) => "timeout",
     };
     span.record("otel.status_code", "ERROR");

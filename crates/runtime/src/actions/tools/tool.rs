@@ -144,6 +144,7 @@ impl Action for ToolAction {
             timeout: turn.options.timeout.as_ref().map(|timeout| timeout.value),
             hides_result: self.outputs.iter().any(|(ours, _)| turn.is_sensitive(ours)),
             in_background: false,
+            called_for: None,
         };
         let step = proceed_with(turn, &call, &mut progress.step, options).await?;
         progress.call = Some(call);
@@ -214,7 +215,7 @@ fn retries(turn: &Turn<'_>, progress: &ToolProgressState, result: &ToolResult) -
         RetryCause::TimedOut => result.status == ToolStatus::TimedOut,
         RetryCause::ExitCode(_) => false,
     };
-    if progress.failed_attempts >= policy.times || !policy.on.iter().any(is_cause) {
+    if result.is_effect_unknown || progress.failed_attempts >= policy.times || !policy.on.iter().any(is_cause) {
         return false;
     }
     let failed_attempts = progress.failed_attempts + 1;
