@@ -2,6 +2,7 @@
 //! errors with the action in which they occur.
 
 use crate::process::{Finished, Home};
+use crate::pseudo_terminal::Terminal;
 
 const SCRIPT: &str = "
 session:
@@ -84,4 +85,27 @@ fn the_notes_of_a_rendered_prompt_are_chinese_and_its_help_names_no_action_that_
     let refused = render("说金额").err;
     assert_has(&refused, &["可能调用模型的动作有 `问金额`、`安慰说`"]);
     assert_eq!(refused.matches("`说金额`").count(), 1, "{refused}");
+}
+
+#[test]
+fn the_commands_of_a_conversation_tell_of_insertions_and_replies_in_chinese() {
+    let home = Home::new();
+    let ask =
+        r#"[{"content": "花了多少？"}, {"content": "再想想？", "progress_suggestion": "blocked", "金额": "很多"}]"#;
+    home.file("replies.json", &format!(r#"{{"replies": {{"问金额": {ask}, "安慰说": [{{"content": "慢慢来。"}}]}}}}"#));
+    // The skill waits for an answer, so that the session stands in it.
+    let script =
+        SCRIPT.replace("config: { content: 慢慢来。 }", "config: { content: 慢慢来。, require_acknowledgment: true }");
+    home.file("首访.yaml", &script);
+    let mut terminal =
+        Terminal::start(&home, &["--lang", "zh", "run", "首访.yaml", "--model", "replay:replies.json"], false);
+    terminal.until("花了多少？");
+    terminal.answers("很多");
+    terminal.until("慢慢来。");
+    terminal.answers("/where");
+    terminal.until("因问金额的 user_blocked 插入，然后：resume");
+    terminal.answers("/why");
+    terminal.until("应为数字或空值，实际是文本");
+    terminal.answers("/quit");
+    assert_eq!(terminal.end(), Some(3));
 }
