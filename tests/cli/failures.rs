@@ -317,7 +317,7 @@ fn a_mistake_that_validate_reports_fails_the_session_until_it_is_corrected() {
             - { action_type: ai_say, action_id: four, condition: \"age > '18'\", config: { content: No, delivery: verbatim } }
 ";
     home.file("s.yaml", &(conditional("age > '18'   # bcc: allow(type-mismatch)") + never));
-    assert!(command(&home, &["validate", "s.yaml"]).out.contains("s.yaml:19:"));
+    assert!(command(&home, &["validate", "s.yaml"]).out.contains("s.yaml:18:"));
     let allowed_once = home.finish(["run", "s.yaml"], "Fine.\n");
     assert_eq!((allowed_once.code, allowed_once.out.as_str()), (Some(0), "One\nThree\n"), "{allowed_once:?}");
 
