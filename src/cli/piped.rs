@@ -57,7 +57,7 @@ impl Observer for Piped {
 }
 
 /// The codes of errors about a value, whose messages do not say which action it is of.
-const ERRORS_OF_VALUES: [&str; 2] = ["expression-failed", "type-misfit"];
+const ERRORS_OF_VALUES: [&str; 3] = ["expression-failed", "mistaken-expression", "type-misfit"];
 
 /// The message of an error. One about a value says in which action it occurred, unless it names the action anyway.
 pub(crate) fn error_message(code: &str, message: &Message, place: &EventLocation) -> Message {

@@ -123,7 +123,7 @@ mod tests {
             ("unexpected end of input, expected end of block", "这里是文本的结尾，应为标签的结尾 `%}`"),
             ("unexpected end of string", "引号没有结束"),
             ("something new", "something new"),
-            ("unexpected end of input, expected identifier or integer", "这里是文本的结尾，应为名称 或 整数"),
+            ("unexpected end of input, expected identifier or integer", "这里是文本的结尾，应为名称或整数"),
             ("unknown field `tea or coffee`, there are no fields", "未知的字段 `tea or coffee`，这里不能有字段"),
             ("unknown statement endif", "这里不能用标签 endif"),
             ("invalid type: integer `3`, expected a string", "类型不正确：这里是整数 `3`，应为文本"),

@@ -156,7 +156,8 @@ fn passwords_in_addresses(text: &str) -> Vec<Secret> {
     for start in memchr::memmem::find_iter(text.as_bytes(), "://").map(|at| at + "://".len()) {
         let end = text.floor_char_boundary(start.saturating_add(MAX_BYTES).min(text.len()));
         let rest = text.get(start..end).unwrap_or_default();
-        let ends = |c: char| c.is_whitespace() || "/?#\"'<>`,;，；。、）".contains(c);
+        let ends =
+            |c: char| c.is_whitespace() || "/?#\"'<>`,;()".contains(c) || "，；。、（）！？：【】“”《》…".contains(c);
         let authority = rest.split(ends).next().unwrap_or_default();
         let Some((user, _)) = authority.rsplit_once('@') else { continue };
         let Some((name, password)) = user.split_once(':') else { continue };
@@ -171,9 +172,10 @@ fn passwords_in_addresses(text: &str) -> Vec<Secret> {
 
 /// Whether the password of a user in an address is one, and not a reference, a placeholder or the same word as the name.
 fn is_password(name: &str, password: &str) -> bool {
-    const WORDS: [&str; 6] = ["password", "passwd", "pass", "pwd", "secret", "密码"];
+    const WORDS: [&str; 7] = ["password", "passwd", "pass", "pwd", "secret", "guest", "密码"];
     let lower = password.to_lowercase();
-    let reference = password.starts_with(['$', '<', '{', '*', '[']) || password.contains("{{");
+    let reference =
+        password.starts_with(['$', '<', '{', '*', '[', '%']) && !password.starts_with("%2") || password.contains("{{");
     !password.is_empty()
         && password != name
         && !reference
@@ -330,6 +332,8 @@ mod tests {
             "url: postgres://postgres:postgres@localhost:5432/a https://host:8080/a@b7Qw2Lp9Xk4\n",
             "content: see http://localhost:8080, mail7xyz@example.org, http://localhost:8080,a7b@example.org\n",
             "content: 见 http://localhost:8080，a7b@example.org\n",
+            "content: 请打开http://127.0.0.1:8080（或发邮件到help@example.org），http://localhost:8080！联系人a@b.com\n",
+            "url: https://user:%s@host ftp://anonymous:guest@host\n",
         ];
         for text in harmless {
             assert_eq!(found(text), Vec::<String>::new(), "{text}");

@@ -32,10 +32,9 @@ impl RequestFailure {
         match error {
             ServiceError::McpError(error) if is_garbled(error) => Self::Lost(NOT_A_RESULT.into()),
             ServiceError::McpError(error) => Self::Answered(answered(error, secrets)),
-            ServiceError::TransportSend(error) => match is_unreachable(error) {
-                true => Self::Unreachable(transport(error, secrets)),
-                false => Self::Lost(transport(error, secrets)),
-            },
+            ServiceError::TransportSend(error) if is_unreachable(error) => Self::Unreachable(transport(error, secrets)),
+            ServiceError::TransportSend(error) if is_refused(error) => Self::Answered(transport(error, secrets)),
+            ServiceError::TransportSend(error) => Self::Lost(transport(error, secrets)),
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
                 Self::Lost("the connection was closed".into())
             }
@@ -86,6 +85,11 @@ pub(crate) fn may_be_legacy(error: &ClientInitializeError) -> bool {
 
 fn http(error: &DynamicTransportError) -> Option<&HttpError> {
     error.error.downcast_ref()
+}
+
+/// Whether the server did not begin with the request: it has too much to do.
+fn is_refused(error: &DynamicTransportError) -> bool {
+    matches!(http(error), Some(HttpError::HttpStatus(error)) if [429, 503].contains(&error.status))
 }
 
 fn is_unreachable(error: &DynamicTransportError) -> bool {

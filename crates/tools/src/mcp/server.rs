@@ -252,7 +252,7 @@ impl ToolServer {
     ) -> Result<ToolOutput, ToolError> {
         let found = if process == self.process { self.waiting().remove(&number) } else { None };
         let Some(waiting) = found else {
-            let why = msg!("the call that asked is no longer open, and what it did is not known; call the tool again");
+            let why = msg!("the call that asked is no longer open, and what it did is not known");
             return Err(ToolError::Lost { tool: full_name(&self.name, &call.tool), why });
         };
         waiting.call.set_progress(progress);

@@ -118,13 +118,18 @@ fn renderer(color: bool) -> Renderer {
 fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic, language: Language) {
     let mut rendered = renderer.render(&groups(diagnostic, language));
     let related = diagnostic.related.iter().map(|related| (&related.file, related.span));
+    // Behind what was corrected before, because the places are written in this order.
+    let mut from = 0;
     for (file, span) in [(&diagnostic.file, diagnostic.span)].into_iter().chain(related) {
         if let Some((written, place)) = corrected_place(file, span) {
             // A longer number may begin with the same digits.
-            let whole = rendered.match_indices(&written).map(|(at, _)| at..at + written.len()).find(|range| {
-                !rendered.get(range.end..).is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()))
-            });
+            let rest = rendered.get(from..).unwrap_or_default();
+            let whole =
+                rest.match_indices(&written).map(|(at, _)| from + at..from + at + written.len()).find(|range| {
+                    !rendered.get(range.end..).is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()))
+                });
             if let Some(range) = whole {
+                from = range.start + place.len();
                 rendered.replace_range(range, &place);
             }
         }

@@ -69,7 +69,7 @@ impl ModelConfig {
             UnusableReply::HeldBack => [own, texts.safety.clone(), texts.later.clone()],
             UnusableReply::Opening => [own, texts.opening.clone(), texts.later.clone()],
             // What an author says in other cases may be that nothing was done.
-            UnusableReply::AfterOperations => [texts.partial.clone(), own, vec![asked.to_owned()]],
+            UnusableReply::AfterOperations => [texts.partial.clone(), vec![], vec![]],
             UnusableReply::Later => [own, texts.later.iter().map(repeated).collect(), vec![asked.to_owned()]],
         };
         let last = turn.recent.last_ai_message().map(str::trim);

@@ -12,7 +12,7 @@ use crate::plan::access::PlanAccessError;
 use crate::plan::error::OperationError;
 use crate::plan::execution::TaskProgress;
 use crate::plan::operation::TaskOperation;
-use crate::plan::task::{PlanId, TaskId, TaskRunner, TaskStatus};
+use crate::plan::task::{PlanId, PlanTask, TaskId, TaskRunner, TaskStatus};
 use crate::program::event::Event;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
@@ -241,14 +241,15 @@ async fn delete_plan(
 /// Ends what no session runs any more in a plan ([`PlanAccess::release_abandoned`]), and reports it.
 ///
 /// [`PlanAccess::release_abandoned`]: crate::plan::access::PlanAccess::release_abandoned
-pub(crate) async fn release_abandoned(turn: &Turn<'_>, plan: PlanId) -> Result<(), PlanAccessError> {
+pub(crate) async fn release_abandoned(turn: &Turn<'_>, plan: PlanId) -> Result<Vec<TaskId>, PlanAccessError> {
     let at = turn.services.clock.at(turn.last_seq + 1);
     let action = turn.place.path.as_str();
     let key = turn.plans.key(turn.last_seq, &format!("{action}/release_{plan}"));
-    for (task, status) in turn.plans.release_abandoned(plan, &key, &at).await? {
-        announce(turn, plan, "set_status", Some(task), Some(status));
+    let released = turn.plans.release_abandoned(plan, &key, &at).await?;
+    for (task, status) in &released {
+        announce(turn, plan, "set_status", Some(*task), Some(*status));
     }
-    Ok(())
+    Ok(released.into_iter().map(|(task, _)| task).collect())
 }
 
 /// Starts a task in this session. The inner error says why it must not be run.
@@ -278,7 +279,7 @@ pub(crate) async fn claim_task(
 }
 
 /// Sets what a task is after a step of its execution. The inner error says why its result cannot be stored; a task that was deleted
-/// meanwhile is no error.
+/// meanwhile is no error, and one that others run or have run does not become failed.
 ///
 /// # Errors
 /// The plan cannot be read or written.
@@ -290,13 +291,20 @@ pub(crate) async fn set_task(
 ) -> Result<Result<(), Message>, ActionError> {
     let at = turn.services.clock.at(turn.last_seq + 1);
     let status = Some(progress.status);
+    let runner = TaskRunner { session: turn.session_id.to_owned(), action: turn.place.path.to_string() };
     let edit = turn.plans.edit(plan, key, &at, |tree, _| {
         // What has run a task stays known: who executes the plan counts what it has started.
         let run_by = tree.task(task).and_then(|task| task.run_by.clone());
+        let is_open = |found: &PlanTask| found.status == TaskStatus::Pending || found.run_by.as_ref() == Some(&runner);
+        if progress.status == TaskStatus::Failed && tree.task(task).is_some_and(|found| !is_open(found)) {
+            // Another session has run it meanwhile, or runs it: its result stays.
+            return Ok(Value::Bool(false));
+        }
         tree.set_progress(task, &TaskProgress { run_by, ..progress.clone() })?;
         Ok(json!(tree.task(task).map(|task| &task.name)))
     });
     match edit.await {
+        Ok(Value::Bool(false)) => {}
         Ok(name) => {
             let name = name.as_str().map(str::to_owned);
             announce_named(turn, (plan, "set_status"), name, Some(task), status);

@@ -50,6 +50,8 @@ pub(crate) struct PlanRun {
     stalled: BTreeSet<TaskId>,
     #[serde(skip_serializing_if = "is_default")]
     at_once: usize,
+    /// Whether `ran` lacks the tasks of the wave that runs: they are counted when it has ended.
+    counts_claims: bool,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
@@ -151,15 +153,17 @@ impl PlanRun {
     pub(crate) async fn proceed(&mut self, turn: &Turn<'_>, key: &str) -> Result<PlanRunStep, ActionError> {
         let at = turn.services.clock.at(turn.last_seq + 1);
         // What another session has left meanwhile can run here.
-        if let Err(error) = release_abandoned(turn, self.plan).await {
-            return Ok(PlanRunStep::Ended(Err(rejection(&error))));
-        }
+        let released = match release_abandoned(turn, self.plan).await {
+            Ok(released) => released,
+            Err(error) => return Ok(PlanRunStep::Ended(Err(rejection(&error)))),
+        };
         let waited = only_waited(turn);
         let next = turn.plans.with_tree(self.plan, |tree| {
             let has_status = |id: &TaskId, status| tree.task(*id).is_some_and(|task| task.status == status);
             let mut stalled = self.stalled.clone();
             let is_stalled = |id: &&TaskId| has_status(id, TaskStatus::Pending) && !waited.contains(&branch_of(**id));
             stalled.extend(self.wave.iter().filter(is_stalled));
+            stalled.retain(|id| !released.contains(id));
             let ran = self.wave.iter().filter(|id| has_run_here(turn, tree, **id)).count();
             let wave = self.next_wave(tree, &stalled);
             (stalled, ran, wave)
@@ -167,7 +171,9 @@ impl PlanRun {
         let wave = match next.await {
             Ok((stalled, ran, wave)) => {
                 self.stalled = stalled;
-                self.ran += ran;
+                // An earlier release counted the wave when it began.
+                self.ran += if self.counts_claims { ran } else { 0 };
+                self.counts_claims = true;
                 wave
             }
             Err(error) => return Ok(PlanRunStep::Ended(Err(rejection(&error)))),

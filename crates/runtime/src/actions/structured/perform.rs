@@ -362,12 +362,20 @@ fn digest(turn: &Turn<'_>, (tool, arguments): (&str, &Map<String, Value>)) -> St
 fn repeated(turn: &Turn<'_>, frame: &ActFrame, instruction: &Instruction) -> Option<Ended> {
     let name = &instruction.name;
     let wanted = digest(turn, (name, &instruction.parameters));
-    let made = frame.calls.iter().find(|call| call.digest == wanted)?;
-    let has_value = [ToolStatus::Success, ToolStatus::Answered].iter().any(|status| made.status == status.name());
-    let why = match has_value {
-        true => msg!("`{name}` was called with these arguments in this round already; use its result"),
-        false => {
-            let status = &made.status;
+    let made = frame.calls.iter().find(|call| call.digest == wanted);
+    // Frames of earlier releases have no digests, but the results of the calls.
+    let is_same = |result: &Value| {
+        result.get("tool").is_some_and(|tool| *tool == **name)
+            && result.get("status").is_some_and(|status| status == ToolStatus::Success.name())
+            && result.get("arguments").and_then(Value::as_object) == Some(&instruction.parameters)
+    };
+    if made.is_none() && !frame.tool_results.iter().any(is_same) {
+        return None;
+    }
+    let with_value = [ToolStatus::Success, ToolStatus::Answered].map(ToolStatus::name);
+    let why = match made.filter(|call| !with_value.contains(&call.status.as_str())) {
+        None => msg!("`{name}` was called with these arguments in this round already; use its result"),
+        Some(MadeCall { status, .. }) => {
             msg!(
                 "`{name}` was wanted with these arguments in this round already, and the call ended with `{status}`; it is not made again before the person has written"
             )

@@ -261,7 +261,8 @@ async fn next_step(
                 false => status_of(&error),
             };
             let result = result(turn, call, state, status, Some(error.to_message()));
-            let is_effect_unknown = matches!(error, ToolError::Lost { .. });
+            // A tool that only reads has no effect.
+            let is_effect_unknown = matches!(error, ToolError::Lost { .. }) && !description.is_read_only;
             Ok(CallStep::Ended(ToolResult { is_effect_unknown, ..result }))
         }
     }
