@@ -270,3 +270,20 @@ fn tasks_that_never_started_are_not_counted_as_run() {
     assert_eq!(statuses(&home), ["A failed", "B skipped", "C failed", "D completed"], "{resumed:?}");
     assert_eq!(messages(&resumed), ["ran 2"]);
 }
+
+#[test]
+fn a_task_that_another_session_has_completed_keeps_its_result() {
+    let one = json!([{ "id": 10, "name": "B", "metadata": { "approve": "always" } }]);
+    let topic = json!({ "actions": [execute(), say("ran {{ ran }}")] });
+    let home = plan_project(&json!([]), &topic, &json!({ "ex/B": done("b") }), &one);
+    for session in ["s", "other"] {
+        let waiting = home.finish(["run", "s.yaml", "--json", "--session", session, "--trust"], "");
+        assert_eq!(waiting.code, Some(3), "{waiting:?}");
+    }
+    assert_eq!(home.finish(["approve", "other", "--by", "ann"], "").code, Some(0));
+    let resumed = home.finish(["sessions", "resume", "other", "--json"], "");
+    assert_eq!((statuses(&home), messages(&resumed)), (vec!["B completed".to_owned()], vec!["ran 1".to_owned()]));
+    assert_eq!(home.finish(["reject", "s", "--by", "ann"], "").code, Some(0));
+    let resumed = home.finish(["sessions", "resume", "s", "--json"], "");
+    assert_eq!((statuses(&home), messages(&resumed)), (vec!["B completed".to_owned()], vec!["ran 0".to_owned()]));
+}
