@@ -128,12 +128,13 @@ pub(crate) struct Braced<'t> {
 pub(crate) fn braced(text: &str) -> Vec<Braced<'_>> {
     let mut found = Vec::new();
     let mut at = 0;
+    let mut stop = None;
     while let Some(open) = text.get(at..).and_then(|rest| rest.find(['{', '｛', '【'])).map(|length| at + length) {
         if let Some(end) = end_of_tag(text, open) {
             at = end;
             continue;
         }
-        match braced_at(text, open) {
+        match braced_at(text, open, &mut stop) {
             Some(braced) => {
                 at = braced.range.end;
                 found.push(braced);
@@ -144,7 +145,8 @@ pub(crate) fn braced(text: &str) -> Vec<Braced<'_>> {
     found
 }
 
-fn braced_at(text: &str, open: usize) -> Option<Braced<'_>> {
+/// `stop`: as for [`closes_on_line`].
+fn braced_at<'t>(text: &'t str, open: usize, stop: &mut Option<usize>) -> Option<Braced<'t>> {
     let rest = text.get(open..)?;
     if let Some(inner) = rest.strip_prefix('【') {
         let name = leading_name(inner);
@@ -166,9 +168,8 @@ fn braced_at(text: &str, open: usize) -> Option<Braced<'_>> {
     let close = braces_len(after.get(space..)?, ['}', '｝']);
     let opening = text.get(open..inside)?;
     if close == 0 {
-        let line = after.split('\n').next().unwrap_or_default();
         let ends = after.chars().next().is_none_or(|c| c.is_whitespace() || "，。！？；、!?".contains(c));
-        let alone = gap == 0 && matches!(opening, "{" | "｛") && ends && !line.contains(['}', '｝']);
+        let alone = gap == 0 && matches!(opening, "{" | "｛") && ends && !closes_on_line(text, path_end, stop);
         return alone.then_some(Braced { name, path, range: open..path_end, form: BraceForm::Unclosed });
     }
     let end = path_end + space + close;
@@ -180,6 +181,17 @@ fn braced_at(text: &str, open: usize) -> Option<Braced<'_>> {
         return None;
     }
     Some(Braced { name, path, range: if dollar { open - 1 } else { open }..end, form })
+}
+
+/// Whether a closing brace follows on the line of the byte `at`. `stop`: the first closing brace or end of a line after the last place that
+/// was asked for, which was not after `at`; many places in a line would otherwise take quadratic time.
+fn closes_on_line(text: &str, at: usize, stop: &mut Option<usize>) -> bool {
+    let place = stop.filter(|stop| *stop >= at).unwrap_or_else(|| {
+        let length = text.get(at..).and_then(|rest| rest.find(['}', '｝', '\n']));
+        length.map_or(text.len(), |length| at + length)
+    });
+    *stop = Some(place);
+    text.get(place..).is_some_and(|rest| rest.starts_with(['}', '｝']))
 }
 
 /// The length of the one or two braces at the start of the text, with the spaces between them.

@@ -25,11 +25,11 @@ use bcc_lang::value::scopes::Scope;
 /// What the result of an operation is used for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// It decides, as in a `condition` or `{% if … %}`.
+    /// It decides, as in a `condition` or `{% if … %}`, or is a part of something else in a text.
     Condition,
     /// It is a value, as in `set`.
     Value,
-    /// It is written into a text: `{{ … }}`.
+    /// It is all that is written into a text: `{{ … }}`.
     Text,
 }
 
@@ -146,9 +146,14 @@ fn unguarded_operations(model: &SemanticModel<'_>) -> BTreeMap<Spot, Operation> 
             let mut walk = Walk { source: source.get(range.clone()).unwrap_or_default(), operands: Vec::new() };
             walk.visit(root, &guarded);
             let before = source.get(..range.start).unwrap_or_default().trim_end().trim_end_matches(['-', '+', '(']);
-            let purpose = if before.trim_end().ends_with("{{") { Purpose::Text } else { Purpose::Condition };
-            operands
-                .extend(walk.operands.into_iter().map(|(name, at, text)| (name, at + range.start, (text, purpose))));
+            let mut decisive = BTreeSet::new();
+            if before.trim_end().ends_with("{{") {
+                decisive_operands(root, &mut decisive);
+            }
+            let purpose = |at: usize| if decisive.contains(&at) { Purpose::Text } else { Purpose::Condition };
+            operands.extend(
+                walk.operands.into_iter().map(|(name, at, text)| (name, at + range.start, (text, purpose(at)))),
+            );
         }
         let starts: BTreeSet<usize> = operands.iter().map(|(_, at, _)| *at).collect();
         // Another use of the name may be the test: `{% if n %}{{ n + 1 }}{% endif %}`.
@@ -258,6 +263,27 @@ impl Walk<'_> {
 
 fn needs_values(operator: Operator) -> bool {
     operator.family() != Family::Equality && operator != Operator::In
+}
+
+/// The positions of the names that make the whole expression null: the operands of its operation, and of arithmetic in these.
+fn decisive_operands(node: &ExprNode, places: &mut BTreeSet<usize>) {
+    let operands = match &node.kind {
+        ExprKind::Operation(operator, left, right) if needs_values(*operator) => vec![left, right],
+        ExprKind::Not(of) | ExprKind::Negate(of) => vec![of],
+        _ => return,
+    };
+    for operand in operands {
+        match &operand.kind {
+            ExprKind::Name(_) => {
+                places.insert(operand.range.start);
+            }
+            ExprKind::Operation(operator, ..) if matches!(operator.family(), Family::Add | Family::Arithmetic) => {
+                decisive_operands(operand, places);
+            }
+            ExprKind::Negate(_) => decisive_operands(operand, places),
+            _ => {}
+        }
+    }
 }
 
 fn with(guarded: &BTreeSet<String>, more: &[BTreeSet<String>]) -> BTreeSet<String> {

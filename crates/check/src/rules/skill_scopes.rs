@@ -45,6 +45,9 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
     let own: BTreeMap<Span, usize> =
         model.skills.iter().enumerate().map(|(number, skill)| (skill.id.span, number)).collect();
     let called: BTreeSet<&str> = model.collected.calls.iter().map(|call| call.skill.value.as_str()).collect();
+    // An orchestrated topic may call it.
+    let mut topics = model.script.into_iter().flat_map(|script| &script.phases).flat_map(|phase| &phase.topics);
+    let is_orchestrated = topics.any(|topic| topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration));
     let mut empty: BTreeMap<&str, Vec<&SkillInput>> = BTreeMap::new();
     for (id, _) in inserts {
         let Some(skill) = model.callables().skill(&id.value) else { continue };
@@ -53,6 +56,7 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         let outputs = here.and_then(|number| model.skills.get(*number)).map(|skill| skill.outputs.as_slice());
         if let Some(outputs @ [first, ..]) = outputs
             && !called.contains(id.value.as_str())
+            && !is_orchestrated
         {
             findings.report(not_received(id, outputs, first.span, model));
         }

@@ -13,6 +13,9 @@ use bcc_lang::source::text::SourceFile;
 /// `body` is the start of the template in its file. One brace, as in `｛name｝`, may be meant for the model.
 pub fn check(source: &Arc<SourceFile>, body: usize) -> Vec<Diagnostic> {
     let text = source.text().get(body..).unwrap_or_default();
+    if !text.contains(['｛', '｝']) {
+        return Vec::new();
+    }
     let placeholders = braced(text).into_iter().filter_map(|found| {
         let written = text.get(found.range.clone())?;
         let two = |braces: [char; 2]| written.chars().filter(|c| braces.contains(c)).count() == 2;

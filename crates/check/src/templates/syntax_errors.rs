@@ -84,7 +84,12 @@ fn unknown_tag(text: &str, word: &str, open: Option<(&str, Range<usize>)>, range
 /// The help for the other errors, by the English error of minijinja at `range` of `text`, if there is a specific one.
 pub(crate) fn advice(text: &str, message: &str, range: &Range<usize>) -> Option<&'static str> {
     let before = text.get(..range.start).unwrap_or_default().trim_end().trim_end_matches(['-', '+']);
-    if message.contains(", expected `)`") || message.contains(", expected `]`") || message.contains(", expected `}`") {
+    let ends =
+        ["unexpected `}`", "unexpected end of variable block", "unexpected end of block", "unexpected end of input"];
+    let expects_bracket =
+        [", expected `)`", ", expected `]`", ", expected `}`"].iter().any(|part| message.contains(part));
+    // Before anything else, the bracket may be closed later: `(user tone)`.
+    if expects_bracket && ends.iter().any(|end| message.starts_with(end)) {
         return Some("close the bracket that is still open");
     }
     if message.contains("unexpected end of variable block") && !before.ends_with("{{") {

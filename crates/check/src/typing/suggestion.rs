@@ -136,13 +136,28 @@ fn list_with_item(
         ([false, true], [_, list]) => (right, left_types, list),
         _ => return None,
     };
-    let joined = msg!("to write the items of a list in a text, write `{} | join(', ')`", shortened(list_text));
+    let is_closed = matches!(
+        list.kind,
+        ExprKind::Name(_)
+            | ExprKind::Constant(_)
+            | ExprKind::List(_)
+            | ExprKind::Attribute(..)
+            | ExprKind::Item(..)
+            | ExprKind::Slice { .. }
+            | ExprKind::Call(..)
+            | ExprKind::NativeCall(_)
+            | ExprKind::Filter(..)
+    );
+    // The range of other parts is without the parentheses around them.
+    let list_text = shortened(list_text);
+    let list_text = if is_closed { list_text } else { format!("({list_text})") };
+    let joined = msg!("to write the items of a list in a text, write `{} | join(', ')`", list_text);
     // Only after a list, something is added to it: `'Family: ' + family` is a text.
     if list.range != left.range {
         return Some((joined, None));
     }
     let item = analysis.balanced(&right.range);
-    let added = format!("{} + [{}]", shortened(list_text), shortened(analysis.source.get(item.clone())?));
+    let added = format!("{list_text} + [{}]", shortened(analysis.source.get(item.clone())?));
     let help = msg!("to add an item to a list, write `{added}`");
     if family == Family::Concatenation {
         let textual = other.only() == Some(ValueShape::String);

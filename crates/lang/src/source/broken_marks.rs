@@ -86,15 +86,34 @@ impl SyntaxLocation<'_> {
         Misreading::new(message, help, self.file.clamp(Span::new(at, at + 1)))
     }
 
-    /// A comment in this line or in one above that contains the brackets which the line lacks: `{ content: a # b }`.
+    /// A comment in this line or in the one above that contains the brackets which the line lacks: `{ content: a # b }`.
     pub(crate) fn bracket_in_comment(&self) -> Option<Misreading> {
-        std::iter::once(self.line).chain(self.line.above()).find_map(|line| {
-            let (comment, open) = comment_after_open_bracket(line)?;
+        // The parser may stop only at the end of the file.
+        let lines_above = if self.line.content().is_empty() { 2 } else { 1 };
+        std::iter::once(self.line).chain(self.line.above().take(lines_above)).find_map(|line| {
+            let (comment, open) = comment_after_open_bracket(line).filter(|_| !self.is_in_text(line))?;
             let close = counterpart(open);
             let message = msg!("` #` starts a comment, and the `{close}` after it is part of the comment, so that the `{open}` before it is not closed");
             let help = msg!("put quotes around the text with the `#`; move a comment behind the `{close}`");
             Some(Misreading::new(message, help, comment))
         })
+    }
+
+    /// Whether the line may belong to a text of several lines, so that its brackets are text.
+    fn is_in_text(&self, line: SourceLine<'_>) -> bool {
+        let mut column = line.indentation().len();
+        let above = self.file.text().get(..line.span().start).unwrap_or_default();
+        let mut above = above.lines().rev();
+        line.in_text()
+            || above.any(|text| {
+                let content = text.trim_start_matches([' ', '\t']);
+                let indentation = text.len() - content.len();
+                if content.is_empty() || content.starts_with('#') || indentation >= column {
+                    return false;
+                }
+                column = indentation;
+                starts_block_text(content)
+            })
     }
 
     pub(crate) fn inside_brackets(&self) -> Misreading {
@@ -156,7 +175,13 @@ pub(crate) fn counterpart(open: char) -> char {
     if open == '[' { ']' } else { '}' }
 }
 
-/// The comment of a line whose brackets are closed only in the comment, and the last of the open brackets.
+/// Whether the line ends with the header of a block text: `|`, `>-`, …
+fn starts_block_text(line: &str) -> bool {
+    let value = line.split(" #").next().unwrap_or_default().trim_end();
+    value.trim_end_matches(|c: char| matches!(c, '+' | '-') || c.is_ascii_digit()).ends_with(['|', '>'])
+}
+
+/// The comment of a line whose brackets are closed only at the end of the comment, and the last of the open brackets.
 fn comment_after_open_bracket(line: SourceLine<'_>) -> Option<(Span, char)> {
     let text = line.text();
     let (mut open, mut quote, mut before) = (Vec::new(), None, ' ');
@@ -177,8 +202,18 @@ fn comment_after_open_bracket(line: SourceLine<'_>) -> Option<(Span, char)> {
     }
     let (comment, last) = (comment?, *open.last()?);
     let after = text.get(comment..)?.trim_end();
-    let count = |brackets: [char; 2]| after.matches(brackets).count();
-    let is_closed = count(['}', ']']) >= open.len() + count(['{', '[']);
+    // After a comma or an opening bracket, a comment is meant as one.
+    if text.get(..comment)?.trim_end().ends_with([',', '{', '[']) {
+        return None;
+    }
+    for character in after.chars() {
+        if matches!(character, '{' | '[') {
+            open.push(character);
+        } else if matches!(character, '}' | ']') && open.pop().map(counterpart) != Some(character) {
+            return None;
+        }
+    }
+    let is_closed = open.is_empty() && after.trim_end_matches([',', ' ']).ends_with(['}', ']']);
     let start = line.span().start + comment;
     is_closed.then(|| (Span::new(start, start + after.len()), last))
 }

@@ -9,22 +9,26 @@ use crate::template::unknown::SourceRepair;
 
 /// The error for a text that does not parse, with an error of minijinja at the byte `at`, if it has a common mistake.
 pub fn explain_mistake(source: &str, at: usize) -> Option<TextError> {
-    else_if(source).or_else(|| mistake_in_tag(source, at))
+    else_if(source, at).or_else(|| mistake_in_tag(source, at))
 }
 
-/// The error for `{% else if … %}` and the like.
-fn else_if(source: &str) -> Option<TextError> {
-    let range = source.match_indices("els").find_map(|(at, _)| {
-        let opens = source.get(..at)?.trim_end().trim_end_matches('-').ends_with("{%");
-        let rest = source.get(at..)?;
-        let mut words = rest.split_whitespace();
-        let length = match (words.next()?, words.next()) {
-            ("elseif" | "elsif", _) => rest.find(char::is_whitespace)?,
-            ("else", Some("if")) => rest.find("if")? + 2,
-            _ => return None,
-        };
-        opens.then(|| at..at + length)
-    })?;
+/// The error for `{% else if … %}` and the like, if the parser stopped in these words. (It never stops so in a comment or raw block.)
+fn else_if(source: &str, at: usize) -> Option<TextError> {
+    let open = source.match_indices("{%").map(|(open, _)| open).take_while(|open| *open <= at).last()?;
+    let inner = source.get(open + 2..)?;
+    let inner = inner.get(..inner.find("%}").unwrap_or(inner.len()))?;
+    let body = inner.strip_prefix(['-', '+']).unwrap_or(inner).trim_start();
+    let mut words = body.split_whitespace();
+    let length = match (words.next()?, words.next()) {
+        (word @ ("elseif" | "elsif"), _) => word.len(),
+        ("else", Some("if")) => body.find("if")? + 2,
+        _ => return None,
+    };
+    let start = open + 2 + inner.len() - body.len();
+    let range = start..start + length;
+    if !range.contains(&at) {
+        return None;
+    }
     let word = source.get(range.clone())?.split_whitespace().collect::<Vec<_>>().join(" ");
     let repair = Some(Box::new(SourceRepair::one("write `elif`", range.clone(), "elif").surely()));
     let (message, help) = (msg!("`{word}` is not a tag"), Some(msg!("write `elif`")));
@@ -110,7 +114,8 @@ mod tests {
                 assert_eq!(repaired.as_deref(), expected, "{source}: {error:?}");
             }
         }
-        for source in ["{% if b %}y", "{{ a b }}", "{{ a", "{% nothing a && b %}"] {
+        let hidden = ["{# {% else if a #}{{ a b }}", "{% raw %}{% elseif a %}{% endraw %}{{ a b }}"];
+        for source in ["{% if b %}y", "{{ a b }}", "{{ a", "{% nothing a && b %}"].into_iter().chain(hidden) {
             let error = AuthorTexts::new().add(source).unwrap_err();
             assert!(error.help.is_none() && error.repair.is_none(), "{source}: {error:?}");
         }
