@@ -59,9 +59,17 @@ impl Observer for Piped {
 /// The codes of errors about a value, whose messages do not say which action it is of.
 const ERRORS_OF_VALUES: [&str; 3] = ["expression-failed", "mistaken-expression", "type-misfit"];
 
+/// The errors about conditions and lists, which name what they belong to. It may be a later action than the one that has just ended.
+const WITH_NAME: [&str; 3] = [
+    "the condition of `{name}`, `{}`, cannot be evaluated: {}",
+    "the list of `{}`, `{}`, cannot be evaluated: {}",
+    "`for_each` of `{}` needs a list, but `{}` is not a list",
+];
+
 /// The message of an error. One about a value says in which action it occurred, unless it names the action anyway.
 pub(crate) fn error_message(code: &str, message: &Message, place: &EventLocation) -> Message {
-    let is_named = |action: &str| message.to_string().contains(&format!("`{action}`"));
+    let names_place = WITH_NAME.iter().any(|literal| message.is(literal));
+    let is_named = |action: &str| names_place || message.to_string().contains(&format!("`{action}`"));
     match &place.action_id {
         Some(action) if ERRORS_OF_VALUES.contains(&code) && !is_named(action) => {
             msg!("{message} (action `{action}`)", message = message.clone())

@@ -302,6 +302,7 @@ fn a_mistake_that_validate_reports_fails_the_session_until_it_is_corrected() {
     for part in ["the condition of `two`, `age > '18'`, cannot be evaluated", "`bcc-script validate` shows where"] {
         assert!(failed.err.contains(part), "{part}: {}", failed.err);
     }
+    assert!(!failed.err.contains("(action `one`)"), "{}", failed.err);
 
     home.file("s.yaml", &conditional("age > 18"));
     let retry = ["sessions", "retry", "one", "--script", "s.yaml"];
