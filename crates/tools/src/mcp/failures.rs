@@ -33,7 +33,7 @@ impl RequestFailure {
             ServiceError::McpError(error) if is_garbled(error) => Self::Lost(NOT_A_RESULT.into()),
             ServiceError::McpError(error) => Self::Answered(answered(error, secrets)),
             ServiceError::TransportSend(error) if is_unreachable(error) => Self::Unreachable(transport(error, secrets)),
-            ServiceError::TransportSend(error) if is_refused(error) => Self::Answered(transport(error, secrets)),
+            ServiceError::TransportSend(error) if is_too_busy(error) => Self::Answered(transport(error, secrets)),
             ServiceError::TransportSend(error) => Self::Lost(transport(error, secrets)),
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
                 Self::Lost("the connection was closed".into())
@@ -88,7 +88,7 @@ fn http(error: &DynamicTransportError) -> Option<&HttpError> {
 }
 
 /// Whether the server did not begin with the request: it has too much to do.
-fn is_refused(error: &DynamicTransportError) -> bool {
+fn is_too_busy(error: &DynamicTransportError) -> bool {
     matches!(http(error), Some(HttpError::HttpStatus(error)) if [429, 503].contains(&error.status))
 }
 
