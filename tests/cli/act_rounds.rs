@@ -77,6 +77,27 @@ fn after_an_unusable_reply_the_person_hears_that_something_may_be_done_and_the_n
 }
 
 #[test]
+fn after_operations_no_fallback_of_the_author_says_that_nothing_was_done() {
+    let write = |n: u32| reply(if n == 1 { "r1" } else { "" }, &[call("write", &json!({ "n": n }))]);
+    let replies = json!([write(1), "no JSON", write(2), "no JSON"]);
+    let config =
+        json!({ "max_rounds": 4, "opening": "listen", "reask": 0, "fallback": ["Nothing was changed.", "No change."] });
+    let home = act_project(&json!(["mcp.s.*"]), &config, &replies);
+    // The only text of its kind is said again rather than another one.
+    let template = include_str!("../../_system/config/custom/english/structured_actions_v1.md");
+    let start = template.find("  - I am sorry, something went wrong partway").unwrap();
+    let end = start + template[start..].find('\n').unwrap() + 1;
+    let one_text = [&template[..start], &template[end..]].concat();
+    home.put("_system/config/custom/english/structured_actions_v1.md", &one_text);
+    let finished = home.finish(RUN, "one\ntwo\n");
+    assert_eq!((finished.code, calls(&home).len()), (Some(3), 2), "{finished:?}");
+    let said = said(&home);
+    let partial =
+        "Sorry, I could not finish that. Some of it may already be done; please check, and tell me how to go on.";
+    assert_eq!(said, ["r1", partial, partial], "{said:?}");
+}
+
+#[test]
 fn a_call_that_was_made_in_the_round_is_not_made_again_however_it_ended() {
     let twice = |tool: &str, parameters: Value| {
         json!([reply("a", &[call(tool, &parameters)]), reply("b", &[call(tool, &parameters)]), reply("c", &[])])

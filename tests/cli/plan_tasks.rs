@@ -287,3 +287,39 @@ fn a_task_that_another_session_has_completed_keeps_its_result() {
     let resumed = home.finish(["sessions", "resume", "s", "--json"], "");
     assert_eq!((statuses(&home), messages(&resumed)), (vec!["B completed".to_owned()], vec!["ran 0".to_owned()]));
 }
+
+#[test]
+fn a_task_that_was_tried_while_another_session_ran_it_is_run_when_that_session_is_gone() {
+    let both = json!([
+        { "id": 10, "name": "A", "metadata": { "approve": "always" } },
+        { "id": 11, "name": "B", "metadata": { "approve": "always" } },
+    ]);
+    let mut execution = execute();
+    execution["config"]["max_parallel"] = json!(1);
+    let topic = json!({ "actions": [execution, say("ran {{ ran }}")] });
+    let slow = json!({ "ex/A": [{ "$after_ms": 600_000, "reply": { "done": true, "result": "a" } }] });
+    let home = plan_project(&json!([]), &topic, &slow, &both);
+    assert_eq!(home.finish(["run", "s.yaml", "--json", "--session", "other", "--trust"], "").code, Some(3));
+    let replies = json!({ "replies": { "ex/A": done("a"), "ex/B": done("b") } });
+    home.file("replies.json", &replies.to_string());
+    assert_eq!(home.finish(RUN, "").code, Some(3));
+    home.file("replies.json", &json!({ "replies": slow }).to_string());
+    assert_eq!(home.finish(["approve", "other", "--by", "ann"], "").code, Some(0));
+    let mut other = home.start(["sessions", "resume", "other", "--json"]);
+    while other.event_of("plan_changed")["task_id"] != 10 {}
+    other.kill();
+    home.file("replies.json", &replies.to_string());
+
+    // A runs elsewhere, so that it cannot be started here, and B waits for its decision.
+    assert_eq!(home.finish(["approve", "s", "--by", "ann"], "").code, Some(0));
+    assert_eq!(home.finish(["sessions", "resume", "s", "--json"], "").code, Some(3));
+    assert_eq!(statuses(&home), ["A running", "B pending"]);
+    assert_eq!(home.finish(["sessions", "delete", "other"], "").code, Some(0));
+    assert_eq!(home.finish(["approve", "s", "--by", "ann"], "").code, Some(0));
+    let waiting = home.finish(["sessions", "resume", "s", "--json"], "");
+    assert_eq!((waiting.code, statuses(&home)), (Some(3), vec!["A pending".to_owned(), "B completed".to_owned()]));
+    assert_eq!(home.finish(["approve", "s", "--by", "ann"], "").code, Some(0));
+    let resumed = home.finish(["sessions", "resume", "s", "--json"], "");
+    assert_eq!(statuses(&home), ["A completed", "B completed"], "{resumed:?}");
+    assert_eq!(messages(&resumed), ["ran 2"]);
+}

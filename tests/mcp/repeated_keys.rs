@@ -20,6 +20,8 @@ enum Place {
     Failure,
     /// The body of status 500, for a call.
     BrokenCall,
+    /// The body of status 503, for a call.
+    BusyCall,
     /// A result, also as the name of a field.
     Result,
 }
@@ -86,6 +88,7 @@ fn answer(place: Place, head: &str, message: &Value) -> (u16, String) {
             Place::Error => error(head),
             Place::Failure => result(json!({ "isError": true, "content": [{ "type": "text", "text": head }] })),
             Place::BrokenCall => (500, head.to_owned()),
+            Place::BusyCall => (503, head.to_owned()),
             _ => result(json!({ "content": [], "structuredContent": { head: head } })),
         },
         _ => error("unknown"),
@@ -108,6 +111,18 @@ async fn a_key_that_a_server_repeats_is_masked() {
             // Of status 500, only the number is shown.
             assert!(called.contains("***") || place == Place::BrokenCall, "{place:?}: {called}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_has_too_much_to_do_has_not_begun_with_a_call_and_may_be_asked_again() {
+    for (place, is_lost) in [(Place::BrokenCall, true), (Place::BusyCall, false)] {
+        let url = start(place);
+        let test = TestServers::configured(&format!("[mcp_servers.s]\nurl = {url:?}\napi_key_env = \"SECRET_KEY\"\n"));
+        test.describe("mcp.*").await;
+        let called = test.call("mcp.s.t", json!({})).await;
+        assert!(called.is_err(), "{place:?}: {called:?}");
+        assert_eq!(format!("{called:?}").contains("what it did is not known"), is_lost, "{place:?}: {called:?}");
     }
 }
 

@@ -21,10 +21,8 @@ const MAY_REPLACE: [&str; 2] = ["behavior_loop", "parallel"];
 /// may set variables, or if it could not be read completely.
 pub(crate) fn growing_lists(model: &SemanticModel<'_>, script: &Script) -> BTreeSet<String> {
     let collected = &model.collected;
-    let mut topics = script.phases.iter().flat_map(|phase| &phase.topics);
-    let is_orchestrated = topics.any(|topic| topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration));
     let may_replace = collected.actions.iter().any(|action| MAY_REPLACE.contains(&action.kind.value.as_str()));
-    if !model.is_complete() || is_orchestrated || may_replace {
+    if !model.is_complete() || script.is_orchestrated() || may_replace {
         return BTreeSet::new();
     }
     let growing = |name: &str, appending: &BTreeSet<Span>| {

@@ -31,6 +31,14 @@ session:
             - { action_type: ai_say, action_id: done, config: { delivery: verbatim, content: 'It begins {{ window }}.' } }
 ";
 
+/// Begins a session of this script and shows its requests. Returns its id.
+async fn open_requests(browser: &Browser, serving: &Serving, script: &str) -> String {
+    let id = serving.session(script).await;
+    open_session(browser, serving, &id).await;
+    open_tab(browser, "requests").await;
+    id
+}
+
 async fn fill(browser: &Browser, css: &str, text: &str) {
     let field = browser.element(css).await;
     field.clear().await.unwrap();
@@ -43,9 +51,7 @@ async fn a_request_is_pushed_back_and_then_approved_with_its_form() {
     let home = Home::new();
     home.put("scripts/release.yaml", RELEASE);
     let serving = Serving::start(&home);
-    let id = serving.session("release").await;
-    open_session(&browser, &serving, &id).await;
-    open_tab(&browser, "requests").await;
+    let id = open_requests(&browser, &serving, "release").await;
     has(&browser, ".request", "Release 7: may we begin?").await;
     fill(&browser, ".request [id$=-comment]", "Test it first <b>").await;
     fill(&browser, ".request [id$=-by]", "Kim").await;
@@ -100,9 +106,7 @@ async fn a_tool_call_is_made_with_other_arguments_or_answered() {
         ("-arguments", "{\"query\": \"bacteria\"}", "Approve with changes"),
         ("-answer", "not needed", "Answer instead"),
     ] {
-        let id = serving.session("search").await;
-        open_session(&browser, &serving, &id).await;
-        open_tab(&browser, "requests").await;
+        let id = open_requests(&browser, &serving, "search").await;
         fill(&browser, &format!(".request [id$={field}]"), value).await;
         browser.click(decision).await;
         has(&browser, ".decision", decision).await;
@@ -143,9 +147,7 @@ async fn a_second_click_does_not_decide_the_request_that_follows() {
     let home = Home::new();
     home.put("scripts/two.yaml", TWO);
     let serving = Serving::start(&home);
-    let id = serving.session("two").await;
-    open_session(&browser, &serving, &id).await;
-    open_tab(&browser, "requests").await;
+    let id = open_requests(&browser, &serving, "two").await;
     choose(&browser, ".request select", "\"red\"").await;
     browser.element(".request button.main:not(:disabled)").await;
     // The second click comes as soon as the form of the next request is there.

@@ -12,6 +12,7 @@ use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
+use bcc_lang::script::script::Script;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::value::scopes::Scope;
@@ -46,8 +47,7 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
         model.skills.iter().enumerate().map(|(number, skill)| (skill.id.span, number)).collect();
     let called: BTreeSet<&str> = model.collected.calls.iter().map(|call| call.skill.value.as_str()).collect();
     // An orchestrated topic may call it.
-    let mut topics = model.script.into_iter().flat_map(|script| &script.phases).flat_map(|phase| &phase.topics);
-    let is_orchestrated = topics.any(|topic| topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration));
+    let is_orchestrated = model.script.is_some_and(Script::is_orchestrated);
     let mut empty: BTreeMap<&str, Vec<&SkillInput>> = BTreeMap::new();
     for (id, _) in inserts {
         let Some(skill) = model.callables().skill(&id.value) else { continue };

@@ -49,6 +49,12 @@ pub struct Script {
 }
 
 impl Script {
+    /// Whether a planner may arrange the actions of any of its topics.
+    pub fn is_orchestrated(&self) -> bool {
+        let mut topics = self.phases.iter().flat_map(|phase| &phase.topics);
+        topics.any(|topic| topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration))
+    }
+
     /// The skills that are defined in the script itself.
     pub fn inline_skills(&self) -> Vec<&WrittenSkill> {
         let inline = self.skills.iter().filter_map(|item| match item {

@@ -290,7 +290,7 @@ pub(crate) fn value_to_write(turn: &Turn<'_>, output: &OutputVariable, value: Ex
     if !output.append {
         return Some(value);
     }
-    // Of a list, each element: a model that hears of two people at once answers with a list, whatever the type of the output is.
+    // Of a list, each element: a model that hears of two people at once answers with a list. With another type, the value is none.
     let added: Vec<ExactValue> = if value.is_array() { value.items().collect() } else { vec![value] };
     let before = turn.written_variable(&output.get, output.scope).filter(|before| !before.is_null());
     match before.as_deref().map_or(Some(0), |before| Some(before.as_array()?.len())) {
