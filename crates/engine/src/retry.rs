@@ -348,7 +348,7 @@ fn no_failed_step(id: &str) -> EngineError {
 
 /// The error for a session that failed although none of its steps did, as after a mistake in the condition of a topic.
 fn failed_between_steps(id: &str, last: Option<&ReportedStep>) -> EngineError {
-    let error = EngineError::usage(msg!("session `{id}` failed before it reached a step"));
+    let error = EngineError::usage(msg!("session `{id}` failed, but none of its steps did"));
     match last {
         Some(step) => error.with_help(msg!("`--from {}` begins with the last step that ran", step.path)),
         None => error.with_help("nothing is kept before it: run the script again"),

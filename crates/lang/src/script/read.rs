@@ -139,7 +139,7 @@ pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) ->
     let is_script = root_key(root).is_none_or(|key| key == "session");
     fields.finish_with(|key| {
         let of_session = is_script && SESSION_KEYS.contains(&key);
-        of_session.then(|| msg!("indent it and what belongs to it: `{key}` stands under `session:`"))
+        of_session.then(|| msg!("indent it and what belongs to it: `{key}` belongs under `session:`"))
     });
     document
 }

@@ -94,7 +94,7 @@ impl SyntaxLocation<'_> {
             let (comment, open) = comment_after_open_bracket(line).filter(|_| !self.is_in_text(line))?;
             let close = counterpart(open);
             let message = msg!("` #` starts a comment, and the `{close}` after it is part of the comment, so that the `{open}` before it is not closed");
-            let help = msg!("put quotes around the text with the `#`; move a comment behind the `{close}`");
+            let help = msg!("put quotes around the text with the `#`; move a comment after the `{close}`");
             Some(Misreading::new(message, help, comment))
         })
     }

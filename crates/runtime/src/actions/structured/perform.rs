@@ -377,7 +377,7 @@ fn repeated(turn: &Turn<'_>, frame: &ActFrame, instruction: &Instruction) -> Opt
         None => msg!("`{name}` was called with these arguments in this round already; use its result"),
         Some(MadeCall { status, .. }) => {
             msg!(
-                "`{name}` was wanted with these arguments in this round already, and the call ended with `{status}`; it is not made again before the person has written"
+                "`{name}` was requested with these arguments in this round already, and the call ended with `{status}`; it is not made again before the person has written"
             )
         }
     };
