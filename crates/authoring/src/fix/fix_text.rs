@@ -62,10 +62,12 @@ impl PassInput {
             finding.is_error() && (finding.rule == TEMPLATE_SYNTAX || finding.rule == SLUG && is_tag(finding.span))
         };
         let blocking_errors = findings.iter().filter(is_syntax).count();
+        // Only the first syntax error is known. A fix that moves it towards the end may have uncovered the next one.
+        let first = findings.iter().filter(is_syntax).map(|finding| finding.span.start).min();
         Self {
             file: Arc::clone(file),
             blocking_errors,
-            bytes_after_error: 0,
+            bytes_after_error: first.map_or(0, |first| file.text().len().saturating_sub(first)),
             readable: blocking_errors == 0,
             oldest_nesting: false,
             findings,

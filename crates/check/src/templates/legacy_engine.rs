@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::templates::openers::STATEMENTS;
-use crate::templates::syntax_errors::OTHER_TAGS;
+use crate::templates::syntax_errors::{OTHER_TAGS, tag_of_chinese_word};
 use bcc_lang::message::msg;
 use bcc_lang::script::legacy::engine::SLUG;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
@@ -72,7 +72,9 @@ fn placeholders(source: &SourceFile, body: usize) -> Vec<(&str, Span)> {
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
         let ends: Vec<String> = STATEMENTS.iter().map(|name| format!("end{name}")).collect();
         let tags = || STATEMENTS.iter().copied().chain(OTHER_TAGS).chain(ends.iter().map(String::as_str));
-        let is_tag = || tags().any(|tag| tag == name) || near_miss(name, tags()).is_some();
+        let is_tag = || {
+            tags().any(|tag| tag == name) || near_miss(name, tags()).is_some() || tag_of_chinese_word(name).is_some()
+        };
         if is_name && !is_tag() {
             let start = body + at;
             found.push((name, Span::new(start, start + 2 + inside.len() + 2)));

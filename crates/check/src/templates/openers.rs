@@ -10,9 +10,19 @@ use bcc_lang::template::limits::bytes;
 /// The tags that need an end. (`set` only if it has no `=`.)
 pub(crate) const STATEMENTS: [&str; 9] = ["if", "for", "block", "macro", "filter", "with", "call", "set", "raw"];
 
-/// The innermost tag that is open at the end of `source`, with the range of its keyword.
-pub fn innermost(source: &str) -> Option<(&'static str, Range<usize>)> {
-    let mut open: Vec<(&'static str, Range<usize>)> = Vec::new();
+/// A tag that is still open.
+pub(crate) struct OpenTag {
+    pub name: &'static str,
+    /// Its keyword.
+    pub range: Range<usize>,
+    /// The keyword of its `else`, after which only its end may follow.
+    pub last: Option<Range<usize>>,
+}
+
+/// The innermost tag that is open at the end of `source`.
+pub(crate) fn innermost(source: &str) -> Option<OpenTag> {
+    let mut open: Vec<OpenTag> = Vec::new();
+    let opened = |name, range| OpenTag { name, range, last: None };
     let (mut at_start, mut setting) = (false, None);
     // The first invalid token ends the search; the tags opened before it count.
     for (token, span) in tokenize(source, false, SyntaxConfig::default()).map_while(Result::ok) {
@@ -26,16 +36,20 @@ pub fn innermost(source: &str) -> Option<(&'static str, Range<usize>)> {
                     if *name == "set" {
                         setting = Some(bytes(span));
                     } else {
-                        open.push((name, bytes(span)));
+                        open.push(opened(*name, bytes(span)));
                     }
                 } else if let Some(name) = word.strip_prefix("end")
-                    && let Some(at) = open.iter().rposition(|(other, _)| *other == name)
+                    && let Some(at) = open.iter().rposition(|tag| tag.name == name)
                 {
                     open.truncate(at);
+                } else if word == "else"
+                    && let Some(tag) = open.last_mut()
+                {
+                    tag.last = Some(bytes(span));
                 }
             }
             Token::Assign => setting = None,
-            Token::BlockEnd => open.extend(setting.take().map(|at| ("set", at))),
+            Token::BlockEnd => open.extend(setting.take().map(|at| opened("set", at))),
             _ => {}
         }
         at_start = false;
@@ -60,7 +74,7 @@ mod tests {
             ("text { and }}", None),
         ];
         for (source, expected) in table {
-            assert_eq!(innermost(source).map(|(name, _)| name), expected, "{source}");
+            assert_eq!(innermost(source).map(|tag| tag.name), expected, "{source}");
         }
     }
 }

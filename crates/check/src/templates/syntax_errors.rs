@@ -4,7 +4,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::ops::Range;
 
-use crate::templates::openers::{STATEMENTS, innermost};
+use crate::templates::openers::{OpenTag, STATEMENTS, innermost};
 use bcc_lang::source::near::near_miss;
 
 /// The tags that need no end.
@@ -14,6 +14,11 @@ pub(crate) const OTHER_TAGS: [&str; 9] =
 /// Chinese words that authors write instead of a tag.
 const CHINESE_TAGS: [(&str, &str); 6] =
     [("如果", "if"), ("否则", "else"), ("否则如果", "elif"), ("循环", "for"), ("结束", "endif"), ("结束如果", "endif")];
+
+/// The tag that an author means who writes it as a Chinese word.
+pub(crate) fn tag_of_chinese_word(word: &str) -> Option<&'static str> {
+    CHINESE_TAGS.iter().find(|(chinese, _)| *chinese == word).map(|(_, tag)| *tag)
+}
 
 /// What is wrong in a text, with byte ranges of it.
 pub(crate) struct Explanation {
@@ -32,7 +37,7 @@ pub(crate) fn explain(text: &str, message: &str, range: &Range<usize>) -> Option
     let at_end = is_at_end(message);
     let before = if at_end { text } else { text.get(..range.start)? };
     if at_end {
-        let (name, range) = innermost(before)?;
+        let OpenTag { name, range, .. } = innermost(before)?;
         let is_closed = |(open, close): (&str, &str)| before.rfind(close) >= before.rfind(open);
         return [("{%", "%}"), ("{{", "}}")].into_iter().all(is_closed).then(|| Explanation {
             message: msg!("the `{name}` that opens here is never closed"),
@@ -46,14 +51,18 @@ pub(crate) fn explain(text: &str, message: &str, range: &Range<usize>) -> Option
     Some(unknown_tag(text, word, innermost(before), range))
 }
 
-fn unknown_tag(text: &str, word: &str, open: Option<(&str, Range<usize>)>, range: &Range<usize>) -> Explanation {
+fn unknown_tag(text: &str, word: &str, open: Option<OpenTag>, range: &Range<usize>) -> Explanation {
     let range = range.clone();
     let is_known =
         STATEMENTS.iter().any(|name| word.strip_prefix("end") == Some(name)) || ["else", "elif"].contains(&word);
     if is_known {
         let message = msg!("`{{% {word} %}}` does not belong here");
         let (help, related) = match open {
-            Some((name, at)) => (
+            Some(OpenTag { last: Some(at), .. }) if ["else", "elif"].contains(&word) => (
+                msg!("`{{% else %}}` is the last branch: write every other branch before it"),
+                Some((msg!("the last branch starts here"), at)),
+            ),
+            Some(OpenTag { name, range: at, .. }) => (
                 msg!("the innermost open tag is `{name}`; close it first with `{{% end{name} %}}`"),
                 Some((msg!("this `{name}` is still open"), at)),
             ),
@@ -62,7 +71,7 @@ fn unknown_tag(text: &str, word: &str, open: Option<(&str, Range<usize>)>, range
         return Explanation { message, range, help, related, instead: None };
     }
     let ends: Vec<String> = STATEMENTS.iter().map(|name| format!("end{name}")).collect();
-    let chinese = CHINESE_TAGS.iter().find(|(chinese, _)| *chinese == word).map(|(_, tag)| *tag);
+    let chinese = tag_of_chinese_word(word);
     let known = || STATEMENTS.iter().copied().chain(OTHER_TAGS).chain(ends.iter().map(String::as_str));
     let near = chinese.or_else(|| near_miss(word, known()));
     let message = msg!("there is no tag `{{% {word} %}}`");
