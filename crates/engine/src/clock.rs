@@ -171,8 +171,21 @@ pub fn in_zone(stamp: &str, zone: &TimeZone) -> Option<Zoned> {
 
 pub(crate) fn readable_time(moment: Timestamp, zone: TimeZone, language: PromptLanguage) -> String {
     let local = moment.to_zoned(zone);
+    // Cheaper than a format string, and once in every prompt.
+    let (date, hour, minute) = (local.date(), local.hour(), local.minute());
     match language {
-        PromptLanguage::En => local.strftime("%Y-%m-%d %H:%M (%A)").to_string(),
+        PromptLanguage::En => {
+            let weekday = match local.weekday() {
+                Weekday::Monday => "Monday",
+                Weekday::Tuesday => "Tuesday",
+                Weekday::Wednesday => "Wednesday",
+                Weekday::Thursday => "Thursday",
+                Weekday::Friday => "Friday",
+                Weekday::Saturday => "Saturday",
+                Weekday::Sunday => "Sunday",
+            };
+            format!("{date} {hour:02}:{minute:02} ({weekday})")
+        }
         PromptLanguage::Zh => {
             let weekday = match local.weekday() {
                 Weekday::Monday => "一",
@@ -183,7 +196,7 @@ pub(crate) fn readable_time(moment: Timestamp, zone: TimeZone, language: PromptL
                 Weekday::Saturday => "六",
                 Weekday::Sunday => "日",
             };
-            format!("{}（星期{weekday}）", local.strftime("%Y-%m-%d %H:%M"))
+            format!("{date} {hour:02}:{minute:02}（星期{weekday}）")
         }
     }
 }

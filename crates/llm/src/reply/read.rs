@@ -135,25 +135,37 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
     Ok(Reply { object, received: original, digits, parse_retry_count, failures, coercions: records, repairs })
 }
 
-/// The digits of `value`, also of numbers that were texts when they were received.
-fn with_numbers_from_texts(digits: Option<&Digits>, received: Option<&Value>, value: &Value) -> Option<Digits> {
-    match (received, value) {
-        (Some(Value::String(text)), Value::Number(_)) => Digits::of_json(text.trim())?.matching(value),
-        (Some(Value::Object(received)), Value::Object(fields)) => fields_with_digits(digits, received, fields),
-        _ => digits.cloned(),
+/// The digits of `value`, also of numbers that were texts when they were received. `received` is only looked up if that is possible.
+fn with_numbers_from_texts<'a>(
+    digits: Option<&Digits>,
+    received: impl FnOnce() -> Option<&'a Value>,
+    value: &Value,
+) -> Option<Digits> {
+    if matches!(value, Value::Number(_) | Value::Object(_)) {
+        match (received(), value) {
+            (Some(Value::String(text)), Value::Number(_)) => return Digits::of_json(text.trim())?.matching(value),
+            (Some(Value::Object(received)), Value::Object(fields)) => {
+                return fields_with_digits(digits, received, fields);
+            }
+            _ => {}
+        }
     }
+    digits.cloned()
 }
 
+/// Nearly every reply has none: names are copied only for fields that have some.
 fn fields_with_digits(
     digits: Option<&Digits>,
     received: &Map<String, Value>,
     fields: &Map<String, Value>,
 ) -> Option<Digits> {
     let own = |name: &str| digits.and_then(|digits| digits.field(name));
-    let kept = fields
-        .iter()
-        .map(|(name, field)| (name.clone(), with_numbers_from_texts(own(name), received.get(name), field)));
-    let removed = received.keys().filter(|name| !fields.contains_key(*name));
+    let kept = fields.iter().filter_map(|(name, field)| {
+        let digits = with_numbers_from_texts(own(name), || received.get(name), field)?;
+        Some((name.clone(), Some(digits)))
+    });
+    let names = digits.is_some().then(|| received.keys()).into_iter().flatten();
+    let removed = names.filter(|name| !fields.contains_key(*name));
     Digits::of_fields(kept.chain(removed.map(|name| (name.clone(), own(name).cloned()))))
 }
 

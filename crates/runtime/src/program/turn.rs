@@ -3,7 +3,7 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,7 +26,7 @@ use bcc_lang::expr::parse::{Expr, ExprError};
 use bcc_lang::expr::truth::Truth;
 use bcc_lang::script::interrupted::OnInterrupted;
 use bcc_lang::script::step_options::StepOptions;
-use bcc_lang::template::names::TemplateNames;
+use bcc_lang::template::names::{SharedValue, TemplateNames};
 use bcc_lang::template::text::Text;
 use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::{MASK, Masker};
@@ -350,6 +350,18 @@ pub fn message_id(last_seq: u64, number: u32) -> String {
     if number == 0 { format!("m{}", last_seq + 1) } else { format!("m{}.{number}", last_seq + 1) }
 }
 
+/// [`APPROVAL`] before anything was decided. What every turn needs is made only once.
+static NO_APPROVAL: LazyLock<SharedValue> = LazyLock::new(|| {
+    SharedValue::new(json!({ "action": null, "iteration": 0, "decision": null, "by": null, "comment": null }))
+});
+
+/// [`BOUND_PLAN`] of a session without a plan.
+static NO_PLAN: LazyLock<SharedValue> =
+    LazyLock::new(|| SharedValue::new(json!({ "plan_id": null, "title": null, "status": null, "tasks": 0 })));
+
+/// [`RECENT_TOOL_RESULTS`] of a session that has called no tools.
+static NO_RESULTS: LazyLock<SharedValue> = LazyLock::new(|| SharedValue::new(json!([])));
+
 /// The names that do not depend on an action: those of conditions on phases, topics and actions.
 pub fn base_names(
     program: &Program,
@@ -369,16 +381,16 @@ pub fn base_names(
     // The clone shares the warnings of the goals.
     let mut names = plain.clone();
     if !was_decided {
-        names.set(APPROVAL, json!({ "action": null, "iteration": 0, "decision": null, "by": null, "comment": null }));
+        names.set_shared(APPROVAL, &NO_APPROVAL);
     }
     if !has_plan {
-        names.set(BOUND_PLAN, json!({ "plan_id": null, "title": null, "status": null, "tasks": 0 }));
+        names.set_shared(BOUND_PLAN, &NO_PLAN);
     }
     if scopes_have_no_previous {
         names.set(PREVIOUS, program.watched_names.iter().map(|name| (name.clone(), Value::Null)).collect());
     }
     if !has_results {
-        names.set(RECENT_TOOL_RESULTS, json!([]));
+        names.set_shared(RECENT_TOOL_RESULTS, &NO_RESULTS);
     }
     names.set_text("who", program.who.as_str());
     names.set_text("user", program.user.as_str());
