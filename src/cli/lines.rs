@@ -155,6 +155,14 @@ fn expected_object() -> Message {
     msg!("send {{\"user\": \"…\", \"answer_id\": \"…\"}} on one line; `answer_id` can be omitted")
 }
 
+/// The help for a decision that is not of the form that it should have.
+fn expected_decision() -> Message {
+    let names = Message::names(DecisionKind::ALL.map(DecisionKind::name));
+    msg!(
+        "send {{\"decision\": \"approve\", \"request_id\": \"…\", \"by\": \"…\", \"comment\": \"…\", \"values\": {{…}}}} on one line; all but `decision` can be omitted, which is one of {names}"
+    )
+}
+
 /// The error for an answer that exceeds [`MAX_ANSWER_BYTES`].
 pub fn too_long() -> RejectedInput {
     let message = msg!("an answer longer than {MAX_ANSWER_BYTES} bytes was not accepted");
@@ -176,8 +184,11 @@ fn object(text: &str) -> Result<InputLine, RejectedInput> {
     })?;
     let shape = |message: &'static str| error("answer-not-readable", Message::word(message));
     if sent.get("decision").is_some() {
-        return decision(&sent)
-            .ok_or_else(|| shape("a JSON line was not accepted: it is not a decision of the documented form"));
+        return decision(&sent).ok_or_else(|| RejectedInput {
+            code: "answer-not-readable",
+            message: Message::word("a JSON line was not accepted: it is not a decision of the documented form"),
+            help: Some(expected_decision()),
+        });
     }
     let Some(Value::String(user)) = sent.get("user") else {
         return Err(shape("a JSON line was not accepted: its `user` must be a text"));
@@ -268,6 +279,17 @@ mod tests {
             assert_eq!(codes(line.as_bytes(), InputFormat::Json), [code], "{line}");
             assert_eq!(codes(line.as_bytes(), InputFormat::JsonObjects), [code], "{line}");
             assert_eq!(inputs(line.as_bytes(), InputFormat::Lines), [answer(line, None)]);
+        }
+    }
+
+    #[test]
+    fn the_help_for_a_decision_shows_a_decision() {
+        for line in [r#"{"decision":"approve","request_id":5}"#, r#"{"decision":"frobnicate"}"#, r#"{"user":5}"#] {
+            let InputLine::Rejected(rejected) = input(Ok(line.into()), InputFormat::Json) else { panic!("{line}") };
+            let help = rejected.help.unwrap().to_string();
+            let is_about_decision = help.contains(r#"{"decision": "approve", "request_id": "…""#)
+                && help.contains("`approve`, `reject`, `push_back`, `edit` or `answer`");
+            assert_eq!(is_about_decision, line.contains("decision"), "{line}: {help}");
         }
     }
 

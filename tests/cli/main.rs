@@ -72,6 +72,7 @@ mod tool_calls;
 mod tool_server;
 mod tools;
 mod trust;
+mod undone_retries;
 mod validate;
 mod validate_folders;
 mod watch;

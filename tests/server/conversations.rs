@@ -349,7 +349,7 @@ async fn a_person_decides_about_a_request() {
     );
     let serving = Serving::start(&home);
     let id = serving.session("release").await;
-    let listed = serving.get("/v1/requests").await.json();
+    let listed = serving.get("/v1/requests?session=&kind=").await.json();
     let request = &listed["requests"][0];
     assert_eq!((&request["session_id"], &request["prompt"]), (&json!(id), &json!("Deploy?")));
     let path = format!("/v1/requests/{id}/{}", request["request_id"].as_str().unwrap());

@@ -36,6 +36,8 @@ mod studio;
 mod talk_troubles;
 #[cfg(feature = "otel")]
 mod traces;
+mod turn_replies;
+mod undone_copies;
 mod visitor;
 mod web;
 

@@ -147,6 +147,23 @@ async fn the_stream_of_a_deleted_session_ends() {
 }
 
 #[tokio::test]
+async fn the_stream_of_a_deleted_session_gets_no_events_of_another_one_with_its_id() {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    let (serving, other) = (Serving::start(&home), Serving::start(&home));
+    for (id, reading) in [("here", &serving), ("elsewhere", &other)] {
+        let start = json!({ "script": "talk", "session_id": id });
+        assert_eq!(serving.post("/v1/sessions", start.clone()).await.status, 201);
+        let mut events = reading.events(id, None).await;
+        events.until("waiting").await;
+        assert_eq!(serving.send(Method::DELETE, &format!("/v1/sessions/{id}"), &[], None).await.status, 204);
+        assert_eq!(serving.post("/v1/sessions", start).await.status, 201);
+        serving.say(id, "another person").await;
+        assert_eq!(tokio::time::timeout(TIMEOUT, events.rest()).await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
 async fn pieces_of_a_message_arrive_before_it_is_complete() {
     let home = Home::new();
     let text = "It is a long story that comes in pieces.";

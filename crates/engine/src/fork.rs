@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
-use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::head::{Head, SessionStatus};
 use bcc_runtime::run::retry::{CopiedRows, CopyTarget, copy_of, state_at};
 use bcc_store::contract::Store;
 use bcc_store::rows::{Commit, EarlierState, NewSessionRow, SessionRow, SharedTexts};
@@ -166,6 +166,7 @@ impl Engine {
                 status,
                 edited: None,
                 renews_declared: false,
+                is_separate: true,
                 earlier_effects: BTreeMap::new(),
             };
             let CopiedRows { first, texts } = copy_of(store, &row, earlier.clone(), &target).await?;
@@ -176,7 +177,21 @@ impl Engine {
         Err(EngineError::failed(msg!("session `{id}` goes on all the time; try again")))
     }
 
+    /// The state of a session at a point at which a copy of it can go on.
     pub(crate) async fn state_at_point(&self, row: &SessionRow, at: ForkPoint) -> Result<EarlierState, EngineError> {
+        let id = row.id.as_str();
+        let earlier = self.any_state_at_point(row, at).await?;
+        let head: Head = serde_json::from_str(&earlier.head)
+            .map_err(|error| EngineError::failed(msg!("the state of session `{id}` cannot be read: {error}")))?;
+        if head.ending.is_some() {
+            // The copy would have the same end, and clean up a second time.
+            let message = msg!("session `{id}` was about to end there, and a copy of it cannot go on");
+            return Err(EngineError::Ended { message, help: Some("name an event before that".into()) });
+        }
+        Ok(earlier)
+    }
+
+    async fn any_state_at_point(&self, row: &SessionRow, at: ForkPoint) -> Result<EarlierState, EngineError> {
         let store = self.store().as_ref();
         let id = row.id.as_str();
         let current = || EarlierState {

@@ -144,7 +144,7 @@ impl Engine {
         let Some(earlier) = state_at(store, &row, seq).await? else {
             return Err(self.no_state_before(&row, step, kept, &before).await);
         };
-        let undone = undone_since(store, &row, &earlier).await?;
+        let undone = undone_since(store, &row, &earlier, &step.path).await?;
         if let (None, Some(first)) = (&request.from, undone.first()) {
             return Err(undone_steps(id, &undone, first, &step.path));
         }
@@ -222,6 +222,8 @@ impl Engine {
                 at: &at,
                 status: SessionStatus::Running,
                 renews_declared: false,
+                // The earlier session has ended, and this one goes on in its place.
+                is_separate: false,
                 edited: edited.then_some(program.as_ref()),
                 // A step that is repeated is to do again what it does.
                 earlier_effects: BTreeMap::new(),

@@ -41,9 +41,11 @@ pub fn valid_session_id(id: &str) -> Result<(), EngineError> {
     const MAX_LENGTH: usize = 200;
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     let length = id.chars().count();
-    if id.is_empty() || id.starts_with('-') || length > MAX_LENGTH || !id.chars().all(allowed) {
+    // Dots alone are directories in paths and addresses.
+    let is_dots = id.chars().all(|c| c == '.');
+    if id.is_empty() || is_dots || id.starts_with('-') || length > MAX_LENGTH || !id.chars().all(allowed) {
         return Err(EngineError::usage(msg!("`{id}` is not a valid session id")).with_help(msg!(
-            "an id consists of 1 to {LONGEST} letters, digits, `_`, `.` and `-`, and does not start with `-`",
+            "an id consists of 1 to {LONGEST} letters, digits, `_`, `.` and `-`, does not start with `-`, and is more than dots",
             LONGEST = MAX_LENGTH
         )));
     }

@@ -70,12 +70,13 @@ pub enum SessionPlace {
     Elsewhere,
 }
 
-/// What settings say of an earlier session.
+/// What settings say of an earlier session, and of this one among those with the same id.
 #[derive(Default, Deserialize)]
 struct EarlierSession {
     copy_of: Option<String>,
     retry_of: Option<String>,
     replay: Option<String>,
+    nonce: Option<String>,
     #[serde(default)]
     repeats_answers: bool,
 }
@@ -91,6 +92,12 @@ impl EarlierSession {
 pub fn copied_session(settings: &str) -> Option<String> {
     let EarlierSession { copy_of, retry_of, .. } = EarlierSession::of(settings);
     copy_of.or(retry_of)
+}
+
+/// The text that tells the session with these stored settings from those with the same id that were deleted before; earlier releases did not
+/// store it.
+pub fn session_nonce(settings: &str) -> Option<String> {
+    EarlierSession::of(settings).nonce
 }
 
 /// The session of which the one with these stored settings is a fork: a copy that repeats nothing, with the same script.

@@ -29,6 +29,7 @@ fn success_exits_with_0_usage_errors_with_2_and_a_session_that_has_ended_with_4(
         (4, &["run", &script, "--session", "t"], "`t` cannot continue: its status is `completed`"),
         (2, &["run", &other, "--session", "t"], "belongs to the script `two_phases`"),
         (2, &["run", &script, "--session", "../t"], "is not a valid session id"),
+        (2, &["run", &script, "--session", ".."], "is not a valid session id"),
         (2, &["run", &script, "--model", "nobody"], "nobody"),
         (2, &["run", &script, "--clock", "tomorrow"], "2026-"),
         (2, &["run", &script, "--project", "nowhere"], "nowhere"),

@@ -90,3 +90,43 @@ fn the_end_of_a_wait_is_no_decision() {
         "{named:?}"
     );
 }
+
+#[test]
+fn a_decision_about_a_time_or_an_unknown_request_is_told_what_is_open() {
+    let home = Home::new();
+    let script = "
+session:
+  session_id: w
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: parallel
+              action_id: all
+              config:
+                branches:
+                  - { id: a, actions: [{ action_type: approval, action_id: ask_a, config: { prompt: 'A?' } }] }
+                  - { id: b, actions: [{ action_type: approval, action_id: ask_b, config: { prompt: 'B?' } }] }
+                  - { id: c, actions: [{ action_type: wait, action_id: rest, config: { for: 1h } }] }
+";
+    run(&home, script, "");
+    let open = requests(&home);
+    let id = |name: &str, value: &str| {
+        let found = open.iter().find(|request| request[name] == value);
+        found.unwrap()["request_id"].as_str().unwrap().to_owned()
+    };
+    let (a, b, time) = (id("prompt", "A?"), id("prompt", "B?"), id("kind", "time"));
+    let both = format!("open are `{a}`, `{b}`");
+    for (request, expected) in [
+        (time.as_str(), format!("the request `{time}` waits for a time, not for a person")),
+        ("r999", "has no request `r999`".to_owned()),
+    ] {
+        let refused = call(&home, &format!("approve s/{request}"));
+        let said = &refused.stderr;
+        assert!(refused.code == 2 && said.contains(&expected) && said.contains(&both), "{request}: {refused:?}");
+    }
+    assert_eq!(call(&home, &format!("approve s/{a}")).code, 0);
+    let refused = call(&home, "approve s/r999");
+    assert!(refused.stderr.contains(&format!("the open request is `{b}`")), "{refused:?}");
+}

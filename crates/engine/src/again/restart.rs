@@ -311,7 +311,15 @@ impl Engine {
     ) -> Result<CopiedRows, EngineError> {
         let at = stamp(now());
         let status = SessionStatus::parse(&earlier.status).unwrap_or(SessionStatus::Running);
-        let target = CopyTarget { id: &row.id, at: &at, status, edited, renews_declared: true, earlier_effects };
+        let target = CopyTarget {
+            id: &row.id,
+            at: &at,
+            status,
+            edited,
+            renews_declared: true,
+            is_separate: true,
+            earlier_effects,
+        };
         let CopiedRows { mut first, texts } = copy_of(self.store().as_ref(), row, earlier, &target).await?;
         // It is somebody else's: what a person has said once must not change what other sessions know of them.
         let known = self.store().user_variables(&row.user).await?;

@@ -141,6 +141,8 @@ pub struct BranchLimits {
 pub struct Call {
     pub skill: String,
     pub inputs: ExactValues,
+    /// Which part of the action calls it, each of which does so once: 0 for an action that has only one.
+    pub part: u32,
 }
 
 /// Why a turn returned no flow.

@@ -8,7 +8,7 @@ use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::run::cleanup::LEFT_OUT;
-use crate::run::compensation_records::{COMPENSATIONS, Compensation};
+use crate::run::compensation_records::{COMPENSATIONS, Compensation, newest};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent};
@@ -68,7 +68,7 @@ impl Session {
 
     /// Whether anything can be undone.
     pub(crate) fn has_compensations(&self) -> bool {
-        self.compensations.values().any(|record| !record.done)
+        newest(&self.compensations).values().any(|(_, record)| !record.done)
     }
 
     /// Starts the newest compensation that is not over. If there is none, the session ends.
@@ -76,12 +76,12 @@ impl Session {
     pub(crate) async fn next_compensation(&mut self) -> Result<(), RunError> {
         let mut draft = CommitDraft::default();
         let wanted = self.head.ending.as_ref().is_some_and(|ending| ending.compensate);
-        let open = self.compensations.iter().filter(|(_, record)| wanted && !record.done);
+        let open = newest(&self.compensations).into_values().filter(|(_, record)| wanted && !record.done);
         let Some((key, record)) = open.max_by_key(|(_, record)| record.order) else {
             self.finish_ending(&mut draft);
             return self.commit(draft).await;
         };
-        let (key, record) = (key.clone(), record.clone());
+        let (key, record) = (key.to_owned(), record.clone());
         let place = EventLocation { action_id: Some(id_of(component(&key)).to_owned()), ..EventLocation::default() };
         match self.restored_position(&key, &record).await? {
             Ok((rows, state)) => {

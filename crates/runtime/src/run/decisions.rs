@@ -213,12 +213,20 @@ impl Session {
             Some((key, request)) => return Ok((key.clone(), (*request).clone())),
             None => {}
         }
-        let open = open.first().map(|(_, request)| *request);
-        let answered = match (given, open) {
-            (None, Some(_)) => None,
-            (given, _) => earlier_answer(self.store.as_ref(), &self.id, given).await?,
+        let ids: Vec<&str> = open.iter().map(|(_, request)| request.id.as_str()).collect();
+        let help = match ids.as_slice() {
+            [] => None,
+            [id] => Some(msg!("the open request is `{}`", *id)),
+            ids => Some(msg!("open are {}", Message::names(ids))),
         };
-        let help = open.map(|open| msg!("the open request is `{}`", open.id));
+        if let Some(given) = given.filter(|given| self.open_requests().any(|(_, request)| request.id == *given)) {
+            let message = msg!("the request `{given}` waits for a time, not for a person");
+            return Err(rejected("request-unknown", message, help));
+        }
+        let answered = match given {
+            None if !ids.is_empty() => None,
+            given => earlier_answer(self.store.as_ref(), &self.id, given).await?,
+        };
         Err(match answered {
             Some(answered) => rejected("request-answered", answered, help),
             None => match given {

@@ -133,6 +133,9 @@ pub(crate) struct Frame {
     /// Of a skill or single action: why it was inserted, and what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insertion: Option<Insertion>,
+    /// Of a skill that an action called: the part of the action that did.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub part: u32,
     /// Of a topic or skill: a monitor's advice that waits for the next turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<Box<Advice>>,
@@ -175,6 +178,7 @@ impl Frame {
             at: self.at.clone(),
             next: self.next,
             insertion: self.insertion.clone(),
+            part: self.part,
             plans: self.plans.clone(),
             taken: self.taken,
             finally_begun: self.at == FrameTarget::Topic,
@@ -371,6 +375,20 @@ impl Frames {
         // `,` follows the mark of insertions.
         let inserted = self.frames.range(format!("{key}/{INSERTED}")..format!("{key}/,"));
         inserted.map(|(key, _)| key.as_str()).next_back()
+    }
+
+    /// Keeps which part of the action `key` called the skill that is inserted below it.
+    pub(crate) fn set_part(&mut self, key: &str, part: u32) {
+        let inserted = self.last_inserted(key).map(str::to_owned);
+        if let Some(frame) = inserted.filter(|_| part > 0).and_then(|key| self.change(&key)) {
+            frame.part = part;
+        }
+    }
+
+    /// The key of the frame of the action with this public path.
+    pub(crate) fn action_at(&self, path: &str) -> Option<&str> {
+        let mut actions = self.frames.iter().filter(|(_, frame)| frame.at == FrameTarget::Action);
+        actions.find(|(key, _)| public_path(key) == path).map(|(key, _)| key.as_str())
     }
 
     /// The changes since the last call, as rows.

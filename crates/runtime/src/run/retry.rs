@@ -11,7 +11,7 @@ use bcc_lang::value::scopes::{DeclarationMap, Scope};
 use crate::notebook::cell::Cell;
 use crate::notebook::large_outputs::references;
 use crate::program::program::{Program, ProgramStep};
-use crate::run::compensation_records::{COMPENSATIONS, compensations_of};
+use crate::run::compensation_records::{Compensation, compensations_of, leave_out, newest, undone_places};
 use crate::run::error::RunError;
 use crate::run::frames::{FrameTarget, Frames, component, id_of, parent, public_path, redacted_key};
 use crate::run::head::{Head, SessionStatus};
@@ -43,6 +43,8 @@ pub struct CopyTarget<'t> {
     /// Whether variables that nobody has set get the values that the edited script declares for them: also those of the user, who is a new
     /// one.
     pub renews_declared: bool,
+    /// Whether the copy stands beside the session, which goes on or is as it ended: then that one alone undoes what it did.
+    pub is_separate: bool,
     /// The effects that the session has had after the copied state: the copy asks before it has them again ([`Head::earlier_effects`]).
     pub earlier_effects: BTreeMap<String, u64>,
 }
@@ -99,11 +101,12 @@ pub async fn copy_of(
     let current = store.variables(&row.id).await?;
     // What was masked later stays masked.
     let masked = current.iter().filter(|row| row.scope == MASKED_VALUES).cloned().collect::<Vec<_>>();
-    let undone = undone_records(&current).map_err(unreadable)?;
+    let undone = undone_places(&compensations_of(&current).map_err(unreadable)?);
     let mut variables = restored_variables(current, changes);
     variables.retain(|row| row.scope != MASKED_VALUES);
     variables.extend(masked);
-    keep_undone(&mut variables, undone);
+    // What was undone later stays undone: no compensation runs a second time.
+    leave_out(&mut variables, |place| target.is_separate || undone.contains(place)).map_err(unreadable)?;
     let mut user_variables = vec![];
     if let Some(program) = target.edited {
         frames = moved_frames(frames, program).map_err(RunError::Variable)?;
@@ -145,7 +148,7 @@ pub async fn copy_of(
 }
 
 /// The paths of the actions that were completed in the earlier state and have been undone since, in the order of their completion: also those
-/// whose compensations failed.
+/// whose compensations failed. Without those that a session runs again that goes on with the step `from`, a path.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -153,31 +156,21 @@ pub async fn undone_since(
     store: &dyn Store,
     row: &SessionRow,
     earlier: &EarlierState,
+    from: &str,
 ) -> Result<Vec<String>, RunError> {
     let unreadable = |what: Message| RunError::Unreadable { id: row.id.clone(), what };
     let current = store.variables(&row.id).await?;
-    let undone = undone_records(&current).map_err(unreadable)?;
+    let undone = undone_places(&compensations_of(&current).map_err(unreadable)?);
     let before = compensations_of(&restored_variables(current, &earlier.changes)).map_err(unreadable)?;
-    let mut found: Vec<_> = before.iter().filter(|(key, record)| !record.done && undone.contains_key(*key)).collect();
+    let frames = restored_frames(store.frames(&row.id).await?, &earlier.changes);
+    let frames = Frames::from_rows(&frames).map_err(unreadable)?;
+    let start = frames.action_at(from);
+    let is_undone = |(place, (_, record)): &(String, (&str, &Compensation))| {
+        !record.done && undone.contains(place) && !start.is_some_and(|start| record.runs_again(start, &frames))
+    };
+    let mut found: Vec<_> = newest(&before).into_iter().filter(is_undone).map(|(_, found)| found).collect();
     found.sort_by_key(|(_, record)| record.order);
     Ok(found.into_iter().map(|(key, _)| public_path(key)).collect())
-}
-
-/// The records of the compensations that are over, by the keys of the frames of their actions.
-fn undone_records(rows: &[VariableRow]) -> Result<BTreeMap<String, VariableRow>, Message> {
-    let records = compensations_of(rows)?;
-    let is_undone =
-        |row: &&VariableRow| row.scope == COMPENSATIONS && records.get(&row.path).is_some_and(|record| record.done);
-    Ok(rows.iter().filter(is_undone).map(|row| (row.path.clone(), row.clone())).collect())
-}
-
-/// What was undone later stays undone: no compensation runs a second time.
-fn keep_undone(variables: &mut [VariableRow], mut undone: BTreeMap<String, VariableRow>) {
-    for row in variables.iter_mut().filter(|row| row.scope == COMPENSATIONS) {
-        if let Some(later) = undone.remove(&row.path) {
-            *row = later;
-        }
-    }
 }
 
 /// The events up to `last`, as those of the session `copy`.

@@ -9,7 +9,7 @@ use bcc_lang::value::scopes::Scope;
 use bcc_store::rows::VariableRow;
 
 use crate::program::program::Program;
-use crate::run::compensation_records::Compensation;
+use crate::run::compensation_records::{Compensation, newest};
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{BLOCK, Frame, FrameTarget, Frames, ROOT, component, id_of, lineage, skill_path};
@@ -54,9 +54,9 @@ impl Session {
     /// The store failed.
     pub async fn open_compensations(&self) -> Result<OpenCompensations, RunError> {
         let variables = self.store.variables(&self.id).await?;
-        let mut open: Vec<_> = self.compensations.iter().filter(|(_, record)| !record.done).collect();
+        let mut open: Vec<_> = newest(&self.compensations).into_values().filter(|(_, record)| !record.done).collect();
         open.sort_by_key(|(_, record)| record.order);
-        let actions = open.into_iter().map(|(key, record)| (key.clone(), record.frames.clone())).collect();
+        let actions = open.into_iter().map(|(key, record)| (key.to_owned(), record.frames.clone())).collect();
         Ok(OpenCompensations { actions, variables })
     }
 
@@ -69,15 +69,16 @@ impl Session {
         let mut draft = CommitDraft::default();
         let mut order = self.compensations.values().map(|record| record.order).max().unwrap_or(0);
         let before = order;
+        let own: BTreeSet<String> = self.compensations.values().map(Compensation::place).collect();
         let mut skills = BTreeSet::new();
         for (key, earlier) in open.actions {
             let Some((key, frames)) = self.moved_here(&program, &key, earlier.clone()) else { continue };
-            if self.compensations.contains_key(&key) {
+            let record = Compensation { order: order + 1, frames, branch_path: None, done: false };
+            if own.contains(&record.place()) {
                 continue;
             }
             order += 1;
-            skills.extend(skill_paths(&earlier).zip(skill_paths(&frames)));
-            let record = Compensation { order, frames, branch_path: None, done: false };
+            skills.extend(skill_paths(&earlier).zip(skill_paths(&record.frames)));
             self.put_compensation(key, record, &mut draft)
                 .map_err(|failure| RunError::Unreadable { id: self.id.clone(), what: failure.message })?;
         }

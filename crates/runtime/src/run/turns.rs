@@ -406,9 +406,12 @@ impl Session {
                 self.open_branches(key, branches, limits, draft);
                 Ok(NextStep::Turn)
             }
-            Flow::Call(Call { skill, inputs }) => {
+            Flow::Call(Call { skill, inputs, part }) => {
                 match self.insert(program, key, &skill, Insertion::Called, inputs, draft) {
-                    Ok(()) => self.settled(draft),
+                    Ok(()) => {
+                        self.frames.set_part(key, part);
+                        self.settled(draft)
+                    }
                     Err(error) => {
                         self.finish_with(program, context, Outcome::failed(&error.message), Some(error), draft)
                     }

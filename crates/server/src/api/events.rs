@@ -3,17 +3,19 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use bcc_engine::settings::session_nonce;
 use bcc_lang::message::language::Language;
 use bcc_lang::message::msg;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
+use bcc_store::rows::SessionRow;
 use futures_util::stream::{self, Stream};
 use serde::Deserialize;
 use tokio::sync::broadcast::Receiver;
@@ -60,11 +62,30 @@ pub(crate) struct ReadEvent {
     pub(crate) starts: bool,
 }
 
+/// What tells a session from another one that has its id after it was deleted.
+#[derive(PartialEq, Eq)]
+struct SessionIdentity {
+    started_at: String,
+    nonce: Option<String>,
+}
+
+impl SessionIdentity {
+    fn of(row: &SessionRow) -> Self {
+        Self { started_at: row.started_at.clone(), nonce: session_nonce(&row.settings) }
+    }
+}
+
 /// Reads the events of a session one after the other: first those in the store, then those that happen.
 pub(crate) struct EventReader {
     store: Arc<dyn Store>,
     sessions: Arc<LiveSessions>,
     id: String,
+    /// Which session with this id is read; any one if not set.
+    identity: Option<SessionIdentity>,
+    /// When it was last checked whether it is still that one.
+    checked_at: Instant,
+    /// What arrived, and is given after the next such check.
+    arrived: Option<FeedItem>,
     /// Kept, so that the session goes on to send its events to it.
     _feed: Arc<EventFeed>,
     items: Receiver<FeedItem>,
@@ -112,6 +133,9 @@ impl EventReader {
             store: Arc::clone(state.sessions.store()),
             sessions: Arc::clone(&state.sessions),
             id: id.to_owned(),
+            identity: None,
+            checked_at: Instant::now(),
+            arrived: None,
             items: feed.subscribe(),
             _feed: feed,
             last: after,
@@ -150,9 +174,11 @@ impl EventReader {
         let rows = self.store.journal(&self.id, self.last, PAGE).await?;
         self.is_behind = rows.len() == PAGE;
         self.is_live &= rows.is_empty();
-        // A session that was deleted tells nothing any more.
-        if std::mem::take(&mut self.is_polled) && rows.is_empty() && self.store.session(&self.id).await?.is_none() {
+        // A session that was deleted tells nothing any more, and these events may be those of another one.
+        if (std::mem::take(&mut self.is_polled) || !rows.is_empty()) && self.is_deleted().await? {
+            self.is_behind = false;
             self.until = Some(self.last);
+            return Ok(());
         }
         for row in rows {
             if self.until.is_some_and(|until| row.seq > until) {
@@ -161,6 +187,13 @@ impl EventReader {
             self.push(Some(row.seq), &row.kind, &public_line(&row.body), false);
         }
         Ok(())
+    }
+
+    /// Whether the session was deleted, also if another one has its id.
+    async fn is_deleted(&mut self) -> Result<bool, Problem> {
+        let row = self.store.session(&self.id).await?;
+        self.checked_at = Instant::now();
+        Ok(row.is_none_or(|row| self.identity.as_ref().is_some_and(|own| *own != SessionIdentity::of(&row))))
     }
 
     /// The next event; none at the end of the stream. Nothing is lost if it is dropped while it waits.
@@ -180,7 +213,19 @@ impl EventReader {
                 }
                 continue;
             }
-            match self.happens().await {
+            // Another process may have deleted the session, and this one may run another with its id.
+            if self.arrived.is_some() && !matches!(self.is_deleted().await, Ok(false)) {
+                return None;
+            }
+            let happened = match self.arrived.take() {
+                Some(item) => Happened::Item(Ok(item)),
+                None => self.happens().await,
+            };
+            match happened {
+                Happened::Item(Ok(item)) if self.checked_at.elapsed() >= POLL => self.arrived = Some(item),
+                Happened::Item(Ok(FeedItem::Deleted)) if self.end.is_none() => return None,
+                // The end of the turn says what happened.
+                Happened::Item(Ok(FeedItem::Deleted)) => {}
                 Happened::Item(Ok(FeedItem::Committed { seq, kind, line })) if seq == self.last + 1 => {
                     self.push(Some(seq), kind, &line, false);
                     self.is_live = true;
@@ -333,6 +378,7 @@ pub(crate) async fn get_events(
     }
     // There is no such event yet: what happens from now on is told.
     reader.last = reader.last.min(row.last_seq);
+    reader.identity = Some(SessionIdentity::of(&row));
     reader.end_with_session(is_over.then_some(row.last_seq));
     Ok(reader.into_response())
 }

@@ -115,7 +115,9 @@ pub(crate) async fn post_message(
 /// The idempotency key in its stored form.
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    let value = value.to_str().ok().map(str::trim).filter(|key| !key.is_empty() && key.len() <= MAX_KEY_BYTES);
+    let is_valid =
+        |key: &&str| !key.is_empty() && key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic());
+    let value = value.to_str().ok().map(str::trim).filter(is_valid);
     let invalid =
         || Problem::invalid(msg!("`Idempotency-Key` must have 1 to {MAX_KEY_BYTES} visible ASCII characters"));
     value.map(|key| Some(stored_key(key))).ok_or_else(invalid)

@@ -7,6 +7,7 @@ pub(crate) mod catalog;
 pub(crate) mod data;
 pub(crate) mod data_sets;
 pub(crate) mod events;
+pub(crate) mod first_rest;
 pub(crate) mod gate;
 pub(crate) mod given_states;
 pub(crate) mod health;

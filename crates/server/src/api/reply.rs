@@ -12,6 +12,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::access::AccessRole;
+use crate::api::first_rest::{Rest, first_rest};
 use crate::live::command::EndedTurn;
 use crate::live::feed::EventFeed;
 use crate::problem::{Problem, ProblemKind};
@@ -126,13 +127,16 @@ impl Collected {
             }
             "taken_back" => self.taken_back.push(public_event(line)?),
             "waiting" => self.waiting = Some(WaitingFor::of(&public_event(line)?)),
+            // It may be this one that was answered, while branches wait for others.
+            "request_answered" => self.waiting = None,
             "session_completed" | "session_failed" | "session_cancelled" | "session_stopped" => self.waiting = None,
             _ => {}
         }
         Ok(())
     }
 
-    /// The messages that were not taken back, and what the session waits for.
+    /// The messages that were not taken back, and what the session asked for last. Branches ask for several things, and the session waits for
+    /// another one if the status says so.
     fn end(self) -> (Vec<SaidMessage>, Option<WaitingFor>) {
         let taken_back = TakenBackEvents::of(self.taken_back);
         let said = self.said.into_iter().filter(|(seq, _)| !taken_back.contains(*seq));
@@ -177,8 +181,9 @@ pub(crate) fn reply_from(feed: &EventFeed, id: &str, turn: EndedTurn) -> Option<
     let mut collected = Collected::default();
     let added = events.iter().try_for_each(|event| collected.add(event.seq, event.kind, &event.line));
     let (messages, waiting) = collected.end();
+    let waiting = waiting.filter(|waiting| waiting.status() == turn.status);
     if added.is_ok() && waiting.is_none() && turn.status.is_waiting() {
-        // It waits for what an earlier turn asked.
+        // It waits for what an earlier turn, or another branch, asked.
         return None;
     }
     let status = turn.status.name().to_owned();
@@ -187,10 +192,13 @@ pub(crate) fn reply_from(feed: &EventFeed, id: &str, turn: EndedTurn) -> Option<
 
 /// The reply after turns that have ended.
 pub(crate) async fn reply_of(store: &dyn Store, id: &str, turn: EndedTurn) -> Result<TurnReply, Problem> {
-    let (messages, mut waiting) = collect(store, id, turn.after, turn.until).await?;
-    if waiting.is_none() && turn.status.is_waiting() {
-        waiting = open_waiting(store, id, turn.status, turn.until).await?.as_ref().map(WaitingFor::of);
-    }
+    let (messages, waiting) = collect(store, id, turn.after, turn.until).await?;
+    let waiting = match waiting.filter(|waiting| waiting.status() == turn.status) {
+        None if turn.status.is_waiting() => {
+            open_waiting(store, id, turn.status, turn.until).await?.as_ref().map(WaitingFor::of)
+        }
+        waiting => waiting,
+    };
     Ok(TurnReply { id: id.to_owned(), status: turn.status.name().to_owned(), messages, waiting, last_seq: turn.until })
 }
 
@@ -328,6 +336,9 @@ pub(crate) async fn is_taken_back(store: &dyn Store, id: &str, answer: &EarlierA
 pub(crate) async fn earlier_reply(store: &dyn Store, id: &str, answer: &EarlierAnswer) -> Result<TurnReply, Problem> {
     let row = store.session(id).await?.ok_or_else(|| Problem::no_session(id))?;
     let end = answer.until.min(row.last_seq);
+    if let Some(Rest { status, last_seq }) = first_rest(store, &row, answer.seq, end).await? {
+        return reply_of(store, id, EndedTurn { after: answer.seq, until: last_seq, status }).await;
+    }
     // What the session says after a decision is not part of the reply. A turn that had stopped is over when it has gone on.
     let until = rest_before_decision(store, id, answer.seq, end).await?.unwrap_or(end);
     let (messages, waiting) = collect(store, id, answer.seq, until).await?;
@@ -339,8 +350,8 @@ pub(crate) async fn earlier_reply(store: &dyn Store, id: &str, answer: &EarlierA
     Ok(TurnReply { id: id.to_owned(), status, messages, waiting, last_seq: until })
 }
 
-/// The number of the event with which a turn rested before a decision, or a time, made the session go on; none if nothing did. In a
-/// `parallel`, other branches may go on after such an event: then it is none.
+/// The same for a session without its states, from its events: the number of the event with which a turn rested before a decision, or a
+/// time, made the session go on; none if nothing did. In a `parallel`, other branches may go on after such an event: then it is none.
 async fn rest_before_decision(store: &dyn Store, id: &str, after: u64, until: u64) -> Result<Option<u64>, Problem> {
     let answered = store.journal_by_kind(id, "request_answered", after, 1).await?;
     if answered.first().is_none_or(|answered| answered.seq > until) {

@@ -95,14 +95,16 @@ pub(crate) async fn list_requests(
 ) -> Result<Json<RequestList>, Problem> {
     caller.require(AccessRole::Decide)?;
     let store = state.sessions.store();
-    let mut open = match query.session {
+    // What is empty does not count, as a form sends it.
+    let [session, kind] = [query.session, query.kind].map(|given| given.filter(|text| !text.is_empty()));
+    let mut open = match session {
         Some(session) => {
             let rows = store.requests(&session).await?.into_iter().filter(|row| row.answered_at.is_none());
             rows.map(|request| OpenRequest { session: session.clone(), request }).collect()
         }
         None => store.open_requests(None).await?,
     };
-    open.retain(|open| query.kind.as_ref().is_none_or(|kind| *kind == open.request.kind));
+    open.retain(|open| kind.as_ref().is_none_or(|kind| *kind == open.request.kind));
     mask_requests(state.sessions.store().as_ref(), &mut open).await?;
     Ok(Json(RequestList { requests: open.into_iter().map(ListedRequest::from).collect() }))
 }

@@ -187,7 +187,7 @@ impl Speaker {
                 Ok(FeedItem::Live { kind: "message_delta", line, .. }) if has_begun => self.delta(&line).await,
                 // What was missed is sent at the end.
                 Ok(FeedItem::Live { .. }) | Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return,
+                Ok(FeedItem::Deleted) | Err(RecvError::Closed) => return,
             }
         }
     }

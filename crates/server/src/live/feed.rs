@@ -32,11 +32,21 @@ pub enum FeedItem {
         /// Whether a message begins with it: a reader that comes later has not seen the beginning.
         starts: bool,
     },
+    /// The session was deleted. Another one may have its id by now, and has a feed of its own.
+    Deleted,
 }
 
 /// The events that the reply to a message is made of.
-const IN_REPLIES: [&str; 7] =
-    ["message", "waiting", "taken_back", "session_completed", "session_failed", "session_cancelled", "session_stopped"];
+const IN_REPLIES: [&str; 8] = [
+    "message",
+    "waiting",
+    "request_answered",
+    "taken_back",
+    "session_completed",
+    "session_failed",
+    "session_cancelled",
+    "session_stopped",
+];
 
 /// How many of them are kept of a turn. The reply to a longer one is read from the store.
 const MAX_KEPT: usize = 64;
@@ -108,6 +118,11 @@ impl EventFeed {
     /// What happens from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<FeedItem> {
         self.sender.subscribe()
+    }
+
+    /// Tells the readers that the session was deleted.
+    pub(crate) fn deleted(&self) {
+        self.send(|| FeedItem::Deleted);
     }
 
     fn current_message(&self) -> MutexGuard<'_, Option<String>> {

@@ -135,6 +135,14 @@ impl LiveSessions {
         feed
     }
 
+    /// Ends the feed of a session that was deleted. A session that gets its id has another one.
+    fn end_feed(&self, id: &str) {
+        let feed = self.feeds.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        if let Some(feed) = feed.and_then(|feed| feed.upgrade()) {
+            feed.deleted();
+        }
+    }
+
     /// Deletes a session, which leaves memory first: after the turn that runs. Returns whether it existed.
     ///
     /// # Errors
@@ -174,6 +182,10 @@ impl LiveSessions {
                 }
                 Ok(is_deleted)
             }).await;
+        // Before somebody else may use the id.
+        if deleted.as_ref().is_ok_and(|deleted| deleted.result) {
+            self.end_feed(id);
+        }
         self.forget(id, &slot);
         deleted.map(|deleted| deleted.result).map_err(Problem::from)
     }

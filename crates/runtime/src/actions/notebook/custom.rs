@@ -78,6 +78,15 @@ impl Part {
             Self::After => "after",
         }
     }
+
+    /// Its number in a [`Call`].
+    const fn number(self) -> u32 {
+        match self {
+            Self::Main => 0,
+            Self::Before => 1,
+            Self::After => 2,
+        }
+    }
 }
 
 /// Continues the action: its parts run one after the other, each skill and each command in its own turns. Invalid inputs,
@@ -244,7 +253,7 @@ fn call(turn: &Turn<'_>, skill: &str, given: ExactValues, part: Part) -> Result<
     };
     match found.input_names.iter().find(is_missing) {
         Some(missing) => Err(msg!("the skill `{skill}` requires the input `{missing}`, which is missing")),
-        None => Ok(Call { skill: skill.to_owned(), inputs }),
+        None => Ok(Call { skill: skill.to_owned(), inputs, part: part.number() }),
     }
 }
 
