@@ -137,7 +137,10 @@ pub fn request_of(options: &RunArgs, environment: &Environment) -> Result<RunReq
     let RunArgs { file, session, user, variables, variables_file, scheme, model, seed, clock, record, .. } =
         options.clone();
     let values = ExactValues::new();
-    let cells = options.from.as_deref().map(read_cells).transpose()?.unwrap_or_default();
+    let notebook = options.from.as_deref().map(read_cells).transpose()?.unwrap_or_default();
+    if let Some(left_out) = notebook.left_out() {
+        report::note(&left_out);
+    }
     Ok(RunRequest {
         file,
         session,
@@ -152,7 +155,7 @@ pub fn request_of(options: &RunArgs, environment: &Environment) -> Result<RunReq
         record,
         replay,
         any_project,
-        cells,
+        cells: notebook.cells,
         behavior_server: options.behavior_server.clone(),
         ..RunRequest::default()
     })

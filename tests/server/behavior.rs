@@ -109,6 +109,24 @@ async fn a_notebook_client_gets_what_its_state_needs() {
     }
 }
 
+#[tokio::test]
+async fn an_older_client_runs_code_once_and_gets_no_newer_spelling() {
+    let home = Home::new();
+    let reply = "    - { actions: [{ action: add-content, content_type: code, content: a(), should_execute: 'true' }, { action: exec, cell_id: lastAddedCellId }, { action: new-section, content: S }, { action: exec, cell_id: lastAddedCellId }] }\n";
+    let serving = replying(&home, &format!("replies:\n  actions:\n{reply}{reply}"));
+    let exec = json!({"type": "exec", "codecell_id": "lastAddedCellId", "need_output": true});
+    let expected = [
+        json!({"type": "add", "shot_type": "action", "content": "a()"}),
+        exec.clone(),
+        json!({"type": "new_section", "content": "S"}),
+        exec,
+    ];
+    let whole = serving.post("/generating", in_step("BEHAVIOR_RUNNING", false)).await;
+    assert_eq!(whole.json(), json!({ "actions": expected }));
+    let streamed = serving.post("/generating", in_step("BEHAVIOR_RUNNING", true)).await;
+    assert_eq!(lines(&streamed), expected.map(|action| json!({ "action": action })));
+}
+
 fn types(actions: &Value) -> Vec<&str> {
     actions.as_array().unwrap().iter().map(|action| action["type"].as_str().unwrap()).collect()
 }

@@ -37,8 +37,16 @@ async fn the_request_about_interrupted_code_shows_it_and_a_client_sees_the_cells
     let request = &open["requests"][0];
     let shown = "\n\n    import os, time\n    print('it runs', flush=True)\n    while not os.path.exists('go'):\n        time.sleep(0.01)\n    print(x + 1)\n\n";
     assert!(request["prompt"].as_str().unwrap().contains(shown), "{request}");
+    // What is no decision changes nothing.
+    let path = format!("/v1/requests/s/{}", request["request_id"].as_str().unwrap());
+    for nonsense in ["approve", "again please", ""] {
+        let refused = serving.post(&path, json!({ "decision": nonsense })).await;
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert_eq!(refused.json()["help"], "permitted: `again`, `skip`, `fail`");
+    }
+    assert_eq!(serving.get("/v1/requests").await.json(), open);
     let mut events = serving.events("s", None).await;
-    let (_, again) = tokio::join!(serving.say("s", "again"), async {
+    let (_, again) = tokio::join!(serving.post(&path, json!({ "decision": "Retry!" })), async {
         let again = events.until("cell_rerun").await.pop().unwrap();
         home.file("go", "");
         again

@@ -28,6 +28,7 @@ mod links;
 mod locks;
 mod openapi;
 mod pages;
+mod resting;
 mod same_words;
 mod served;
 mod stopped_turns;

@@ -82,7 +82,7 @@ pub struct ServerLimits {
     pub connections: usize,
     /// The maximum number of requests of one client in a minute.
     pub requests_per_minute: NonZeroU32,
-    /// How long a session without a turn stays in memory.
+    /// How long a session without a turn stays in memory, unless a kernel of its own has run code: then it stays until that ends.
     pub idle_time: Duration,
     /// How long turns may take to end when the server ends. What has not ended then is resumed by the next process.
     pub end_time: Duration,

@@ -1,11 +1,15 @@
 //! Tests of loops together with other features: duplicate ids, unknown fields in responses, sensitive values, interrupted code, and the
 //! reasons for moves.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
+use bcc_runtime::effects::behaviors::BehaviorPiece;
 use bcc_runtime::run::session::SessionPause;
 use serde_json::{Value, json};
 
+use crate::behaving::{Answer, Shared, TestHost};
 use crate::behaviors::{done, host, no_models, program, run, script, test_session, text};
 use crate::crashing_store::CrashMode;
 
@@ -106,6 +110,40 @@ async fn interrupted_code_with_on_interrupted_fail_ends_the_loop_with_an_error()
     assert_eq!(result.events("error")[0]["code"], "effect-interrupted");
     assert_eq!(result.events("effect_started").len(), result.events("effect_finished").len());
     assert!(host.log.lock().unwrap().executed.is_empty());
+    // The cell says that its code had begun.
+    let cells = result.events("cell");
+    let last = cells.last().unwrap();
+    assert_eq!((&last["content"], &last["ended"]), (&json!("x = 1"), &json!("interrupted")), "{last}");
+}
+
+#[tokio::test]
+async fn what_follows_from_a_behavior_counts_also_after_more_actions_than_may_be() {
+    let action = |content: &str| Ok(BehaviorPiece::Action(text(content)));
+    let around = json!({ "transition": { "target_achieved": true, "reason": "all is there" }, "context_update": { "variables": { "rows": 7 } } });
+    let whole = json!({ "actions": [text("one"), text("two"), text("three")], "transition": around["transition"], "context_update": around["context_update"] });
+    let streamed = |last| Answer::Stream(vec![action("one"), action("two"), action("three"), last]);
+    for (what, answer, expected) in [
+        ("a stream", streamed(Ok(BehaviorPiece::Response(around.clone()))), "behavior_001 1 true transition"),
+        ("a whole answer", Answer::Whole(whole), "behavior_001 1 true transition"),
+        ("a stream that breaks off", streamed(Err("server-timeout")), "behavior_001 1 false nobody"),
+    ] {
+        let mut host = TestHost {
+            log: Shared::default(),
+            behaviors: BTreeMap::new(),
+            judgements: BTreeMap::new(),
+            code_allowed: true,
+        };
+        host.behaviors.insert("a#1".into(), answer);
+        host.behaviors.insert("*".into(), Answer::Whole(done()));
+        let program = program("server: s, max_actions: 1, reflection: 'off'");
+        let result = run(&program, &Arc::new(host), &no_models(), CrashMode::Never).await;
+        assert_eq!(result.pause, SessionPause::Completed, "{what}");
+        assert_eq!(result.behaviors()[0], expected, "{what}");
+        assert_eq!(result.contents, ["one"], "{what}");
+        assert_eq!(result.codes(), ["too-many-actions"], "{what}");
+        let rows = result.journal.iter().any(|event| event["name"] == "rows");
+        assert_eq!(rows, expected.contains("transition"), "{what}: {:#?}", result.journal);
+    }
 }
 
 #[tokio::test]

@@ -102,3 +102,26 @@ async fn a_step_that_was_completed_too_early_is_entered_again() {
         .collect();
     assert_eq!(asked, ["a1", "a1", "a2", "a3"]);
 }
+
+#[tokio::test]
+async fn a_server_is_told_the_target_of_the_step_in_each_form() {
+    let goal_of = |requests: &[Value]| requests[0]["observation"]["location"]["goals"].clone();
+    for (config, expected) in [
+        ("server: s, target: Find the mean", json!({ "step": "Find the mean" })),
+        // The goal of the topic is its default.
+        ("server: s", json!({ "step": "the first part" })),
+        (
+            "server: s, target: 'Read {{ file }}', include_progress: true",
+            json!({ "stage": "p", "step": "Read housing.csv", "behavior": null }),
+        ),
+        ("server: s, target: 'Call {{ phone }}'", json!({ "step": "Call ***" })),
+    ] {
+        let program = test_session::checked(&script(config), Path::new(crate::ROOT));
+        let host = host(json!({ "*": { "actions": [text("work")] } }), json!({ "*": { "target_achieved": true } }));
+        let result = run(&program, &host, &no_models(), CrashMode::Never).await;
+        assert_eq!(result.pause, SessionPause::Completed, "{config}");
+        let log = host.log.lock().unwrap();
+        assert_eq!(goal_of(&log.behavior_requests), expected, "{config}");
+        assert_eq!(goal_of(&log.judgement_requests), expected, "{config}");
+    }
+}

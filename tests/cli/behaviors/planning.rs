@@ -154,3 +154,32 @@ async fn a_step_goes_on_until_its_signal_and_endless_plans_end_the_session() {
     assert_eq!(result.events("error")[0]["code"], "behavior-unreadable");
     assert!(asked.len() <= 12 && result.contents.is_empty(), "{asked:#?}");
 }
+
+#[tokio::test]
+async fn stages_without_steps_come_in_the_order_of_the_plan() {
+    let step = |id: &str| json!({ "step_id": id, "title": id });
+    let plans = |stages: Value| {
+        json!({
+            "p a": { "stages": stages },
+            "first -": { "steps": [step("x")] },
+            "second -": { "steps": [step("y")] },
+            "*": { "behavior": { "task": "do it" } },
+        })
+    };
+    let unplanned = |id: &str| json!({ "stage_id": id, "title": id });
+    let planned_with = |id: &str, inner: &str| json!({ "stage_id": id, "title": id, "steps": [step(inner)] });
+    for (stages, expected) in [
+        (json!([unplanned("first"), planned_with("last", "z")]), vec!["work at first x", "work at last z"]),
+        (
+            json!([planned_with("begin", "w"), unplanned("second"), planned_with("last", "z")]),
+            vec!["work at begin w", "work at second y", "work at last z"],
+        ),
+    ] {
+        for crash_mode in [CrashMode::Never, CrashMode::After] {
+            let (result, asked) =
+                planned(plans(stages.clone()), json!({ "*": judged("mark_step_complete") }), crash_mode).await;
+            assert_eq!(result.pause, SessionPause::Completed, "{asked:#?}");
+            assert_eq!(result.contents, expected, "{asked:#?}");
+        }
+    }
+}

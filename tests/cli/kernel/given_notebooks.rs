@@ -122,6 +122,8 @@ fn what_is_no_notebook_is_refused_before_the_session_exists() {
         ("text.ipynb".to_owned(), Some("# Not JSON".to_owned()), "is not a notebook: expected value"),
         ("old.ipynb".to_owned(), Some(r#"{"nbformat": 3, "worksheets": []}"#.to_owned()), "only version 4 can be read"),
         ("other.ipynb".to_owned(), Some("{}".to_owned()), "it has no `nbformat`"),
+        ("empty.ipynb".to_owned(), Some(r#"{"nbformat": 4}"#.to_owned()), "it has no list of `cells`"),
+        ("table.ipynb".to_owned(), Some(r#"{"nbformat": 4, "cells": {}}"#.to_owned()), "it has no list of `cells`"),
         (
             "bad.ipynb".to_owned(),
             Some(cell(json!({ "cell_type": "code", "source": 7 }))),
@@ -177,4 +179,84 @@ fn a_script_runs_its_own_code_also_with_the_notebook_that_it_left_before() {
     let ids: Vec<_> = third.iter().map(|(id, _)| id.as_str().unwrap()).collect();
     assert_eq!(ids, ["given-c1", "given-given-c1", "c1"]);
     assert_eq!(std::fs::read_to_string(home.path().join("ran")).unwrap(), "0.1 0.2 0.3 ");
+}
+
+#[test]
+fn a_byte_order_mark_is_skipped_and_attached_pictures_are_left_out_with_a_note() {
+    let home = Home::new();
+    let action = json!({ "action_type": "new_chapter", "action_id": "a", "config": { "content": "More" } });
+    let phases = json!([{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [action] }] }]);
+    home.file("script.yaml", &json!({ "session": { "session_id": "s", "phases": phases } }).to_string());
+    let cell = |attached: Value| json!({ "cell_type": "markdown", "metadata": {}, "source": "![a](attachment:a.png)", "attachments": attached });
+    let picture = || cell(json!({ "a.png": { "image/png": "QUJD" } }));
+    let cells = [picture(), cell(json!({})), picture()];
+    let notebook = json!({ "nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells });
+    home.file("a.ipynb", &format!("\u{feff}{notebook}"));
+    let done = home.finish(["run", "script.yaml", "--session", "s", "--from", "a.ipynb"], "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let note = "pictures that are attached to text cells of the notebook are left out; the cells: 1, 3\n";
+    assert!(done.err.contains(note), "{}", done.err);
+    assert_eq!(home.export("s")["notebook"]["cells"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn code_of_a_model_in_a_given_notebook_waits_for_approval_also_when_cells_run_again() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", "[project]\nallow = [\"exec\"]\n\n[kernel]\nexec = \"approve\"\n");
+    let exec = json!({ "action_type": "exec", "action_id": "exec", "config": { "codecell_id": "theirs" } });
+    let add = json!({ "action_type": "add", "action_id": "add", "config": { "shot_type": "action", "content": "print(x + 1)", "metadata": { "should_execute": true } } });
+    let phases = json!([{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [add, exec] }] }]);
+    let session = json!({ "session_id": "more", "kernel": { "on_resume": "rerun" }, "phases": phases });
+    home.file("script.yaml", &json!({ "session": session }).to_string());
+    let cell = |id: &str, code: &str, ours: Value| json!({ "cell_type": "code", "id": id, "metadata": { "bcc": ours }, "execution_count": 1, "source": code, "outputs": [] });
+    let theirs = "open('ran', 'w').close()";
+    let approved = bcc_store::content_hash::hash(theirs);
+    let cells = [
+        cell("own", "x = 41", json!({ "ended": "ok", "written_by": "somebody" })),
+        cell("theirs", theirs, json!({ "ended": "ok", "written_by": "model", "approved": approved })),
+    ];
+    let notebook = json!({ "nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells });
+    home.file("a.ipynb", &notebook.to_string());
+    let arguments =
+        ["run", "script.yaml", "--session", "s", "--trust", "--json", "--from", "a.ipynb", "--notebook", "b.ipynb"];
+    let mut command = home.command(arguments);
+    command.envs(kernel_variables(&python));
+    let done = finished(command, "");
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    let events = done.events();
+    let warnings = events.iter().filter(|event| event["code"] == "kernel-memory-gone");
+    let warned: Vec<&str> = warnings.map(|event| event["message"].as_str().unwrap()).collect();
+    assert_eq!(warned.len(), 2, "{warned:?}");
+    assert!(warned[0].ends_with("nobody has approved their code: `theirs`"), "{warned:?}");
+    assert!(warned[1].ends_with("run again first: 1"), "{warned:?}");
+    let asked = events.iter().find(|event| event["type"] == "request_opened").unwrap();
+    assert!(asked["prompt"].as_str().unwrap().starts_with("Run this code?\nopen('ran'"), "{asked}");
+    assert!(!home.path().join("ran").exists());
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(home.path().join("b.ipynb")).unwrap()).unwrap();
+    assert_eq!(written["cells"][2]["outputs"][0]["text"], json!(["42\n"]));
+    let ours = &written["cells"][1]["metadata"]["bcc"];
+    assert_eq!((&ours["written_by"], ours.get("approved")), (&json!("model"), None), "{ours}");
+}
+
+#[test]
+fn a_value_that_is_inserted_as_json_is_data_for_the_code() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    // As docs/actions/add.md recommends.
+    let code = "import json\nvalue = json.loads({{ answer | tojson | tojson }})\nprint(value == json.load(open('answer.json')), value['none'], value['yes'])";
+    let add = json!({ "action_type": "add", "action_id": "add", "config": { "shot_type": "action", "content": code, "metadata": { "should_execute": true } } });
+    let phases = json!([{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [add] }] }]);
+    let value = json!({ "text": "it's \"here\"\n\\n {{ x }} ''' <b>&é😀\u{2028}", "none": null, "yes": [true, 1.5] });
+    let declared = json!([{ "var": "answer", "type": "object", "value": {} }]);
+    let session = json!({ "session_id": "code", "declare": declared, "phases": phases });
+    home.file("script.yaml", &json!({ "session": session }).to_string());
+    home.file("answer.json", &value.to_string());
+    home.file("variables.json", &json!({ "answer": value }).to_string());
+    let mut command = home.command(["run", "script.yaml", "--session", "s", "--trust", "--vars", "variables.json"]);
+    command.envs(kernel_variables(&python));
+    let done = finished(command, "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(home.export("s")["notebook"]["cells"][0]["outputs"][0]["text"], "True None [True, 1.5]\n");
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::error::EngineError;
 use crate::files::read_bounded;
 use crate::notebook_file::write::RunningOutput;
+use bcc_runtime::actions::notebook::perform::ActionOrigin;
 use bcc_runtime::notebook::action::reader::is_cell_id;
 use bcc_runtime::notebook::cell::{Cell, CellEnd, CellKind, Metadata};
 use bcc_runtime::notebook::export::output::stored as stored_output;
@@ -23,18 +24,45 @@ const MAX_CELLS: usize = 10_000;
 /// The maximum size of the content of a cell, in bytes; also of cells that actions add.
 const MAX_CONTENT_BYTES: usize = 1024 * 1024;
 
-/// The cells of the notebook at `path`, numbered from 1, with ids that are unique.
+/// The bytes with which some editors begin a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How many cells a message names.
+const MAX_NAMED: usize = 5;
+
+/// What was read of a notebook.
+#[derive(Clone, Debug, Default)]
+pub struct NotebookCells {
+    /// Numbered from 1, with ids that are unique.
+    pub cells: Vec<Cell>,
+    /// The numbers of those with pictures beside their text, which are not taken over.
+    attached: Vec<usize>,
+}
+
+impl NotebookCells {
+    /// What of the notebook was left out. None if it is complete.
+    pub fn left_out(&self) -> Option<Message> {
+        let more = if self.attached.len() > MAX_NAMED { ", …" } else { "" };
+        let named: Vec<String> = self.attached.iter().take(MAX_NAMED).map(usize::to_string).collect();
+        let cells = named.join(", ") + more;
+        (!self.attached.is_empty())
+            .then(|| msg!("pictures that are attached to text cells of the notebook are left out; the cells: {cells}"))
+    }
+}
+
+/// Reads the notebook at `path`.
 ///
 /// # Errors
 /// `Usage`: it cannot be read, is no notebook of nbformat 4, or is too large. The message names the cell.
-pub fn read_cells(path: &Path) -> Result<Vec<Cell>, EngineError> {
+pub fn read_cells(path: &Path) -> Result<NotebookCells, EngineError> {
     let shown = path.display();
     let bytes =
         read_bounded(path, MAX_BYTES).map_err(|error| EngineError::usage(msg!("{shown} cannot be read: {error}")))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(EngineError::usage(msg!("{shown} has more than {MAX_BYTES} bytes")));
     }
-    let notebook: Value = serde_json::from_slice(&bytes).map_err(|error| {
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+    let notebook: Value = serde_json::from_slice(text).map_err(|error| {
         EngineError::usage(msg!("{shown} is not a notebook: {error}"))
             .with_help("give a Jupyter notebook, a file that ends in .ipynb")
     })?;
@@ -48,14 +76,19 @@ pub fn read_cells(path: &Path) -> Result<Vec<Cell>, EngineError> {
         }
         None => return Err(EngineError::usage(msg!("{shown} is not a notebook: it has no `nbformat`"))),
     }
-    let written = notebook.get("cells").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let Some(written) = notebook.get("cells").and_then(Value::as_array) else {
+        return Err(EngineError::usage(msg!("{shown} is not a notebook: it has no list of `cells`")));
+    };
     if written.len() > MAX_CELLS {
         return Err(EngineError::usage(msg!("{shown} has more than {MAX_CELLS} cells")));
     }
     let mut ids = HashSet::new();
-    let mut cells = Vec::with_capacity(written.len());
+    let mut read = NotebookCells { cells: Vec::with_capacity(written.len()), attached: vec![] };
     for (index, cell) in written.iter().enumerate() {
         let number = index + 1;
+        if cell.get("attachments").and_then(Value::as_object).is_some_and(|attached| !attached.is_empty()) {
+            read.attached.push(number);
+        }
         let mut cell = read_cell(cell, number as u64)
             .map_err(|reason| EngineError::usage(msg!("{shown}: cell {number}: {reason}")))?;
         if cell.content.len() > MAX_CONTENT_BYTES {
@@ -69,9 +102,9 @@ pub fn read_cells(path: &Path) -> Result<Vec<Cell>, EngineError> {
             cell.id = free_id(number, &ids);
             ids.insert(cell.id.clone());
         }
-        cells.push(cell);
+        read.cells.push(cell);
     }
-    Ok(cells)
+    Ok(read)
 }
 
 /// What the cell had printed that ran when the process of a session ended, according to the notebook file of the session; none if the file
@@ -135,6 +168,9 @@ fn read_cell(cell: &Value, number: u64) -> Result<Cell, Message> {
     let id = cell.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut read = Cell { number, id, kind, content, metadata, ..Cell::default() };
     if kind == CellKind::Code {
+        let writer = ours.get("written_by").and_then(Value::as_str);
+        let is_of_others = [ActionOrigin::Model, ActionOrigin::Server].iter().any(|by| Some(by.name()) == writer);
+        read.written_by = writer.filter(|_| is_of_others).map(str::to_owned);
         let outputs = cell.get("outputs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         read.outputs = outputs.iter().filter(|output| !is_deeper_than(output, MAX_LEVELS)).map(stored_output).collect();
         read.execution_count = cell.get("execution_count").and_then(Value::as_u64);

@@ -198,6 +198,17 @@ impl NotebookState {
         stages.iter().find(is_open).map(|stage| stage.id.clone())
     }
 
+    /// The first stage in which something is left to do, in the order of the plan: this stage, those after it, then those before it.
+    pub(crate) fn open_stage(&self, from: Option<&str>) -> Option<&Stage> {
+        let stages = self.workflow.as_ref().map(|plan| plan.stages.as_slice()).unwrap_or_default();
+        let start = from.and_then(|from| stages.iter().position(|stage| stage.id == from)).unwrap_or_default();
+        let is_open = |stage: &&Stage| match stage.steps.is_empty() {
+            true => !self.location.completed_stages.contains(&stage.id),
+            false => stage.steps.iter().any(|step| self.is_incomplete(step)),
+        };
+        stages.iter().skip(start).chain(stages.iter().take(start)).find(is_open)
+    }
+
     /// Enters a stage of the plan that has no steps yet.
     pub(crate) fn enter_unplanned_stage(&mut self, stage: String, at: &str) {
         self.location.stage_id = Some(stage);

@@ -70,10 +70,13 @@ pub fn decide(turn: &Turn<'_>, announced: impl FnOnce() -> EffectAnnouncement) -
     }
 }
 
+/// The code of [`interrupted_error`].
+pub(crate) const EFFECT_INTERRUPTED: &str = "effect-interrupted";
+
 /// The error of an action that fails because its external effect was interrupted.
 pub fn interrupted_error() -> ActionError {
     ActionError::Failed {
-        code: "effect-interrupted",
+        code: EFFECT_INTERRUPTED,
         message: "the action was interrupted while it was doing something outside the session, and it is not known how far it got"
             .into(),
         help: Some("`on_interrupted: ask | retry | skip | fail` of the action sets what happens in this case".into()),
@@ -110,6 +113,11 @@ const ANSWERS: [(&str, EffectAnswer); 10] = [
 fn parse_answer(input: &str) -> Option<EffectAnswer> {
     let input = input.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     ANSWERS.iter().find(|(text, _)| *text == input).map(|(_, answer)| *answer)
+}
+
+/// Whether an answer says what is to happen with an effect that was found open.
+pub fn is_effect_decision(answer: &str) -> bool {
+    parse_answer(answer).is_some()
 }
 
 /// The question to the person about an effect that was found open, in Chinese if the conversation or the script is.

@@ -215,6 +215,11 @@ impl Session {
         !self.mailbox.pending().is_empty() || self.head.planning.is_some()
     }
 
+    /// Whether a kernel that ends with this session in memory has what its code left there: variables, open files, processes.
+    pub fn has_kernel_memory(&self) -> bool {
+        !self.program.kernel.source.is_foreign() && self.services.host.kernel.executed_cells() > 0
+    }
+
     /// Where decisions are left while it runs: they are taken while its branches run, without waiting for all of them.
     pub fn inbox(&self) -> Arc<DecisionInbox> {
         Arc::clone(&self.inbox)

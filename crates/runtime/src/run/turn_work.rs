@@ -3,6 +3,7 @@
 use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
 
+use crate::notebook::cell::CellEnd;
 use crate::program::assigned::Assignment;
 use crate::program::assignments::assign_each;
 use crate::program::cell_reader::NoCells;
@@ -22,6 +23,18 @@ use crate::run::position::last_of;
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use crate::run::turns::ActionContext;
+
+/// Keeps how the code of cells was interrupted, of a turn that fails because of it: a cell that has begun to run is not as though it
+/// never had.
+pub(crate) fn keep_interrupted_cells(place: &EventLocation, work: &TurnWork, draft: &mut CommitDraft) {
+    for cell in work.cells.values().filter(|cell| cell.ended == Some(CellEnd::Interrupted)) {
+        // A cell that was read can be written.
+        if let Ok(row) = cell_row(cell) {
+            draft.cells.push(row);
+            draft.event(place, Event::Cell(Box::new(ShownCell::of(cell))));
+        }
+    }
+}
 
 impl Session {
     /// Marks the answer of a turn as processed.

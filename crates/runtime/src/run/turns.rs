@@ -9,6 +9,7 @@ use crate::notebook::kernel::contract::KernelError;
 use crate::program::decision::DecisionRequest;
 use crate::program::event::Event;
 use crate::program::flow::{ActionError, Call, EffectAnnouncement, Flow, StepBlock, WaitReason};
+use crate::program::interrupted_effects::EFFECT_INTERRUPTED;
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
@@ -27,6 +28,7 @@ use crate::run::session::{Session, SessionPause};
 use crate::run::spans::{record_pause, record_turn};
 use crate::run::transitions::SessionFailure;
 use crate::run::triggers::TriggerCheck;
+use crate::run::turn_work::keep_interrupted_cells;
 use bcc_lang::script::route_parser::RouteTarget;
 
 /// The maximum number of consecutive turns of an action without a wait ([`Flow::Again`]).
@@ -331,6 +333,9 @@ impl Session {
             frame.calls += work.calls;
             // If a route restarts the action, it asks again.
             frame.decision = None;
+        }
+        if error.code == EFFECT_INTERRUPTED {
+            keep_interrupted_cells(&context.place, &work, draft);
         }
         self.keep_calls(&context.place, work, draft);
         self.close_effect_of(context.key, &context.place, "the action failed", draft);

@@ -3,12 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use bcc_engine::export::mask_requests;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_runtime::program::decision::{DecisionKind, RequestKind};
+use bcc_runtime::program::flow::WaitReason;
+use bcc_runtime::program::interrupted_effects::is_effect_decision;
 use bcc_runtime::run::approval_decision::ApprovalDecision;
 use bcc_runtime::run::decisions::{earlier_answer, names_in};
-use bcc_store::rows::OpenRequest;
+use bcc_store::rows::{OpenRequest, RequestRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -166,6 +169,10 @@ pub(crate) async fn answer_request(
             msg!("the request `{request}` waits for a time, not for a person"),
         ));
     }
+    let is_effect = open.kind == WaitReason::InterruptedEffect.name();
+    if is_effect && !is_effect_decision(&body.decision) {
+        return Err(no_decision(&body.decision, open));
+    }
     if open.kind != RequestKind::Approval.name() {
         let message = NewMessage { text: body.decision, answer_id: Some(request), on_busy: OnBusy::Wait };
         return Ok(Json(
@@ -173,9 +180,7 @@ pub(crate) async fn answer_request(
         ));
     }
     let Some(decision) = DecisionKind::parse(&body.decision) else {
-        let permitted = names_in(open.decisions.as_deref()).unwrap_or_default();
-        let problem = Problem::invalid(msg!("`{}` is not a decision", body.decision));
-        return Err(problem.with_help(msg!("permitted: {}", bcc_lang::message::message::Message::names(&permitted))));
+        return Err(no_decision(&body.decision, open));
     };
     let by = match &caller.name {
         Some(_) if caller.role >= AccessRole::Author && body.by.is_some() => body.by,
@@ -189,4 +194,9 @@ pub(crate) async fn answer_request(
         .send(&session, None, |ended| SessionCommand::Decide { decision: Box::new(decision.clone()), ended })
         .await?;
     Ok(Json(reply_of(store, &session, turn).await?))
+}
+
+fn no_decision(given: &str, open: &RequestRow) -> Problem {
+    let permitted = names_in(open.decisions.as_deref()).unwrap_or_default();
+    Problem::invalid(msg!("`{}` is not a decision", given)).with_help(msg!("permitted: {}", Message::names(&permitted)))
 }

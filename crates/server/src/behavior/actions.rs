@@ -6,7 +6,7 @@ use bcc_runtime::notebook::protocol::context::{ContextUpdate, TodoUpdate};
 use bcc_runtime::notebook::protocol::response::{Response, Transition, response};
 use serde_json::{Map, Value, json};
 
-use crate::behavior::live::LineForm;
+use crate::behavior::legacy_form::LegacyForm;
 use crate::behavior::request::BehaviorRequest;
 
 /// The next behavior.
@@ -65,7 +65,7 @@ impl NextBehavior {
     /// The same answer as one object a line: the behavior, each action, and what follows.
     pub(crate) fn to_lines(&self, request: &BehaviorRequest) -> Vec<Value> {
         let mut lines = vec![json!({ "behavior": self.head(request) })];
-        lines.extend(self.action_lines(LineForm::Current));
+        lines.extend(self.action_lines());
         lines.push(json!({
             "transition": transition_json(&self.response.transition),
             "context_update": context_update_json(&self.response.context_update),
@@ -74,12 +74,17 @@ impl NextBehavior {
     }
 
     /// One line for each action.
-    pub(crate) fn action_lines(&self, form: LineForm) -> Vec<Value> {
-        let actions = match form {
-            LineForm::Current => self.response.actions.clone(),
-            LineForm::Older => self.response.actions.iter().flat_map(older_form).collect(),
-        };
-        action_objects(actions).collect()
+    pub(crate) fn action_lines(&self) -> Vec<Value> {
+        action_objects(self.response.actions.clone()).collect()
+    }
+
+    /// The lines of the actions in their older form, which follow those that already have one.
+    pub(crate) fn older_action_lines(&self, form: &mut LegacyForm) -> Vec<Value> {
+        action_objects(self.older_actions(form)).collect()
+    }
+
+    fn older_actions(&self, form: &mut LegacyForm) -> Vec<Value> {
+        self.response.actions.iter().flat_map(|action| form.next(action)).collect()
     }
 
     /// The answer in the older form as one object a line: each action, and how the context changes. Only clients with a todo list know
@@ -98,7 +103,7 @@ impl NextBehavior {
 
     /// The actions in the older form. Never empty: without any, there is one text.
     pub(crate) fn to_older_actions(&self, without_actions: &str) -> Vec<Value> {
-        let older: Vec<Value> = self.response.actions.iter().flat_map(older_form).collect();
+        let older = self.older_actions(&mut LegacyForm::default());
         match older.is_empty() {
             true => vec![json!({ "type": "add", "shot_type": "markdown", "content": without_actions })],
             false => older,
@@ -109,63 +114,6 @@ impl NextBehavior {
 /// An object for each action.
 pub(crate) fn action_objects(actions: Vec<Value>) -> impl Iterator<Item = Value> {
     actions.into_iter().map(|action| json!({ "action": action }))
-}
-
-/// An action with the older names. Code that runs at once becomes two actions, because older clients do not run what they add.
-fn older_form(sent: &Value) -> Vec<Value> {
-    let mut inner = sent;
-    while let Some(wrapped) = inner.get("action").filter(|action| action.is_object()) {
-        inner = wrapped;
-    }
-    let Some(fields) = inner.as_object() else { return vec![] };
-    let mut fields = fields.clone();
-    let name = fields.remove("action").or_else(|| fields.remove("type"));
-    let Some(Value::String(name)) = name else { return vec![] };
-    fields.remove("type");
-    let name = match name.as_str() {
-        "add_content" => "add",
-        "execute_code" => "exec",
-        other => other,
-    };
-    let mut older = Map::new();
-    older.insert("type".to_owned(), Value::from(name));
-    let runs = take(&mut fields, &["should_execute", "shouldExecute"]);
-    let shown = take(&mut fields, &["shot_type", "shotType", "content_type", "contentType"]);
-    let is_code = shown.as_ref().and_then(Value::as_str).is_some_and(|kind| matches!(kind, "code" | "action"));
-    if name == "add" {
-        let kind = match shown.as_ref().and_then(Value::as_str) {
-            Some("code" | "action") => "action",
-            None | Some("text" | "markdown") => "markdown",
-            Some(other) => other,
-        };
-        older.insert("shot_type".to_owned(), Value::from(kind));
-    }
-    let mut runs_at_once = runs == Some(Value::Bool(true));
-    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-        runs_at_once |= take(metadata, &["should_execute", "shouldExecute"]) == Some(Value::Bool(true));
-        if metadata.is_empty() {
-            fields.remove("metadata");
-        }
-    }
-    if name == "update_title"
-        && let Some(title) = fields.remove("title")
-    {
-        fields.entry("content").or_insert(title);
-    }
-    older.extend(fields);
-    let mut all = vec![Value::Object(older)];
-    if name == "add" && is_code && runs_at_once {
-        all.push(json!({ "type": "exec", "codecell_id": "lastAddedCellId", "need_output": true }));
-    }
-    all
-}
-
-fn take(fields: &mut Map<String, Value>, names: &[&str]) -> Option<Value> {
-    let mut found = None;
-    for name in names {
-        found = found.or(fields.remove(*name));
-    }
-    found
 }
 
 /// `transition` of an answer.
@@ -207,33 +155,6 @@ mod tests {
     fn request(location: Value) -> BehaviorRequest {
         let body = json!({"observation": {"location": location}});
         BehaviorRequest::read(body.as_object().unwrap().clone()).unwrap()
-    }
-
-    #[test]
-    fn older_clients_get_older_names_and_run_what_was_added() {
-        for (sent, older) in [
-            (
-                json!({"action": "add", "content_type": "text", "content": "t", "metadata": {"belongs_to_section": "s"}}),
-                json!([{"type": "add", "shot_type": "markdown", "content": "t", "metadata": {"belongs_to_section": "s"}}]),
-            ),
-            (
-                json!({"type": "add_content", "content_type": "code", "content": "1", "metadata": {"should_execute": true}}),
-                json!([{"type": "add", "shot_type": "action", "content": "1"}, {"type": "exec", "codecell_id": "lastAddedCellId", "need_output": true}]),
-            ),
-            (
-                json!({"action": {"action": "add", "shotType": "action", "content": "1", "shouldExecute": false}}),
-                json!([{"type": "add", "shot_type": "action", "content": "1"}]),
-            ),
-            (json!({"action": "update_title", "title": "T"}), json!([{"type": "update_title", "content": "T"}])),
-            (json!({"action": "exec", "codecell_id": "c"}), json!([{"type": "exec", "codecell_id": "c"}])),
-            (
-                json!({"action": "add", "content": "plain"}),
-                json!([{"type": "add", "shot_type": "markdown", "content": "plain"}]),
-            ),
-        ] {
-            let behavior = NextBehavior::read(&json!([sent])).unwrap();
-            assert_eq!(Value::from(behavior.to_older_actions("none")), older, "{sent}");
-        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tracing::Instrument;
 
 use crate::behavior::actions::NextBehavior;
 use crate::behavior::answers::{live_behavior, text_without_actions};
+use crate::behavior::legacy_form::LegacyForm;
 use crate::behavior::lines::{LINES, lines};
 use crate::behavior::request::BehaviorRequest;
 use crate::problem::Problem;
@@ -47,6 +48,8 @@ pub(crate) struct LiveBehavior {
     /// The elements of a script's answer that were read so far.
     elements: Vec<Value>,
     actions: usize,
+    /// What the older form of the next action depends on.
+    legacy: LegacyForm,
     /// How many of the lines that were sent the current text of the model has as well.
     repeated: usize,
     /// Whether the current text has other lines than those that were sent.
@@ -66,6 +69,7 @@ impl LiveObserver for LiveBehavior {
     fn restart(&mut self) {
         self.list = actions_list();
         self.elements.clear();
+        self.legacy = LegacyForm::default();
         (self.actions, self.repeated, self.is_other) = (0, 0, false);
     }
 }
@@ -86,6 +90,7 @@ impl LiveBehavior {
             list: actions_list(),
             elements: vec![],
             actions: 0,
+            legacy: LegacyForm::default(),
             repeated: 0,
             is_other: false,
         }
@@ -143,7 +148,11 @@ impl LiveBehavior {
         }
         // One that cannot be carried out is left out of the complete reply as well.
         let Ok(behavior) = NextBehavior::read(&json!({ "actions": [action] })) else { return };
-        for line in behavior.action_lines(self.form) {
+        let lines = match self.form {
+            LineForm::Current => behavior.action_lines(),
+            LineForm::Older => behavior.older_action_lines(&mut self.legacy),
+        };
+        for line in lines {
             self.line(line);
         }
     }

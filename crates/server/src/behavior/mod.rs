@@ -8,6 +8,7 @@ pub(crate) mod goal;
 pub(crate) mod judgement;
 pub(crate) mod kernel_endpoints;
 pub(crate) mod kernels;
+pub(crate) mod legacy_form;
 pub(crate) mod lines;
 pub(crate) mod live;
 pub(crate) mod model;

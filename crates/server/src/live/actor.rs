@@ -24,6 +24,7 @@ use tracing::Span;
 
 use crate::live::command::{Answer, AnsweredTurn, CausedCommand, EndedTurn, SessionCommand, is_outdated};
 use crate::live::feed::EventFeed;
+use crate::live::idle::unused;
 use crate::live::interrupted_turn::InterruptedTurn;
 use crate::live::turn_commands::{TurnCommands, rejected_decision};
 use crate::live::turn_signals::{TurnEnd, TurnSignals};
@@ -37,7 +38,7 @@ pub(crate) struct ActorContext {
     pub(crate) metrics: Arc<Metrics>,
     /// The observer of the session.
     pub(crate) feed: Arc<EventFeed>,
-    /// How long a session that rests stays in memory.
+    /// How long a session that rests stays in memory, unless its kernel needs it.
     pub(crate) idle_time: Duration,
     /// Becomes true when the server ends.
     pub(crate) ending: watch::Receiver<bool>,
@@ -331,7 +332,7 @@ impl Actor {
             // Before an answer that is given, as a person reads first.
             () = self.session.wait_for_result() => Happened::Analysis,
             () = std::future::ready(()), if self.is_given() => Happened::Given,
-            () = tokio::time::sleep(self.context.idle_time) => Happened::Idle,
+            () = unused(&self.session, self.context.idle_time) => Happened::Idle,
         }
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod actor;
 pub(crate) mod command;
 pub mod feed;
 pub(crate) mod hand_over;
+mod idle;
 mod interrupted_turn;
 pub mod sessions;
 mod turn_commands;

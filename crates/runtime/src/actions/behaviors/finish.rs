@@ -107,8 +107,14 @@ impl LoopConfig {
                 if server.plans() {
                     state.set_fsm(BEHAVIOR_COMPLETED, "COMPLETE_BEHAVIOR", &turn.services.clock.at(turn.last_seq + 1));
                 }
+                // The plan may have lost the step in the meantime.
+                let goal = match state.current_step() {
+                    None if !current.goal.is_empty() => Some(current.goal.clone()),
+                    _ => self.step_goal(turn, &state)?,
+                };
+                let feedback = current.counts.for_judge();
                 let mut observation =
-                    self.observe(turn, &state, Some(&current.counts.for_judge()), server.as_ref()).await?;
+                    self.observe(turn, (&state, goal.as_deref()), Some(&feedback), server.as_ref()).await?;
                 if server.plans() && !current.target.is_empty() {
                     set_goal(&mut observation, "behavior", &masker(turn).text(&current.target));
                 }
@@ -290,11 +296,14 @@ impl LoopConfig {
             // server, or the state that the session began from, has planned.
             let crosses_stages = plans || state.given.is_some();
             let next = plan::current(state).filter(|next| crosses_stages || Some(&next.stage) == stage.as_ref());
+            // The server plans the steps of the next stage when it is reached.
+            let may_move = completed || !has_moved || plan::current(state).is_none();
             if plans
-                && plan::current(state).is_none()
-                && let Some(unplanned) = state.unplanned_stage()
+                && may_move
+                && let Some(open) = state.open_stage(stage.as_deref()).filter(|open| open.steps.is_empty())
             {
-                state.enter_unplanned_stage(unplanned, at);
+                let open = open.id.clone();
+                state.enter_unplanned_stage(open, at);
                 return next_behavior;
             }
             return match next {

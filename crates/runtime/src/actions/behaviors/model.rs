@@ -110,6 +110,12 @@ impl LoopConfig {
         Ok(if written.trim().is_empty() { name() } else { written })
     }
 
+    /// The same for a server, which knows the id of the step already. None if the session is in no step, or nothing says more than the id.
+    pub(crate) fn step_goal(&self, turn: &Turn<'_>, state: &NotebookState) -> Result<Option<String>, ActionError> {
+        let Some(step) = &state.location.step_id else { return Ok(None) };
+        Ok(Some(self.target_of(turn, state)?).filter(|goal| goal != step && *goal != turn.topic.id))
+    }
+
     async fn names(
         &self,
         turn: &Turn<'_>,

@@ -82,11 +82,14 @@ impl LoopConfig {
             BehaviorSource::Server(server) => Some(OpenQuestion::ask(turn, Asked::Server(server))),
             BehaviorSource::Model(_) => None,
         };
+        let mut are_too_many = false;
         loop {
             match stream.next().await {
+                // What follows from the behavior comes after them.
                 Ok(Some(BehaviorPiece::Action(_))) if current.received >= self.max_actions => {
-                    self.warn_too_many_actions(turn);
-                    return Next::End;
+                    if !std::mem::replace(&mut are_too_many, true) {
+                        self.warn_too_many_actions(turn);
+                    }
                 }
                 Ok(Some(BehaviorPiece::Action(action))) => {
                     turn.services.host.pending_responses.insert(&name, stream);
@@ -105,6 +108,8 @@ impl LoopConfig {
                     current.actions.truncate(before);
                 }
                 Ok(None) => return Next::End,
+                // All that is carried out has arrived.
+                Err(_) if are_too_many => return Next::End,
                 Err(error) => return Next::Failed(error.message),
             }
         }

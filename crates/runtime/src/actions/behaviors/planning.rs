@@ -4,7 +4,7 @@
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
 use crate::actions::behaviors::frame::{Current, LoopFrame};
@@ -69,7 +69,8 @@ impl LoopConfig {
         };
         state.set_fsm(fsm, transition, &at);
         // The feedback of a behavior would ask for a judgement.
-        let mut observation = self.observe(turn, &state, None, server).await?;
+        let goal = self.step_goal(turn, &state)?;
+        let mut observation = self.observe(turn, (&state, goal.as_deref()), None, server).await?;
         if state.location.stage_id.is_none() {
             set_goal(&mut observation, "stage", &self.target_of(turn, &state)?);
         }
@@ -141,26 +142,30 @@ impl LoopConfig {
     }
 }
 
-/// Sets a goal of an observation, which only a planning server needs.
+/// Sets a goal of an observation.
 pub(crate) fn set_goal(observation: &mut Value, level: &str, goal: &str) {
-    if let Some(goals) = observation.pointer_mut("/observation/location/goals").and_then(Value::as_object_mut) {
-        goals.insert(level.to_owned(), Value::from(goal));
+    let Some(location) = observation.pointer_mut("/observation/location").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let goals = location.entry("goals").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(goals) = goals.as_object_mut() {
+        goals.insert(level.to_owned(), Value::from(cut(goal, MAX_TASK_BYTES)));
     }
 }
 
-/// The plan becomes that of the session, which enters its first stage.
+/// The plan becomes that of the session, which enters its first stage that is not completed.
 fn enter_stages(state: &mut NotebookState, plan: Workflow, at: &str) -> Result<(), Message> {
     plan.check().map_err(|rejection| rejection.message)?;
     state.workflow = Some(plan);
     state.location.step_id = None;
-    match state.next_step().map(|(stage, step)| (stage.id.clone(), step.id.clone())) {
-        Some((stage, step)) => state.go_to(Some(&stage), Some(&step), at).map_err(|rejection| rejection.message),
-        None => {
-            let stage = state.unplanned_stage().ok_or_else(|| Message::word("all stages of the plan are completed"))?;
-            state.enter_unplanned_stage(stage, at);
-            Ok(())
-        }
+    let stage = state.open_stage(state.location.stage_id.as_deref());
+    let stage = stage.ok_or_else(|| Message::word("all stages of the plan are completed"))?;
+    let (id, is_unplanned) = (stage.id.clone(), stage.steps.is_empty());
+    if is_unplanned {
+        state.enter_unplanned_stage(id, at);
+        return Ok(());
     }
+    state.go_to(Some(&id), None, at).map_err(|rejection| rejection.message)
 }
 
 /// The steps become those of the current stage, which the session enters.

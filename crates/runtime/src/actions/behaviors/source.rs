@@ -87,7 +87,9 @@ impl LoopConfig {
             BehaviorSource::Model(request) => self.ask_model(turn, &frame, &state, request).await?,
             BehaviorSource::Server(name) => {
                 let server = turn.services.host.servers.server(name)?;
-                let mut observation = self.observe(turn, &state, frame.feedback.as_ref(), server.as_ref()).await?;
+                let goal = self.step_goal(turn, &state)?;
+                let feedback = frame.feedback.as_ref();
+                let mut observation = self.observe(turn, (&state, goal.as_deref()), feedback, server.as_ref()).await?;
                 if let Some(task) = frame.task.as_ref().filter(|task| !task.task.is_empty()) {
                     set_goal(&mut observation, "behavior", &masker(turn).text(&task.task));
                 }
@@ -183,11 +185,11 @@ impl LoopConfig {
         turn.warn("too-many-actions", message, Some(Message::word("`max_actions` of the loop sets the maximum")));
     }
 
-    /// The observation for a server.
+    /// The observation for a server, with the goal of the step.
     pub(crate) async fn observe(
         &self,
         turn: &Turn<'_>,
-        state: &NotebookState,
+        (state, goal): (&NotebookState, Option<&str>),
         feedback: Option<&Feedback>,
         server: &dyn BehaviorServer,
     ) -> Result<Value, ActionError> {
@@ -203,6 +205,9 @@ impl LoopConfig {
         };
         let legacy = server.is_legacy_form();
         let mut observed = if legacy { legacy_observation(&source) } else { observation(&source) };
+        if let Some(goal) = goal {
+            set_goal(&mut observed, "step", goal);
+        }
         let masker = masker(turn);
         for place in FOREIGN_PARTS {
             if let Some(part) = observed.pointer_mut(place) {

@@ -2,6 +2,7 @@
 //! the script requests it (`session.kernel: { on_resume: rerun }`).
 
 use crate::actions::notebook::perform::RunningAction;
+use crate::actions::notebook::review::waits_for_approval;
 use crate::effects::output::NoOutputObserver;
 use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::kernel::contract::{AttachedKernel, OnResume};
@@ -82,6 +83,20 @@ fn warn_of_too_many(turn: &Turn<'_>) {
     turn.warn("kernel-memory-gone", message, None);
 }
 
+fn warn_of_unapproved(turn: &Turn<'_>, cells: Vec<String>) {
+    let cells = first_names(cells);
+    let message = msg!("these earlier cells do not run again, because nobody has approved their code: {cells}");
+    let help = "a model or a server wrote it; the question comes when an `exec` runs one of them";
+    turn.warn("kernel-memory-gone", message, Some(Message::word(help)));
+}
+
+/// The first of these names as one text.
+fn first_names(mut names: Vec<String>) -> String {
+    let more = if names.len() > MAX_NAMED { ", …" } else { "" };
+    names.truncate(MAX_NAMED);
+    names.join(", ") + more
+}
+
 /// Connects to a kernel that goes on without this process. Returns whether the memory of earlier cells is gone.
 async fn missing_memory(turn: &Turn<'_>) -> Result<Option<MissingMemory>, ActionError> {
     let kernel = &turn.services.host.kernel;
@@ -123,10 +138,13 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &RunningAction) -> Res
         );
         return Ok(RestoredMemory::Done(None));
     }
-    let Some(earlier) = earlier_cells(turn, next).await? else {
+    let Some(EarlierCells { cells: earlier, unapproved }) = earlier_cells(turn, next).await? else {
         warn_of_too_many(turn);
         return Ok(RestoredMemory::Done(None));
     };
+    if !unapproved.is_empty() {
+        warn_of_unapproved(turn, unapproved);
+    }
     let total = earlier.len();
     let mut now_failing = Vec::new();
     for (done, cell) in earlier.iter().enumerate() {
@@ -171,9 +189,7 @@ pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &RunningAction) -> Res
     let message = if now_failing.is_empty() {
         msg!("the kernel started with empty memory; earlier cells that were run again first: {total}")
     } else {
-        let more = if now_failing.len() > MAX_NAMED { ", …" } else { "" };
-        now_failing.truncate(MAX_NAMED);
-        let cells = now_failing.join(", ") + more;
+        let cells = first_names(now_failing);
         effect.push_str(&format!("; these ran before and now raise an error: {cells}"));
         msg!(
             "the kernel started with empty memory; earlier cells that were run again first: {total}; these ran before and now raise an error: {cells}"
@@ -209,23 +225,35 @@ fn show_rerun(turn: &Turn<'_>, cell: &Cell, (number, total): (usize, usize), end
     });
 }
 
+/// The cells that restore a memory.
+#[derive(Default)]
+struct EarlierCells {
+    cells: Vec<Cell>,
+    /// The names of those that are left out, because a person must approve their code first.
+    unapproved: Vec<String>,
+}
+
 /// The cells whose code ran before and was not interrupted, in the order of the notebook; `None` if there are too many. The cell of `next`
 /// is among them if the same code ran before: later cells may need what it defined.
-async fn earlier_cells(turn: &Turn<'_>, next: &RunningAction) -> Result<Option<Vec<Cell>>, ActionError> {
-    let mut found = Vec::new();
+async fn earlier_cells(turn: &Turn<'_>, next: &RunningAction) -> Result<Option<EarlierCells>, ActionError> {
+    let mut found = EarlierCells::default();
     let mut after = 0;
     loop {
         let page = turn.cells_after(after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(Some(found)) };
         after = last.number;
-        found.extend(page.into_iter().filter_map(|mut cell| {
+        for mut cell in page {
             if cell.id == next.cell_id {
                 cell.ended = next.earlier_end;
             }
             let has_run = matches!(cell.ended, Some(CellEnd::Ok | CellEnd::Error));
-            (cell.kind == CellKind::Code && has_run).then_some(cell)
-        }));
-        if found.len() > MAX_CELLS {
+            match cell.kind == CellKind::Code && has_run {
+                true if waits_for_approval(turn, &cell) => found.unapproved.push(format!("`{}`", cell.id)),
+                true => found.cells.push(cell),
+                false => {}
+            }
+        }
+        if found.cells.len() > MAX_CELLS {
             return Ok(None);
         }
     }

@@ -36,13 +36,21 @@ const DECISIONS: [DecisionKind; 3] = [DecisionKind::Approve, DecisionKind::Rejec
 
 /// Announces that the code of a cell will run, or first asks a person whether it may.
 pub(crate) fn announce(turn: &Turn<'_>, cell: &Cell, running: RunningAction) -> PerformStep {
-    let is_approved = cell.approved.as_ref() == Some(&hash(&cell.content));
     let is_of_others = cell.written_by.is_some() || running.options.by != ActionOrigin::Script;
-    if !is_wanted(turn) || is_approved || !is_of_others {
+    if !is_wanted(turn) || is_approved(cell) || !is_of_others {
         return running.announce();
     }
     let rejected = turn.of_notebook_state(|state| state.rejected_code.clone());
     ask(turn, &cell.content, rejected.as_deref(), running)
+}
+
+/// Whether the code of this cell may run only when a person has approved it, wherever the cell comes from.
+pub(crate) fn waits_for_approval(turn: &Turn<'_>, cell: &Cell) -> bool {
+    cell.written_by.is_some() && !is_approved(cell) && is_wanted(turn)
+}
+
+fn is_approved(cell: &Cell) -> bool {
+    cell.approved.as_ref() == Some(&hash(&cell.content))
 }
 
 /// Asks a person whether the code of a model may replace that of a cell, and run.

@@ -20,7 +20,7 @@ pub const MAX_EXTRA_BYTES: usize = 64 * 1024;
 pub(crate) struct ActionFields(Map<String, Value>);
 
 /// Converts a key to snake_case: `shotType` becomes `shot_type`.
-pub(crate) fn snake(key: &str) -> String {
+pub fn snake(key: &str) -> String {
     let mut snake = String::with_capacity(key.len() + 4);
     let mut after_small = false;
     for c in key.chars() {

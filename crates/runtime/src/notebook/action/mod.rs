@@ -12,7 +12,7 @@ mod forms;
 pub mod reader;
 
 /// The id that refers to the last added code cell.
-pub(crate) const LAST_ADDED: &str = "lastAddedCellId";
+pub const LAST_ADDED: &str = "lastAddedCellId";
 
 /// The names of the actions in docs/notebook.md.
 pub const NAMES: [&str; 11] = [
@@ -149,7 +149,7 @@ pub fn read_with_notes(value: &Value, notes: &mut Vec<ActionFieldError>) -> Resu
 }
 
 /// The name of an action as it was sent, in snake_case, and its fields. `None` if it is no action.
-pub(crate) fn sent_action(value: &Value) -> Option<(String, Map<String, Value>)> {
+pub fn sent_action(value: &Value) -> Option<(String, Map<String, Value>)> {
     let (name, fields) = forms::unwrap_action(value).ok()?;
     Some((forms::plain_name(&name), fields))
 }

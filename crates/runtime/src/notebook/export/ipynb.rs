@@ -99,6 +99,10 @@ fn metadata(cell: &Cell, id: &str) -> Value {
     if let Some(Ok(ended)) = cell.ended.map(serde_json::to_value) {
         ours.insert("ended".into(), ended);
     }
+    // What a person has approved is not written: a file may be changed.
+    if let (CellKind::Code, Some(writer)) = (cell.kind, &cell.written_by) {
+        ours.insert("written_by".into(), writer.clone().into());
+    }
     if ours.is_empty() { json!({}) } else { json!({ METADATA_KEY: ours }) }
 }
 
