@@ -288,7 +288,7 @@ mod tests {
             let InputLine::Rejected(rejected) = input(Ok(line.into()), InputFormat::Json) else { panic!("{line}") };
             let help = rejected.help.unwrap().to_string();
             let is_about_decision = help.contains(r#"{"decision": "approve", "request_id": "…""#)
-                && help.contains("`approve`, `reject`, `push_back`, `edit` or `answer`");
+                && help.contains("`approve`, `reject`, `push_back`, `edit`, `answer`");
             assert_eq!(is_about_decision, line.contains("decision"), "{line}: {help}");
         }
     }

@@ -4,7 +4,8 @@ use bcc_engine::settings::copied_session;
 use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
-use bcc_store::rows::SessionRow;
+use bcc_store::rows::{JournalRow, SessionRow};
+use serde_json::Value;
 
 /// The most commits of a turn that are looked at after its first question. For a longer turn, nothing is found.
 const MAX_COMMITS: u64 = 1000;
@@ -44,6 +45,21 @@ async fn revision_with_event(store: &dyn Store, row: &SessionRow, seq: u64) -> R
     Ok(Some(with))
 }
 
+/// Whether a time was over already for which a session began to wait with this event, so that it did not rest.
+async fn goes_on_at_once(store: &dyn Store, id: &str, last_seq: u64) -> Result<bool, StoreError> {
+    let answered = store.journal_by_kind(id, "request_answered", last_seq, 1).await?;
+    let event: Value = answered.first().and_then(|row| serde_json::from_str(&row.body).ok()).unwrap_or_default();
+    let Some(request) = event.get("request_id").and_then(Value::as_str) else { return Ok(false) };
+    if event.get("decision").is_some_and(|decision| !decision.is_null()) {
+        return Ok(false);
+    }
+    let due = store.requests(id).await?.into_iter().find(|row| row.id == request).and_then(|row| row.due_at);
+    let last = store.journal(id, last_seq.saturating_sub(1), 1).await?;
+    // Times in UTC are in order as texts, without the `Z`.
+    let is_over = |(due, last): (String, &JournalRow)| due.trim_end_matches('Z') <= last.at.trim_end_matches('Z');
+    Ok(due.zip(last.first()).is_some_and(is_over))
+}
+
 /// Where a session rested first after the event `after`, before it went on at all after `until`. None if it has not rested since, if its turn
 /// asked nothing, or if the store does not keep that. A turn that has stopped is not over.
 pub(crate) async fn first_rest(
@@ -67,6 +83,7 @@ pub(crate) async fn first_rest(
         }
         match SessionStatus::parse(&status) {
             Some(SessionStatus::Running | SessionStatus::Stopped) | None => {}
+            Some(status) if status.is_waiting() && goes_on_at_once(store, &row.id, last_seq).await? => {}
             Some(status) => return Ok(Some(Rest { status, last_seq })),
         }
     }
@@ -76,7 +93,7 @@ pub(crate) async fn first_rest(
 #[cfg(test)]
 mod tests {
     use bcc_store::memory::MemoryStore;
-    use bcc_store::rows::{Commit, JournalRow, NewSessionRow};
+    use bcc_store::rows::{Commit, NewSessionRow, RequestRow};
 
     use super::*;
 
@@ -136,5 +153,34 @@ mod tests {
         let copy = SessionRow { settings: r#"{"copy_of":"other"}"#.to_owned(), ..row };
         assert_eq!(first_rest(&store, &copy, 0, 11).await.unwrap(), None);
         assert_eq!(first_rest(&store, &copy, 1, 11).await.unwrap(), rest(SessionStatus::WaitingApproval, 7));
+    }
+
+    #[tokio::test]
+    async fn a_session_does_not_rest_for_a_time_that_is_over() {
+        for (due, expected) in [("2026-11-30T10:00:00Z", 3), ("2026-11-30T10:00:00.5Z", 1)] {
+            let store = MemoryStore::default();
+            let event = |seq: u64, kind: &str, body: &str| JournalRow {
+                seq,
+                kind: kind.to_owned(),
+                body: body.to_owned(),
+                at: "2026-11-30T10:00:00.2Z".to_owned(),
+            };
+            let commit = |revision, status: &str, event| Commit {
+                revision,
+                status: status.to_owned(),
+                journal: vec![event],
+                ..Commit::default()
+            };
+            let request = RequestRow { id: "r1".to_owned(), due_at: Some(due.to_owned()), ..RequestRow::default() };
+            let first = Commit { requests_put: vec![request], ..commit(0, "waiting_time", event(1, "waiting", "{}")) };
+            let new = NewSessionRow { id: "s".to_owned(), ..NewSessionRow::default() };
+            store.create(&new, &[], &first).await.unwrap();
+            let over = event(2, "request_answered", r#"{"request_id":"r1","decision":null}"#);
+            store.commit("s", &commit(1, "running", over)).await.unwrap();
+            store.commit("s", &commit(2, "waiting_input", event(3, "waiting", "{}"))).await.unwrap();
+            let row = store.session("s").await.unwrap().unwrap();
+            let rest = first_rest(&store, &row, 0, 3).await.unwrap().unwrap();
+            assert_eq!(rest.last_seq, expected, "{due}");
+        }
     }
 }
