@@ -181,7 +181,8 @@ fn an_error_in_a_reply_schema_is_reported_without_errors_that_follow_from_it() {
     for arguments in [vec!["validate", "."], vec!["run", "scripts/s.yaml"], vec!["test"]] {
         let finished = home.finish(&arguments, "");
         assert!(matches!(finished.code, Some(1 | 2)), "{arguments:?}: {finished:?}");
-        assert!(finished.err.contains("error[reply-schema]"), "{arguments:?}: {finished:?}");
-        assert_eq!(finished.err.matches("error[").count(), 1, "{arguments:?}: {}", finished.err);
+        let shown = format!("{}{}", finished.out, finished.err);
+        assert!(shown.contains("error[reply-schema]"), "{arguments:?}: {shown}");
+        assert_eq!(shown.matches("error[").count(), 1, "{arguments:?}: {shown}");
     }
 }

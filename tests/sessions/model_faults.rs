@@ -446,7 +446,7 @@ async fn a_person_in_danger_sees_the_hotlines_even_if_the_model_gives_no_second_
     let unreadable = Ok(ModelReply { text: "不会".into(), ..ModelReply::default() });
     let unreachable = ModelError::Unreachable { host: "h".into(), reason: "r".into(), attempts: 4 };
     let again = [Err(http_error(503, "busy")), Err(unreachable), refused, unreadable, held_back(false)];
-    for (crisis, text) in [(true, "12356"), (false, "以医生的意见为准")] {
+    for (crisis, text) in [(true, "Your safety comes first"), (false, "I would rather not answer")] {
         for second in again.clone() {
             let results = vec![Ok(phone(false, None)), held_back(crisis), second.clone(), Ok(phone(true, None))];
             let (pause, journal) = run_with_results(results).await;

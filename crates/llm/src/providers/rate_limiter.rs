@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::model::provider::RetryLimiter;
 use crate::model::request::Purpose;
-use crate::providers::rate_limiter::slots::{Slot, Slots};
+use crate::providers::rate_limiter::slots::{CallSlot, CallSlots};
 use crate::providers::rate_limiter::window::Window;
 
 /// The limits of a model; `None` means unlimited.
@@ -58,7 +58,7 @@ impl From<Purpose> for Priority {
 #[derive(Debug)]
 pub struct RateLimiter {
     limits: RateLimits,
-    slots: Option<Slots>,
+    slots: Option<CallSlots>,
     /// Held by the call that waits for capacity in the minute; the others wait for the lock in order.
     queue: AsyncMutex<()>,
     /// The same for the calls of the background.
@@ -81,7 +81,7 @@ struct Minute {
 pub struct Permit<'limiter> {
     limiter: &'limiter RateLimiter,
     priority: Priority,
-    slot: Option<Slot<'limiter>>,
+    slot: Option<CallSlot<'limiter>>,
     tokens: Option<(Instant, u64)>,
 }
 
@@ -92,7 +92,7 @@ impl RateLimiter {
     pub fn new(limits: RateLimits) -> Self {
         Self {
             limits,
-            slots: limits.concurrency.map(Slots::new),
+            slots: limits.concurrency.map(CallSlots::new),
             queue: AsyncMutex::new(()),
             background_queue: AsyncMutex::new(()),
             minute: Mutex::new(Minute {
@@ -195,7 +195,7 @@ impl Drop for WaitingCall<'_> {
 }
 
 /// Waits until this slot must be given to a call of the foreground.
-async fn wanted(slot: Option<&Slot<'_>>) {
+async fn wanted(slot: Option<&CallSlot<'_>>) {
     match slot {
         Some(slot) => slot.wanted().await,
         None => pending().await,

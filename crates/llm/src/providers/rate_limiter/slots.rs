@@ -5,7 +5,7 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, SemaphorePermit, watch
 use crate::providers::rate_limiter::Priority;
 
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct CallSlots {
     all: Semaphore,
     /// The slots that calls of the background may hold: all but one, or the only one.
     background: Semaphore,
@@ -20,8 +20,8 @@ pub(crate) struct Slots {
 
 /// One slot, which is free again when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Slot<'slots> {
-    slots: &'slots Slots,
+pub(crate) struct CallSlot<'slots> {
+    slots: &'slots CallSlots,
     /// `None` only while it is dropped.
     permit: Option<SemaphorePermit<'slots>>,
     /// The share of the background.
@@ -29,9 +29,9 @@ pub(crate) struct Slot<'slots> {
 }
 
 /// Counts a call of the foreground as waiting until it is dropped.
-struct WaitingCall<'slots>(&'slots Slots);
+struct WaitingCall<'slots>(&'slots CallSlots);
 
-impl Slots {
+impl CallSlots {
     pub(crate) fn new(count: u32) -> Self {
         let count = count.max(1);
         Self {
@@ -45,38 +45,38 @@ impl Slots {
     }
 
     /// Waits for a slot. Dropping the future leaves the queue.
-    pub(crate) async fn acquire(&self, priority: Priority) -> Slot<'_> {
+    pub(crate) async fn acquire(&self, priority: Priority) -> CallSlot<'_> {
         match priority {
             Priority::Foreground => self.foreground().await,
             Priority::Background => self.background().await,
         }
     }
 
-    async fn foreground(&self) -> Slot<'_> {
+    async fn foreground(&self) -> CallSlot<'_> {
         if let Ok(permit) = self.all.try_acquire() {
-            return Slot { slots: self, permit: Some(permit), share: None };
+            return CallSlot { slots: self, permit: Some(permit), share: None };
         }
         self.waiting.send_modify(|waiting| *waiting += 1);
         let _waiting = WaitingCall(self);
         // The only error is a closed semaphore, and it is never closed.
-        Slot { slots: self, permit: self.all.acquire().await.ok(), share: None }
+        CallSlot { slots: self, permit: self.all.acquire().await.ok(), share: None }
     }
 
-    async fn background(&self) -> Slot<'_> {
+    async fn background(&self) -> CallSlot<'_> {
         let share = self.background.acquire().await.ok();
         let _guard = self.background_queue.lock().await;
         loop {
             let freed = self.freed.notified();
             // A slot that is freed goes to the waiting calls of the foreground first, so that this fails as long as there are any.
             if let Ok(permit) = self.all.try_acquire() {
-                return Slot { slots: self, permit: Some(permit), share };
+                return CallSlot { slots: self, permit: Some(permit), share };
             }
             freed.await;
         }
     }
 }
 
-impl Slot<'_> {
+impl CallSlot<'_> {
     /// Waits until a call of the foreground needs this slot, because a call of the background holds the only one.
     pub(crate) async fn wanted(&self) {
         if self.share.is_none() || !self.slots.is_single {
@@ -87,7 +87,7 @@ impl Slot<'_> {
     }
 }
 
-impl Drop for Slot<'_> {
+impl Drop for CallSlot<'_> {
     fn drop(&mut self) {
         drop(self.permit.take());
         self.slots.freed.notify_waiters();
