@@ -164,7 +164,7 @@ fn a_broken_test_counts_as_failed_however_it_is_written() {
 #[test]
 fn an_error_in_a_reply_schema_is_reported_without_errors_that_follow_from_it() {
     let home = project();
-    let script = "session:\n  session_id: s\n  template_scheme: english\n  phases:\n    - phase_id: p\n      topics:\n        \
+    let script = "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        \
         - topic_id: t\n          actions:\n            \
         - { action_type: ai_think, action_id: a, config: { content: Q, output: [{ get: found }] } }\n            \
         - { action_type: ai_say, action_id: say, config: { content: '{{ found }}', delivery: verbatim } }\n";

@@ -454,7 +454,7 @@ async fn a_person_in_danger_sees_the_hotlines_even_if_the_model_gives_no_second_
             let said = messages_of(&journal, "ai");
             assert!(said.len() == 3 && said[1].contains(text), "{second:?}: {said:?}");
             let judged = journal.iter().filter(|event| event["type"] == "outcome").nth(1).unwrap();
-            assert_eq!(judged["outcome"]["metadata"]["crisis_signal"], crisis, "{second:?}: {judged}");
+            assert_eq!(judged["metadata"]["crisis_signal"], crisis, "{second:?}: {judged}");
         }
     }
 }
