@@ -134,3 +134,55 @@ fn snapshots_of_deleted_and_renamed_tests_are_listed() {
         assert!(listed(arguments).is_empty(), "{arguments}");
     }
 }
+
+#[test]
+fn a_broken_test_counts_as_failed_however_it_is_written() {
+    let broken = [
+        "{\"test\": \"json\", \"script\": ",
+        "\"test\": quoted\nscript: [\n",
+        "test: asks for the name\nscript: [\n",
+        "test: \"unclosed\nscript: a\n",
+    ];
+    for text in broken {
+        let home = project();
+        home.put("tests/broken.yaml", text);
+        let finished = run(&home, "tests");
+        assert_eq!(finished.code, Some(1), "{text}: {finished:?}");
+        assert!(finished.out.contains("1 passed, 1 failed"), "{text}: {finished:?}");
+        assert!(finished.err.contains("tests/broken.yaml"), "{text}: {finished:?}");
+    }
+    // Files of other programs, in which nothing is wrong or `test` is a section.
+    let home = project();
+    home.put("tests/other.yaml", "test: [unit, all]\nscript: make\n");
+    home.put("tests/ci.yaml", "test:\n  script: [\n");
+    home.put("tests/package.yaml", "{ \"scripts\": { \"test\": \"jest\" }, \n");
+    let finished = run(&home, "tests");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.out.contains("3 YAML files are not tests"), "{finished:?}");
+}
+
+#[test]
+fn an_error_in_a_reply_schema_is_reported_without_errors_that_follow_from_it() {
+    let home = project();
+    let script = "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        \
+        - topic_id: t\n          actions:\n            \
+        - { action_type: ai_think, action_id: a, config: { content: Q, output: [{ get: found }] } }\n            \
+        - { action_type: ai_say, action_id: say, config: { content: '{{ found }}', delivery: verbatim } }\n";
+    home.put("scripts/s.yaml", script);
+    let schema = serde_json::json!({
+        "type": "object", "required": ["mood"],
+        "properties": { "BRIEF": { "type": "string" }, "mood": { "enum": ["good", "bad"], "default": "unknown" } },
+    });
+    home.put("schemas/replies/my.json", schema.to_string());
+    home.put(
+        "_system/config/default/ai_think_v1.md",
+        "---\noutput_schema: my.json\n---\n{{ task }} {{ output_list }} BRIEF mood\n",
+    );
+    for arguments in [vec!["validate", "."], vec!["run", "scripts/s.yaml"], vec!["test"]] {
+        let finished = home.finish(&arguments, "");
+        assert!(matches!(finished.code, Some(1 | 2)), "{arguments:?}: {finished:?}");
+        let shown = format!("{}{}", finished.out, finished.err);
+        assert!(shown.contains("error[reply-schema]"), "{arguments:?}: {shown}");
+        assert_eq!(shown.matches("error[").count(), 1, "{arguments:?}: {shown}");
+    }
+}

@@ -11,7 +11,7 @@ use bcc_runtime::program::program::Program;
 use bcc_runtime::run::mailbox::{Job, Mailbox, PendingAnalysis};
 use tokio::time::{Instant, sleep};
 
-use watching::{BLOCKED, Seeded, context, monitor, program, watched};
+use watching::{BLOCKED, NEXT, Seeded, context, monitor, program, watched};
 
 // ── the mailbox ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,6 +123,19 @@ async fn a_monitor_that_hangs_ends_at_the_timeout_and_one_that_panics_ends() {
     fixture.mailbox.wait_for_result().await;
     let arrival = fixture.mailbox.take().remove(0);
     assert_eq!((arrival.request.seq, arrival.feedback, fixture.pending()), (2, None, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_monitor_that_is_asked_again_has_no_more_time_than_one_that_is_not() {
+    let replies = ["rubbish", "rubbish", BLOCKED].join(NEXT);
+    for (seconds, advises) in [(30, true), (50, false)] {
+        let (fixture, provider) = (Fixture::new(), Seeded::new(&replies, seconds));
+        let began = Instant::now();
+        fixture.start(&provider, "ask", "敷衍", 1);
+        fixture.mailbox.wait_for_result().await;
+        assert_eq!(began.elapsed(), Duration::from_secs(3 * seconds).min(DEFAULT_MONITOR_TIMEOUT));
+        assert_eq!(fixture.mailbox.take()[0].feedback.is_some(), advises);
+    }
 }
 
 #[tokio::test(start_paused = true)]

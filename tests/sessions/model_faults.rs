@@ -435,6 +435,31 @@ async fn a_refusal_is_asked_again_once_and_a_second_one_in_a_row_stops_the_sessi
 }
 
 #[tokio::test]
+async fn a_person_in_danger_sees_the_hotlines_even_if_the_model_gives_no_second_reply() {
+    let held_back = |crisis: bool| {
+        let mut reply: Value = serde_json::from_str(&phone(true, None).text).unwrap();
+        reply["safety_risk"] = serde_json::json!({ "detected": true, "reason": "坏" });
+        reply["metadata"]["crisis_signal"] = crisis.into();
+        Ok(ModelReply { text: reply.to_string(), ..ModelReply::default() })
+    };
+    let refused = Ok(ModelReply { refused: true, ..ModelReply::default() });
+    let unreadable = Ok(ModelReply { text: "不会".into(), ..ModelReply::default() });
+    let unreachable = ModelError::Unreachable { host: "h".into(), reason: "r".into(), attempts: 4 };
+    let again = [Err(http_error(503, "busy")), Err(unreachable), refused, unreadable, held_back(false)];
+    for (crisis, text) in [(true, "Your safety comes first"), (false, "I would rather not answer")] {
+        for second in again.clone() {
+            let results = vec![Ok(phone(false, None)), held_back(crisis), second.clone(), Ok(phone(true, None))];
+            let (pause, journal) = run_with_results(results).await;
+            assert_eq!(pause, SessionPause::Completed, "{second:?}");
+            let said = messages_of(&journal, "ai");
+            assert!(said.len() == 3 && said[1].contains(text), "{second:?}: {said:?}");
+            let judged = journal.iter().filter(|event| event["type"] == "outcome").nth(1).unwrap();
+            assert_eq!(judged["metadata"]["crisis_signal"], crisis, "{second:?}: {judged}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn if_only_the_further_request_fails_the_first_reply_counts() {
     let half = || {
         let mut reply: Value = serde_json::from_str(&phone(true, Some("5")).text).unwrap();

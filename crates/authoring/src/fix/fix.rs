@@ -130,7 +130,7 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
         return absent(found).map_or(FileResult::Other, unfixable);
     }
     let file = match document(found, &prepared.own) {
-        FileRead::Skipped => return FileResult::Skipped,
+        FileRead::Skipped(_) => return FileResult::Skipped,
         FileRead::Wrong(diagnostic) => return unfixable(*diagnostic),
         FileRead::Text(file) => file,
     };
@@ -177,7 +177,7 @@ fn assigned_names(
         match document(found, &prepared.own) {
             FileRead::Text(file) => Some(prepared.assigned_names(&file, &found.resolved)),
             FileRead::Wrong(_) => Some((prepared.projects.of_file(&found.resolved).directory.clone(), None)),
-            FileRead::Skipped => None,
+            FileRead::Skipped(_) => None,
         }
     })?;
     for (project, names) in names.into_iter().flatten() {

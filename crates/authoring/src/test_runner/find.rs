@@ -13,8 +13,9 @@ use crate::validate::read_file::{FileRead, document};
 use crate::validate::request::ValidateRequest;
 use crate::validate::roots::OwnFolders;
 use crate::validate::validate::validate_again;
+use bcc_engine::discovery::documents::test_value;
 use bcc_engine::discovery::names::PathNames;
-use bcc_engine::discovery::walk::{FileRole, boundary, current_directory, walk};
+use bcc_engine::discovery::walk::{FileRole, FoundFile, boundary, current_directory, walk};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{absolute, given_directory, nearest};
@@ -85,8 +86,11 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
             continue;
         }
         let file = match document(&found, &own) {
-            FileRead::Skipped => {
-                tests.skipped_files += 1;
+            FileRead::Skipped(bytes) => {
+                match is_broken_test(&found, bytes) {
+                    true => checked.push(found.path.clone()),
+                    false => tests.skipped_files += 1,
+                }
                 continue;
             }
             FileRead::Wrong(diagnostic) => {
@@ -107,7 +111,7 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
                 let help = "a test starts with a `test:` line; `bcc-script validate` checks other files";
                 return Err(EngineError::usage(message).with_help(help));
             }
-            None if found.named || seems_a_test(&file) => checked.push(found.path.clone()),
+            None if found.named || test_value(file.text()).is_some() => checked.push(found.path.clone()),
             _ if found.named => checked.push(found.path.clone()),
             _ => tests.skipped_files += 1,
         }
@@ -133,6 +137,14 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
     Ok(tests)
 }
 
+/// Whether a file that is no document of the language was meant as a test all the same: it says so, and cannot be read for the rest.
+/// Files of other programs, in which `test` is a section, are not.
+fn is_broken_test(found: &FoundFile, bytes: Vec<u8>) -> bool {
+    let Ok(file) = SourceFile::from_bytes(found.shown.as_str(), bytes) else { return false };
+    let says_so = test_value(file.text()).is_some_and(|value| !value.is_empty() && !value.starts_with('#'));
+    says_so && parse(&Arc::new(file)).root.is_none()
+}
+
 /// A folder of snapshots below one of `roots`, which may be named by another path.
 fn snapshot_folder(real: &Path, roots: &[PathBuf], names: &PathNames) -> Option<SnapshotFolder> {
     real.file_name().filter(|name| *name == FOLDER)?;
@@ -140,11 +152,6 @@ fn snapshot_folder(real: &Path, roots: &[PathBuf], names: &PathNames) -> Option<
     let shown = roots.iter().find_map(named).unwrap_or_else(|| real.to_path_buf());
     let shown = PathBuf::from(names.display_name(&shown));
     Some(SnapshotFolder { real: real.to_path_buf(), shown, boundary: boundary(real.parent()?) })
-}
-
-/// Whether a text that is not valid YAML was meant as a test.
-fn seems_a_test(file: &SourceFile) -> bool {
-    file.text().lines().any(|line| line.starts_with("test:"))
 }
 
 fn test_file(file: Arc<SourceFile>, real: PathBuf, root: Arc<YamlNode>) -> TestFile {

@@ -20,8 +20,8 @@ use bcc_lang::source::text::{MAX_STATE_FILE_BYTES, SourceFile};
 #[derive(Debug)]
 pub enum FileRead {
     Text(Arc<SourceFile>),
-    /// It was not given by name, and is not a document of the language.
-    Skipped,
+    /// Its bytes: it was not given by name, and is not a document of the language.
+    Skipped(Vec<u8>),
     Wrong(Box<Diagnostic>),
 }
 
@@ -33,7 +33,7 @@ pub fn document(found: &FoundFile, own: &OwnFolders) -> FileRead {
         Err(error) => return FileRead::Wrong(Box::new(not_read(found, &error))),
     };
     if !found.named && !is_document(&bytes) && !own.contains(&found.resolved) {
-        return FileRead::Skipped;
+        return FileRead::Skipped(bytes);
     }
     match SourceFile::from_bytes(found.shown.as_str(), bytes) {
         Ok(file) => FileRead::Text(Arc::new(file)),

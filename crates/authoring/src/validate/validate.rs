@@ -203,7 +203,7 @@ impl Check<'_> {
             }
         }
         match document(found, &self.prepared.own) {
-            FileRead::Skipped => Checked::Skipped,
+            FileRead::Skipped(_) => Checked::Skipped,
             FileRead::Wrong(diagnostic) => Checked::Unread(diagnostic),
             FileRead::Text(file) => {
                 let project = self.prepared.projects.of_file(&found.resolved);

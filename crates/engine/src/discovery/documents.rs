@@ -59,6 +59,39 @@ pub fn is_document(bytes: &[u8]) -> bool {
     false
 }
 
+/// The value of the key `test` at the root of a text that may have syntax errors, up to the end of its line: what a file says that was
+/// meant as a conversation test. In JSON, keys in deeper objects are not its own.
+pub fn test_value(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let is_json = bytes.trim_ascii_start().first() == Some(&b'{');
+    let pieces =
+        if is_json { root_entries(bytes) } else { bytes.split(|byte| matches!(byte, b'\n' | b'\r')).collect() };
+    let value = pieces.into_iter().filter_map(key).find(|key| key.word == b"test" && (is_json || !key.indented))?.value;
+    let line = value.split(|byte| matches!(byte, b'\n' | b'\r')).next()?;
+    std::str::from_utf8(line).ok().map(str::trim)
+}
+
+/// The texts that begin with the entries of a JSON object. The object need not be closed.
+fn root_entries(bytes: &[u8]) -> Vec<&[u8]> {
+    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    let mut entries = Vec::new();
+    for (index, byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 1 && !in_string && matches!(byte, b'{' | b',') {
+            entries.extend(bytes.get(index + 1..));
+        }
+    }
+    entries
+}
+
 /// A word before a colon.
 struct Key<'b> {
     word: &'b [u8],
@@ -138,6 +171,33 @@ mod tests {
         ];
         for bytes in others {
             assert!(!is_document(bytes), "{}", String::from_utf8_lossy(bytes));
+        }
+    }
+
+    #[test]
+    fn a_text_with_errors_says_that_it_was_meant_as_a_test() {
+        let tests = [
+            ("test: asks\nscript: [\n", "asks"),
+            ("# about\n---\n\"test\": \"asks\nscript: a\n", "\"asks"),
+            ("'test' : asks\n", "asks"),
+            ("script: a\ntest:\n", ""),
+            ("{\"test\": \"json\", \"script\": ", "\"json\", \"script\":"),
+            ("{ \"a\": { \"b\": \"}{\" },\n  \"test\" :\n", ""),
+            ("{ script: a, test: asks", "asks"),
+        ];
+        for (text, value) in tests {
+            assert_eq!(test_value(text), Some(value), "{text}");
+        }
+        let others = [
+            "job:\n  test: a\n",
+            "# test: a\n",
+            "{ \"scripts\": { \"test\": \"jest\" ",
+            "{ \"a\": \", test: b\" ",
+            "tests: []\n",
+            "",
+        ];
+        for text in others {
+            assert_eq!(test_value(text), None, "{text}");
         }
     }
 }

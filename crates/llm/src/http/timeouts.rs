@@ -32,8 +32,8 @@ pub struct Timeouts {
 enum Phase {
     Waiting,
     Reading,
-    /// The reply is complete.
-    Finished,
+    /// The reply is complete, and what follows it is awaited until then.
+    Finished(Instant),
 }
 
 impl Timeouts {
@@ -48,14 +48,20 @@ impl Timeouts {
         }
     }
 
-    /// Marks that the reply is complete.
+    /// Marks that the reply is complete. What the server sends from now on does not prolong the wait.
     pub(crate) fn mark_finished(&mut self) {
-        self.phase = Phase::Finished;
+        if !matches!(self.phase, Phase::Finished(_)) {
+            self.phase = Phase::Finished(Instant::now() + self.trailing_wait());
+        }
     }
 
     /// Waits for `future` until a limit expires.
     pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, BodyError> {
         let (deadline, phase, after) = self.next_limit();
+        // Data that is always ready would never let the timeout expire.
+        if matches!(self.phase, Phase::Finished(_)) && Instant::now() >= deadline {
+            return Err(BodyError::Timeout(phase, after));
+        }
         timeout_at(deadline, future).await.map_err(|_| BodyError::Timeout(phase, after))
     }
 
@@ -65,11 +71,13 @@ impl Timeouts {
         let phase = match self.phase {
             Phase::Waiting => (self.start + first, TimeoutPhase::FirstToken, first),
             Phase::Reading => (Instant::now() + idle, TimeoutPhase::Idle, idle),
-            Phase::Finished => {
-                (Instant::now() + idle.min(MAX_TRAILING_WAIT), TimeoutPhase::Idle, idle.min(MAX_TRAILING_WAIT))
-            }
+            Phase::Finished(until) => (until, TimeoutPhase::Idle, self.trailing_wait()),
         };
         if phase.0 <= overall.0 { phase } else { overall }
+    }
+
+    fn trailing_wait(&self) -> Duration {
+        self.limits.idle.min(MAX_TRAILING_WAIT)
     }
 }
 
@@ -124,5 +132,15 @@ mod tests {
         timeouts.mark_finished();
         timeouts.mark_started();
         assert_eq!(limit(&timeouts).await, (TimeoutPhase::Idle, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn data_after_a_finished_reply_does_not_prolong_the_wait() {
+        let mut timeouts = with_limits(120, 60, 30);
+        timeouts.mark_finished();
+        timeouts.wait(tokio::time::sleep(Duration::from_millis(1_500))).await.unwrap();
+        timeouts.mark_finished();
+        assert_eq!(limit(&timeouts).await, (TimeoutPhase::Idle, 2));
+        assert!(timeouts.wait(async {}).await.is_err(), "it is over, although there is data");
     }
 }

@@ -12,7 +12,7 @@ use crate::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use crate::model::reply::{Cost, ModelReply};
 use crate::model::request::{ModelRequest, Purpose};
 use crate::model::tokens::estimate_prompt;
-use crate::providers::rate_limiter::RateLimiter;
+use crate::providers::rate_limiter::{Priority, RateLimiter};
 
 /// The number of tokens that is assumed for a pending reply, unless `max_tokens` is lower.
 const EXPECTED_REPLY_TOKENS: u64 = 400;
@@ -67,18 +67,30 @@ impl ConfiguredModel {
         live: &mut dyn LiveObserver,
     ) -> Result<ModelReply, ModelError> {
         let Some(limiter) = &self.rate_limiter else { return self.provider.complete(request, live).await };
-        let permit = limiter.acquire(self.estimated_tokens(request)).await;
-        let result = self.provider.complete_with_retries(request, live, &**limiter).await;
-        match &result {
-            Ok(reply) => {
-                let tokens = reply.tokens_in.unwrap_or(0).saturating_add(reply.tokens_out.unwrap_or(0));
-                permit.settle(Some(tokens));
+        let (tokens, priority) = (self.estimated_tokens(request), Priority::from(request.task.purpose));
+        loop {
+            let permit = limiter.acquire(tokens, priority).await;
+            let result = tokio::select! {
+                biased;
+                result = self.provider.complete_with_retries(request, live, &permit) => result,
+                () = permit.withdrawn() => {
+                    // It may have used tokens, so they stay counted. Whoever calls a model in the background limits how long it may take.
+                    tracing::debug!(model = self.provider.name(), "a background call gives way and is made again");
+                    live.restart();
+                    continue;
+                }
+            };
+            match &result {
+                Ok(reply) => {
+                    let tokens = reply.tokens_in.unwrap_or(0).saturating_add(reply.tokens_out.unwrap_or(0));
+                    permit.settle(Some(tokens));
+                }
+                // Calls that were rejected or did not reach the server used no tokens; for other errors the usage is unknown.
+                Err(ModelError::Http { .. } | ModelError::Unreachable { .. }) => permit.settle(Some(0)),
+                Err(_) => permit.settle(None),
             }
-            // Calls that were rejected or did not reach the server used no tokens; for other errors the usage is unknown.
-            Err(ModelError::Http { .. } | ModelError::Unreachable { .. }) => permit.settle(Some(0)),
-            Err(_) => permit.settle(None),
+            return result;
         }
-        result
     }
 }
 

@@ -1,17 +1,24 @@
-//! Limits the concurrent requests to a model and the requests and tokens per minute, shared by all users of the model.
+//! Limits the concurrent requests to a model and the requests and tokens per minute, shared by all users of the model. Calls that a
+//! person waits for come before those in the background.
 //!
 //! `governor` is not used because its clock is not that of the runtime, so that it cannot be tested in virtual time, and because
 //! estimates cannot be corrected after a reply with the actual number of tokens.
 
+pub mod slots;
+#[cfg(test)]
+mod tests;
 pub mod window;
 
+use std::future::pending;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::{Instant, sleep_until};
 
 use crate::model::provider::RetryLimiter;
+use crate::model::request::Purpose;
+use crate::providers::rate_limiter::slots::{CallSlot, CallSlots};
 use crate::providers::rate_limiter::window::Window;
 
 /// The limits of a model; `None` means unlimited.
@@ -30,15 +37,34 @@ impl RateLimits {
     }
 }
 
-/// The rate limiter of one model. Calls are admitted in order of arrival.
+/// Whether somebody waits for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    Foreground,
+    /// Nothing waits for it: it leaves a part of the limits to the calls of the foreground, and is admitted when none of them waits.
+    Background,
+}
+
+impl From<Purpose> for Priority {
+    fn from(purpose: Purpose) -> Self {
+        match purpose {
+            Purpose::Action | Purpose::Persona => Self::Foreground,
+            Purpose::Monitor | Purpose::Orchestrator => Self::Background,
+        }
+    }
+}
+
+/// The rate limiter of one model. Calls of the same priority are admitted in order of arrival.
 #[derive(Debug)]
 pub struct RateLimiter {
     limits: RateLimits,
-    slots: Option<Semaphore>,
+    slots: Option<CallSlots>,
     /// Held by the call that waits for capacity in the minute; the others wait for the lock in order.
     queue: AsyncMutex<()>,
+    /// The same for the calls of the background.
+    background_queue: AsyncMutex<()>,
     minute: Mutex<Minute>,
-    /// Notified when a correction frees capacity.
+    /// Notified when a correction frees capacity, and when a call of the foreground no longer waits.
     capacity_freed: Notify,
 }
 
@@ -46,26 +72,33 @@ pub struct RateLimiter {
 struct Minute {
     requests: Option<Window>,
     tokens: Option<Window>,
+    /// The number of calls of the foreground that wait for capacity.
+    waiting: usize,
 }
 
 /// An admitted call. Dropping it frees its slot; its requests and tokens remain counted, because they may have been sent.
 #[derive(Debug)]
 pub struct Permit<'limiter> {
     limiter: &'limiter RateLimiter,
-    #[allow(dead_code, reason = "held, not read")]
-    slot: Option<SemaphorePermit<'limiter>>,
+    priority: Priority,
+    slot: Option<CallSlot<'limiter>>,
     tokens: Option<(Instant, u64)>,
 }
+
+/// Counts a call of the foreground as waiting until it is dropped.
+struct WaitingCall<'limiter>(&'limiter RateLimiter);
 
 impl RateLimiter {
     pub fn new(limits: RateLimits) -> Self {
         Self {
             limits,
-            slots: limits.concurrency.map(|slots| Semaphore::new(slots.max(1) as usize)),
+            slots: limits.concurrency.map(CallSlots::new),
             queue: AsyncMutex::new(()),
+            background_queue: AsyncMutex::new(()),
             minute: Mutex::new(Minute {
                 requests: limits.requests_per_minute.map(|limit| Window::new(u64::from(limit.max(1)))),
                 tokens: limits.tokens_per_minute.map(|limit| Window::new(limit.max(1))),
+                waiting: 0,
             }),
             capacity_freed: Notify::new(),
         }
@@ -76,42 +109,66 @@ impl RateLimiter {
     }
 
     /// Waits until a call of about `tokens` tokens is allowed. Dropping the future leaves the queue.
-    pub async fn acquire(&self, tokens: u64) -> Permit<'_> {
-        let slot = match &self.slots {
-            // The only error is a closed semaphore, and it is never closed.
-            Some(slots) => slots.acquire().await.ok(),
-            None => None,
-        };
-        // The slot is acquired first, so that there is no wait between counting a call and sending it.
-        let tokens = self.admit(Some(tokens)).await;
-        Permit { limiter: self, slot, tokens }
+    pub async fn acquire(&self, tokens: u64, priority: Priority) -> Permit<'_> {
+        loop {
+            // The slot is acquired first, so that there is no wait between counting a call and sending it.
+            let slot = match &self.slots {
+                Some(slots) => Some(slots.acquire(priority).await),
+                None => None,
+            };
+            let tokens = tokio::select! {
+                biased;
+                tokens = self.admit(Some(tokens), priority) => tokens,
+                () = wanted(slot.as_ref()) => continue,
+            };
+            return Permit { limiter: self, priority, slot, tokens };
+        }
     }
 
     /// Waits in the queue until a request is allowed, and counts it: the first one of a call with its tokens, a retry with `None`.
-    async fn admit(&self, tokens: Option<u64>) -> Option<(Instant, u64)> {
-        let _guard = self.queue.lock().await;
+    async fn admit(&self, tokens: Option<u64>, priority: Priority) -> Option<(Instant, u64)> {
+        let (_waiting, _guard) = match priority {
+            Priority::Foreground => (Some(self.waiting()), self.queue.lock().await),
+            Priority::Background => (None, self.background_queue.lock().await),
+        };
         loop {
             let capacity_freed = self.capacity_freed.notified();
-            let until = match self.count(tokens) {
+            let until = match self.count(tokens, priority) {
                 Ok(counted) => return counted,
                 Err(until) => until,
             };
+            let available = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
+                }
+            };
             tokio::select! {
-                () = sleep_until(until) => {}
+                () = available => {}
                 () = capacity_freed => {}
             }
         }
     }
 
-    /// Counts a request, or returns the time at which there is capacity for it.
-    fn count(&self, tokens: Option<u64>) -> Result<Option<(Instant, u64)>, Instant> {
+    /// Counts a request, or returns the time at which there is capacity for it; `None` if another call is admitted first.
+    fn count(&self, tokens: Option<u64>, priority: Priority) -> Result<Option<(Instant, u64)>, Option<Instant>> {
         let now = Instant::now();
         let mut minute = self.minute();
-        let next_available =
-            |window: &mut Option<Window>, amount| window.as_mut().and_then(|window| window.available_at(now, amount));
+        let is_background = priority == Priority::Background;
+        if is_background && minute.waiting > 0 {
+            return Err(None);
+        }
+        // The next call of the foreground may be about as large as this one.
+        let needed = |window: &Window, amount: u64| {
+            let with_next = amount.saturating_mul(2);
+            if is_background && with_next <= window.limit() { with_next } else { amount }
+        };
+        let next_available = |window: &mut Option<Window>, amount| {
+            window.as_mut().and_then(|window| window.available_at(now, needed(window, amount)))
+        };
         let tokens_until = tokens.and_then(|tokens| next_available(&mut minute.tokens, tokens));
         if let Some(until) = next_available(&mut minute.requests, 1).max(tokens_until) {
-            return Err(until);
+            return Err(Some(until));
         }
         if let Some(requests) = &mut minute.requests {
             requests.take(now, 1);
@@ -120,19 +177,44 @@ impl RateLimiter {
         Ok(counted.map(|(window, tokens)| (window.take(now, tokens), tokens)))
     }
 
+    fn waiting(&self) -> WaitingCall<'_> {
+        self.minute().waiting += 1;
+        WaitingCall(self)
+    }
+
     fn minute(&self) -> MutexGuard<'_, Minute> {
         self.minute.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Drop for WaitingCall<'_> {
+    fn drop(&mut self) {
+        self.0.minute().waiting -= 1;
+        self.0.capacity_freed.notify_waiters();
+    }
+}
+
+/// Waits until this slot must be given to a call of the foreground.
+async fn wanted(slot: Option<&CallSlot<'_>>) {
+    match slot {
+        Some(slot) => slot.wanted().await,
+        None => pending().await,
+    }
+}
+
 #[async_trait]
-impl RetryLimiter for RateLimiter {
+impl RetryLimiter for Permit<'_> {
     async fn admit_retry(&self) {
-        self.admit(None).await;
+        self.limiter.admit(None, self.priority).await;
     }
 }
 
 impl Permit<'_> {
+    /// Waits until this call must be cancelled, because a call of the foreground needs its slot and there is no other one.
+    pub async fn withdrawn(&self) {
+        wanted(self.slot.as_ref()).await;
+    }
+
     /// Corrects the count of tokens; `None` if it is unknown.
     pub fn settle(self, tokens: Option<u64>) {
         let now = Instant::now();
@@ -147,131 +229,5 @@ impl Permit<'_> {
         drop(minute);
         // `notify_waiters` stores no permit: only current waiters need the notification.
         self.limiter.capacity_freed.notify_waiters();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-    use std::time::Duration;
-
-    use tokio::task::JoinSet;
-    use tokio::time::{sleep, timeout};
-
-    use super::*;
-
-    fn limiter(concurrency: u32, requests: u32, tokens: u64) -> RateLimiter {
-        let some = |limit: u32| (limit > 0).then_some(limit);
-        RateLimiter::new(RateLimits {
-            concurrency: some(concurrency),
-            requests_per_minute: some(requests),
-            tokens_per_minute: (tokens > 0).then_some(tokens),
-        })
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_limiter_without_limits_never_waits() {
-        let limiter = limiter(0, 0, 0);
-        let start = Instant::now();
-        for _ in 0..10_000 {
-            limiter.acquire(u64::MAX).await.settle(Some(u64::MAX));
-        }
-        assert_eq!(start.elapsed(), Duration::ZERO);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn concurrent_calls_respect_every_limit_and_run_in_order() {
-        const CALLS: u32 = 300;
-        let limiter = Arc::new(limiter(7, 50, 4_000));
-        let (active, max_active) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-        let mut calls = JoinSet::new();
-        for number in 0..CALLS {
-            let (limiter, active, max_active) = (Arc::clone(&limiter), Arc::clone(&active), Arc::clone(&max_active));
-            calls.spawn(async move {
-                // The calls arrive one after another within the first half minute.
-                sleep(Duration::from_millis(u64::from(number) * 100)).await;
-                let permit = limiter.acquire(100).await;
-                let entered = Instant::now();
-                max_active.fetch_max(active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                sleep(Duration::from_millis(u64::from(number % 13) * 300)).await;
-                active.fetch_sub(1, Ordering::SeqCst);
-                permit.settle(Some(u64::from(number % 5) * 40));
-                (number, entered)
-            });
-        }
-        let mut entered = Vec::new();
-        while let Some(call) = calls.join_next().await {
-            entered.push(call.unwrap());
-        }
-        entered.sort();
-        assert_eq!(entered.len(), CALLS as usize);
-        assert_eq!(max_active.load(Ordering::SeqCst), 7);
-        assert!(entered.is_sorted_by_key(|(_, at)| *at), "who came first went first");
-        for (first, (_, start)) in entered.iter().enumerate() {
-            let within = entered.iter().skip(first).take_while(|(_, at)| *at < *start + window::MINUTE);
-            assert!(within.count() <= 50);
-        }
-        let (Some((_, first)), Some((_, last))) = (entered.first(), entered.last()) else { panic!("nobody entered") };
-        // Both their 24,000 tokens and their 300 requests take six minutes.
-        assert!(*last - *first < Duration::from_secs(7 * 60), "no more is waited than must be");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn token_estimates_are_corrected_after_the_reply() {
-        let limiter = limiter(0, 0, 1_000);
-        let start = Instant::now();
-        limiter.acquire(900).await.settle(Some(100));
-        limiter.acquire(900).await.settle(Some(2_000));
-        assert_eq!(start.elapsed(), Duration::ZERO, "what was not used is free again");
-        drop(limiter.acquire(1).await);
-        let waited = start.elapsed();
-        assert!(waited >= window::MINUTE && waited < Duration::from_secs(61), "{waited:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_correction_admits_the_next_call_before_the_minute_is_over() {
-        let limiter = limiter(0, 0, 1_000);
-        let start = Instant::now();
-        let first = limiter.acquire(1_000).await;
-        let second = async {
-            drop(limiter.acquire(500).await);
-            start.elapsed()
-        };
-        let correct = async {
-            sleep(Duration::from_secs(3)).await;
-            first.settle(Some(200));
-        };
-        let (waited, ()) = tokio::join!(second, correct);
-        assert_eq!(waited, Duration::from_secs(3));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn retries_count_as_requests_and_wait_for_capacity() {
-        let limiter = limiter(1, 3, 10);
-        let start = Instant::now();
-        let permit = limiter.acquire(10).await;
-        limiter.admit_retry().await;
-        limiter.admit_retry().await;
-        assert_eq!(start.elapsed(), Duration::ZERO, "the tokens of a retry are not counted");
-        assert!(timeout(Duration::from_secs(1), limiter.admit_retry()).await.is_err(), "the minute is full");
-        limiter.admit_retry().await;
-        assert!(start.elapsed() >= window::MINUTE && start.elapsed() < Duration::from_secs(61));
-        permit.settle(Some(0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn canceled_calls_leave_the_queue_and_are_not_counted() {
-        let limiter = limiter(1, 2, 0);
-        let start = Instant::now();
-        let permit = limiter.acquire(0).await;
-        for _ in 0..10 {
-            assert!(timeout(Duration::from_millis(1), limiter.acquire(0)).await.is_err(), "there is one place only");
-        }
-        drop(permit);
-        drop(timeout(Duration::from_millis(1), limiter.acquire(0)).await.unwrap());
-        assert!(timeout(Duration::from_secs(1), limiter.acquire(0)).await.is_err(), "the minute is full");
-        drop(limiter.acquire(0).await);
-        assert!(start.elapsed() < Duration::from_secs(61), "the one that was given up was not counted");
     }
 }

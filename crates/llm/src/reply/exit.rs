@@ -72,9 +72,7 @@ pub(crate) fn is_reported(value: &Value) -> bool {
         Value::Bool(truth) => *truth,
         Value::Number(number) => number.as_f64() != Some(0.0),
         Value::String(text) => !NO_RISK.contains(&plain(text).as_str()),
-        // An empty list names no risk.
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(_) => true,
+        Value::Array(_) | Value::Object(_) => true,
     }
 }
 
@@ -140,11 +138,11 @@ mod tests {
 
     #[test]
     fn a_risk_is_denied_only_by_known_words() {
-        let denied = json!([false, 0, null, [], "no", "None", "FALSE.", "否", "无", "没有。", "ｎｏ", "0"]);
+        let denied = json!([false, 0, null, "no", "None", "FALSE.", "否", "无", "没有。", "ｎｏ", "0"]);
         for value in denied.as_array().unwrap() {
             assert!(!is_reported(value), "{value}");
         }
-        let reported = json!([true, 1, "YES", "是", "maybe", "low", "", "无法判断", ["x"], { "detected": false }]);
+        let reported = json!([true, 1, "YES", "是", "maybe", "low", "", "无法判断", [], ["x"], { "detected": false }]);
         for value in reported.as_array().unwrap() {
             assert!(is_reported(value), "{value}");
         }

@@ -41,6 +41,7 @@ impl Kind for AiAsk {
         let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(3);
         let required = fields.boolean("required").unwrap_or(false);
         let opening = opening(fields);
+        let ask_again = fields.boolean("ask_again").unwrap_or(false);
         let wanted = (PROMPT, Extracted::OutputAndHeard);
         let mut model = config_with(self.name(), wanted, self.monitor(), fields, checker)?;
         let mut required_spans: Vec<Span> = Vec::new();
@@ -61,7 +62,6 @@ impl Kind for AiAsk {
             // Set for each output, so that the prompt asks for it as well.
             model.outputs = model.outputs.into_required();
         }
-        let ask_again = fields.boolean("ask_again").unwrap_or(false);
         let known_before = if ask_again { vec![] } else { required_in_hear(&model.outputs, checker) };
         let watched = watched(&model, exit.as_ref(), max_rounds);
         Some(Box::new(Conversation {

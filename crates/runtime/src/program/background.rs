@@ -4,7 +4,6 @@ use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -18,7 +17,7 @@ use bcc_lang::template::language::PromptLanguage;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::{NoLiveOutput, Provider};
 use bcc_llm::model::request::{ModelRequest, Purpose};
-use bcc_llm::providers::limit::within;
+use bcc_llm::providers::limit::Deadline;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
 
@@ -29,8 +28,8 @@ pub(crate) struct BackgroundCall<'a> {
     pub shape: &'a ReplyShape,
     /// The id of the first call; further calls append their number.
     pub call_id: String,
-    /// The timeout of each call.
-    pub limit: Duration,
+    /// The end of the time for all calls together.
+    pub deadline: Deadline,
     pub clock: &'a dyn Clock,
     pub program: &'a Program,
     /// The language of the prompt.
@@ -76,7 +75,7 @@ impl BackgroundCall<'_> {
     /// Calls the model until the reply can be used, as often as its reply policy allows. If a later call fails, an earlier readable
     /// reply is kept.
     pub(crate) async fn ask(self) -> BackgroundReply {
-        let Self { provider, mut request, shape, call_id, limit, clock, program, language, recording } = self;
+        let Self { provider, mut request, shape, call_id, deadline, clock, program, language, recording } = self;
         let policy = provider.reply_policy_for(&request.task);
         let mut result = BackgroundReply::default();
         loop {
@@ -93,7 +92,7 @@ impl BackgroundCall<'_> {
             };
             let started = clock.elapsed_ms();
             let mut silent = NoLiveOutput;
-            let response = within(limit, provider.complete(&request, &mut silent)).await;
+            let response = deadline.within(provider.complete(&request, &mut silent)).await;
             call.ms = clock.elapsed_ms().saturating_sub(started);
             let recorded = |text: Option<&str>, error: &str| {
                 let went_on = text.is_none() && matches!(result.reading, Some(Ok(_)));
@@ -128,7 +127,7 @@ impl BackgroundCall<'_> {
                 None => (
                     BackgroundError {
                         kind: "timeout".to_owned(),
-                        message: msg!("nothing was received within {} s", limit.as_secs()),
+                        message: msg!("nothing was received within {} s", deadline.limit().as_secs()),
                     },
                     1,
                 ),

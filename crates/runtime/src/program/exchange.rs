@@ -137,8 +137,8 @@ pub struct Exchange {
     pub reading: Result<Reply, UnreadableReply>,
     /// Why the text of the reply must not be sent (docs/replies.md, `safety_risk`), even after retries.
     pub held_back: Option<String>,
-    /// Whether a reply of this exchange was held back that reported that the person is in danger.
-    pub held_back_in_crisis: bool,
+    /// Whether a reply of this exchange reported that the person is in danger.
+    pub in_crisis: bool,
     /// The message id under which text of this reply was or may be shown.
     pub message_id: String,
     pub raw: String,
@@ -149,7 +149,8 @@ pub struct Exchange {
 impl Turn<'_> {
     /// Calls the model, and calls it again if its reply cannot be used: as often as `reask` allows, or once if the reply marks itself
     /// as unsafe (docs/replies.md). The last readable reply counts.
-    /// Errors: [`ActionError::Model`] if there is no reply at all (if only a retry fails, an earlier readable reply counts);
+    /// Errors: [`ActionError::Model`] if there is no reply at all (if only a retry fails, an earlier readable reply counts, also one
+    /// whose text is held back);
     /// [`ActionError::Failed`] if the prompt cannot be rendered.
     /// An unreadable reply is not an error: see [`Exchange::reading`].
     pub async fn exchange(&self, mut ask: Ask<'_>) -> Result<Exchange, ActionError> {
@@ -284,8 +285,7 @@ impl Turn<'_> {
                 call.exchange = self.exchanged(request, retry, Err((&error, earlier.is_some())));
                 let Some(earlier) = earlier else { return Err(self.no_reply(call, error)) };
                 drop(self.no_reply(call, error));
-                self.warn_of_coercions(&earlier.reading);
-                return Ok(Some(Exchange { message_id: self.message_id(), ..earlier }));
+                return Ok(Some(self.used_after_all(earlier, self.message_id())));
             }
         };
         {
@@ -307,7 +307,7 @@ impl Turn<'_> {
         let prompt = retry.shown(prompt, |rejected| &rejected.shown);
         let mut exchange = Exchange {
             held_back: reading.as_ref().ok().and_then(risk),
-            held_back_in_crisis: retry.held_back_in_crisis,
+            in_crisis: retry.in_crisis,
             message_id,
             debug_info: debug_info(prompt, &reply.text, &reading, &call),
             reading,
@@ -332,11 +332,7 @@ impl Turn<'_> {
             return Err(ActionError::Model(ModelError::Refused { model: provider.name().to_owned() }));
         }
         let Next::Again(note) = next else {
-            let earlier = retry.earlier.take().map(|earlier| Exchange { message_id: exchange.message_id, ..earlier });
-            if let Some(earlier) = &earlier {
-                self.warn_of_coercions(&earlier.reading);
-            }
-            return Ok(earlier);
+            return Ok(retry.earlier.take().map(|earlier| self.used_after_all(earlier, exchange.message_id)));
         };
         self.warn_of_retry(&note, retry);
         let recorded = match self.services.recorder {
@@ -353,12 +349,23 @@ impl Turn<'_> {
             retry.rejected.push(RejectedReply { place, shown, recorded });
         }
         retry.reasks += 1;
-        if exchange.held_back.is_some() {
-            retry.earlier = None;
-        } else if exchange.reading.is_ok() && !retry.refused {
+        if exchange.reading.is_ok() && !retry.refused {
             retry.earlier = Some(exchange);
         }
         Ok(None)
+    }
+
+    /// An earlier reply that counts because the model gave no other one that can be read.
+    fn used_after_all(&self, earlier: Exchange, message_id: String) -> Exchange {
+        self.warn_of_coercions(&earlier.reading);
+        if earlier.held_back.is_some() {
+            self.warn(
+                "reply-held-back",
+                "a reply was marked as unsafe by the model and was withheld, and the model gave no other one",
+                None,
+            );
+        }
+        Exchange { message_id, ..earlier }
     }
 
     fn new_call(&self, reask: u32) -> (u32, ModelCall) {

@@ -94,7 +94,7 @@ pub struct MonitorContext {
     pub seq: u64,
     /// The last event when it was restarted because an answer was taken back; the earlier call keeps its id.
     pub restarted_at: Option<u64>,
-    /// The timeout of each call: [`DEFAULT_MONITOR_TIMEOUT`].
+    /// The time for all calls together: [`DEFAULT_MONITOR_TIMEOUT`].
     pub limit: Duration,
     pub recording: bool,
     /// The id of the session, for traces.

@@ -28,6 +28,7 @@ use crate::program::orchestration::plans::check_plan;
 use crate::program::reask::{ask_again, rejected_plan_note};
 use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::request::{Purpose, Task};
+use bcc_llm::providers::limit::Deadline;
 
 /// The name of the template and of the schema of its replies.
 pub const ORCHESTRATOR: &str = "topic_orchestrator";
@@ -107,12 +108,13 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
         Ok(provider) => return unprepared(msg!("`{}` does not support plans", provider.name())),
         Err(error) => return failed(context, BackgroundError::from(&error)),
     };
+    let deadline = Deadline::after(context.limit);
     let call = |messages: Vec<ChatMessage>, number: u32, call_id: String| BackgroundCall {
         provider: provider.as_ref(),
         request: request(&template, messages, &shape, Task { call: context.call + number, ..task(context) }),
         shape: &shape,
         call_id,
-        limit: context.limit,
+        deadline,
         clock: context.services.clock.as_ref(),
         program: &context.program,
         language: template.language(),

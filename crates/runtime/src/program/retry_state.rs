@@ -27,10 +27,11 @@ pub(crate) struct RetryState<'a> {
     pub(crate) refused: bool,
     /// Whether one of them was because a reply ended the action without its required outputs.
     for_missing: bool,
-    /// Whether a reply that marked itself as unsafe reported that the person is in danger.
-    pub(crate) held_back_in_crisis: bool,
+    /// Whether a reply reported that the person is in danger.
+    pub(crate) in_crisis: bool,
     pub(crate) rejected: Vec<RejectedReply>,
-    /// The last readable reply, although it was not used as it is.
+    /// The last readable reply, although it was not used as it is. It counts if the model gives no other one, also if its text is
+    /// held back: what it says about the person's safety must not be lost.
     pub(crate) earlier: Option<Exchange>,
 }
 
@@ -74,7 +75,7 @@ impl<'a> RetryState<'a> {
             for_safety: false,
             refused: false,
             for_missing: false,
-            held_back_in_crisis: false,
+            in_crisis: false,
             rejected: vec![],
             earlier: None,
         }
@@ -91,8 +92,8 @@ impl<'a> RetryState<'a> {
                 (false, false) => Next::Again(Again::Refusal),
             };
         }
+        self.in_crisis |= reading.as_ref().is_ok_and(reports_crisis);
         if let Some(reason) = reading.as_ref().ok().and_then(risk) {
-            self.held_back_in_crisis |= reading.as_ref().is_ok_and(reports_crisis);
             // One safety retry is made regardless of the configuration; it counts towards `reask`.
             if self.for_safety || self.reasks >= max_retries.max(1) {
                 return Next::Keep;

@@ -119,6 +119,26 @@ async fn calls_wait_for_the_concurrency_and_rate_limits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_running_background_call_gives_the_only_slot_to_a_call_that_somebody_waits_for() {
+    let limits = RateLimits { concurrency: Some(1), ..RateLimits::default() };
+    let slow = Slow { delay: Duration::from_secs(10), result: Ok((1, 1)), retries: 0 };
+    let model = ConfiguredModel { provider: Arc::new(slow), ..configured(Ok((1, 1)), limits, None) };
+    let start = Instant::now();
+    let call = |purpose, begins: u64| {
+        let model = &model;
+        async move {
+            sleep(Duration::from_secs(begins)).await;
+            let mut request = request(3);
+            request.task.purpose = purpose;
+            model.complete(&request, &mut NoLiveOutput).await.unwrap();
+            start.elapsed().as_secs()
+        }
+    };
+    let calls = tokio::join!(call(Purpose::Monitor, 0), call(Purpose::Action, 4), call(Purpose::Orchestrator, 5));
+    assert_eq!(calls, (24, 14, 34), "the monitor is asked again when nobody waits");
+}
+
+#[tokio::test(start_paused = true)]
 async fn retries_wait_for_the_rate_limit_and_end_with_their_call() {
     let limits = RateLimits { concurrency: Some(1), requests_per_minute: Some(2), tokens_per_minute: None };
     let model = retrying(3, Ok((1, 1)), limits, None);

@@ -39,6 +39,10 @@ impl Window {
         Self { limit, used: 0, entries: VecDeque::new() }
     }
 
+    pub(crate) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// The time at which `amount` is available; `None` means now. An amount above the limit is allowed when nothing else is in use,
     /// because otherwise it would wait forever.
     pub(crate) fn available_at(&mut self, now: Instant, amount: u64) -> Option<Instant> {

@@ -231,7 +231,10 @@ impl Collect {
         let asks_anew = state.slot.as_deref() != Some(slot.name());
         state.slot = Some(slot.name().to_owned());
         let leaves_action = reason.is_some_and(|reason| turn.reasons_with_route.contains(&reason));
-        let no_question = said.is_none() && is_readable && (closing || (unusable == UnusableReply::Later && asks_anew));
+        let no_question = said.is_none()
+            && is_readable
+            && unusable != UnusableReply::InCrisis
+            && (closing || (unusable == UnusableReply::Later && asks_anew));
         let text = match said {
             Some(said) if self.verbatim && !is_confirmation => format!("{said}\n{}", self.question(turn, slot)?),
             Some(said) => said,
@@ -247,6 +250,10 @@ impl Collect {
                 let text = substitute(&state)?;
                 state.substitutes += 1;
                 if leaves_action {
+                    // The numbers of hotlines must reach the person before the route is followed.
+                    if unusable == UnusableReply::InCrisis {
+                        turn.send_message(message_id, &text);
+                    }
                     // Nothing was asked about another slot yet.
                     state.slot = state.slot.filter(|_| !asks_anew);
                     turn.store_state(&state)?;

@@ -83,12 +83,15 @@ pub(crate) fn config_with(
     let repair = fields.choice("repair", &["on", "off"]).map(|repair| repair == "on");
     let reask = fields.integer("reask", 0..=5);
     checker.template(kind, version, prompt, fields);
-    let base = checker.reply_schema(kind, version, fields)?;
-    let mut outputs = match extracted {
-        Extracted::Nothing => vec![],
-        Extracted::Output | Extracted::OutputAndHeard => read_outputs(fields, base.names(), checker)?,
-        Extracted::SlotsAndHeard => read_slots(fields, base.names(), checker)?,
+    let base = checker.reply_schema(kind, version, fields);
+    // Without a schema that can be used, the outputs are read all the same: the variables exist, and other errors in them are reported.
+    let reserved = base.as_ref().map(|base| base.names()).unwrap_or_default();
+    let outputs = match extracted {
+        Extracted::Nothing => Some(vec![]),
+        Extracted::Output | Extracted::OutputAndHeard => read_outputs(fields, reserved, checker),
+        Extracted::SlotsAndHeard => read_slots(fields, reserved, checker),
     };
+    let (base, mut outputs) = (base?, outputs?);
     if matches!(extracted, Extracted::OutputAndHeard | Extracted::SlotsAndHeard) {
         let is_own = |heard: &OutputVariable| outputs.iter().any(|output| output.get == heard.get);
         let heard: Vec<OutputVariable> = checker.hear_outputs().into_iter().filter(|heard| !is_own(heard)).collect();

@@ -264,7 +264,7 @@ impl Conversation {
                     turn.send_message(message_id, &text);
                     rounds.asked
                 }
-                (None, UnusableReply::HeldBackInCrisis) => {
+                (None, UnusableReply::InCrisis) => {
                     turn.send_message(message_id, &substitute()?);
                     rounds.asked
                 }

@@ -18,14 +18,14 @@ pub(crate) enum UnusableReply {
     AfterOperations,
     /// A reply that marked itself as unsafe.
     HeldBack,
-    /// A reply that marked itself as unsafe and reported that the person is in danger.
-    HeldBackInCrisis,
+    /// A reply without a text that can be sent, which reported that the person is in danger, or one before it did.
+    InCrisis,
 }
 
 impl UnusableReply {
     pub(crate) fn of(exchange: &Exchange, opening: bool) -> Self {
         match () {
-            () if exchange.held_back_in_crisis => Self::HeldBackInCrisis,
+            () if exchange.in_crisis => Self::InCrisis,
             () if exchange.held_back.is_some() => Self::HeldBack,
             () if opening => Self::Opening,
             () => Self::Later,
@@ -65,7 +65,7 @@ impl ModelConfig {
         let repeated = |apology: &String| format!("{apology}\n{asked}").trim_end().to_owned();
         let groups = match reason {
             // The numbers of hotlines must reach the person, whatever the author wrote for other cases.
-            UnusableReply::HeldBackInCrisis => [texts.crisis.clone(), texts.safety.clone(), own],
+            UnusableReply::InCrisis => [texts.crisis.clone(), texts.safety.clone(), own],
             UnusableReply::HeldBack => [own, texts.safety.clone(), texts.later.clone()],
             UnusableReply::Opening => [own, texts.opening.clone(), texts.later.clone()],
             // What an author says in other cases may be that nothing was done.

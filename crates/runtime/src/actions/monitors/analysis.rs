@@ -20,6 +20,7 @@ use bcc_lang::template::language::PromptLanguage;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::quoting::{quote, quote_after_label};
 use bcc_llm::model::request::{Purpose, Task};
+use bcc_llm::providers::limit::Deadline;
 
 /// The version of the monitor templates: `ai_ask_monitor_v1.md`. The `version` of an action applies only to its own template.
 pub const VERSION: u32 = 1;
@@ -85,7 +86,7 @@ pub async fn analyze(monitor: &dyn Monitor, watched: &WatchedTurn, context: &Mon
                 request: request(&template, prompt, &context.shape, task(watched, context)),
                 shape: &context.shape,
                 call_id,
-                limit: context.limit,
+                deadline: Deadline::after(context.limit),
                 clock: context.clock.as_ref(),
                 program,
                 language: template.language(),

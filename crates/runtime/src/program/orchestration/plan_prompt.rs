@@ -82,7 +82,7 @@ pub struct OrchestrationContext {
     pub new_id: String,
     /// The id of the call, unique in the session.
     pub call_id: String,
-    /// The timeout: [`DEFAULT_MONITOR_TIMEOUT`].
+    /// The time for all calls together: [`DEFAULT_MONITOR_TIMEOUT`].
     pub limit: Duration,
 }
 
