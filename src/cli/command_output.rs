@@ -6,7 +6,7 @@ use bcc_lang::message::msg;
 use clap::Args;
 
 use crate::cli::exit::Exit;
-use crate::cli::print::{print, save};
+use crate::cli::print::{print, save_conversation};
 use crate::cli::report;
 use crate::cli::store_args::ProjectStoreArgs;
 use bcc_engine::command_output::{StoredOutput, command_output};
@@ -40,7 +40,7 @@ pub async fn print_command_output(
 ) -> Result<Exit, EngineError> {
     let StoredOutput { text, bytes, is_complete, .. } = command_output(store, id, action, stream).await?;
     match file {
-        Some(file) => save(file, text.as_bytes())?,
+        Some(file) => save_conversation(file, text.as_bytes())?,
         None => print(text.strip_suffix('\n').unwrap_or(&text))?,
     }
     if !is_complete {

@@ -10,7 +10,7 @@ use crate::cli::data_set::export_sessions;
 use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
 use crate::cli::output_form::{OutputForm, check_output};
-use crate::cli::print::{print, print_json_text, save};
+use crate::cli::print::{print, print_json_text, save_conversation};
 use crate::cli::report;
 use crate::cli::session_list::SessionFilterArgs;
 use crate::cli::sessions::{Access, open_existing};
@@ -305,7 +305,7 @@ async fn document(store: &dyn Store, id: &str, format: DocumentFormat, calls: bo
 
 fn write_document(text: &str, format: DocumentFormat, output: Option<&Path>) -> Result<Exit, EngineError> {
     match output {
-        Some(path) => save(path, format!("{text}\n").as_bytes())?,
+        Some(path) => save_conversation(path, format!("{text}\n").as_bytes())?,
         None if matches!(format, DocumentFormat::Json | DocumentFormat::Protocol) => print_json_text(text)?,
         None => print(text)?,
     }

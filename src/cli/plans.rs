@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cli::exit::Exit;
 use crate::cli::language::filled;
 use crate::cli::output_form::{OutputForm, check_output, check_target};
-use crate::cli::print::{print, print_json, print_json_text, save};
+use crate::cli::print::{print, print_json, print_json_text, save_conversation};
 use crate::cli::report;
 use crate::cli::sessions::{Access, no_store, open_existing};
 use crate::cli::store_args::ProjectStoreArgs;
@@ -304,7 +304,7 @@ async fn export(
     let text = text.map_err(|error| EngineError::failed(msg!("the plan cannot be written as JSON: {error}")))?;
     let text = text.trim_end_matches('\n');
     match output {
-        Some(path) => save(path, format!("{text}\n").as_bytes())?,
+        Some(path) => save_conversation(path, format!("{text}\n").as_bytes())?,
         None if format == PlanFormat::Json => print_json_text(text)?,
         None => print(text)?,
     }

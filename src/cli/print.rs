@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::cli::language::translated;
 use crate::cli::output::write_bytes;
 use bcc_engine::error::EngineError;
-use bcc_engine::files::write::replace;
+use bcc_engine::files::write::{replace, replace_document};
 use bcc_lang::source::render::visible::{visible, visible_json};
 
 /// Writes bytes unchanged. Returns whether standard output is still open: a closed pipe (`| head`) is not an error, a full disk is.
@@ -50,6 +50,14 @@ pub fn print_json_text(document: &str) -> Result<(), EngineError> {
 
 /// Writes a document to a file.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
-    replace(path, bytes)
-        .map_err(|error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display())))
+    saved(path, replace(path, bytes))
+}
+
+/// [`save`] for a document that contains a conversation: only its owner can read a new file.
+pub fn save_conversation(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
+    saved(path, replace_document(path, bytes))
+}
+
+fn saved(path: &Path, written: io::Result<()>) -> Result<(), EngineError> {
+    written.map_err(|error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display())))
 }

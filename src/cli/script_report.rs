@@ -5,7 +5,7 @@ use bcc_lang::script::report::ReportFormat;
 
 use crate::cli::language::chosen;
 use crate::cli::output_form::{OutputForm, check_output, check_target};
-use crate::cli::print::save;
+use crate::cli::print::save_conversation;
 use crate::cli::report;
 use bcc_engine::error::EngineError;
 use bcc_engine::report::write::{report_text, write_script_report};
@@ -45,6 +45,6 @@ async fn write_deployment_report(
     check_target(&path)?;
     check_output(&path, OutputForm::Report(ReportFormat::Markdown), false)?;
     let text = report_text(store, &session.id, ReportFormat::Markdown, chosen()).await?;
-    save(&path, text.as_bytes())?;
+    save_conversation(&path, text.as_bytes())?;
     Ok(Some(path.display().to_string()))
 }

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
 use crate::cli::output_form::{OutputForm, check_output, check_target};
-use crate::cli::print::{print, print_json_text, save};
+use crate::cli::print::{print, print_json_text, save_conversation};
 use crate::cli::sessions::{Access, open_existing};
 use crate::cli::store_args::ProjectStoreArgs;
 use crate::cli::stored_session::{StoredSessionArgs, StoredSessions};
@@ -73,7 +73,7 @@ pub async fn session_report(options: ReportArgs, environment: Environment) -> Re
     };
     let text = report_text(store.as_ref(), &id, format, chosen()).await?;
     match options.out.as_deref() {
-        Some(path) => save(path, text.as_bytes())?,
+        Some(path) => save_conversation(path, text.as_bytes())?,
         None if format == ReportFormat::Json => print_json_text(text.trim_end_matches('\n'))?,
         None => print(text.trim_end_matches('\n'))?,
     }

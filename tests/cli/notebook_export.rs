@@ -3,6 +3,7 @@
 
 use crate::process;
 use crate::test_kernel as kernel;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -222,6 +223,8 @@ fn a_stored_session_is_exported_in_every_format_without_sensitive_values() {
         assert!(!by_format.contains("芝麻") && by_format.contains("***"), "{ending}: {by_format}");
         assert!(by_format.contains("iVBORw=="), "{ending}: a picture is no text: {by_format}");
         assert_eq!(exported(&home, &["-o", &format!("out.{ending}")]), "", "{ending}");
+        let mode = home.path().join(format!("out.{ending}")).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{ending}");
         assert_eq!(read(&home, &format!("out.{ending}")), format!("{}\n", by_format.trim_end()), "{ending}");
     }
     let shown = home.finish(["sessions", "show", "t"], "").out;

@@ -38,6 +38,38 @@ async fn wrong_requests_are_answered_with_a_problem() {
         ("unknown variable", Method::POST, "/v1/sessions", &JSON, br#"{"script":"talk","variables":{"x":1}}"#.to_vec()),
         ("wrong id", Method::POST, "/v1/sessions", &JSON, br#"{"script":"talk","session_id":"a/b"}"#.to_vec()),
         ("dots as an id", Method::POST, "/v1/sessions", &JSON, br#"{"script":"talk","session_id":".."}"#.to_vec()),
+        ("private value", Method::POST, &messages, &JSON, br#"{"text":{"a":1},"CANARY":"my dog"}"#.to_vec()),
+        (
+            "private variables",
+            Method::POST,
+            "/v1/sessions",
+            &JSON,
+            br#"{"script":"talk","variables":"CANARY my dog"}"#.to_vec(),
+        ),
+        ("private field", Method::POST, "/v1/sessions", &JSON, br#"{"CANARY my dog":1}"#.to_vec()),
+        ("private query", Method::GET, "/v1/sessions/none/export?format=CANARY+my+dog", &[], vec![]),
+        ("long field", Method::POST, "/v1/sessions", &JSON, json!({ "x".repeat(900_000): 1 }).to_string().into_bytes()),
+        (
+            "long user",
+            Method::POST,
+            "/v1/sessions",
+            &JSON,
+            json!({ "script": "talk", "user": "x".repeat(201) }).to_string().into_bytes(),
+        ),
+        (
+            "user in two lines",
+            Method::POST,
+            "/v1/sessions",
+            &JSON,
+            json!({ "script": "talk", "user": "a\nb" }).to_string().into_bytes(),
+        ),
+        (
+            "long user of a link",
+            Method::POST,
+            "/v1/links",
+            &JSON,
+            json!({ "script": "talk", "kind": "open", "user": "x".repeat(201) }).to_string().into_bytes(),
+        ),
         ("invalid UTF-8", Method::POST, &messages, &JSON, b"{\"text\":\"\xff\"}".to_vec()),
         ("text is a number", Method::POST, &messages, &JSON, br#"{"text":7}"#.to_vec()),
         ("too large", Method::POST, &messages, &JSON, long),
@@ -72,6 +104,7 @@ async fn wrong_requests_are_answered_with_a_problem() {
         assert_eq!(reply.header("content-type"), "application/problem+json", "{name}: {reply:?}");
         let problem = reply.json();
         assert_eq!(problem["status"], reply.status, "{name}");
+        assert!(!reply.text.contains("CANARY m") && reply.text.len() < 10_000, "{name}: {reply:?}");
         assert!(!reply.text.contains(&home.path().display().to_string()), "{name}: {reply:?}");
         shown.push_str(&format!("{name}: {} {}\n", reply.status, problem["type"].as_str().unwrap()));
         shown.push_str(&format!("  {}\n", problem["detail"].as_str().unwrap()));

@@ -6,8 +6,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::access::tokens;
-use crate::process::{Finished, Home};
+use crate::process::{Finished, Home, Running};
 use crate::served::{Reply, Serving};
+use crate::server::{Server, ServerBehavior};
 
 /// A request of a notebook client in this state.
 fn at(state: &str, location: Value, stream: bool) -> Value {
@@ -29,6 +30,27 @@ pub(crate) fn in_step(state: &str, stream: bool) -> Value {
         json!({"current": {"stage_id": "read", "step_id": "load", "behavior_id": null}, "goals": "Load the file"}),
         stream,
     )
+}
+
+#[tokio::test]
+async fn what_a_server_of_a_model_repeats_is_not_logged_as_a_warning() {
+    let refusal = r#"{"error": {"message": "cannot: Count the rows of 'CANARY', sorry"}}"#;
+    let model = Server::start(vec![ServerBehavior::Rejects(400, refusal)]);
+    let home = Home::new();
+    let table = format!("[models.m]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n", model.base_url);
+    home.put("bcc-script.toml", table);
+    for (level, is_logged) in [("warn", false), ("debug", true)] {
+        let mut command = home.command(["serve", "--addr", "127.0.0.1:0", "--model", "m"]);
+        command.env("BCC_TRUST", "1").env("BCC_LOG", format!("bcc_script={level},bcc_server={level},bcc_llm={level}"));
+        let serving = Serving::of(Running::start(command));
+        let reply = serving.post("/planning", in_step("step_running", false)).await;
+        assert_eq!(reply.status, 503, "{reply:?}");
+        assert!(!reply.text.contains("CANARY"), "{reply:?}");
+        serving.terminate();
+        let log = serving.finish().err;
+        assert!(log.contains("no model answers a client") && log.contains("returned 400"), "{log}");
+        assert_eq!(log.contains("CANARY"), is_logged, "{log}");
+    }
 }
 
 /// A server whose model gives these replies.

@@ -13,9 +13,10 @@ use bcc_lang::message::msg;
 use bcc_lang::script::project_path::{is_hidden, may_run_by_name};
 
 use crate::config::config::Config;
-use crate::files::within::{create_within, lock_folder_within, read_within, replace_within, resolve_within};
-use crate::trust::FileHashes;
-use crate::trust::covered::{covered_files, is_json, name_in};
+use crate::files::within::{
+    create_within, lock_folder_within, read_within, replace_document_within, replace_within, resolve_within,
+};
+use crate::trust::covered::{RunnableFiles, is_json, name_in, runnable_files};
 use crate::trust::document_hash::is_state_file;
 use bcc_runtime::effects::files::{FileError, ProjectFiles, WriteMode};
 
@@ -28,13 +29,13 @@ const DATABASE: &[u8] = b"SQLite format 3\0";
 /// The files of one project.
 pub(crate) struct ScriptFiles {
     config: Config,
-    /// The files that the trust of the project covers, from the first write on.
-    covered: OnceLock<Result<FileHashes, Message>>,
+    /// What may run in the project, from the first write on, with real paths.
+    runnable: OnceLock<Result<RunnableFiles, Message>>,
 }
 
 impl ScriptFiles {
     pub(crate) fn new(config: &Config) -> Self {
-        Self { config: config.clone(), covered: OnceLock::new() }
+        Self { config: config.clone(), runnable: OnceLock::new() }
     }
 
     /// Refuses to write what may run or what decides what may run.
@@ -47,11 +48,18 @@ impl ScriptFiles {
             ));
         }
         let path = root.join(inside);
-        let covered = self.covered.get_or_init(|| Ok(covered_files(root, &self.config)?.unwrap_or_default()));
-        let covered = covered.as_ref().map_err(|reason| FileError { message: reason.clone(), help: None })?;
-        if covered.contains_key(&name_in(root, &path)) || is_executable(&path) {
+        let runnable = self.runnable.get_or_init(|| {
+            let RunnableFiles { hashes, run } = runnable_files(root, &self.config)?.unwrap_or_default();
+            Ok(RunnableFiles { hashes, run: run.with_real_paths() })
+        });
+        let runnable = runnable.as_ref().map_err(|reason| FileError { message: reason.clone(), help: None })?;
+        if runnable.hashes.contains_key(&name_in(root, &path)) || is_executable(&path) {
             let help = "write another file";
             return Err(error("the trust in the project covers this file, because it may run", help));
+        }
+        if runnable.run.may_run(&path) {
+            let help = "write another file; a command may be given it if it only reads data, as `cat` does";
+            return Err(error("a command of the project may run this file", help));
         }
         let is_database =
             |path: &Path| read_within(root, path, DATABASE.len() as u64).is_ok_and(|start| start.starts_with(DATABASE));
@@ -74,6 +82,14 @@ impl ProjectFiles for ScriptFiles {
             });
         }
         Ok(bytes)
+    }
+
+    fn write_conversation(&self, root: &Path, path: &str, bytes: &[u8]) -> Result<(), FileError> {
+        let (root, inside) = resolve(root, path)?;
+        self.check_writable(&root, &inside)?;
+        let path = root.join(&inside);
+        check_content(&path, bytes)?;
+        replace_document_within(&root, &path, bytes).map_err(|error| of_system(&error))
     }
 
     fn write(&self, root: &Path, path: &str, bytes: &[u8], mode: WriteMode) -> Result<(), FileError> {
@@ -189,6 +205,14 @@ mod tests {
         ScriptFiles::new(&parse("bcc-script.toml", "[project]\nallow = [\"command\", \"write_file\"]\n").unwrap())
     }
 
+    const SCRIPT: &str = "- { action_type: command, config: { command: [sh, plain] } }\n\
+                          - { action_type: command, config: { command: [sh, data/job.txt], cwd: sub } }\n\
+                          - { action_type: command, config: { command: [sh, later] } }\n\
+                          - { action_type: command, config: { command: [cp, copied.txt, data/job.txt] } }\n\
+                          - { action_type: command, config: { command: [sh, \"jobs/{{ name }}.txt\"] } }\n\
+                          - { action_type: command, config: { command: [cat, ok], env: { BASH_ENV: loaded.txt } } }\n\
+                          - { action_type: command, config: { command: [cat, data/in.csv] } }\n";
+
     fn project() -> (tempfile::TempDir, PathBuf) {
         let outer = tempfile::tempdir().unwrap();
         let root = outer.path().join("project");
@@ -202,7 +226,7 @@ mod tests {
             ("bcc-script.toml", ""),
             ("plain", "runs"),
             ("tool", "x"),
-            ("s.yaml", "{ action_type: command, config: { command: [sh, plain] } }"),
+            ("s.yaml", SCRIPT),
             ("sessions", "SQLite format 3\0…"),
             ("sessions-wal", "committed"),
         ] {
@@ -214,6 +238,9 @@ mod tests {
         symlink(".bcc", root.join("hidden")).unwrap();
         symlink("s.yaml", root.join("script.txt")).unwrap();
         symlink("data/a.txt", root.join("link.txt")).unwrap();
+        symlink("data/target.txt", root.join("later")).unwrap();
+        symlink("data/linked.txt", root.join("linked.py")).unwrap();
+        fs::write(root.join("data/linked.txt"), "x").unwrap();
         (outer, root)
     }
 
@@ -267,6 +294,14 @@ mod tests {
             ".git/config",
             "sub/bcc-script.toml",
             "data",
+            "data/job.txt",
+            "sub/data/job.txt",
+            "later",
+            "data/target.txt",
+            "data/linked.txt",
+            "copied.txt",
+            "jobs/any.txt",
+            "loaded.txt",
         ];
         for mode in [WriteMode::Replace, WriteMode::Append, WriteMode::Create] {
             for name in OUTSIDE.iter().chain(&refused) {
@@ -280,6 +315,8 @@ mod tests {
         {
             assert_eq!(fs::read_to_string(root.join(name)).unwrap(), text, "{name}");
         }
+        files().write(&root, "data/in.csv", b"data", WriteMode::Create).unwrap();
+        files().write(&root, "jobs/any.csv", b"data", WriteMode::Create).unwrap();
         assert!(!root.join("new.py").exists() && !root.join(".git").exists() && !root.join("_system").exists());
     }
 
@@ -299,7 +336,7 @@ mod tests {
         assert_eq!((error.message.to_string().as_str(), text("new/deep/x.json").as_str()), ("it exists already", "{}"));
         assert_eq!(text("log.txt"), "one");
         let names = fs::read_dir(root.join("data")).unwrap().count();
-        assert_eq!(names, 1, "no temporary file is left");
+        assert_eq!(names, 2, "no temporary file is left");
     }
 
     #[test]

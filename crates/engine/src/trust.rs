@@ -1,6 +1,7 @@
 //! Stores what the user trusts (docs/configuration.md, "Trust"): by directory, the hash of its `bcc-script.toml` and, if that
 //! allows code or commands, of every file that may run, in the user's configuration directory.
 
+pub(crate) mod command_arguments;
 pub mod covered;
 pub(crate) mod document_hash;
 mod named_files;

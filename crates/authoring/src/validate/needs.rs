@@ -3,6 +3,7 @@
 
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use bcc_check::check::ScriptNeeds;
@@ -12,6 +13,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::host_services::WRITE_FILE;
 use bcc_engine::program_environment::kernel_variables;
 use bcc_engine::project::CONFIG_FILE;
+use bcc_engine::trust::covered::written_and_run;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::effects::permissions::{PROGRAM, PermissionError, Permissions};
@@ -72,6 +74,16 @@ pub(crate) fn unmet_needs(
         found.push(unknown.with_help(error.help.unwrap_or_default()));
     }
     found
+}
+
+/// The findings about files that a script writes, and that a command of it or of the project may run: the writing fails.
+pub(crate) fn written_programs(file: &Arc<SourceFile>, config: &Config, directory: &Path) -> Vec<Diagnostic> {
+    let found = written_and_run(directory, config, file).into_iter().map(|span| {
+        let message = msg!("`path` is a file that a command may run, which scripts cannot write");
+        let help = msg!("write another file; a command may be given it if it only reads data, as `cat` does");
+        Diagnostic::warning("path-not-permitted", message, file, span).with_help(help)
+    });
+    found.collect()
 }
 
 /// The finding about a kernel that is not installed, or a Jupyter server that the project does not name. Whether other kernels run is

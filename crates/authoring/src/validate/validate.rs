@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::validate::cache::{CachedCheck, CheckCache};
 use crate::validate::checked_project::{CheckedProject, wrong_scheme_of_script};
 use crate::validate::checked_projects::CheckedProjects;
-use crate::validate::needs::unmet_needs;
+use crate::validate::needs::{unmet_needs, written_programs};
 use crate::validate::read_file::{FileRead, absent, document};
 use crate::validate::request::{ValidateReport, ValidateRequest};
 use crate::validate::roots::{OwnFolders, nothing, roots};
@@ -265,6 +265,7 @@ impl Check<'_> {
             // What a configuration with errors permits and names is unknown.
             if project.is_configuration_known {
                 findings.extend(unmet_needs(file, &examined.needs, &project.config, &self.prepared.environment));
+                findings.extend(written_programs(file, &project.config, &project.directory));
                 services = NeededServices::of(file, &examined.needs, project);
             }
             names = examined.names.map(Arc::new);

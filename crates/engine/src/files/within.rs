@@ -71,7 +71,16 @@ pub(crate) fn open_within(root: &Path, path: &Path) -> io::Result<File> {
 /// Errors of the operating system and of [`resolve_within`]; also for everything that is not a regular file, and for a read-only one.
 pub fn replace_within(root: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (root, inside) = resolve_new(root, path)?;
-    replace_without_links(&root, &inside, bytes)
+    replace_without_links(&root, &inside, bytes, TemporaryFile::new_in)
+}
+
+/// [`replace_within`] for a document that contains a conversation: only its owner can read a new file.
+///
+/// # Errors
+/// As [`replace_within`].
+pub(crate) fn replace_document_within(root: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (root, inside) = resolve_new(root, path)?;
+    replace_without_links(&root, &inside, bytes, TemporaryFile::private_in)
 }
 
 /// [`create`](crate::files::create::create) for a file of the project in `root`. Creates missing folders.
@@ -111,7 +120,13 @@ fn folder_within(root: &Path, path: &Path) -> io::Result<(OwnedFd, OsString)> {
 }
 
 /// Replaces the regular file `inside` the directory `root`, or creates it with its folders, as [`open_without_links`] opens it.
-fn replace_without_links(root: &Path, inside: &Path, bytes: &[u8]) -> io::Result<()> {
+/// `create` makes the new file.
+fn replace_without_links(
+    root: &Path,
+    inside: &Path,
+    bytes: &[u8],
+    create: fn(OwnedFd) -> io::Result<TemporaryFile>,
+) -> io::Result<()> {
     let name = inside.file_name().ok_or_else(not_regular)?;
     let folder = open_folder(root, folder_of(inside), true)?;
     let original = match open_regular(&folder, name) {
@@ -121,7 +136,7 @@ fn replace_without_links(root: &Path, inside: &Path, bytes: &[u8]) -> io::Result
     let temporary = match original.as_ref() {
         Some(metadata) if !is_writable_at(&folder, Path::new(name), metadata) => return Err(read_only()),
         Some(_) => TemporaryFile::private_in(folder)?,
-        None => TemporaryFile::new_in(folder)?,
+        None => create(folder)?,
     };
     if let Some(metadata) = original {
         // In a shared folder this can fail: the new file then belongs to the current user.
@@ -254,9 +269,9 @@ mod tests {
         assert!(open_without_links(&real, Path::new("deep/file")).is_ok());
         for name in ["out", "outer/secret", "../outside/secret"] {
             assert!(open_without_links(&real, Path::new(name)).is_err(), "{name}");
-            assert!(replace_without_links(&real, Path::new(name), b"new").is_err(), "{name}");
+            assert!(replace_without_links(&real, Path::new(name), b"new", TemporaryFile::new_in).is_err(), "{name}");
         }
-        assert!(replace_without_links(&real, Path::new("outer/made/file"), b"new").is_err());
+        assert!(replace_without_links(&real, Path::new("outer/made/file"), b"new", TemporaryFile::new_in).is_err());
         assert_eq!(fs::read_dir(directory.path().join("outside")).unwrap().count(), 2);
         assert_eq!(fs::read(directory.path().join("outside/secret")).unwrap(), b"secret");
     }

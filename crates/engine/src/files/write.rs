@@ -37,6 +37,16 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replacing.finish()
 }
 
+/// [`replace`] for a document that contains a conversation: only its owner can read a new file, whatever the `umask` is.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_document(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut replacing = FileReplacement::start_document(path)?;
+    replacing.write_all(bytes)?;
+    replacing.finish()
+}
+
 /// [`replace`] for a file that only its owner may read or write, whatever its permissions were and whatever the `umask` is.
 ///
 /// # Errors
@@ -77,6 +87,16 @@ enum Target {
 impl FileReplacement {
     /// Starts to write the new contents of `path`.
     pub(crate) fn start(path: &Path) -> io::Result<Self> {
+        Self::start_with(path, TemporaryFile::with_default_permissions)
+    }
+
+    /// Starts to write a document that contains a conversation, as [`replace_document`] does.
+    pub(crate) fn start_document(path: &Path) -> io::Result<Self> {
+        Self::start_with(path, TemporaryFile::with_private_permissions)
+    }
+
+    /// `create` makes the file if there is none.
+    fn start_with(path: &Path, create: fn(&Path) -> io::Result<TemporaryFile>) -> io::Result<Self> {
         let target = match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => {
                 return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
@@ -97,7 +117,7 @@ impl FileReplacement {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let real = resolve_links(path)?;
                 fs::create_dir_all(folder_of(&real))?;
-                Target::Replacement { temporary: TemporaryFile::with_default_permissions(&real)?, real, original: None }
+                Target::Replacement { temporary: create(&real)?, real, original: None }
             }
             Err(error) => return Err(error),
         };
@@ -292,6 +312,18 @@ mod tests {
         assert!(at("dangling").is_symlink());
         assert_eq!(fs::read(at("deep/new")).unwrap(), b"made");
         assert_eq!((count(root.path()), count(&at("deep"))), (4, 1), "nothing else is left behind");
+    }
+
+    #[test]
+    fn a_document_is_private_unless_it_replaces_a_file() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::write(at("old"), "").unwrap();
+        fs::set_permissions(at("old"), Permissions::from_mode(0o644)).unwrap();
+        for (name, expected) in [("old", 0o644), ("new", 0o600)] {
+            replace_document(&at(name), b"x").unwrap();
+            assert_eq!(mode(&at(name)), expected, "{name}");
+        }
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub async fn cell_count(store: &dyn Store, id: &str) -> Result<u64, EngineError>
 pub async fn write_file(store: &dyn Store, request: &NotebookFileRequest, path: &Path) -> Result<u64, EngineError> {
     let failed =
         |error: std::io::Error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display()));
-    let mut file = BufWriter::new(FileReplacement::start(path).map_err(failed)?);
+    let mut file = BufWriter::new(FileReplacement::start_document(path).map_err(failed)?);
     let cells = write_to(store, request, &mut |text| file.write_all(text.as_bytes()).map_err(failed)).await?;
     file.into_inner().map_err(|error| failed(error.into_error()))?.finish().map_err(failed)?;
     Ok(cells)

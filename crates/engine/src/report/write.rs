@@ -4,7 +4,6 @@ use bcc_lang::message::ToMessage;
 use bcc_lang::message::language::Language;
 use bcc_lang::message::msg;
 use bcc_lang::script::report::{ReportFile, ReportFormat};
-use bcc_runtime::effects::files::WriteMode;
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
@@ -71,7 +70,7 @@ pub async fn write_report_file(
     }
     let text = report_text(store, id, file.format, language).await?;
     let directory = &host.permissions.directory;
-    host.files.write(directory, path, text.as_bytes(), WriteMode::Replace).map_err(|error| {
+    host.files.write_conversation(directory, path, text.as_bytes()).map_err(|error| {
         let failed = EngineError::failed(msg!("the report {path} is not written: {reason}", reason = error.message));
         match error.help {
             Some(help) => failed.with_help(help),

@@ -78,7 +78,7 @@ pub(crate) fn read(path: &Path) -> Result<ReadStateFile, Message> {
 /// # Errors
 /// Those of the operating system, and if somebody else changed the file in the meantime; it is then left as it is.
 pub(crate) fn write(path: &Path, text: &StateText, known: Option<FileStamp>) -> io::Result<FileStamp> {
-    let mut replacement = FileReplacement::start(path)?;
+    let mut replacement = FileReplacement::start_document(path)?;
     // As they are: to copy a text of many megabytes for each step takes as long as writing it.
     let pieces: Vec<IoSlice<'_>> = text.pieces().map(|piece| IoSlice::new(piece.as_bytes())).collect();
     replacement.write_pieces(pieces)?;

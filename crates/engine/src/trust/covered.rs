@@ -7,17 +7,21 @@ use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::config::Config;
 use crate::config::kinds::kinds;
 use crate::discovery::walk::{GENERATED_FOLDERS, MAX_WALK_DEPTH, MAX_WALK_ENTRIES};
 use crate::files::read_bounded;
+use crate::files::within::normalize;
 use crate::project::{CONFIG_FILE, absolute};
 use crate::trust::FileHashes;
+use crate::trust::command_arguments::{NamedCommand, RunByCommands};
 use crate::trust::document_hash::{SEARCHED_BYTES, document_hash, is_state_file};
-use crate::trust::named_files::{named_by_script, named_in};
-use bcc_lang::script::project_path::{is_yaml, may_run_by_name};
-use bcc_lang::source::text::may_be_state_file;
+use crate::trust::named_files::{commands_of_script, written_by_script};
+use bcc_lang::script::project_path::{PathUse, is_yaml, may_run_by_name, path_problem};
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::{SourceFile, may_be_state_file};
 use bcc_runtime::program::custom::CustomBody;
 
 /// The number of covered files of one project.
@@ -37,44 +41,92 @@ pub(crate) fn covers_files(config: &Config) -> bool {
     !config.project.allow.is_empty() || config.mcp_servers.values().any(|server| server.command.is_some())
 }
 
+/// What of a project may run.
+#[derive(Debug, Default)]
+pub(crate) struct RunnableFiles {
+    /// The files that there are.
+    pub(crate) hashes: FileHashes,
+    /// What its commands may run, whether or not it exists, and all files.
+    pub(crate) run: RunByCommands,
+}
+
 /// The files of `directory` that may run, with their hashes: YAML files, templates and schemas, programs, and the files that
-/// its commands name. `None` if its configuration allows neither code nor commands, and starts no
+/// its commands may run. `None` if its configuration allows neither code nor commands, and starts no
 /// servers of tools.
 ///
 /// # Errors
 /// When a folder or a file cannot be read, or a limit is exceeded.
 pub fn covered_files(directory: &Path, config: &Config) -> Result<Option<FileHashes>, Message> {
+    Ok(runnable_files(directory, config)?.map(|files| files.hashes))
+}
+
+/// [`covered_files`], with what commands may run as soon as it exists.
+///
+/// # Errors
+/// As [`covered_files`].
+pub(crate) fn runnable_files(directory: &Path, config: &Config) -> Result<Option<RunnableFiles>, Message> {
     if !covers_files(config) {
         return Ok(None);
     }
-    let mut hashes = FileHashes::new();
+    let RunnableFiles { mut hashes, mut run } = RunnableFiles::default();
     let mut total = 0;
     let mut paths = walk(directory)?;
-    paths.extend(named_by_commands(directory, config));
-    // Scripts add the files that they name.
-    while let Some(path) = paths.pop_first() {
-        let name = name_in(directory, &path);
-        if hashes.contains_key(&name) {
-            continue;
-        }
-        if hashes.len() >= MAX_FILES {
-            return Err(msg!("the project has more than {MAX_FILES} files that may run"));
-        }
-        let bytes =
-            read_bounded(&path, MAX_FILE_BYTES).map_err(|error| msg!("{path} cannot be read: {error}", path = name))?;
-        total += bytes.len() as u64;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(msg!("{name} is larger than {MAX_FILE_BYTES} bytes"));
-        }
-        if total > MAX_TOTAL_BYTES {
-            return Err(msg!("the files of the project that may run are larger than {MAX_TOTAL_BYTES} bytes"));
-        }
-        if is_yaml(&path) || may_be_state_file(&bytes) {
-            paths.extend(named_by_script(directory, &bytes).into_iter().filter(|path| is_named(directory, path)));
-        }
-        hashes.insert(name, document_hash(&bytes));
+    run.paths.extend(paths.iter().cloned());
+    let add = |run: &mut RunByCommands, paths: &mut BTreeSet<PathBuf>, command: NamedCommand| {
+        paths.extend(run.add(directory, command).into_iter().filter(|path| is_named(directory, path)));
+    };
+    for command in commands_of_config(directory, config) {
+        add(&mut run, &mut paths, command);
     }
-    Ok(Some(hashes))
+    loop {
+        // Scripts add the files that they name.
+        while let Some(path) = paths.pop_first() {
+            let name = name_in(directory, &path);
+            if hashes.contains_key(&name) {
+                continue;
+            }
+            if hashes.len() >= MAX_FILES {
+                return Err(msg!("the project has more than {MAX_FILES} files that may run"));
+            }
+            let bytes = read_bounded(&path, MAX_FILE_BYTES)
+                .map_err(|error| msg!("{path} cannot be read: {error}", path = name))?;
+            total += bytes.len() as u64;
+            if bytes.len() as u64 > MAX_FILE_BYTES {
+                return Err(msg!("{name} is larger than {MAX_FILE_BYTES} bytes"));
+            }
+            if total > MAX_TOTAL_BYTES {
+                return Err(msg!("the files of the project that may run are larger than {MAX_TOTAL_BYTES} bytes"));
+            }
+            if is_yaml(&path) || may_be_state_file(&bytes) {
+                for command in commands_of_script(directory, &bytes) {
+                    add(&mut run, &mut paths, command);
+                }
+            }
+            hashes.insert(name, document_hash(&bytes));
+        }
+        paths.extend(run.add_copied(directory).into_iter().filter(|path| is_named(directory, path)));
+        if paths.is_empty() {
+            return Ok(Some(RunnableFiles { hashes, run }));
+        }
+    }
+}
+
+/// Where a document names a file that it writes, and that a command of it or of the configuration may run.
+pub fn written_and_run(directory: &Path, config: &Config, file: &Arc<SourceFile>) -> Vec<Span> {
+    let mut written = written_by_script(file);
+    // These are reported by their name.
+    written.retain(|(path, _)| path_problem(path, "path", PathUse::Written).is_none());
+    if written.is_empty() {
+        return vec![];
+    }
+    let mut run = RunByCommands::default();
+    let of_script = commands_of_script(directory, file.text().as_bytes());
+    for command in commands_of_config(directory, config).into_iter().chain(of_script) {
+        run.add(directory, command);
+    }
+    run.add_copied(directory);
+    let is_run = |path: &str| run.may_run(&normalize(&directory.join(path)));
+    written.into_iter().filter(|(path, _)| is_run(path)).map(|(_, span)| span).collect()
 }
 
 /// The name of a file: its path, relative to the project. Distinct paths have distinct names, and none contains a line break,
@@ -145,25 +197,23 @@ pub(crate) fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
-/// The files that the commands of action types name, as the program or as an argument, also in hidden folders. Programs of the
-/// system, which are named by an absolute path or found in `PATH`, are not part of the project.
-fn named_by_commands(directory: &Path, config: &Config) -> Vec<PathBuf> {
+/// The commands of action types and of servers of tools. Programs of the system, which are named by an absolute path or found in
+/// `PATH`, are not part of the project.
+fn commands_of_config(directory: &Path, config: &Config) -> Vec<NamedCommand> {
+    let command = |words: &[String], cwd: Option<&str>| {
+        // A path with `/` starts at the project, an argument in the working directory.
+        let folders = [Some(directory.to_path_buf()), cwd.map(|cwd| directory.join(cwd))];
+        let folders = folders.into_iter().flatten().collect();
+        NamedCommand { words: words.to_vec(), loaded: vec![], folders, is_shell: false }
+    };
     let kinds = kinds(config);
-    let commands = kinds.values().flat_map(|kind| kind.parts()).filter_map(|body| match body {
-        CustomBody::Command(command) => Some(command),
+    let of_kinds = kinds.values().flat_map(|kind| kind.parts()).filter_map(|body| match body {
+        CustomBody::Command(words) => Some(command(words, None)),
         CustomBody::Skill(_) => None,
     });
-    let servers =
-        config.mcp_servers.values().filter_map(|server| Some((server.cwd.as_deref(), server.command.as_ref()?)));
-    // A path with `/` starts at the project, an argument in the working directory.
-    let of_servers = servers.flat_map(|(cwd, command)| {
-        let folders = [Some(directory.to_path_buf()), cwd.map(|cwd| directory.join(cwd))];
-        let words = || command.iter().flat_map(|word| named_in(word));
-        folders.into_iter().flatten().flat_map(move |folder| words().map(move |word| folder.join(word)))
-    });
-    let words = commands.flatten().flat_map(|word| named_in(word)).filter(|word| !word.is_empty());
-    let named = words.map(|word| directory.join(word)).chain(of_servers);
-    named.filter(|path| is_named(directory, path)).collect()
+    let servers = config.mcp_servers.values();
+    let of_servers = servers.filter_map(|server| Some(command(server.command.as_ref()?, server.cwd.as_deref())));
+    of_kinds.chain(of_servers).collect()
 }
 
 /// Whether a path that a command names is a file of the project.
@@ -256,6 +306,27 @@ mod tests {
         let found = covered(&root, "[project]\nallow = [\"command:sh\"]\n").unwrap().unwrap();
         let expected = [".tools/five", ".tools/one", ".tools/three", ".two", "data", "s.yaml", "sub/.tools/one"];
         assert_eq!(found.into_keys().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_programs_only_read_or_copy_as_data_is_not_covered() {
+        let root = tempfile::tempdir().unwrap();
+        let root = absolute(root.path());
+        for name in ["in.csv", "out.txt", "job", "staged"] {
+            fs::write(root.join(name), name).unwrap();
+        }
+        let commands = |commands: &[&str]| -> String {
+            let action =
+                |command: &&str| format!("    - {{ action_type: command, config: {{ command: {command} }} }}\n");
+            format!("session:\n  a:\n{}", commands.iter().map(action).collect::<String>())
+        };
+        let found = |text: String| {
+            fs::write(root.join("s.yaml"), text).unwrap();
+            let found = covered(&root, "[project]\nallow = [\"command\"]\n").unwrap().unwrap();
+            found.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(found(commands(&["[cat, in.csv]", "[cp, in.csv, out.txt]"])), ["s.yaml"]);
+        assert_eq!(found(commands(&["[cp, staged, job]", "[sh, job]"])), ["job", "s.yaml", "staged"]);
     }
 
     #[test]

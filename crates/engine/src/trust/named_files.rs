@@ -1,24 +1,79 @@
-//! Finds the files that actions of the type `command` name in a script: they may run, whatever they are called.
+//! Finds the commands that actions of the type `command` name in a script, and the files that its actions write.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bcc_lang::source::compose::parse;
+use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{NodeKind, YamlNode};
 use bcc_runtime::program::custom::COMMAND;
 
+use crate::trust::command_arguments::NamedCommand;
+
 /// The separators between the words of a shell command.
 const SHELL_SEPARATORS: [char; 12] = ['\'', '"', ';', '|', '&', '(', ')', '<', '>', '`', '$', '='];
 
-/// The paths that the commands in a YAML file may mean, as the program or as an argument, whether or not there are such files.
-/// Words with variables are left out: what they mean is not known.
-pub(crate) fn named_by_script(directory: &Path, text: &[u8]) -> Vec<PathBuf> {
+/// The kind of the actions that write files.
+const WRITE_FILE: &str = "write_file";
+
+/// Environment variables whose value names code that a program loads.
+const CODE_VARIABLES: [&str; 14] = [
+    "BASH_ENV",
+    "ENV",
+    "LUA_INIT",
+    "MAKEFILES",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYLIB",
+    "RUBYOPT",
+    "R_PROFILE",
+    "R_PROFILE_USER",
+];
+
+/// The commands in a YAML file, with the folders at which their words may start.
+pub(crate) fn commands_of_script(directory: &Path, text: &[u8]) -> Vec<NamedCommand> {
     // Most files are not worth parsing.
     let Some(text) = std::str::from_utf8(text).ok().filter(|text| text.contains(COMMAND)) else { return vec![] };
-    let Some(root) = parse(&Arc::new(SourceFile::new("", text))).root else { return vec![] };
-    let mut paths = Vec::new();
+    let mut commands = Vec::new();
+    visit(&Arc::new(SourceFile::new("", text)), |node| {
+        if is_action(node, COMMAND)
+            && let Some(config) = node.get("config")
+        {
+            commands.extend(command(directory, config));
+        }
+        // A step of a state file.
+        if node.get("id").is_some() && node.get(COMMAND).is_some() {
+            commands.extend(command(directory, node));
+        }
+    });
+    commands
+}
+
+/// The constant paths that actions of a script write, with where they stand.
+pub(crate) fn written_by_script(file: &Arc<SourceFile>) -> Vec<(String, Span)> {
+    let mut written = Vec::new();
+    if file.text().contains(WRITE_FILE) {
+        visit(file, |node| {
+            let path = node.get("config").filter(|_| is_action(node, WRITE_FILE)).and_then(|config| config.get("path"));
+            if let Some(path) = path
+                && let Some(text) = path.as_scalar().map(|scalar| &scalar.text).filter(|text| !text.contains('{'))
+            {
+                written.push((text.clone(), path.span));
+            }
+        });
+    }
+    written
+}
+
+/// Calls `found` for each mapping of a document.
+fn visit(file: &Arc<SourceFile>, mut found: impl FnMut(&YamlNode)) {
+    let Some(root) = parse(file).root else { return };
     // Aliases repeat nodes, possibly very often.
     let mut visited = HashSet::new();
     let mut pending = vec![&root];
@@ -30,20 +85,15 @@ pub(crate) fn named_by_script(directory: &Path, text: &[u8]) -> Vec<PathBuf> {
             NodeKind::Sequence(items) => pending.extend(items),
             NodeKind::Mapping(entries) => {
                 pending.extend(entries.iter().map(|entry| &entry.value));
-                if node.get("action_type").and_then(|kind| kind.as_scalar()).is_some_and(|kind| kind.text == COMMAND)
-                    && let Some(config) = node.get("config")
-                {
-                    add_paths(directory, config, &mut paths);
-                }
-                // A step of a state file.
-                if node.get("id").is_some() && node.get(COMMAND).is_some() {
-                    add_paths(directory, node, &mut paths);
-                }
+                found(node);
             }
             NodeKind::Scalar(_) => {}
         }
     }
-    paths
+}
+
+fn is_action(node: &YamlNode, kind: &str) -> bool {
+    node.get("action_type").and_then(|kind| kind.as_scalar()).is_some_and(|named| named.text == kind)
 }
 
 /// What a word of a command may name: itself, and its parts, because it may be a command of a shell. What a shell only writes does not
@@ -73,21 +123,23 @@ pub(crate) fn named_in(word: &str) -> impl Iterator<Item = &str> {
     std::iter::once(word).chain(read.filter(move |part| *part != word))
 }
 
-fn add_paths(directory: &Path, config: &YamlNode, paths: &mut Vec<PathBuf>) {
+fn command(directory: &Path, config: &YamlNode) -> Option<NamedCommand> {
+    let text = |node: &YamlNode| node.as_scalar().map(|scalar| scalar.text.clone());
     let folder = config.get("cwd").and_then(|cwd| cwd.as_scalar()).map(|cwd| directory.join(&cwd.text));
-    let add = |word: &str| {
-        if !word.is_empty() {
-            paths.push(directory.join(word));
-            paths.extend(folder.as_ref().map(|folder| folder.join(word)));
-        }
-    };
-    match config.get("command").map(|command| &command.kind) {
-        Some(NodeKind::Sequence(words)) => {
-            words.iter().filter_map(|word| word.as_scalar()).flat_map(|word| named_in(&word.text)).for_each(add);
-        }
-        Some(NodeKind::Scalar(script)) => named_in(&script.text).for_each(add),
-        Some(NodeKind::Mapping(_)) | None => {}
-    }
+    let folders = [Some(directory.to_path_buf()), folder].into_iter().flatten().collect();
+    let variables = config.get("env").and_then(|env| env.as_mapping()).into_iter().flatten();
+    let loaded = variables.filter(|entry| CODE_VARIABLES.contains(&entry.key.value.as_str()));
+    let loaded = loaded.filter_map(|entry| text(&entry.value)).collect();
+    Some(match &config.get("command")?.kind {
+        NodeKind::Sequence(words) => NamedCommand {
+            words: words.iter().filter_map(|word| text(word)).collect(),
+            loaded,
+            folders,
+            is_shell: false,
+        },
+        NodeKind::Scalar(script) => NamedCommand { words: vec![script.text.clone()], loaded, folders, is_shell: true },
+        NodeKind::Mapping(_) => return None,
+    })
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ impl TrustState {
             };
             return Self::Changed { what };
         };
-        match changes(files, &now, is_same) {
+        match changes(directory, files, &now, is_same) {
             None => Self::Trusted { hashes: now.into_values().collect() },
             Some(changes) => Self::Changed { what: msg!("files were changed since you trusted them: {changes}") },
         }
@@ -86,15 +86,16 @@ impl TrustState {
     }
 }
 
-/// The differences between what was trusted and what is there; none if there are none.
-fn changes(before: &FileHashes, now: &FileHashes, same_config: bool) -> Option<Message> {
+/// The differences between what was trusted and what is there; none if there are none. A file that is there and cannot run any more is none.
+fn changes(directory: &Path, before: &FileHashes, now: &FileHashes, same_config: bool) -> Option<Message> {
     let in_both = before.iter().filter(|(name, hash)| now.get(*name).is_some_and(|current| current != *hash));
     let config = (!same_config).then_some(CONFIG_FILE);
     let changed: Vec<&str> = config.into_iter().chain(in_both.map(|(name, _)| name.as_str())).collect();
     let only_in = |one: &FileHashes, other: &FileHashes| -> Vec<String> {
         one.keys().filter(|name| !other.contains_key(*name)).cloned().collect()
     };
-    let (added, removed) = (only_in(now, before), only_in(before, now));
+    let (added, mut removed) = (only_in(now, before), only_in(before, now));
+    removed.retain(|name| !directory.join(name).is_file());
     let added: Vec<&str> = added.iter().map(String::as_str).collect();
     let removed: Vec<&str> = removed.iter().map(String::as_str).collect();
     let mut parts = Vec::new();
@@ -164,6 +165,19 @@ mod tests {
         let expected =
             "files were changed since you trusted them: changed: `a.yaml`; new: `later/d.sh`; removed: `b.py`";
         assert_eq!(what.to_string(), expected);
+    }
+
+    #[test]
+    fn a_file_that_cannot_run_any_more_is_no_change() {
+        let project = tempfile::tempdir().unwrap();
+        let text = "[project]\nallow = [\"exec\"]\n";
+        let before = FileHashes::from([("data.csv".to_owned(), "hash".to_owned())]);
+        let entry = TrustEntry { config: sha256(text.as_bytes()), files: Some(before) };
+        let config = parse("bcc-script.toml", text).unwrap();
+        let state = || TrustState::of_entry(&entry, project.path(), text.as_bytes(), &config);
+        assert!(!state().is_trusted(), "it was removed");
+        fs::write(project.path().join("data.csv"), "1").unwrap();
+        assert!(state().is_trusted());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::model::reply::SkippedModel;
 ///
 /// An error contains no text of prompts or replies, with two exceptions: [`ModelError::Differs`] shows how a prompt differs
 /// from its recording, and `message` of [`ModelError::Http`] is the message of the server, truncated to
-/// `MAX_SERVER_MESSAGE_CHARS` characters and without the key.
+/// `MAX_SERVER_MESSAGE_CHARS` characters and without the key. It is left out if it repeats text of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelError {
     Unreachable {
@@ -154,6 +154,22 @@ impl ModelError {
     /// setting, and must not be hidden.
     pub const fn is_model_failure(&self) -> bool {
         !matches!(self, Self::NoReply { .. } | Self::Differs { .. } | Self::Config { .. })
+    }
+
+    /// What a log above debug level says about it: without text of servers, which may repeat what a person said.
+    pub fn without_server_text(&self) -> Message {
+        match self {
+            Self::Http { host, status, retry_after, attempts, .. } => {
+                let (host, retry_after, attempts) = (host.clone(), *retry_after, *attempts);
+                Self::Http { host, status: *status, message: String::new(), retry_after, attempts }.to_message()
+            }
+            Self::Protocol { host, .. } => Message::text(format!("{} {host}", self.kind())),
+            Self::NoneAnswered { skipped_models } => {
+                Message::names(skipped_models.iter().map(|skipped| skipped.model.as_str()))
+            }
+            Self::Differs { .. } => Message::text(self.kind()),
+            other => other.to_message(),
+        }
     }
 
     /// The kind of the error for logs; contains no text of servers or persons.
@@ -360,6 +376,21 @@ mod tests {
         no reply for ask_name, call 3: there are 2 replies
         `base_url` must start with http:// or https://
         ");
+    }
+
+    #[test]
+    fn a_log_contains_no_text_of_servers() {
+        let text = |error: &ModelError| error.without_server_text().to_string();
+        for error in every_error() {
+            assert!(
+                !["API key)", "slow down", "not JSON", "returned 503;"].iter().any(|part| text(&error).contains(part))
+            );
+        }
+        assert_eq!(
+            text(&every_error()[1]),
+            "the model at localhost:11434 returned 401: check the API key (`api_key_env`) and its permissions"
+        );
+        assert!(text(&every_error()[0]).contains("Connection refused"));
     }
 
     #[test]

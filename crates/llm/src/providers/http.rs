@@ -6,6 +6,7 @@ pub mod chunk;
 pub mod config;
 pub mod dialect;
 pub mod draft;
+pub(crate) mod echo;
 #[cfg(test)]
 pub mod fake;
 pub(crate) mod halves;

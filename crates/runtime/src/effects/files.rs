@@ -34,6 +34,11 @@ pub trait ProjectFiles: Send + Sync {
 
     /// Writes a file completely or not at all. Creates missing folders.
     fn write(&self, root: &Path, path: &str, bytes: &[u8], mode: WriteMode) -> Result<(), FileError>;
+
+    /// Replaces a file with a conversation in it: only its owner can read a new one.
+    fn write_conversation(&self, root: &Path, path: &str, bytes: &[u8]) -> Result<(), FileError> {
+        self.write(root, path, bytes, WriteMode::Replace)
+    }
 }
 
 /// No files.

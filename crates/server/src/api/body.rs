@@ -19,6 +19,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::ApiCaller;
+use crate::api::error_text::without_values;
 use crate::problem::{Problem, ProblemKind};
 use crate::settings::MAX_BODY_BYTES;
 
@@ -45,8 +46,9 @@ impl<T: DeserializeOwned> JsonBody<T> {
     }
 
     fn parse(body: &[u8]) -> Result<Self, Problem> {
-        let unreadable =
-            |why: String| Problem::invalid(msg!("the body cannot be read: {error}", error = library(&why)));
+        let unreadable = |why: String| {
+            Problem::invalid(msg!("the body cannot be read: {error}", error = library(&without_values(&why))))
+        };
         // A list would be taken for the fields of an object in order.
         if body.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::invalid(msg!("the body must be a JSON object")));
@@ -204,7 +206,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for UrlQuery<T> {
             Ok(Query(value)) => Ok(Self(value)),
             Err(rejection) => Err(Problem::invalid(msg!(
                 "the query of the URL cannot be read: {error}",
-                error = library(&cause(&rejection))
+                error = library(&without_values(&cause(&rejection)))
             ))),
         }
     }

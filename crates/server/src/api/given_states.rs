@@ -63,7 +63,7 @@ pub(crate) async fn start_from_state(
         file: project.directory.join(STATE_NAME),
         text: Some(text),
         // Without a user, two persons must not share the variables of a common one.
-        user: Some(named_user(user).unwrap_or_else(|| id.clone())),
+        user: Some(named_user(user)?.unwrap_or_else(|| id.clone())),
         values: variables,
         model: state.settings.model.clone(),
         behavior_server,

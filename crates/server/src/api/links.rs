@@ -44,6 +44,7 @@ pub(crate) struct NewLinkBody {
     #[schema(value_type = Object)]
     variables: ExactValues,
     /// The user whose global variables the sessions use. Without it, each session has a user of its own.
+    #[schema(max_length = 200)]
     user: Option<String>,
     /// What a person must agree to before a conversation begins.
     consent: Option<ConsentText>,
@@ -146,7 +147,7 @@ pub(crate) async fn create_link(
 ) -> Result<(StatusCode, Json<MadeLink>), Problem> {
     caller.require(AccessRole::Author)?;
     let NewLinkBody { script, kind, expires_at, variables, user, consent } = body;
-    let (user, expires_at) = (named_user(user), expires_at.as_deref().map(later).transpose()?);
+    let (user, expires_at) = (named_user(user)?, expires_at.as_deref().map(later).transpose()?);
     if let Some(consent) = &consent {
         check_consent(consent)?;
     }

@@ -6,6 +6,7 @@ pub(crate) mod body;
 pub(crate) mod catalog;
 pub(crate) mod data;
 pub(crate) mod data_sets;
+pub(crate) mod error_text;
 pub(crate) mod events;
 pub(crate) mod first_rest;
 pub(crate) mod gate;

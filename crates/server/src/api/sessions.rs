@@ -33,6 +33,9 @@ use crate::state::ServerState;
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 1000;
 
+/// The limit on the name of a user, which each list of sessions contains.
+const MAX_USER_CHARS: usize = 200;
+
 /// A session to start.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +53,7 @@ pub(crate) struct NewSessionBody {
     #[schema(value_type = Object)]
     pub(crate) variables: ExactValues,
     /// The user whose global variables the session uses. Without it, the session has a user of its own.
+    #[schema(max_length = 200)]
     pub(crate) user: Option<String>,
     /// The id of the session. Only with the role `author`: whoever knows the id of a session can talk in it. Without it, the server
     /// makes one that cannot be guessed.
@@ -143,7 +147,7 @@ pub(crate) async fn start_with_id(
     let request = RunRequest {
         file: script.file.clone(),
         // Without a user, two persons must not share the variables of a common one.
-        user: Some(named_user(user).unwrap_or_else(|| id.clone())),
+        user: Some(named_user(user)?.unwrap_or_else(|| id.clone())),
         values,
         model: state.settings.model.clone(),
         ..RunRequest::default()
@@ -153,8 +157,18 @@ pub(crate) async fn start_with_id(
 }
 
 /// The user that a client names. A blank name is none: whoever sends one does not mean a user whom all of them share.
-pub(crate) fn named_user(user: Option<String>) -> Option<String> {
-    user.filter(|user| !user.trim().is_empty())
+///
+/// # Errors
+/// `InvalidRequest` if it is too long for the lists that show it, or contains control characters.
+pub(crate) fn named_user(user: Option<String>) -> Result<Option<String>, Problem> {
+    let Some(user) = user.filter(|user| !user.trim().is_empty()) else { return Ok(None) };
+    if user.chars().count() > MAX_USER_CHARS {
+        return Err(Problem::invalid(msg!("`user` has more than {MAX_USER_CHARS} characters")));
+    }
+    match user.contains(char::is_control) {
+        true => Err(Problem::invalid(msg!("`user` contains control characters"))),
+        false => Ok(Some(user)),
+    }
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

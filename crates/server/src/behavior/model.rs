@@ -107,9 +107,11 @@ fn language_of(goal: &str) -> PromptLanguage {
     }
 }
 
-/// Nobody answered. What it says may name servers, so it goes to the log.
+/// Nobody answered. What it says may name servers, so it goes to the log; what a server says may repeat a person, so it goes only to the
+/// log at debug level.
 fn no_model(error: &ModelError) -> Problem {
-    tracing::warn!(error = %error.to_message(), "no model answers a client");
+    tracing::warn!(kind = error.summary(), error = %error.without_server_text(), "no model answers a client");
+    tracing::debug!(error = %error.to_message(), "no model answers a client");
     let problem = Problem::new(ProblemKind::Unavailable, msg!("no model answers; the log of the server says why"));
     problem.retry_after(RETRY_AFTER)
 }

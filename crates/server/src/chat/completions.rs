@@ -77,7 +77,7 @@ pub(crate) async fn create_completion(
     let turn = ChatTurn {
         script: state.catalog.find(&request.model).await?,
         caller: hex(&caller.scope),
-        user: named_user(request.user.clone()),
+        user: named_user(request.user.clone())?,
         conversation: request.conversation(&headers, &chat.conversation_header)?,
         history,
         is_repeated: retries.is_some_and(|retries: u64| retries > 0),

@@ -34,6 +34,7 @@ pub(crate) struct ChatRequest {
     pub(crate) stream: Option<bool>,
     pub(crate) stream_options: Option<StreamOptions>,
     /// The user whose global variables the session uses.
+    #[schema(max_length = 200)]
     pub(crate) user: Option<String>,
     /// `chat_id` is the id of the conversation, if no header has it.
     #[schema(value_type = Option<Object>)]

@@ -94,7 +94,7 @@ impl Provider for Caller {
                 .map_err(|error| config_error(msg!("cannot encode the request ({error})")))?;
             let sent = retries.count();
             let span = call_span(self.server.called(self.dialect), &request.task, sent);
-            let attempt = self.server.attempt(self.dialect, body, current.form == Structured::Tool, live);
+            let attempt = self.server.attempt(self.dialect, body, request, current.form == Structured::Tool, live);
             let ended = attempt.instrument(span.clone()).await;
             record_end(&span, ended.as_ref().map(HttpAnswer::reported).map_err(|failed| &failed.error));
             let failed = match ended {

@@ -18,11 +18,13 @@ use crate::http::timeouts::Timeouts;
 use crate::model::call_span::CalledModel;
 use crate::model::error::{MAX_SERVER_MESSAGE_CHARS, ModelError};
 use crate::model::provider::LiveObserver;
+use crate::model::request::ModelRequest;
 use crate::providers::http::address::endpoint;
 use crate::providers::http::chunk::{ServerRejection, read_error};
 use crate::providers::http::config::{ServerConfig, config_error};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::HttpAnswer;
+use crate::providers::http::echo::repeats_request;
 use crate::providers::http::headers::with_custom;
 use crate::providers::http::reading::{MAX_REPLY_BYTES, ReadError, ResponseReader, as_model_error};
 
@@ -92,21 +94,22 @@ impl ModelServer {
     }
 
     /// Sends `body` and returns the reply, each piece of which is also passed to `live`. `tool` means that the reply was requested as a
-    /// tool call.
+    /// tool call. `request` is what the body contains.
     pub(crate) async fn attempt(
         &self,
         dialect: &'static Dialect,
         body: Vec<u8>,
+        request: &ModelRequest,
         tool: bool,
         live: &mut dyn LiveObserver,
     ) -> Result<HttpAnswer, AttemptError> {
         let timeouts = Timeouts::new(self.config.limits());
-        let request = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).body(body);
-        let response = timeouts.wait(self.client.send(request)).await;
+        let sent = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).body(body);
+        let response = timeouts.wait(self.client.send(sent)).await;
         let response = response.map_err(|error| as_model_error(error, &self.host))?;
         let response = response.map_err(|error| self.unreachable(&error))?;
         if !response.status().is_success() {
-            return Err(self.rejected(response, timeouts).await);
+            return Err(self.rejected(response, timeouts, request).await);
         }
         let content_type = header(response.headers(), &CONTENT_TYPE).unwrap_or_default().to_owned();
         let body = ResponseBody::new(Box::new(response), timeouts, MAX_REPLY_BYTES);
@@ -119,11 +122,11 @@ impl ModelServer {
                 Ok(answer)
             }
             Err(ReadError::Model(error)) => Err(error.into()),
-            Err(ReadError::Reported(rejection)) => Err(self.reported(rejection)),
+            Err(ReadError::Reported(rejection)) => Err(self.reported(rejection, request)),
         }
     }
 
-    async fn rejected(&self, response: Response, timeouts: Timeouts) -> AttemptError {
+    async fn rejected(&self, response: Response, timeouts: Timeouts, request: &ModelRequest) -> AttemptError {
         let status = response.status().as_u16();
         let headers = response.headers();
         let retry_after = header(headers, &RETRY_AFTER).and_then(|wait| retry_after(wait, header(headers, &DATE)));
@@ -137,16 +140,19 @@ impl ModelServer {
             }
         }
         let rejection = ServerRejection { status: Some(status), ..read_error(&body) };
-        let message = self.shorten(&rejection.message);
+        let message = self.message(&rejection, request);
         let error = ModelError::Http { host: self.host.clone(), status, message, retry_after, attempts: 1 };
         AttemptError { error, rejection: Some(rejection) }
     }
 
-    fn reported(&self, rejection: ServerRejection) -> AttemptError {
+    fn reported(&self, rejection: ServerRejection, request: &ModelRequest) -> AttemptError {
         let host = self.host.clone();
-        let message = self.shorten(&rejection.message);
+        let message = self.message(&rejection, request);
         let error = match rejection.status {
             Some(status) => ModelError::Http { host, status, message, retry_after: None, attempts: 1 },
+            None if message.is_empty() => {
+                ModelError::Protocol { host, message: msg!("it reports an error"), attempts: 1 }
+            }
             None => ModelError::Protocol { host, message: msg!("it reports an error: {message}"), attempts: 1 },
         };
         AttemptError { error, rejection: Some(rejection) }
@@ -154,6 +160,16 @@ impl ModelServer {
 
     fn unreachable(&self, error: &SendError) -> ModelError {
         ModelError::Unreachable { host: self.host.clone(), reason: self.shorten(&error.0), attempts: 1 }
+    }
+
+    /// The message of a rejection; empty if it repeats text of the request, which only the log then contains.
+    fn message(&self, rejection: &ServerRejection, request: &ModelRequest) -> String {
+        let message = self.shorten(&rejection.message);
+        if !repeats_request(&rejection.message, request) {
+            return message;
+        }
+        tracing::debug!(host = self.host, message, "the message of a model's server repeats the request");
+        String::new()
     }
 
     /// The message on one line, without secrets, which servers may repeat, truncated to [`MAX_SERVER_MESSAGE_CHARS`].

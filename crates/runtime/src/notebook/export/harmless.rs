@@ -1,7 +1,7 @@
 //! Makes the markdown of a cell harmless for a markdown file, whose reader may render HTML and load images: HTML becomes text,
 //! images become links, and only links to web and mail addresses stay links.
 
-use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 use crate::notebook::export::html::rendered::{MARKDOWN, MAX_MARKDOWN_BYTES, is_link};
 use crate::notebook::export::image::is_picture_address;
@@ -10,6 +10,9 @@ use bcc_lang::source::render::visible::visible;
 
 /// The limit on changes that reveal further ones: what stands in an HTML block is not read as markdown before it is text.
 const MAX_PASSES: usize = 20;
+
+/// How a reader may read the file: with tables, or as CommonMark. In a row of a table, code and HTML begin and end in other places.
+const READINGS: [Options; 2] = [MARKDOWN, Options::empty()];
 
 /// A comment ends a list.
 const SEPARATOR: &str = "<!-- -->";
@@ -63,11 +66,15 @@ pub(crate) fn separate_cell(text: &str) -> String {
 /// The fence of the block of code that also contains what follows the text.
 fn open_fence(text: &str) -> Option<String> {
     let followed = format!("{text}\n\nx");
-    let last = Parser::new_ext(&followed, MARKDOWN).into_offset_iter().filter_map(|(event, range)| {
+    READINGS.into_iter().find_map(|options| open_fence_of(&followed, options))
+}
+
+fn open_fence_of(followed: &str, options: Options) -> Option<String> {
+    let last = Parser::new_ext(followed, options).into_offset_iter().filter_map(|(event, range)| {
         let is_fenced = matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))));
         (is_fenced && range.end == followed.len()).then_some(range.start)
     });
-    let opening = text.get(last.last()?..)?;
+    let opening = followed.get(last.last()?..)?;
     let mark = opening.chars().next()?;
     Some(opening.chars().take_while(|c| *c == mark).collect())
 }
@@ -81,9 +88,17 @@ enum Change {
     Image,
 }
 
-/// The positions of active parts, in order.
+/// The positions of parts that are active in any of the readings, in order. Where another one reads code, it shows the change.
 fn changes(text: &str) -> Vec<(usize, Change)> {
-    let parser = Parser::new_ext(text, MARKDOWN);
+    let mut changes: Vec<(usize, Change)> =
+        READINGS.into_iter().flat_map(|options| changes_of(text, options)).collect();
+    changes.sort_unstable();
+    changes.dedup_by_key(|(at, _)| *at);
+    changes
+}
+
+fn changes_of(text: &str, options: Options) -> Vec<(usize, Change)> {
+    let parser = Parser::new_ext(text, options);
     // An address that is defined in one cell could become that of an image in another cell.
     let definitions = parser.reference_definitions().iter().map(|(_, definition)| definition.span.clone());
     let opening = |range: std::ops::Range<usize>| {
@@ -104,8 +119,6 @@ fn changes(text: &str) -> Vec<(usize, Change)> {
             _ => {}
         }
     }
-    changes.sort_unstable();
-    changes.dedup_by_key(|(at, _)| *at);
     changes
 }
 
@@ -131,6 +144,8 @@ mod tests {
             ("[a][b]\n\n[b]: javascript:x", "\\[a][b]\n\n\\[b]: javascript:x"),
             ("[x]: http://a/b.png", "\\[x]: http://a/b.png"),
             ("a\u{1b}\u{202e}b", "a␛\\u{202e}b"),
+            ("| h | i |\n|---|---|\n| ` | `<b>` |", "| h | i |\n|---|---|\n| ` | `\\<b>` |"),
+            ("| h |\n|---|\n| `a\\|<b>` |", "| h |\n|---|\n| `a\\|<b>` |"),
         ];
         for (text, expected) in table {
             assert_eq!(harmless_markdown(text), expected, "{text:?}");
@@ -186,6 +201,10 @@ mod tests {
             "\u{202e}",
             "> ",
             "|",
+            "\n|---|\n",
+            "| h |\n|---|\n| ` | `",
+            "~~",
+            "[ ] ",
             "1. ",
             "!",
             "(",
@@ -200,7 +219,7 @@ mod tests {
         #[test]
         fn two_cells_together_have_no_active_part(one in nasty(), other in nasty()) {
             let document = format!("{}\n\n{}\n", separate_cell(&one), separate_cell(&other));
-            for event in Parser::new_ext(&document, MARKDOWN) {
+            for event in READINGS.into_iter().flat_map(|options| Parser::new_ext(&document, options)) {
                 let is_active = match &event {
                     Event::Html(html) | Event::InlineHtml(html) => html.contains('<') && html.trim_end() != SEPARATOR,
                     Event::Start(Tag::Image { dest_url, .. }) => !is_picture_address(dest_url),
