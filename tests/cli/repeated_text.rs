@@ -8,7 +8,10 @@ use crate::server::{Server, ServerBehavior};
 #[test]
 fn an_error_of_a_model_that_repeats_the_person_does_not_contain_it() {
     let refusal = r#"{"error": {"message": "input 'my dog Rex died on Monday' is not permitted"}}"#;
-    for (answer, is_shown) in [("My dog Rex died on Monday!", false), ("nothing", true)] {
+    for (answer, shown) in [
+        ("My dog Rex died on Monday!", "input '…' is not permitted"),
+        ("nothing", "input 'my dog Rex died on Monday' is not permitted"),
+    ] {
         let server = Server::start(vec![ServerBehavior::Rejects(400, refusal)]);
         let home = Home::new();
         let model = format!("[models.m]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n", server.base_url);
@@ -25,6 +28,6 @@ fn an_error_of_a_model_that_repeats_the_person_does_not_contain_it() {
         let error = finished.events().into_iter().find(|event| event["type"] == "error").unwrap_or_default();
         let message = error["message"].as_str().unwrap_or_else(|| panic!("{finished:?}"));
         assert!(message.contains("returned 400"), "{message}");
-        assert_eq!(message.contains("is not permitted"), is_shown, "{message}");
+        assert!(message.contains(shown), "{message}");
     }
 }

@@ -50,7 +50,7 @@ impl ScriptFiles {
         let path = root.join(inside);
         let runnable = self.runnable.get_or_init(|| {
             let RunnableFiles { hashes, run } = runnable_files(root, &self.config)?.unwrap_or_default();
-            Ok(RunnableFiles { hashes, run: run.with_real_paths() })
+            Ok(RunnableFiles { hashes, run: run.with_real_paths(root) })
         });
         let runnable = runnable.as_ref().map_err(|reason| FileError { message: reason.clone(), help: None })?;
         if runnable.hashes.contains_key(&name_in(root, &path)) || is_executable(&path) {
@@ -58,7 +58,7 @@ impl ScriptFiles {
             return Err(error("the trust in the project covers this file, because it may run", help));
         }
         if runnable.run.may_run(&path) {
-            let help = "write another file; a command may be given it if it only reads data, as `cat` does";
+            let help = "write another file; a command gets its content with `input`, or its name if it only reads data, as `cat` does";
             return Err(error("a command of the project may run this file", help));
         }
         let is_database =

@@ -4,6 +4,7 @@
 pub(crate) mod command_arguments;
 pub mod covered;
 pub(crate) mod document_hash;
+pub(crate) mod file_pattern;
 mod named_files;
 pub mod own_sessions;
 pub mod state;

@@ -80,7 +80,7 @@ pub(crate) fn unmet_needs(
 pub(crate) fn written_programs(file: &Arc<SourceFile>, config: &Config, directory: &Path) -> Vec<Diagnostic> {
     let found = written_and_run(directory, config, file).into_iter().map(|span| {
         let message = msg!("`path` is a file that a command may run, which scripts cannot write");
-        let help = msg!("write another file; a command may be given it if it only reads data, as `cat` does");
+        let help = msg!("write another file; a command gets its content with `input`, or its name if it only reads data, as `cat` does");
         Diagnostic::warning("path-not-permitted", message, file, span).with_help(help)
     });
     found.collect()

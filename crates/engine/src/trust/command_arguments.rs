@@ -1,6 +1,7 @@
 //! Tells the arguments of a command that may be code from those that are data: the trust in a project covers only the files that may run,
 //! and a script must not write them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::{Component, Path, PathBuf};
@@ -8,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use bcc_lang::script::project_path::{is_hidden, may_run_by_name};
 
 use crate::files::within::normalize;
+use crate::trust::file_pattern::{FilePattern, has_variables};
 use crate::trust::named_files::named_in;
 
 /// Programs that read files, or create and remove them without their content, and run nothing, whatever their arguments are.
@@ -60,11 +62,9 @@ const READERS: [&str; 46] = [
     "wc",
 ];
 
-/// Programs that write what they read to another file, and run nothing.
-const COPIERS: [&str; 6] = ["cp", "ln", "mv", "sort", "tee", "uniq"];
-
-/// What git does with the files that it gets, without running them.
-const GIT_READERS: [&str; 3] = ["add", "commit", "status"];
+/// Programs that write what they read to another file, and run nothing. The target of a link that `ln` makes depends on the folder of the
+/// link, so that it is none of them.
+const COPIERS: [&str; 5] = ["cp", "mv", "sort", "tee", "uniq"];
 
 /// Programs whose first argument that is no option is a file that they run.
 const INTERPRETERS: [&str; 22] = [
@@ -136,7 +136,6 @@ impl NamedCommand {
         match name {
             _ if reads_code => ArgumentUse::Code,
             "jq" => ArgumentUse::Data,
-            "git" if arguments.first().is_some_and(|word| GIT_READERS.contains(&word.as_str())) => ArgumentUse::Data,
             _ if READERS.contains(&name) => ArgumentUse::Data,
             _ if COPIERS.contains(&name) && arguments.len() <= MAX_COPY_WORDS => ArgumentUse::Copied,
             _ => ArgumentUse::Code,
@@ -154,7 +153,10 @@ impl NamedCommand {
 
     /// The paths that a word may mean, whether or not there are such files.
     fn paths(&self, word: &str) -> Vec<PathBuf> {
-        let named = named_in(word).filter(|named| !named.is_empty() && named.len() <= MAX_WORD_BYTES);
+        // Only for a shell, a part of a word is a word.
+        let is_whole = has_variables(word) && self.is_copier();
+        let named = named_in(word).take(if is_whole { 1 } else { usize::MAX });
+        let named = named.filter(|named| !named.is_empty() && named.len() <= MAX_WORD_BYTES);
         let parts = named.flat_map(|named| std::iter::once(named).chain(after_short_options(named)));
         let paths = parts.flat_map(|part| self.folders.iter().map(move |folder| folder.join(part)));
         // A link in the middle decides which of the two it is.
@@ -166,20 +168,74 @@ impl NamedCommand {
         paths.flat_map(both).collect()
     }
 
-    /// What may be the file that an interpreter runs, if its name contains variables.
-    fn patterns(&self) -> impl Iterator<Item = FilePattern> {
+    /// What may be the files that an interpreter runs or loads, if variables decide which they are.
+    fn patterns(&self) -> Vec<FilePattern> {
         let is_wrapped = self.words.first().is_some_and(|program| WRAPPERS.contains(&program_name(program).as_str()));
         let words = self.words.iter().enumerate().take(if is_wrapped { usize::MAX } else { 1 });
         let interpreters = words.filter(|(_, word)| !self.is_shell && is_interpreter(word));
-        let run =
-            interpreters.filter_map(|(at, _)| self.words.get(at + 1..)?.iter().find(|word| !word.starts_with('-')));
-        run.filter(|word| has_variables(word)).map(|word| FilePattern::of(word, &self.folders))
+        let run = interpreters.flat_map(|(at, _)| run_by_interpreter(self.words.get(at + 1..).unwrap_or_default()));
+        run.chain(&self.loaded).flat_map(|word| self.patterns_of(word)).collect()
+    }
+
+    /// The patterns of what a copy reads.
+    fn source_patterns(&self) -> impl Iterator<Item = FilePattern> {
+        let arguments = self.words.get(1..).unwrap_or_default();
+        let sources = match self.words.first().map(|program| program_name(program)).as_deref() {
+            Some("tee") => &[],
+            _ if self.target_is_last() => arguments.split_last().map_or(arguments, |(_, sources)| sources),
+            _ => arguments,
+        };
+        sources.iter().flat_map(|word| self.patterns_of(word))
+    }
+
+    /// Whether variables decide where a copy is written.
+    fn writes_unknown(&self) -> bool {
+        let arguments = self.words.get(1..).unwrap_or_default();
+        match self.words.first().map(|program| program_name(program)).as_deref() {
+            // It writes only its standard input.
+            Some("tee") => false,
+            _ if self.target_is_last() => arguments.last().is_some_and(|word| has_variables(word)),
+            _ => arguments.iter().any(|word| has_variables(word)),
+        }
+    }
+
+    /// Whether the last argument is the target: without `--target-directory`.
+    fn target_is_last(&self) -> bool {
+        let is_copy = self.words.first().is_some_and(|program| ["cp", "mv"].contains(&program_name(program).as_str()));
+        let names_target = |word: &String| may_be_any_option(word) || word.starts_with('-') && word.contains('t');
+        is_copy && !self.words.iter().skip(1).any(names_target)
+    }
+
+    /// The patterns of a word; none if the files that it may mean are known.
+    fn patterns_of(&self, word: &str) -> Vec<FilePattern> {
+        let own = has_variables(word).then(|| FilePattern::of(word, &self.folders));
+        let folders = self.unknown_folders().filter(|_| !word.starts_with('-'));
+        let below = folders.map(|folder| FilePattern::of(&format!("{folder}/{word}"), &[]));
+        own.into_iter().chain(below).collect()
+    }
+
+    /// The working directory, if variables decide which it is.
+    fn unknown_folders(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.folders.iter().map(|folder| folder.to_string_lossy()).filter(|folder| has_variables(folder))
+    }
+
+    fn is_copier(&self) -> bool {
+        self.words.first().is_some_and(|program| COPIERS.contains(&program_name(program).as_str()))
     }
 }
 
-/// Whether a word of a script contains variables, so that it is not known.
-fn has_variables(word: &str) -> bool {
-    word.contains("{{") || word.contains("{%")
+/// The arguments of an interpreter that may be the file that it runs: the first one that is neither an option nor may be the value of one,
+/// and those before it.
+fn run_by_interpreter(arguments: &[String]) -> impl Iterator<Item = &String> {
+    let (mut follows_option, mut is_over) = (false, false);
+    arguments.iter().filter(move |word| {
+        let is_option = word.starts_with('-');
+        let may_run = !is_option && !is_over;
+        // `deno run FILE`
+        is_over |= !is_option && !follows_option && *word != "run";
+        follows_option = is_option;
+        may_run
+    })
 }
 
 /// Whether variables decide which option a word is.
@@ -202,34 +258,6 @@ fn program_name(word: &str) -> String {
 fn is_interpreter(word: &str) -> bool {
     let name = program_name(word);
     INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
-}
-
-/// The name of a file with variables in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FilePattern {
-    start: String,
-    end: String,
-    folders: Vec<PathBuf>,
-}
-
-impl FilePattern {
-    fn of(word: &str, folders: &[PathBuf]) -> Self {
-        let start = word.split("{{").next().and_then(|part| part.split("{%").next()).unwrap_or_default();
-        let end = word.rsplit("}}").next().and_then(|part| part.rsplit("%}").next()).unwrap_or_default();
-        let plain = |part: &str| part.trim_start_matches("./").to_owned();
-        // What cannot be compared matches everything.
-        let start = if start.contains("..") { String::new() } else { plain(start) };
-        Self { start, end: plain(end), folders: folders.to_vec() }
-    }
-
-    /// Whether it may be the name of the file at this path.
-    pub(crate) fn may_be(&self, path: &Path) -> bool {
-        let fits = |path: &Path| {
-            let path = path.to_string_lossy();
-            path.starts_with(&self.start) && path.ends_with(&self.end)
-        };
-        fits(path) || self.folders.iter().any(|folder| path.strip_prefix(folder).is_ok_and(fits))
-    }
 }
 
 /// The files of a project that its commands may run. Grows as commands are found.
@@ -270,7 +298,10 @@ impl RunByCommands {
             if run.is_empty() {
                 return added;
             }
-            for path in run.iter().flat_map(NamedCommand::argument_paths).filter(|path| path != directory) {
+            self.patterns.extend(run.iter().flat_map(NamedCommand::source_patterns));
+            // A folder that contains the project does not make everything in it a copy.
+            let is_above = |path: &PathBuf| directory.starts_with(normalize(path));
+            for path in run.iter().flat_map(NamedCommand::argument_paths).filter(|path| !is_above(path)) {
                 self.paths.insert(path.clone());
                 self.copied.insert(path.clone());
                 added.push(path);
@@ -280,11 +311,11 @@ impl RunByCommands {
 
     /// Whether a copy may write what may run, in the project or out of it.
     fn is_code(&self, directory: &Path, copy: &NamedCommand) -> bool {
-        let arguments = copy.words.get(1..).unwrap_or_default();
-        // `tee` writes only its standard input.
-        let writes_unknown = copy.words.first().is_some_and(|program| program_name(program) != "tee")
-            && arguments.iter().any(|word| has_variables(word));
-        writes_unknown || copy.argument_paths().iter().any(|path| self.is_near_code(directory, path))
+        // Where a name has variables, any copy may be the file.
+        let is_unknown = !self.patterns.is_empty() || copy.unknown_folders().next().is_some();
+        copy.writes_unknown()
+            || is_unknown
+            || copy.argument_paths().iter().any(|path| self.is_near_code(directory, path))
     }
 
     /// Whether a path may run, contains what may run, or is in such a folder.
@@ -299,9 +330,11 @@ impl RunByCommands {
     }
 
     /// The same with the real paths of files and folders, of which links are parts.
-    pub(crate) fn with_real_paths(self) -> Self {
+    pub(crate) fn with_real_paths(self, directory: &Path) -> Self {
         let real = |paths: BTreeSet<PathBuf>| paths.iter().map(|path| real_path(path)).collect();
-        Self { paths: real(self.paths), copied: real(self.copied), ..self }
+        let mut copied: BTreeSet<PathBuf> = real(self.copied);
+        copied.retain(|path| !directory.starts_with(path));
+        Self { paths: real(self.paths), copied, ..self }
     }
 
     /// Whether a command may run what is at this path.
@@ -350,7 +383,7 @@ mod tests {
 
     #[test]
     fn the_arguments_of_programs_that_run_nothing_are_data() {
-        let data: [&[&str]; 11] = [
+        let data: [&[&str]; 12] = [
             &["cat", "x"],
             &["/usr/bin/wc", "-l", "x"],
             &["cp", "x", "out.txt"],
@@ -358,8 +391,10 @@ mod tests {
             &["sort", "-r", "x", "-o", "out.txt"],
             &["jq", "-r", "{a: .b}", "x"],
             &["grep", "{{ a }}", "x"],
-            &["git", "add", "x"],
             &["mv", "x", "folder/"],
+            // A folder above the project.
+            &["cp", "y", ".."],
+            &["cp", "y", "/"],
             &["cp", "-t", "folder", "x"],
             &["diff", "x", "y"],
         ];
@@ -370,7 +405,7 @@ mod tests {
 
     #[test]
     fn the_arguments_of_all_other_programs_may_run() {
-        let code: [&[&str]; 19] = [
+        let code: [&[&str]; 25] = [
             &["sh", "x"],
             &["./x"],
             &["./cat", "x"],
@@ -385,7 +420,13 @@ mod tests {
             &["jq", "-nf", "x"],
             &["jq", "--from-file", "x"],
             &["git", "apply", "x"],
+            &["git", "add", "x"],
+            &["ln", "-s", "x", "y"],
             &["python3.12", "-I", "{{ a }}"],
+            &["bash", "-o", "pipefail", "{{ a }}"],
+            &["bash", "-u", "a", "{{ a }}"],
+            &["deno", "run", "{{ a }}"],
+            &["node", "--require", "{{ a }}", "y"],
             &["timeout", "5", "bash", "{{ a }}"],
             &["cp", "x", "{{ a }}"],
             &["cp", "x", "run.sh"],
@@ -406,6 +447,31 @@ mod tests {
         for path in ["/p/a", "/p/b", "/p/other"] {
             assert!(!run.may_run(Path::new(path)), "{path}");
         }
+    }
+
+    #[test]
+    fn a_copy_may_be_the_file_of_an_interpreter_that_variables_decide() {
+        let into_pattern = of(&[&["cp", "staged", "jobs/a.txt"], &["sh", "jobs/{{ name }}.txt"]]);
+        assert!(into_pattern.may_run(Path::new("/p/staged")));
+        let from_pattern = of(&[&["cp", "data/{{ name }}", "job"], &["sh", "job"]]);
+        assert!(from_pattern.may_run(Path::new("/p/data/a")));
+        assert!(!from_pattern.may_run(Path::new("/p/other/a")));
+        let to_data = of(&[&["cp", "{{ upload }}", "input.csv"]]);
+        assert!(!to_data.may_run(Path::new("/p/x")));
+        let with_value = of(&[&["cp", "y", "{{ data }}/y"]]);
+        assert!(!with_value.may_run(Path::new("/p/data/x")));
+    }
+
+    #[test]
+    fn a_working_directory_and_loaded_code_may_have_variables() {
+        let mut run = RunByCommands::default();
+        let folders = vec![PathBuf::from(ROOT), PathBuf::from("/p/{{ name }}")];
+        run.add(Path::new(ROOT), NamedCommand { folders, ..command(&["sh", "run.txt"]) });
+        run.add(Path::new(ROOT), NamedCommand { loaded: vec!["jobs/{{ name }}.txt".into()], ..command(&["cat"]) });
+        for path in ["/p/a/run.txt", "/p/run.txt", "/p/jobs/a.txt"] {
+            assert!(run.may_run(Path::new(path)), "{path}");
+        }
+        assert!(!run.may_run(Path::new("/p/a/other.txt")));
     }
 
     #[test]

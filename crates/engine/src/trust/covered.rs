@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::config::config::Config;
 use crate::config::kinds::kinds;
+use crate::config::values::TextOrEnv;
 use crate::discovery::walk::{GENERATED_FOLDERS, MAX_WALK_DEPTH, MAX_WALK_ENTRIES};
 use crate::files::read_bounded;
 use crate::files::within::normalize;
@@ -18,7 +19,7 @@ use crate::project::{CONFIG_FILE, absolute};
 use crate::trust::FileHashes;
 use crate::trust::command_arguments::{NamedCommand, RunByCommands};
 use crate::trust::document_hash::{SEARCHED_BYTES, document_hash, is_state_file};
-use crate::trust::named_files::{commands_of_script, written_by_script};
+use crate::trust::named_files::{commands_of_script, loaded_code, written_by_script};
 use bcc_lang::script::project_path::{PathUse, is_yaml, may_run_by_name, path_problem};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::{SourceFile, may_be_state_file};
@@ -200,19 +201,25 @@ pub(crate) fn is_json(path: &Path) -> bool {
 /// The commands of action types and of servers of tools. Programs of the system, which are named by an absolute path or found in
 /// `PATH`, are not part of the project.
 fn commands_of_config(directory: &Path, config: &Config) -> Vec<NamedCommand> {
-    let command = |words: &[String], cwd: Option<&str>| {
+    let command = |words: &[String], cwd: Option<&str>, loaded: Vec<String>| {
         // A path with `/` starts at the project, an argument in the working directory.
         let folders = [Some(directory.to_path_buf()), cwd.map(|cwd| directory.join(cwd))];
         let folders = folders.into_iter().flatten().collect();
-        NamedCommand { words: words.to_vec(), loaded: vec![], folders, is_shell: false }
+        NamedCommand { words: words.to_vec(), loaded, folders, is_shell: false }
     };
     let kinds = kinds(config);
     let of_kinds = kinds.values().flat_map(|kind| kind.parts()).filter_map(|body| match body {
-        CustomBody::Command(words) => Some(command(words, None)),
+        CustomBody::Command(words) => Some(command(words, None, vec![])),
         CustomBody::Skill(_) => None,
     });
     let servers = config.mcp_servers.values();
-    let of_servers = servers.filter_map(|server| Some(command(server.command.as_ref()?, server.cwd.as_deref())));
+    let of_servers = servers.filter_map(|server| {
+        let variables = server.env.iter().filter_map(|(name, value)| match value {
+            TextOrEnv::Text(text) => Some((name.clone(), text.clone())),
+            TextOrEnv::Env(_) => None,
+        });
+        Some(command(server.command.as_ref()?, server.cwd.as_deref(), loaded_code(variables)))
+    });
     of_kinds.chain(of_servers).collect()
 }
 

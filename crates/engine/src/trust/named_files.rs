@@ -123,13 +123,24 @@ pub(crate) fn named_in(word: &str) -> impl Iterator<Item = &str> {
     std::iter::once(word).chain(read.filter(move |part| *part != word))
 }
 
+/// The code that these environment variables name. Some name several files, separated by `:`.
+pub(crate) fn loaded_code(variables: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    let loaded = variables.filter(|(name, _)| CODE_VARIABLES.contains(&name.as_str()));
+    loaded
+        .flat_map(|(_, value)| {
+            let parts: Vec<String> = value.split(':').filter(|part| *part != value).map(str::to_owned).collect();
+            std::iter::once(value).chain(parts)
+        })
+        .collect()
+}
+
 fn command(directory: &Path, config: &YamlNode) -> Option<NamedCommand> {
     let text = |node: &YamlNode| node.as_scalar().map(|scalar| scalar.text.clone());
     let folder = config.get("cwd").and_then(|cwd| cwd.as_scalar()).map(|cwd| directory.join(&cwd.text));
     let folders = [Some(directory.to_path_buf()), folder].into_iter().flatten().collect();
     let variables = config.get("env").and_then(|env| env.as_mapping()).into_iter().flatten();
-    let loaded = variables.filter(|entry| CODE_VARIABLES.contains(&entry.key.value.as_str()));
-    let loaded = loaded.filter_map(|entry| text(&entry.value)).collect();
+    let loaded = variables.filter_map(|entry| Some((entry.key.value.clone(), text(&entry.value)?)));
+    let loaded = loaded_code(loaded);
     Some(match &config.get("command")?.kind {
         NodeKind::Sequence(words) => NamedCommand {
             words: words.iter().filter_map(|word| text(word)).collect(),

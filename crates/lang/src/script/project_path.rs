@@ -18,7 +18,8 @@ const PROGRAMS: [&str; 28] = [
 ];
 
 /// Files without such an extension that programs run.
-const PROGRAM_FILES: [&str; 5] = ["makefile", "gnumakefile", "justfile", "package.json", "pyproject.toml"];
+// `head`: git takes a folder with such a file for a repository, whose `config` names programs.
+const PROGRAM_FILES: [&str; 6] = ["makefile", "gnumakefile", "justfile", "package.json", "pyproject.toml", "head"];
 
 /// What is wrong with a path in a script that is known before the script runs.
 #[derive(Clone, Debug)]

@@ -24,7 +24,7 @@ use crate::providers::http::chunk::{ServerRejection, read_error};
 use crate::providers::http::config::{ServerConfig, config_error};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::HttpAnswer;
-use crate::providers::http::echo::repeats_request;
+use crate::providers::http::echo::without_request;
 use crate::providers::http::headers::with_custom;
 use crate::providers::http::reading::{MAX_REPLY_BYTES, ReadError, ResponseReader, as_model_error};
 
@@ -162,14 +162,12 @@ impl ModelServer {
         ModelError::Unreachable { host: self.host.clone(), reason: self.shorten(&error.0), attempts: 1 }
     }
 
-    /// The message of a rejection; empty if it repeats text of the request, which only the log then contains.
+    /// The message of a rejection without the text of the request that it repeats, which only the log then contains.
     fn message(&self, rejection: &ServerRejection, request: &ModelRequest) -> String {
         let message = self.shorten(&rejection.message);
-        if !repeats_request(&rejection.message, request) {
-            return message;
-        }
+        let Some(shown) = without_request(&rejection.message, request) else { return message };
         tracing::debug!(host = self.host, message, "the message of a model's server repeats the request");
-        String::new()
+        self.shorten(&shown)
     }
 
     /// The message on one line, without secrets, which servers may repeat, truncated to [`MAX_SERVER_MESSAGE_CHARS`].
