@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn the_arguments_of_all_other_programs_may_run() {
-        let code: [&[&str]; 25] = [
+        let code: [&[&str]; 26] = [
             &["sh", "x"],
             &["./x"],
             &["./cat", "x"],
@@ -429,6 +429,8 @@ mod tests {
             &["node", "--require", "{{ a }}", "y"],
             &["timeout", "5", "bash", "{{ a }}"],
             &["cp", "x", "{{ a }}"],
+            // It may be an option that names the target.
+            &["cp", "{{ a }}", "y"],
             &["cp", "x", "run.sh"],
             &["cp", "x", "/usr/local/bin/run"],
         ];
@@ -456,7 +458,7 @@ mod tests {
         let from_pattern = of(&[&["cp", "data/{{ name }}", "job"], &["sh", "job"]]);
         assert!(from_pattern.may_run(Path::new("/p/data/a")));
         assert!(!from_pattern.may_run(Path::new("/p/other/a")));
-        let to_data = of(&[&["cp", "{{ upload }}", "input.csv"]]);
+        let to_data = of(&[&["cp", "in/{{ upload }}", "input.csv"]]);
         assert!(!to_data.may_run(Path::new("/p/x")));
         let with_value = of(&[&["cp", "y", "{{ data }}/y"]]);
         assert!(!with_value.may_run(Path::new("/p/data/x")));
