@@ -92,7 +92,7 @@ impl Action for SkillCall {
         let Some(outcome) = turn.entered.filter(|_| called) else {
             let inputs = evaluate(turn, self.inputs.iter().map(|(name, value)| (name.as_str(), value)))?;
             turn.store_state(&Called { called: true })?;
-            return Ok(Flow::Call(Call { skill: self.skill.clone(), inputs: inputs.into_iter().collect(), part: 0 }));
+            return Ok(Flow::Call(Call { skill: self.skill.clone(), inputs: inputs.into_iter().collect(), part: 1 }));
         };
         if let Some(failure) = failure_of(&self.skill, outcome) {
             return Ok(Flow::done(Outcome::failed(&failure)));

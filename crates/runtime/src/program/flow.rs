@@ -141,7 +141,7 @@ pub struct BranchLimits {
 pub struct Call {
     pub skill: String,
     pub inputs: ExactValues,
-    /// Which part of the action calls it, each of which does so once: 0 for an action that has only one.
+    /// Which part of the action calls it, from 1, if each part does so once; 0 if the action calls skills as often as it likes.
     pub part: u32,
 }
 

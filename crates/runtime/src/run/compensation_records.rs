@@ -34,13 +34,14 @@ pub(crate) struct Compensation {
 /// The compensations of a session, by the keys of the frames of their actions.
 pub(crate) type Compensations = BTreeMap<String, Compensation>;
 
-/// The component of a frame in the place of an action: without the number of the call, if it is a skill that an action called. When an action
-/// runs again, it calls the skill again at the same place. What a route or a trigger inserts is inserted anew each time.
+/// The component of a frame in the place of an action: without the number of the call, if it is a skill that a part of an action called. When
+/// the action runs again, it calls the skill again at the same place. What a route or a trigger inserts is inserted anew each time, and a
+/// behavior loop calls a skill for each of its actions.
 fn place_component(key: &str, frame: &Frame) -> String {
     let own = component(key);
     match frame.insertion {
         // No id has such a character.
-        Some(Insertion::Called) => format!("{}={}", inserted_component(id_of(own), 1), frame.part),
+        Some(Insertion::Called) if frame.part > 0 => format!("{}={}", inserted_component(id_of(own), 1), frame.part),
         _ => own.to_owned(),
     }
 }
@@ -135,7 +136,14 @@ mod tests {
             [record(1, 1, 1), record(2, 2, 2), record(3, 1, 3), record(4, 2, 4)].into_iter().collect();
         let orders: Vec<u64> = newest(&records).into_values().map(|(_, record)| record.order).collect();
         assert_eq!(orders, [3, 4]);
-        // Records of earlier releases have no parts.
+    }
+
+    #[test]
+    fn calls_that_are_no_part_of_an_action_count_for_themselves() {
+        let records: Compensations = [record(1, 0, 1), record(2, 0, 2)].into_iter().collect();
+        let orders: Vec<u64> = newest(&records).into_values().map(|(_, record)| record.order).collect();
+        assert_eq!(orders, [1, 2]);
+        // As in records of earlier releases.
         let stored = serde_json::to_string(&record(1, 0, 1).1).unwrap();
         assert!(!stored.contains("part"), "{stored}");
     }

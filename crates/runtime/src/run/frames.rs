@@ -133,7 +133,8 @@ pub(crate) struct Frame {
     /// Of a skill or single action: why it was inserted, and what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insertion: Option<Insertion>,
-    /// Of a skill that an action called: the part of the action that did.
+    /// Of a skill that an action called: the part of the action that did, from 1. 0 if each call counts for itself, as in sessions of
+    /// earlier releases.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub part: u32,
     /// Of a topic or skill: a monitor's advice that waits for the next turn.

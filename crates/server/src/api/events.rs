@@ -214,8 +214,16 @@ impl EventReader {
                 continue;
             }
             // Another process may have deleted the session, and this one may run another with its id.
-            if self.arrived.is_some() && !matches!(self.is_deleted().await, Ok(false)) {
-                return None;
+            if self.arrived.is_some() {
+                match self.is_deleted().await {
+                    Ok(false) => {}
+                    Ok(true) => return None,
+                    // What arrived was sent by the session of this process.
+                    Err(problem) => {
+                        tracing::warn!(session = %self.id, error = %problem.detail(), "it is not known whether the session was deleted");
+                        self.checked_at = Instant::now();
+                    }
+                }
             }
             let happened = match self.arrived.take() {
                 Some(item) => Happened::Item(Ok(item)),

@@ -14,7 +14,7 @@ use crate::actions::notebook::perform::{
 use crate::effects::behaviors::BehaviorPiece;
 use crate::notebook::action::{Read, read_with_notes};
 use crate::notebook::effects::quoted;
-use crate::program::flow::{ActionError, Flow};
+use crate::program::flow::{ActionError, Call, Flow};
 use crate::program::interrupted_effects::interrupted_error;
 use crate::program::open_question::OpenQuestion;
 use crate::program::outcome::Outcome;
@@ -211,6 +211,11 @@ impl LoopConfig {
         let mut effects = vec![];
         let done = match advance_custom(turn, kind, &inputs, &mut progress).await {
             Ok(CustomOutcome::Continue(flow)) => {
+                // The next action of the loop may call the same skill.
+                let flow = match flow {
+                    Flow::Call(call) => Flow::Call(Call { part: 0, ..call }),
+                    other => other,
+                };
                 current.in_progress =
                     Some(ActionInProgress::Custom { name, inputs: Box::new(inputs), progress, began });
                 return Ok(Some(flow));

@@ -96,10 +96,10 @@ pub fn metadata(
     }
     if let Some(reason) = &exchange.held_back {
         metadata.insert("held_back".into(), json!(reason));
-        // A second reply that is held back as well does not take back what the first one reported.
-        if exchange.in_crisis {
-            metadata.insert("crisis_signal".into(), json!(true));
-        }
+    }
+    // A later reply does not take back what an earlier one reported, so that triggers see it.
+    if exchange.in_crisis {
+        metadata.insert("crisis_signal".into(), json!(true));
     }
     metadata
 }

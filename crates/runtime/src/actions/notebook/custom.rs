@@ -82,9 +82,9 @@ impl Part {
     /// Its number in a [`Call`].
     const fn number(self) -> u32 {
         match self {
-            Self::Main => 0,
-            Self::Before => 1,
-            Self::After => 2,
+            Self::Main => 1,
+            Self::Before => 2,
+            Self::After => 3,
         }
     }
 }
