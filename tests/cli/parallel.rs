@@ -278,7 +278,7 @@ fn a_killed_session_asks_about_the_program_of_each_branch() {
 
 /// A program of a branch that adds its name to `log` and runs until there is the file `go`.
 fn until_go(name: &str) -> Value {
-    let program = format!("echo {name} >> log; while [ ! -e go ]; do sleep 0.01; done; echo {name}");
+    let program = format!("echo {name} >> log; while [ ! -e go ] && [ -e log ]; do sleep 0.01; done; echo {name}");
     shell(name, &program, json!({ "output": { name: "stdout" } }))
 }
 

@@ -126,3 +126,19 @@ fn a_model_is_shown_the_kinds_with_their_inputs_and_what_they_gave_back() {
         events_of(&finished, "notebook_action").into_iter().map(|event| event["effects"].clone()).collect();
     assert_eq!(effects[0], json!([r#"Ran greet: {"line":"Hello Ann"}"#]));
 }
+
+#[test]
+fn each_call_of_a_skill_by_a_loop_is_undone() {
+    let home = project_with_reply(
+        ALLOWED,
+        &json!([{ "action": "greet", "name": "Ann" }, { "action": "greet", "name": "Ben" }, { "action": "greet", "name": "Cleo" }]),
+    );
+    home.file("s.yaml", &text(&home, "s.yaml").replace("max_rounds_reached: next", "max_rounds_reached: fail"));
+    home.file(
+        "skills/greeting.yaml",
+        "skill:\n  skill_id: greeting\n  inputs: [{ var: name, type: string }]\n  actions:\n    - action_type: set\n      action_id: make\n      compensate:\n        - { action_type: ai_say, action_id: undo, config: { content: 'undo {{ name }}', delivery: verbatim } }\n      config: { values: { line: Hello } }\n",
+    );
+    let finished = run(&home);
+    let said: Vec<Value> = events_of(&finished, "message").into_iter().map(|event| event["text"].clone()).collect();
+    assert_eq!(said, ["undo Cleo", "undo Ben", "undo Ann"], "{finished:?}");
+}

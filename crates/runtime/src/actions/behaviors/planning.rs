@@ -158,7 +158,7 @@ fn enter_stages(state: &mut NotebookState, plan: Workflow, at: &str) -> Result<(
     plan.check().map_err(|rejection| rejection.message)?;
     state.workflow = Some(plan);
     state.location.step_id = None;
-    let stage = state.open_stage(state.location.stage_id.as_deref());
+    let stage = state.open_stage(None);
     let stage = stage.ok_or_else(|| Message::word("all stages of the plan are completed"))?;
     let (id, is_unplanned) = (stage.id.clone(), stage.steps.is_empty());
     if is_unplanned {
@@ -217,6 +217,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_plan_begins_at_its_first_stage_that_is_not_completed_wherever_the_session_was() {
+        let stage = |id: &str| json!({ "stage_id": id, "title": id });
+        let stages = [
+            json!({ "stage_id": "a", "title": "a", "steps": [{ "step_id": "x", "title": "x" }] }),
+            stage("b"),
+            stage("c"),
+        ];
+        for (before, completed, expected) in
+            [(None, vec![], "a"), (Some("b"), vec![], "a"), (Some("c"), vec!["b"], "a"), (Some("other"), vec![], "a")]
+        {
+            let Ok(PlanAnswer::Stages(plan)) = plan_answer(&json!({ "stages": stages })) else {
+                panic!("it is a plan")
+            };
+            let mut state = NotebookState::default();
+            state.location.stage_id = before.map(str::to_owned);
+            state.location.completed_stages = completed.into_iter().map(str::to_owned).collect();
+            enter_stages(&mut state, plan, "now").unwrap();
+            assert_eq!(state.location.stage_id.as_deref(), Some(expected), "{before:?}");
+        }
+    }
 
     #[test]
     fn each_answer_to_the_question_for_a_plan_is_told_apart() {
