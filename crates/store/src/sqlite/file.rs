@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -17,6 +18,10 @@ use crate::sqlite::schema::refuse_newer;
 
 /// The holder name of the lock while a session is deleted.
 const DELETION_HOLDER: &str = "a deletion";
+
+/// How long the erasure of the log waits for a checkpoint of another connection, and how often it tries.
+const MAX_CHECKPOINT_WAIT: Duration = Duration::from_secs(1);
+const CHECKPOINT_PAUSE: Duration = Duration::from_millis(2);
 
 pub(crate) struct SqliteFile {
     connection: Mutex<Connection>,
@@ -119,8 +124,7 @@ impl SqliteFile {
         let result = work();
         self.read(|connection| {
             connection.execute_batch("PRAGMA secure_delete = FAST")?;
-            // Erases the log as well. If another process is reading, a later checkpoint does this; that is not an error.
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            erase_log(connection)
         })
         .unwrap_or_else(|error| tracing::debug!(%error, "the log was not folded in after a deletion"));
         result
@@ -148,6 +152,19 @@ impl SqliteFile {
             }
             Ok(deleted)
         })
+    }
+}
+
+/// Erases the log as well as it can: if another process reads it for long, a later checkpoint does.
+fn erase_log(connection: &Connection) -> rusqlite::Result<()> {
+    let began = Instant::now();
+    loop {
+        let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        // SQLite waits for readers by itself, but not for another checkpoint.
+        if !is_busy || began.elapsed() > MAX_CHECKPOINT_WAIT {
+            return Ok(());
+        }
+        std::thread::sleep(CHECKPOINT_PAUSE);
     }
 }
 

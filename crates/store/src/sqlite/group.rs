@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::error::StoreError;
 use crate::rows::{Commit, DocumentRow, NewSessionRow};
+use crate::sqlite::checkpoints::{Checkpoints, LogLimits};
 use crate::sqlite::error::{self, Failure};
 use crate::sqlite::file::{OpenFiles, keep_log, needs_log};
 use crate::sqlite::open::writer;
@@ -19,10 +20,9 @@ use crate::sqlite::write;
 /// The maximum number of commits in one transaction. Each waits for all of them.
 const MAX_GROUP: usize = 256;
 
-/// The settings of the connection that writes many sessions: 16 MiB of pages, so that the end of each session is usually among them, and a
-/// log of up to four times as many pages as usual, because those that are written again before it is checkpointed are then copied only once.
-const FOR_MANY_SESSIONS: &str =
-    "PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432;";
+/// The settings of the connection that writes many sessions: up to 64 MiB of pages, so that the end of each session is usually among them, and
+/// a log of the length that it has under load ([`Checkpoints`]), because its file would be made anew otherwise.
+const FOR_MANY_SESSIONS: &str = "PRAGMA cache_size = -65536; PRAGMA journal_size_limit = 33554432;";
 
 /// What is written.
 pub(crate) enum Change {
@@ -70,8 +70,10 @@ impl GroupWriter {
                 Ok(connection)
             })
             .map_err(|failure| failure.into_store_error(store))?;
+        let checkpoints =
+            Checkpoints::start(&connection, (file, store), Arc::clone(&files), LogLimits::FOR_MANY_SESSIONS)?;
         let (jobs, received) = unbounded_channel();
-        let writing = WritingThread { connection, store: store.to_owned(), files };
+        let writing = WritingThread { checkpoints, connection, store: store.to_owned(), files };
         let thread = Builder::new().name("store".to_owned()).spawn(move || writing.run(received));
         let thread = thread.map_err(|why| error::io(store, &why))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread), store: store.to_owned() })
@@ -101,6 +103,8 @@ impl Drop for GroupWriter {
 
 /// The thread that writes.
 struct WritingThread {
+    /// Dropped first: the connection folds the log in when it is closed, if no other one is open.
+    checkpoints: Checkpoints,
     connection: Connection,
     store: String,
     files: Arc<OpenFiles>,
@@ -122,6 +126,7 @@ impl WritingThread {
                     }
                 }
             }
+            self.checkpoints.after_commit(&self.connection);
         }
         if self.files.presence.check().is_err() {
             keep_log(&self.connection);

@@ -8,6 +8,7 @@ pub mod salvage;
 pub mod store;
 
 pub(crate) mod blobs;
+pub(crate) mod checkpoints;
 pub(crate) mod compressed;
 pub(crate) mod copying;
 pub(crate) mod damage;
@@ -44,6 +45,8 @@ pub fn version() -> &'static str {
 mod blobs_tests;
 #[cfg(test)]
 mod cells_tests;
+#[cfg(test)]
+mod checkpoints_tests;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
