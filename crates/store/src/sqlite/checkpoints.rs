@@ -36,11 +36,11 @@ impl LogLimits {
 
 /// How often the thread of the checkpoints copies what was written in the meantime, before the thread that writes copies the rest however long
 /// it is.
-const MAX_PASSES: u32 = 3;
+const MAX_ROUNDS: u32 = 3;
 
 /// How much of the log is copied, in pages. There are none of both without a log.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct CopiedLog {
     pub(crate) log: u32,
     pub(crate) copied: u32,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Progress {
 pub(crate) struct Checkpoints {
     limits: LogLimits,
     /// How often the thread has begun to copy this log.
-    passes: u32,
+    rounds: u32,
     is_copying: bool,
     /// Tells the thread to copy the log. None when it is to end.
     begin: Option<Sender<()>>,
@@ -75,7 +75,7 @@ impl Checkpoints {
         let copying = CopyingThread { path: file.to_owned(), store: store.to_owned(), files, connection: None };
         let thread = Builder::new().name("store log".to_owned()).spawn(move || copying.run(&begun, &copied));
         let thread = thread.map_err(|why| error::io(store, &why))?;
-        Ok(Self { limits, passes: 0, is_copying: false, begin: Some(begin), ended, thread: Some(thread) })
+        Ok(Self { limits, rounds: 0, is_copying: false, begin: Some(begin), ended, thread: Some(thread) })
     }
 
     /// Has the log copied if it is long. A checkpoint that fails is no error: what is in the log is durable, and the next one copies it.
@@ -86,35 +86,35 @@ impl Checkpoints {
     }
 
     fn copy_if_long(&mut self, writing: &Connection) -> rusqlite::Result<()> {
-        let Progress { log, copied } = progress(writing)?;
+        let CopiedLog { log, copied } = copied_log(writing)?;
         if log < self.limits.long {
-            self.passes = 0;
+            self.rounds = 0;
             return Ok(());
         }
         if log >= self.limits.most {
-            self.wait_for_pass();
+            self.wait_for_copying();
         } else {
             self.is_copying &= matches!(self.ended.try_recv(), Err(TryRecvError::Empty));
             if self.is_copying
-                || (log.saturating_sub(copied) > self.limits.few && self.passes < MAX_PASSES && self.begin_pass())
+                || (log.saturating_sub(copied) > self.limits.few && self.rounds < MAX_ROUNDS && self.begin_copying())
             {
                 return Ok(());
             }
         }
-        self.passes = 0;
+        self.rounds = 0;
         checkpoint(writing)
     }
 
     /// Waits until the thread has copied the log, if it does. If the thread has ended, nothing is waited for.
-    pub(crate) fn wait_for_pass(&mut self) {
+    pub(crate) fn wait_for_copying(&mut self) {
         if std::mem::take(&mut self.is_copying) {
             let _ = self.ended.recv();
         }
     }
 
     /// Returns false if the thread has ended.
-    fn begin_pass(&mut self) -> bool {
-        self.passes += 1;
+    fn begin_copying(&mut self) -> bool {
+        self.rounds += 1;
         self.is_copying = self.begin.as_ref().is_some_and(|begin| begin.send(()).is_ok());
         self.is_copying
     }
@@ -182,10 +182,10 @@ fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |_| Ok(()))
 }
 
-pub(crate) fn progress(connection: &Connection) -> rusqlite::Result<Progress> {
+pub(crate) fn copied_log(connection: &Connection) -> rusqlite::Result<CopiedLog> {
     connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| {
         // Both are -1 if the store has a rollback journal instead.
         let pages = |column| row.get(column).map(|pages: i64| u32::try_from(pages).unwrap_or(0));
-        Ok(Progress { log: pages(1)?, copied: pages(2)? })
+        Ok(CopiedLog { log: pages(1)?, copied: pages(2)? })
     })
 }

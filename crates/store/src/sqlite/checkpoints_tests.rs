@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::sqlite::checkpoints::{Checkpoints, LogLimits, progress};
+use crate::sqlite::checkpoints::{Checkpoints, LogLimits, copied_log};
 use crate::sqlite::disk;
 use crate::sqlite::file::SqliteFile;
 use crate::sqlite::open::{open, writer};
@@ -43,7 +43,7 @@ impl Written {
     /// Writes about five pages, and returns the number of pages in the log.
     fn commit(&mut self) -> u32 {
         self.connection.execute("INSERT INTO written (text) VALUES (?)", ["x".repeat(20_000)]).unwrap();
-        let log = progress(&self.connection).unwrap().log;
+        let log = copied_log(&self.connection).unwrap().log;
         self.checkpoints.after_commit(&self.connection);
         log
     }
@@ -72,8 +72,8 @@ fn the_log_is_copied_on_another_thread_and_begins_anew() {
 fn a_long_log_is_copied_while_the_thread_that_writes_goes_on() {
     let mut written = Written::new(LogLimits { most: u32::MAX, ..LIMITS });
     while written.commit() < LIMITS.long {}
-    written.checkpoints.wait_for_pass();
-    let copied = progress(&written.connection).unwrap();
+    written.checkpoints.wait_for_copying();
+    let copied = copied_log(&written.connection).unwrap();
     assert_eq!(copied.copied, copied.log, "all of it was copied by the other thread");
     assert!(copied.log >= LIMITS.long);
     // There is nothing left to copy, so the next commit begins a new log.
@@ -110,8 +110,8 @@ fn a_store_that_was_moved_away_is_not_copied() {
     let elsewhere = written.path.with_extension("moved");
     std::fs::rename(&written.path, &elsewhere).unwrap();
     while written.commit() < LIMITS.long {}
-    written.checkpoints.wait_for_pass();
-    assert_eq!(progress(&written.connection).unwrap().copied, 0);
+    written.checkpoints.wait_for_copying();
+    assert_eq!(copied_log(&written.connection).unwrap().copied, 0);
 }
 
 /// Whether the checkpoint of another connection has begun to wait for a reader.
