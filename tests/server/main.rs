@@ -11,6 +11,7 @@ mod behavior;
 mod behavior_client;
 mod behavior_streams;
 mod chat;
+mod chat_again;
 mod chat_places;
 mod chat_simultaneous;
 mod code_cells;

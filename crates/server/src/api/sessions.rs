@@ -133,16 +133,17 @@ pub(crate) async fn start(state: &ServerState, caller: &ApiCaller, body: NewSess
     };
     let script = state.catalog.find(&script).await?;
     let id = session_id.unwrap_or_else(|| secret_id(&script.session_id));
-    start_with_id(state, &script, id, user, variables).await
+    start_with_id(state, &script, id, user, variables, None).await
 }
 
-/// Starts a session with this id, and runs it until it rests.
+/// Starts a session with this id, and runs it until it rests. `begun_by` is the key of the request.
 pub(crate) async fn start_with_id(
     state: &ServerState,
     script: &ScriptEntry,
     id: String,
     user: Option<String>,
     values: ExactValues,
+    begun_by: Option<String>,
 ) -> Result<TurnReply, Problem> {
     let request = RunRequest {
         file: script.file.clone(),
@@ -150,6 +151,7 @@ pub(crate) async fn start_with_id(
         user: Some(named_user(user)?.unwrap_or_else(|| id.clone())),
         values,
         model: state.settings.model.clone(),
+        begun_by,
         ..RunRequest::default()
     };
     let turn = state.sessions.start(request, &id).await?;

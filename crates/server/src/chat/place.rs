@@ -1,13 +1,14 @@
 //! Finds the session that a conversation is with: the one that said its history, or a fork of it.
 
 use bcc_engine::fork::{ForkPoint, ForkRequest};
+use bcc_engine::settings::begun_by;
 use bcc_lang::message::msg;
 use bcc_runtime::run::head::{Head, SessionStatus};
 use bcc_store::rows::SessionRow;
 
 use crate::chat::branches::{ChatBranch, Reservation};
 use crate::chat::conversation::ChatTurn;
-use crate::chat::transcript::{messages_after, shown_in_tail};
+use crate::chat::transcript::{messages_after, point_at, shown_in_tail, transcript};
 use crate::live::command::SessionCommand;
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
@@ -59,6 +60,11 @@ impl ChatTurn {
             None => None,
         };
         if let Some(place) = self.sent_before(state).await? {
+            return Ok(place);
+        }
+        if self.is_repeated
+            && let Some(place) = self.sent_elsewhere(state).await?
+        {
             return Ok(place);
         }
         if self.history.is_beginning() {
@@ -131,9 +137,7 @@ impl ChatTurn {
             };
             let is_accepted = store.answer_accepted(id, &key).await?;
             if self.history.is_beginning() {
-                // Without an id, a session that has gone on is that of somebody else.
-                let is_same = self.conversation.is_some() || row.answers == 0 || is_accepted && row.answers == 1;
-                if is_reserved || self.is_repeated && is_same {
+                if is_reserved || self.is_repeated && self.is_same_beginning(&row, is_accepted) {
                     return Ok(Some(self.joined(branch, ChatTask::Begin { is_new: false })));
                 }
             } else if is_reserved || is_accepted && (self.is_repeated || state.sessions.is_busy(id).await) {
@@ -142,6 +146,49 @@ impl ChatTurn {
             }
         }
         Ok(None)
+    }
+
+    /// The same for a message that was sent to another process, or before this one started.
+    async fn sent_elsewhere(&self, state: &ServerState) -> Result<Option<ChatPlace>, Problem> {
+        let (store, key) = (state.sessions.store().as_ref(), self.message_key());
+        for row in self.rows(store).await? {
+            let is_accepted = store.answer_accepted(&row.id, &key).await?;
+            let branch = |answers| ChatBranch { session: row.id.clone(), answers, shown: 0 };
+            if self.history.is_beginning() {
+                let is_begun = is_accepted || begun_by(&row.settings).as_ref() == Some(&key);
+                if is_begun && self.is_same_beginning(&row, is_accepted) {
+                    return Ok(Some(self.joined(branch(0), ChatTask::Begin { is_new: false })));
+                }
+            } else if is_accepted {
+                let point = point_at(&transcript(store, &row.id).await?, &self.history.before);
+                // It may have gone on since.
+                let answers = point.map_or(row.answers.saturating_sub(1), |point| point.answers);
+                return Ok(Some(self.joined(branch(answers), ChatTask::Answer { answers })));
+            }
+        }
+        if self.history.is_beginning() {
+            return Ok(None);
+        }
+        // An answer may be stored only with its turn.
+        for branch in self.branches_in_store(store, None).await? {
+            let id = branch.session.as_str();
+            if !state.sessions.runs_turn_elsewhere(id).await? {
+                continue;
+            }
+            // Whoever answers it learns what is wrong with it.
+            let _ = state.sessions.send(id, None, |ended| SessionCommand::Rest { ended }).await;
+            if store.answer_accepted(id, &key).await? {
+                let task = ChatTask::Answer { answers: branch.answers };
+                return Ok(Some(self.joined(branch, task)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a session that began with the same message is that of this person: without an id of the conversation, one that has gone on
+    /// is that of somebody else. `is_accepted` says that the message was its first answer.
+    fn is_same_beginning(&self, row: &SessionRow, is_accepted: bool) -> bool {
+        self.conversation.is_some() || row.answers == 0 || is_accepted && row.answers == 1
     }
 
     /// The first of these sessions that still waits at the end of the history. The others that were there are `passed`.
