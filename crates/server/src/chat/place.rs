@@ -8,7 +8,7 @@ use bcc_store::rows::SessionRow;
 
 use crate::chat::branches::{ChatBranch, Reservation};
 use crate::chat::conversation::ChatTurn;
-use crate::chat::transcript::{messages_after, point_at, shown_in_tail, transcript};
+use crate::chat::transcript::{messages_after, point_at, shown_in_tail, transcript, unanswered};
 use crate::live::command::SessionCommand;
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
@@ -72,6 +72,9 @@ impl ChatTurn {
                 && !self.history.before.is_empty()
                 && let Some(place) = self.after_part(state).await?
             {
+                return Ok(place);
+            }
+            if let Some(place) = self.silent_beginning(state).await? {
                 return Ok(place);
             }
             let (session, reservation) = self.free_id(state).await?;
@@ -191,6 +194,58 @@ impl ChatTurn {
         self.conversation.is_some() || row.answers == 0 || is_accepted && row.answers == 1
     }
 
+    /// The session of this conversation that has stopped before it said anything: it goes on, and no other one begins. Without an id, it may
+    /// be that of somebody else.
+    async fn silent_beginning(&self, state: &ServerState) -> Result<Option<ChatPlace>, Problem> {
+        let store = state.sessions.store().as_ref();
+        if !self.has_begun(store).await? {
+            return Ok(None);
+        }
+        for row in self.rows(store).await?.into_iter().filter(|row| row.status == SessionStatus::Stopped.name()) {
+            let place = match store.messages_tail(&row.id, 2).await?.len() {
+                0 => {
+                    let reservation = state.branches.reserve(&row.id, &self.message_key());
+                    reservation.map(|own| self.reserved(state, row.id, ChatTask::Begin { is_new: false }, own))
+                }
+                // The person spoke first.
+                1 => self.after_silence(state, &row, 0).await?,
+                _ => None,
+            };
+            if place.is_some() {
+                return Ok(place);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The place of the message in a session that had this number of answers at the end of the history, and of which the turn after the next
+    /// answer has stopped before anything was said: it goes on. None if this is no such session, or if the message is neither that answer
+    /// nor begins with it: then it is a changed one, or that of somebody else.
+    async fn after_silence(
+        &self,
+        state: &ServerState,
+        row: &SessionRow,
+        answers: u64,
+    ) -> Result<Option<ChatPlace>, Problem> {
+        if row.status != SessionStatus::Stopped.name() || row.answers != answers + 1 {
+            return Ok(None);
+        }
+        let (store, key) = (state.sessions.store().as_ref(), self.message_key());
+        let Some(heard) = unanswered(store, &row.id).await? else { return Ok(None) };
+        if !heard.is_followed_by(&self.history.message) {
+            return Ok(None);
+        }
+        let Some(reservation) = state.branches.reserve(&row.id, &key) else { return Ok(None) };
+        if store.answer_accepted(&row.id, &key).await? {
+            let task = ChatTask::Answer { answers };
+            return Ok(Some(self.reserved(state, row.id.clone(), task, reservation)));
+        }
+        let branch = ChatBranch { session: row.id.clone(), answers: row.answers, shown: heard.number };
+        let Some(row) = self.at_rest(state, &branch).await? else { return Ok(None) };
+        let task = task_after(state, branch, waits_for_others(&row)).await?;
+        Ok(Some(self.reserved(state, row.id, task, reservation)))
+    }
+
     /// The first of these sessions that still waits at the end of the history. The others that were there are `passed`.
     async fn continued(
         &self,
@@ -201,6 +256,14 @@ impl ChatTurn {
         let store = state.sessions.store().as_ref();
         let hash = self.hash(&self.history.before);
         let key = self.message_key();
+        // Before those that wait: it may be their message that is sent again.
+        for branch in &branches {
+            if let Some(row) = store.session(&branch.session).await?
+                && let Some(place) = self.after_silence(state, &row, branch.answers).await?
+            {
+                return Ok(Some(place));
+            }
+        }
         let mut gone = Vec::new();
         let mut found = None;
         for branch in branches {
@@ -289,7 +352,7 @@ impl ChatTurn {
             return part(row.id, before, ChatTask::Answer { answers: before }, None);
         }
         let tail = shown_in_tail(store, &row.id, self.history.before.last()).await?;
-        if self.history.is_beginning() && !tail.ends_with_reply {
+        if self.history.is_beginning() && !tail.ends_in_reply {
             // It is a greeting of the client.
             return Ok(None);
         }
@@ -306,8 +369,10 @@ impl ChatTurn {
         if !others && row.status != SessionStatus::WaitingInput.name() {
             return Ok(None);
         }
-        let tail = shown_in_tail(store, &row.id, self.history.before.last()).await?;
-        let branch = ChatBranch { session: row.id.clone(), answers: row.answers, shown: tail.shown };
+        let now = shown_in_tail(store, &row.id, self.history.before.last()).await?;
+        // The client cannot have what was said since.
+        let shown = if now.ends_in_reply { now.shown } else { tail.shown.min(now.shown) };
+        let branch = ChatBranch { session: row.id.clone(), answers: row.answers, shown };
         let task = task_after(state, branch, others).await?;
         part(row.id, row.answers, task, Some(reservation))
     }
