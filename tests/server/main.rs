@@ -20,6 +20,7 @@ mod data_sets;
 mod databases;
 mod databases_tls;
 mod decisions;
+mod forks;
 mod given_states;
 mod hand_over;
 mod interruptions;

@@ -171,7 +171,7 @@ fn exactly_joined_as(messages: &[TranscriptMessage], said: &SaidText) -> Option<
 }
 
 /// How many of these messages a text of the person begins with that has more messages: all that come before the session says something.
-fn heard_first(messages: &[TranscriptMessage], said: &SaidText) -> Option<usize> {
+fn unanswered_prefix(messages: &[TranscriptMessage], said: &SaidText) -> Option<usize> {
     let count = messages.iter().take_while(|message| message.said.is_person).count();
     let heard: Vec<&str> = messages.iter().take(count).map(|message| message.said.text.as_str()).collect();
     (count > 0 && follows(&heard.join(BETWEEN), &said.text)).then_some(count)
@@ -222,7 +222,7 @@ pub(crate) fn point_at(transcript: &[TranscriptMessage], history: &[SaidText]) -
             at += count;
             answers += if said.is_person { count as u64 } else { 0 };
         } else if said.is_person
-            && let Some(count) = heard_first(rest, said)
+            && let Some(count) = unanswered_prefix(rest, said)
         {
             // The last of them was not answered, as no model replied: what was said after it has no effect.
             at += count;
