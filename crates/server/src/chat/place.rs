@@ -175,11 +175,11 @@ impl ChatTurn {
         // An answer may be stored only with its turn.
         for branch in self.branches_in_store(store, None).await? {
             let id = branch.session.as_str();
-            if !state.sessions.runs_turn_elsewhere(id).await? {
-                continue;
+            if state.sessions.runs_turn_elsewhere(id).await? {
+                // Whoever answers it learns what is wrong with it.
+                let _ = state.sessions.send(id, None, |ended| SessionCommand::Rest { ended }).await;
             }
-            // Whoever answers it learns what is wrong with it.
-            let _ = state.sessions.send(id, None, |ended| SessionCommand::Rest { ended }).await;
+            // The turn may also have ended since the answer was looked for.
             if store.answer_accepted(id, &key).await? {
                 let task = ChatTask::Answer { answers: branch.answers };
                 return Ok(Some(self.joined(branch, task)));
