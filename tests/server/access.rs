@@ -70,6 +70,7 @@ async fn a_role_permits_what_it_says() {
         (Method::GET, "/v1/sessions".to_owned(), 2),
         (Method::GET, format!("/v1/sessions/{id}/export"), 2),
         (Method::GET, format!("/v1/sessions/{id}/variables"), 2),
+        (Method::GET, format!("/v1/sessions/{id}/plan"), 2),
         (Method::GET, format!("/v1/sessions/{id}/metrics"), 2),
         (Method::GET, format!("/v1/sessions/{id}/calls"), 2),
         (Method::GET, format!("/v1/sessions/{id}/report"), 2),
@@ -162,6 +163,10 @@ async fn what_somebody_decides_is_not_for_who_talks() {
     assert_eq!(decide.get(&path).await.json()["waiting"]["prompt"], "Risk 97: deploy?");
     let request = &decide.get("/v1/requests").await.json()["requests"][0]["request_id"];
     let decision = format!("{}/{}", path.replace("sessions", "requests"), request.as_str().unwrap());
+    let one_part = format!("/v1/requests/{}%2F{}", created["id"].as_str().unwrap(), request.as_str().unwrap());
+    for path in [&decision, &one_part] {
+        assert_eq!(talk.post(path, json!({ "decision": "approve" })).await.status, 403);
+    }
     assert_eq!(decide.post(&decision, json!({ "decision": "approve", "by": "ann" })).await.status, 200);
     for (caller, is_shown) in [(&talk, false), (&decide, true)] {
         let events = caller.get(&format!("{path}/events")).await.text;

@@ -46,6 +46,8 @@ async fn what_a_server_of_a_model_repeats_is_not_logged_as_a_warning() {
         let reply = serving.post("/planning", in_step("step_running", false)).await;
         assert_eq!(reply.status, 503, "{reply:?}");
         assert!(!reply.text.contains("CANARY"), "{reply:?}");
+        // By default there is no log.
+        assert!(reply.json()["help"].as_str().unwrap().contains("`BCC_LOG=warn`"), "{reply:?}");
         serving.terminate();
         let log = serving.finish().err;
         assert!(log.contains("no model answers a client") && log.contains("returned 400"), "{log}");

@@ -347,6 +347,32 @@ async fn a_history_that_begins_with_the_last_reply_goes_on_with_its_conversation
 }
 
 #[tokio::test]
+async fn a_history_that_begins_with_a_part_of_the_last_reply_goes_on_with_its_conversation() {
+    const WAITS: &str = "The conversation goes on after a decision of somebody else.";
+    let more = json!({ "metadata": { "chat_id": "c" } });
+    for (script, said, part, told) in [
+        (TALK, vec!["hi", "Ann"], "What do", "What do you like?"),
+        (TALK, vec!["hi"], "Hello.", "Who are you?"),
+        (TALK, vec!["hi"], "Hello.\n\nWho", "Who are you?"),
+        (LOAN, vec!["hi", "a loan"], WAITS, WAITS),
+    ] {
+        let home = Home::new();
+        home.put("scripts/talk.yaml", script);
+        let servers = [Serving::start(&home), Serving::start(&home)];
+        let mut client = ChatClient { more: more.clone(), ..ChatClient::new(&servers[0]) };
+        let mut session = String::new();
+        for text in said {
+            (_, session) = client.say(text).await;
+        }
+        for serving in &servers {
+            let history = vec![json!({ "role": "assistant", "content": part })];
+            let mut client = ChatClient { history, more: more.clone(), ..ChatClient::new(serving) };
+            assert_eq!(client.say("and?").await, (told.to_owned(), session.clone()), "{part}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_task_without_a_name_is_none() {
     let home = project();
     let serving = Serving::start(&home);

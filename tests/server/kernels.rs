@@ -51,6 +51,24 @@ async fn code_needs_a_token_the_highest_role_and_the_permission_of_the_project()
     assert!(reply.json()["help"].as_str().unwrap().contains("exec"), "{reply:?}");
 }
 
+#[tokio::test]
+async fn a_client_without_a_kernel_learns_how_to_get_a_log_that_says_why() {
+    let home = Home::new();
+    let tokens = tokens(&home);
+    let config = std::fs::read_to_string(home.path().join("bcc-script.toml")).unwrap();
+    home.put("bcc-script.toml", format!("{config}[project]\nallow = [\"exec\"]\n"));
+    let mut command = home.command(["serve", "--addr", "127.0.0.1:0", "--trust"]);
+    // No Python, and no kernels.
+    command.env("PATH", home.path()).env("JUPYTER_PATH", home.path()).env("JUPYTER_DATA_DIR", home.path());
+    let serving = Serving::of(Running::start(command));
+    let reply = serving.as_caller(&tokens[3].1).post("/execute", json!({"notebook_id": "n", "code": "1"})).await;
+    assert_eq!(
+        (reply.status, &reply.json()["detail"]),
+        (503, &json!("no kernel starts; the log of the server says why"))
+    );
+    assert!(reply.json()["help"].as_str().unwrap().contains("`BCC_LOG=warn`"), "{reply:?}");
+}
+
 /// A server in a project that allows code, and the token of its administrator. None where there is no kernel.
 fn serving(home: &Home, model: &str) -> Option<(Serving, String)> {
     let python = kernel_python()?;

@@ -40,7 +40,9 @@ fn stopping(home: &Home, script: &str) -> Serving {
 /// From now on, the model replies.
 fn replying(home: &Home) {
     let reply = complete_reply(&json!({ "$say": { "content": "A loan it is.", "EXIT": "YES" } }));
-    home.put("replies.yaml", json!({ "replies": { "think": [reply] } }).to_string());
+    // Of a conversation that the person begins.
+    let asked = complete_reply(&json!({ "$ask": { "content": "", "EXIT": "YES" } }));
+    home.put("replies.yaml", json!({ "replies": { "think": [reply], "what": [asked] } }).to_string());
 }
 
 /// What the person has said in a session.
@@ -137,6 +139,114 @@ async fn a_turn_that_stops_before_it_says_anything_is_no_empty_reply() {
     client.forget(1);
     assert_eq!(client.say("a loan").await, ("A loan it is.\n\nYour address?".to_owned(), session.clone()));
     assert_eq!(heard(&serving, &session).await, ["a loan"]);
+}
+
+/// The ids with which chats are tested: none, and one.
+fn with_and_without_id() -> [Value; 2] {
+    [json!({}), json!({ "metadata": { "chat_id": "c" } })]
+}
+
+/// Another server of the same project, whose model has the same replies.
+fn other(home: &Home) -> Serving {
+    Serving::with(home, &["--model", "replay:replies.yaml"])
+}
+
+async fn sessions(serving: &Serving) -> usize {
+    serving.get("/v1/sessions").await.json()["sessions"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn the_next_message_makes_a_turn_go_on_that_stopped_before_it_said_anything() {
+    let told = "A loan it is.\n\nYour address?";
+    for (more, is_other) in with_and_without_id().into_iter().flat_map(|more| [(more.clone(), false), (more, true)]) {
+        // The same again, something more after it, and what clients send that keep an empty reply.
+        for next in [vec!["a loan"], vec!["a loan", "please"], vec!["a loan", "", "please"]] {
+            let home = Home::new();
+            let first = stopping(&home, &silent());
+            let mut client = ChatClient { more: more.clone(), ..ChatClient::new(&first) };
+            let (_, session) = client.say("hello").await;
+            let mut history = client.history.clone();
+            client.history.push(json!({ "role": "user", "content": "a loan" }));
+            assert!(is_unavailable(&client.send().await));
+            replying(&home);
+            let serving = if is_other { &other(&home) } else { &first };
+            let (last, kept) = next.split_last().unwrap();
+            history
+                .extend(kept.iter().map(
+                    |text| json!({ "role": if text.is_empty() { "assistant" } else { "user" }, "content": text }),
+                ));
+            let mut client = ChatClient { history, more: more.clone(), ..ChatClient::new(serving) };
+            assert_eq!(client.say(last).await, (told.to_owned(), session.clone()), "{next:?}, {more}, {is_other}");
+            assert_eq!(heard(serving, &session).await, ["a loan"]);
+            // Also where nobody remembers it.
+            let last = other(&home);
+            let mut client = ChatClient { history: client.history, more: more.clone(), ..ChatClient::new(&last) };
+            assert_eq!(client.say("Main street 1").await, ("Bye.".to_owned(), session), "{next:?}, {more}");
+            assert_eq!(sessions(&last).await, 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_in_place_of_one_that_was_not_answered_is_a_fork() {
+    for more in with_and_without_id() {
+        let home = Home::new();
+        let serving = stopping(&home, &silent());
+        let mut client = ChatClient { more: more.clone(), ..ChatClient::new(&serving) };
+        let (_, session) = client.say("hello").await;
+        let mut eve = ChatClient { history: client.history.clone(), more, ..ChatClient::new(&serving) };
+        client.history.push(json!({ "role": "user", "content": "a loan" }));
+        assert!(is_unavailable(&client.send().await));
+        replying(&home);
+        // Perhaps of somebody else.
+        let (said, other) = eve.say("a loan for Eve").await;
+        assert_eq!(said, "A loan it is.\n\nYour address?");
+        assert_ne!(other, session);
+        client.forget(1);
+        assert_eq!(client.say("a loan").await, (said, session.clone()));
+        assert_eq!((heard(&serving, &session).await.len(), heard(&serving, &other).await.len()), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_with_an_id_goes_on_whose_first_turn_stopped_before_it_said_anything() {
+    let needs_model =
+        || silent().lines().filter(|line| !line.contains("action_id: what")).collect::<Vec<_>>().join("\n");
+    let listens = || {
+        silent().replace("ai_say, action_id: what, config: { content: 'What do you want?', delivery: verbatim, require_acknowledgment: true }", "ai_ask, action_id: what, config: { content: 'What do you want?', opening: listen, exit: any, max_rounds: 1 }")
+    };
+    for (script, heard_first) in [(needs_model(), vec![]), (listens(), vec!["a loan"])] {
+        for (next, is_other) in [("a loan", false), ("a loan", true), ("a loan\n\nplease", false)] {
+            let home = Home::new();
+            let first = stopping(&home, &script);
+            let more = json!({ "metadata": { "chat_id": "c" } });
+            let mut client = ChatClient { more: more.clone(), ..ChatClient::new(&first) };
+            client.history.push(json!({ "role": "user", "content": "a loan" }));
+            for _ in 0..2 {
+                assert!(is_unavailable(&client.send().await));
+            }
+            replying(&home);
+            let serving = if is_other { &other(&home) } else { &first };
+            let mut client = ChatClient { more, ..ChatClient::new(serving) };
+            let (said, session) = client.say(next).await;
+            assert_eq!(said, "A loan it is.\n\nYour address?");
+            assert_eq!(
+                (sessions(serving).await, heard(serving, &session).await),
+                (1, heard_first.iter().map(|text| (*text).to_owned()).collect())
+            );
+            assert_eq!(client.say("Main street 1").await, ("Bye.".to_owned(), session));
+        }
+    }
+    // Without an id, it may be that of somebody else.
+    let home = Home::new();
+    let serving = stopping(&home, &needs_model());
+    let mut client = ChatClient::new(&serving);
+    client.history.push(json!({ "role": "user", "content": "hello" }));
+    assert!(is_unavailable(&client.send().await));
+    replying(&home);
+    client.forget(1);
+    client.say("hello").await;
+    assert_eq!(sessions(&serving).await, 2);
 }
 
 #[tokio::test]

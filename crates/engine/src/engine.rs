@@ -87,6 +87,8 @@ pub struct RunRequest {
     pub cells: Vec<Cell>,
     /// `--behavior-server`: who continues a state of the behavior protocol.
     pub behavior_server: Option<String>,
+    /// The key of the request to a server that begins it ([`crate::settings::begun_by`]).
+    pub begun_by: Option<String>,
 }
 
 /// The options of `sessions resume`.
@@ -234,6 +236,7 @@ impl Engine {
             repeats_answers: false,
             given_answers: None,
             asks_anew: false,
+            begun_by: request.begun_by.clone(),
         };
         let variables = variable_values(&program, request)?;
         let requested =

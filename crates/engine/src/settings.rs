@@ -59,6 +59,9 @@ pub struct RunSettings {
     /// The state file that the session carries: relative to the project, if it is in there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_file: Option<String>,
+    /// The key of the request that began it, so that it begins no other one when it is sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_by: Option<String>,
 }
 
 /// Where a stored session is used.
@@ -77,6 +80,7 @@ struct EarlierSession {
     retry_of: Option<String>,
     replay: Option<String>,
     nonce: Option<String>,
+    begun_by: Option<String>,
     #[serde(default)]
     repeats_answers: bool,
 }
@@ -98,6 +102,13 @@ pub fn copied_session(settings: &str) -> Option<String> {
 /// store it.
 pub fn session_nonce(settings: &str) -> Option<String> {
     EarlierSession::of(settings).nonce
+}
+
+/// The key of the request that began the session with these stored settings. A copy was begun by another request than the session that it
+/// was made of.
+pub fn begun_by(settings: &str) -> Option<String> {
+    let EarlierSession { copy_of, retry_of, begun_by, .. } = EarlierSession::of(settings);
+    begun_by.filter(|_| copy_of.is_none() && retry_of.is_none())
 }
 
 /// The session of which the one with these stored settings is a fork: a copy that repeats nothing, with the same script.

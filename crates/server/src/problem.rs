@@ -404,6 +404,11 @@ impl Problem {
         Self::new(ProblemKind::Unavailable, why).retry_after(5)
     }
 
+    /// With how to get a log, which says why: by default there is none.
+    pub(crate) fn with_log_help(self) -> Self {
+        self.with_help("if there is no log, start the server with `BCC_LOG=warn`")
+    }
+
     /// Somebody else has answered the question meanwhile.
     pub(crate) fn moved_on() -> Self {
         Self::new(ProblemKind::Conflict, msg!("the session has gone on meanwhile; try again")).retry_after(1)

@@ -162,6 +162,25 @@ pub(crate) async fn get_metrics(
     part(&state, &id, &caller, &parts, false).await
 }
 
+/// The plans that changed the topics of a session, accepted or rejected, in order.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/plan",
+    tag = "data",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The `plans`", body = Object),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn get_plans_of_session(
+    State(state): State<ServerState>,
+    UrlPath(id): UrlPath<String>,
+    caller: ApiCaller,
+) -> Result<Json<ExactValue>, Problem> {
+    part(&state, &id, &caller, &["plans"], false).await
+}
+
 /// The model calls of a session: prompts, raw replies, tokens and times.
 #[utoipa::path(
     get,

@@ -9,6 +9,7 @@ pub(crate) mod data_sets;
 pub(crate) mod error_text;
 pub(crate) mod events;
 pub(crate) mod first_rest;
+pub(crate) mod forks;
 pub(crate) mod gate;
 pub(crate) mod given_states;
 pub(crate) mod health;

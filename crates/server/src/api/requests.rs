@@ -149,6 +149,42 @@ pub(crate) async fn answer_request(
     caller: ApiCaller,
     JsonBody(body): JsonBody<DecisionBody>,
 ) -> Result<Json<TurnReply>, Problem> {
+    answered(&state, (session, request), &caller, body).await
+}
+
+/// Answers a request by the `id` with which it is listed, as one part of the path: `SESSION%2FREQUEST`.
+#[utoipa::path(
+    post,
+    path = "/v1/requests/{id}",
+    tag = "requests",
+    params(("id" = String, Path, description = "The `id` of the request in the list")),
+    request_body = DecisionBody,
+    responses(
+        (status = 200, description = "It is answered, and the turn has ended", body = TurnReply),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn answer_request_with_id(
+    State(state): State<ServerState>,
+    UrlPath(id): UrlPath<String>,
+    caller: ApiCaller,
+    JsonBody(body): JsonBody<DecisionBody>,
+) -> Result<Json<TurnReply>, Problem> {
+    caller.require(AccessRole::Decide)?;
+    let Some((session, request)) = id.rsplit_once('/') else {
+        // Other sessions have requests of the same name, and may have one later.
+        let problem = Problem::not_found(msg!("`{id}` is not the id of a request"));
+        return Err(problem.with_help("the id contains the session: `SESSION/REQUEST`, as `GET /v1/requests` lists it"));
+    };
+    answered(&state, (session.to_owned(), request.to_owned()), &caller, body).await
+}
+
+async fn answered(
+    state: &ServerState,
+    (session, request): (String, String),
+    caller: &ApiCaller,
+    body: DecisionBody,
+) -> Result<Json<TurnReply>, Problem> {
     caller.require(AccessRole::Decide)?;
     let store = state.sessions.store().as_ref();
     if store.session(&session).await?.is_none() {
@@ -176,7 +212,7 @@ pub(crate) async fn answer_request(
     if open.kind != RequestKind::Approval.name() {
         let message = NewMessage { text: body.decision, answer_id: Some(request), on_busy: OnBusy::Wait };
         return Ok(Json(
-            say(&state, &session, &message, SendOptions { may_decide: true, ..SendOptions::default() }).await?,
+            say(state, &session, &message, SendOptions { may_decide: true, ..SendOptions::default() }).await?,
         ));
     }
     let Some(decision) = DecisionKind::parse(&body.decision) else {

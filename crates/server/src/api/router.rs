@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::limit_body_time;
 use crate::api::{
-    again, authoring, data, data_sets, events, gate, health, journal, links, messages, outline, outputs, plans,
+    again, authoring, data, data_sets, events, forks, gate, health, journal, links, messages, outline, outputs, plans,
     requests, scripts, sessions,
 };
 use crate::behavior::{endpoints as behavior, kernel_endpoints as kernels};
@@ -72,7 +72,7 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(sessions::cancel_session))
         .routes(routes!(sessions::take_back))
         .routes(routes!(sessions::proceed))
-        .routes(routes!(sessions::fork_session))
+        .routes(routes!(forks::fork_session))
         .routes(routes!(sessions::retry_session))
         .routes(routes!(again::list_choices, again::restart_session))
         .routes(routes!(messages::post_message))
@@ -81,8 +81,10 @@ fn routes() -> OpenApiRouter<ServerState> {
         .routes(routes!(outline::get_outline))
         .routes(routes!(requests::list_requests))
         .routes(routes!(requests::answer_request))
+        .routes(routes!(requests::answer_request_with_id))
         .routes(routes!(data::export_session))
         .routes(routes!(data::get_variables))
+        .routes(routes!(data::get_plans_of_session))
         .routes(routes!(data::get_metrics))
         .routes(routes!(data::get_calls))
         .routes(routes!(data::get_notebook))

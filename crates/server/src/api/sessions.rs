@@ -5,7 +5,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use bcc_engine::engine::RunRequest;
-use bcc_engine::fork::{ForkPoint, ForkRequest};
 use bcc_engine::retry::RetryRequest;
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
@@ -133,16 +132,17 @@ pub(crate) async fn start(state: &ServerState, caller: &ApiCaller, body: NewSess
     };
     let script = state.catalog.find(&script).await?;
     let id = session_id.unwrap_or_else(|| secret_id(&script.session_id));
-    start_with_id(state, &script, id, user, variables).await
+    start_with_id(state, &script, id, user, variables, None).await
 }
 
-/// Starts a session with this id, and runs it until it rests.
+/// Starts a session with this id, and runs it until it rests. `begun_by` is the key of the request.
 pub(crate) async fn start_with_id(
     state: &ServerState,
     script: &ScriptEntry,
     id: String,
     user: Option<String>,
     values: ExactValues,
+    begun_by: Option<String>,
 ) -> Result<TurnReply, Problem> {
     let request = RunRequest {
         file: script.file.clone(),
@@ -150,6 +150,7 @@ pub(crate) async fn start_with_id(
         user: Some(named_user(user)?.unwrap_or_else(|| id.clone())),
         values,
         model: state.settings.model.clone(),
+        begun_by,
         ..RunRequest::default()
     };
     let turn = state.sessions.start(request, &id).await?;
@@ -338,44 +339,6 @@ pub(crate) async fn cancel_session(
         ended,
     });
     Ok(Json(reply_of(state.sessions.store().as_ref(), &id, turn.await?).await?))
-}
-
-/// Where a session is forked.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ForkBody {
-    /// The number of an event after which the session waited: `last_seq` of a reply. Without it, the session is forked as it is now.
-    after_seq: Option<u64>,
-    /// The id of the new session. Without it, the server makes one that cannot be guessed.
-    session_id: Option<String>,
-}
-
-/// Starts a session with everything that another one was at one of its questions. The other one does not change.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{id}/fork",
-    tag = "sessions",
-    params(("id" = String, Path, description = "The session that is forked")),
-    request_body = ForkBody,
-    responses(
-        (status = 201, description = "The new session", body = TurnReply),
-        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"),
-    )
-)]
-pub(crate) async fn fork_session(
-    State(state): State<ServerState>,
-    UrlPath(id): UrlPath<String>,
-    caller: ApiCaller,
-    JsonBody(body): JsonBody<ForkBody>,
-) -> Result<(StatusCode, Json<TurnReply>), Problem> {
-    caller.require(AccessRole::Author)?;
-    let store = state.sessions.store().as_ref();
-    let row = store.session(&id).await?.ok_or_else(|| Problem::no_session(&id))?;
-    let new = body.session_id.unwrap_or_else(|| secret_id(&row.script));
-    let at = body.after_seq.map_or(ForkPoint::Now, ForkPoint::AfterEvent);
-    state.sessions.fork(ForkRequest { id: &id, at, new: &new, user: None }).await?;
-    let row = store.session(&new).await?.ok_or_else(|| Problem::no_session(&new))?;
-    Ok((StatusCode::CREATED, Json(state_of(store, row).await?)))
 }
 
 /// From where a session is repeated.

@@ -178,7 +178,7 @@ fn reply_of(ended: EndedCell, language: Language) -> Result<ExecuteReply, Proble
             tracing::warn!(code = error.code, error = %error.message, "no kernel for a client");
             let problem =
                 Problem::new(ProblemKind::Unavailable, msg!("no kernel starts; the log of the server says why"));
-            Err(problem.retry_after(1))
+            Err(problem.with_log_help().retry_after(1))
         }
     }
 }

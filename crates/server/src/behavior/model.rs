@@ -113,7 +113,7 @@ fn no_model(error: &ModelError) -> Problem {
     tracing::warn!(kind = error.summary(), error = %error.without_server_text(), "no model answers a client");
     tracing::debug!(error = %error.to_message(), "no model answers a client");
     let problem = Problem::new(ProblemKind::Unavailable, msg!("no model answers; the log of the server says why"));
-    problem.retry_after(RETRY_AFTER)
+    problem.with_log_help().retry_after(RETRY_AFTER)
 }
 
 /// The shape of the reply: of a plan, only the fields of its level.

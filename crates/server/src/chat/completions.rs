@@ -211,7 +211,8 @@ async fn open_conversation(
     accepted: Option<AcceptedSender>,
 ) -> Result<ChatReply, Unanswered> {
     let (store, id) = (state.sessions.store().as_ref(), place.session.as_str());
-    let started = start_with_id(state, &turn.script, id.to_owned(), turn.user.clone(), ExactValues::default());
+    let (user, begun_by) = (turn.user.clone(), Some(place.key.clone()));
+    let started = start_with_id(state, &turn.script, id.to_owned(), user, ExactValues::default(), begun_by);
     let opening = match started.await {
         Ok(opening) => opening,
         // The same request has begun it before, or another process begins it.

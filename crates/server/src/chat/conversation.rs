@@ -2,6 +2,7 @@
 
 use bcc_engine::session_ids::secret_id;
 use bcc_lang::message::msg;
+use bcc_runtime::run::head::SessionStatus;
 use bcc_store::contract::Store;
 use bcc_store::rows::{SessionFilter, SessionRow};
 use sha2::{Digest, Sha256};
@@ -76,6 +77,11 @@ impl ChatTurn {
         }
     }
 
+    /// Whether this conversation has begun a session.
+    pub(crate) async fn has_begun(&self, store: &dyn Store) -> Result<bool, Problem> {
+        Ok(self.conversation.is_some() && store.session(&self.new_id(0)).await?.is_some())
+    }
+
     /// An id that no session has, and that nobody else gets meanwhile.
     pub(crate) async fn free_id(&self, state: &ServerState) -> Result<(String, Reservation), Problem> {
         let key = self.message_key();
@@ -90,7 +96,7 @@ impl ChatTurn {
     }
 
     /// The sessions that said the history, the newest first, from the store: after a restart of the server, or when another one began the
-    /// conversation. With a number, only those that have this number of answers now.
+    /// conversation. With a number, only those that have this number of answers now, and those of which the turn after the next one stopped.
     pub(crate) async fn branches_in_store(
         &self,
         store: &dyn Store,
@@ -98,7 +104,9 @@ impl ChatTurn {
     ) -> Result<Vec<ChatBranch>, Problem> {
         let (mut exact, mut loose) = (Vec::new(), Vec::new());
         let mut rows = self.rows(store).await?;
-        rows.retain(|row| answers.is_none_or(|answers| row.answers == answers));
+        let is_stopped_after =
+            |row: &SessionRow, answers| row.answers == answers + 1 && row.status == SessionStatus::Stopped.name();
+        rows.retain(|row| answers.is_none_or(|answers| row.answers == answers || is_stopped_after(row, answers)));
         for row in rows {
             let Some(point) = point_at(&transcript(store, &row.id).await?, &self.history.before) else { continue };
             let found = if point.is_loose { &mut loose } else { &mut exact };

@@ -1,13 +1,14 @@
 //! Finds the session that a conversation is with: the one that said its history, or a fork of it.
 
 use bcc_engine::fork::{ForkPoint, ForkRequest};
+use bcc_engine::settings::begun_by;
 use bcc_lang::message::msg;
 use bcc_runtime::run::head::{Head, SessionStatus};
 use bcc_store::rows::SessionRow;
 
 use crate::chat::branches::{ChatBranch, Reservation};
 use crate::chat::conversation::ChatTurn;
-use crate::chat::transcript::{messages_after, shown_in_tail};
+use crate::chat::transcript::{messages_after, point_at, shown_in_tail, transcript, unanswered};
 use crate::live::command::SessionCommand;
 use crate::problem::{Problem, ProblemKind};
 use crate::state::ServerState;
@@ -61,11 +62,19 @@ impl ChatTurn {
         if let Some(place) = self.sent_before(state).await? {
             return Ok(place);
         }
+        if self.is_repeated
+            && let Some(place) = self.sent_elsewhere(state).await?
+        {
+            return Ok(place);
+        }
         if self.history.is_beginning() {
             if self.conversation.is_some()
                 && !self.history.before.is_empty()
                 && let Some(place) = self.after_part(state).await?
             {
+                return Ok(place);
+            }
+            if let Some(place) = self.silent_beginning(state).await? {
                 return Ok(place);
             }
             let (session, reservation) = self.free_id(state).await?;
@@ -131,9 +140,7 @@ impl ChatTurn {
             };
             let is_accepted = store.answer_accepted(id, &key).await?;
             if self.history.is_beginning() {
-                // Without an id, a session that has gone on is that of somebody else.
-                let is_same = self.conversation.is_some() || row.answers == 0 || is_accepted && row.answers == 1;
-                if is_reserved || self.is_repeated && is_same {
+                if is_reserved || self.is_repeated && self.is_same_beginning(&row, is_accepted) {
                     return Ok(Some(self.joined(branch, ChatTask::Begin { is_new: false })));
                 }
             } else if is_reserved || is_accepted && (self.is_repeated || state.sessions.is_busy(id).await) {
@@ -142,6 +149,101 @@ impl ChatTurn {
             }
         }
         Ok(None)
+    }
+
+    /// The same for a message that was sent to another process, or before this one started.
+    async fn sent_elsewhere(&self, state: &ServerState) -> Result<Option<ChatPlace>, Problem> {
+        let (store, key) = (state.sessions.store().as_ref(), self.message_key());
+        for row in self.rows(store).await? {
+            let is_accepted = store.answer_accepted(&row.id, &key).await?;
+            let branch = |answers| ChatBranch { session: row.id.clone(), answers, shown: 0 };
+            if self.history.is_beginning() {
+                let is_begun = is_accepted || begun_by(&row.settings).as_ref() == Some(&key);
+                if is_begun && self.is_same_beginning(&row, is_accepted) {
+                    return Ok(Some(self.joined(branch(0), ChatTask::Begin { is_new: false })));
+                }
+            } else if is_accepted {
+                let point = point_at(&transcript(store, &row.id).await?, &self.history.before);
+                // It may have gone on since.
+                let answers = point.map_or(row.answers.saturating_sub(1), |point| point.answers);
+                return Ok(Some(self.joined(branch(answers), ChatTask::Answer { answers })));
+            }
+        }
+        if self.history.is_beginning() {
+            return Ok(None);
+        }
+        // An answer may be stored only with its turn.
+        for branch in self.branches_in_store(store, None).await? {
+            let id = branch.session.as_str();
+            if state.sessions.runs_turn_elsewhere(id).await? {
+                // Whoever answers it learns what is wrong with it.
+                let _ = state.sessions.send(id, None, |ended| SessionCommand::Rest { ended }).await;
+            }
+            // The turn may also have ended since the answer was looked for.
+            if store.answer_accepted(id, &key).await? {
+                let task = ChatTask::Answer { answers: branch.answers };
+                return Ok(Some(self.joined(branch, task)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a session that began with the same message is that of this person: without an id of the conversation, one that has gone on
+    /// is that of somebody else. `is_accepted` says that the message was its first answer.
+    fn is_same_beginning(&self, row: &SessionRow, is_accepted: bool) -> bool {
+        self.conversation.is_some() || row.answers == 0 || is_accepted && row.answers == 1
+    }
+
+    /// The session of this conversation that has stopped before it said anything: it goes on, and no other one begins. Without an id, it may
+    /// be that of somebody else.
+    async fn silent_beginning(&self, state: &ServerState) -> Result<Option<ChatPlace>, Problem> {
+        let store = state.sessions.store().as_ref();
+        if !self.has_begun(store).await? {
+            return Ok(None);
+        }
+        for row in self.rows(store).await?.into_iter().filter(|row| row.status == SessionStatus::Stopped.name()) {
+            let place = match store.messages_tail(&row.id, 2).await?.len() {
+                0 => {
+                    let reservation = state.branches.reserve(&row.id, &self.message_key());
+                    reservation.map(|own| self.reserved(state, row.id, ChatTask::Begin { is_new: false }, own))
+                }
+                // The person spoke first.
+                1 => self.after_silence(state, &row, 0).await?,
+                _ => None,
+            };
+            if place.is_some() {
+                return Ok(place);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The place of the message in a session that had this number of answers at the end of the history, and of which the turn after the next
+    /// answer has stopped before anything was said: it goes on. None if this is no such session, or if the message is neither that answer
+    /// nor begins with it: then it is a changed one, or that of somebody else.
+    async fn after_silence(
+        &self,
+        state: &ServerState,
+        row: &SessionRow,
+        answers: u64,
+    ) -> Result<Option<ChatPlace>, Problem> {
+        if row.status != SessionStatus::Stopped.name() || row.answers != answers + 1 {
+            return Ok(None);
+        }
+        let (store, key) = (state.sessions.store().as_ref(), self.message_key());
+        let Some(heard) = unanswered(store, &row.id).await? else { return Ok(None) };
+        if !heard.is_followed_by(&self.history.message) {
+            return Ok(None);
+        }
+        let Some(reservation) = state.branches.reserve(&row.id, &key) else { return Ok(None) };
+        if store.answer_accepted(&row.id, &key).await? {
+            let task = ChatTask::Answer { answers };
+            return Ok(Some(self.reserved(state, row.id.clone(), task, reservation)));
+        }
+        let branch = ChatBranch { session: row.id.clone(), answers: row.answers, shown: heard.number };
+        let Some(row) = self.at_rest(state, &branch).await? else { return Ok(None) };
+        let task = task_after(state, branch, waits_for_others(&row)).await?;
+        Ok(Some(self.reserved(state, row.id, task, reservation)))
     }
 
     /// The first of these sessions that still waits at the end of the history. The others that were there are `passed`.
@@ -154,6 +256,14 @@ impl ChatTurn {
         let store = state.sessions.store().as_ref();
         let hash = self.hash(&self.history.before);
         let key = self.message_key();
+        // Before those that wait: it may be their message that is sent again.
+        for branch in &branches {
+            if let Some(row) = store.session(&branch.session).await?
+                && let Some(place) = self.after_silence(state, &row, branch.answers).await?
+            {
+                return Ok(Some(place));
+            }
+        }
         let mut gone = Vec::new();
         let mut found = None;
         for branch in branches {
@@ -242,7 +352,7 @@ impl ChatTurn {
             return part(row.id, before, ChatTask::Answer { answers: before }, None);
         }
         let tail = shown_in_tail(store, &row.id, self.history.before.last()).await?;
-        if self.history.is_beginning() && !tail.ends_with_reply {
+        if self.history.is_beginning() && !tail.ends_in_reply {
             // It is a greeting of the client.
             return Ok(None);
         }
@@ -259,8 +369,10 @@ impl ChatTurn {
         if !others && row.status != SessionStatus::WaitingInput.name() {
             return Ok(None);
         }
-        let tail = shown_in_tail(store, &row.id, self.history.before.last()).await?;
-        let branch = ChatBranch { session: row.id.clone(), answers: row.answers, shown: tail.shown };
+        let now = shown_in_tail(store, &row.id, self.history.before.last()).await?;
+        // The client cannot have what was said since.
+        let shown = if now.ends_in_reply { now.shown } else { tail.shown.min(now.shown) };
+        let branch = ChatBranch { session: row.id.clone(), answers: row.answers, shown };
         let task = task_after(state, branch, others).await?;
         part(row.id, row.answers, task, Some(reservation))
     }

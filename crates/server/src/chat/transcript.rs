@@ -82,8 +82,8 @@ pub(crate) async fn last_shown(store: &dyn Store, id: &str, last: Option<&str>) 
 pub(crate) struct TailPoint {
     /// The number of the last message that the client has got.
     pub(crate) shown: u64,
-    /// Whether the history ends as the last reply of the session does.
-    pub(crate) ends_with_reply: bool,
+    /// Whether the history ends with the last reply of the session, or with a part of it.
+    pub(crate) ends_in_reply: bool,
 }
 
 /// Where a history ends whose last text is `last`.
@@ -95,8 +95,8 @@ pub(crate) async fn shown_in_tail(store: &dyn Store, id: &str, last: Option<&Sai
 
 fn point_in_tail(tail: &[TranscriptMessage], last: Option<&SaidText>) -> TailPoint {
     let end = tail.last().map_or(0, |message| message.number);
-    let point = |shown| TailPoint { shown, ends_with_reply: false };
-    let Some(last) = last.filter(|last| !last.is_person) else { return point(end) };
+    let elsewhere = TailPoint { shown: end, ends_in_reply: false };
+    let Some(last) = last.filter(|last| !last.is_person) else { return elsewhere };
     let answer = tail.iter().rposition(|message| message.said.is_person);
     let since = tail.get(answer.map_or(0, |answer| answer + 1)..).unwrap_or_default();
     let ends = (0..since.len()).filter_map(|start| {
@@ -104,14 +104,15 @@ fn point_in_tail(tail: &[TranscriptMessage], last: Option<&SaidText>) -> TailPoi
         Some(since.get(start + count - 1)?.number)
     });
     if let Some(shown) = ends.max() {
-        return TailPoint { shown, ends_with_reply: shown == end };
+        return TailPoint { shown, ends_in_reply: true };
     }
     let before = since.first().map_or(end, |first| first.number - 1);
     if is_notice(&last.text) {
-        return point(before);
+        return TailPoint { shown: before, ends_in_reply: !last.text.is_empty() };
     }
-    let Some(complete) = complete_in(since, &last.text) else { return point(end) };
-    point(complete.checked_sub(1).and_then(|last| since.get(last)).map_or(before, |last| last.number))
+    let Some(complete) = complete_in(since, &last.text) else { return elsewhere };
+    let shown = complete.checked_sub(1).and_then(|last| since.get(last)).map_or(before, |last| last.number);
+    TailPoint { shown, ends_in_reply: true }
 }
 
 /// Whether the client was told only that the session waits or is over, or nothing at all.
@@ -169,6 +170,40 @@ fn exactly_joined_as(messages: &[TranscriptMessage], said: &SaidText) -> Option<
     None
 }
 
+/// How many of these messages a text of the person begins with that has more messages: all that come before the session says something.
+fn unanswered_prefix(messages: &[TranscriptMessage], said: &SaidText) -> Option<usize> {
+    let count = messages.iter().take_while(|message| message.said.is_person).count();
+    let heard: Vec<&str> = messages.iter().take(count).map(|message| message.said.text.as_str()).collect();
+    (count > 0 && follows(&heard.join(BETWEEN), &said.text)).then_some(count)
+}
+
+/// Whether a text is several messages, of which the first ones are `first`.
+fn follows(first: &str, text: &str) -> bool {
+    text.strip_prefix(first).is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with(BETWEEN))
+}
+
+/// The last message of the person, if the session has said nothing since.
+pub(crate) struct UnansweredMessage {
+    pub(crate) number: u64,
+    text: String,
+}
+
+impl UnansweredMessage {
+    /// Whether the person says the same again, or something more.
+    pub(crate) fn is_followed_by(&self, message: &str) -> bool {
+        let said = SaidText::new(true, message);
+        said.text == self.text || follows(&self.text, &said.text)
+    }
+}
+
+/// The last message of a session, if it is that of the person.
+pub(crate) async fn unanswered(store: &dyn Store, id: &str) -> Result<Option<UnansweredMessage>, Problem> {
+    let last = store.messages_tail(id, 1).await?.into_iter().next().map(TranscriptMessage::from);
+    Ok(last
+        .filter(|last| last.said.is_person)
+        .map(|last| UnansweredMessage { number: last.number, text: last.said.text }))
+}
+
 /// Where a session had said exactly this; none if it did not.
 pub(crate) fn point_at(transcript: &[TranscriptMessage], history: &[SaidText]) -> Option<HistoryPoint> {
     let listens = transcript.first().is_some_and(|first| first.said.is_person);
@@ -186,6 +221,13 @@ pub(crate) fn point_at(transcript: &[TranscriptMessage], history: &[SaidText]) -
         if let Some(count) = joined_as(rest, said) {
             at += count;
             answers += if said.is_person { count as u64 } else { 0 };
+        } else if said.is_person
+            && let Some(count) = unanswered_prefix(rest, said)
+        {
+            // The last of them was not answered, as no model replied: what was said after it has no effect.
+            at += count;
+            answers += count as u64;
+            is_loose = true;
         } else if said.is_person && rest.first().is_none_or(|next| !next.said.is_person) {
             // It was answered with what the session had said meanwhile, or with a notice.
             is_loose = true;
@@ -243,12 +285,22 @@ mod tests {
         assert_eq!(found(transcript, &[&before[..], &["<any news?", &waits]].concat()), Some((1, 2, true)));
         assert_eq!(found(transcript, &[&before[..], &["<any news?", "Bye."]].concat()), None);
     }
-    /// The number of the last message that a client has whose history ends so, and whether it ends with the reply.
+
+    #[test]
+    fn what_was_said_after_a_message_that_was_not_answered_has_no_effect() {
+        let transcript = messages(&["What?", "<a loan", "Your address?", "<Main street 1"]);
+        let before = ["<hello", "What?", "<a loan\n\nplease", "Your address?"];
+        assert_eq!(found(&transcript, &before), Some((1, 3, true)));
+        assert_eq!(found(&transcript, &[&before[..], &["<Main street 1"]].concat()), Some((2, 4, true)));
+        assert_eq!(found(&transcript, &["<hello", "What?", "<a loan please", "Your address?"]), None);
+    }
+
+    /// The number of the last message that a client has whose history ends so, and whether it ends in the last reply.
     fn in_tail(last: &str) -> (u64, bool) {
         let tail = messages(&["Before.", "<Ann", "Hi Ann.", "How are you?"]);
         let last = said(&[last]);
-        let TailPoint { shown, ends_with_reply } = point_in_tail(&tail, last.first());
-        (shown, ends_with_reply)
+        let TailPoint { shown, ends_in_reply } = point_in_tail(&tail, last.first());
+        (shown, ends_in_reply)
     }
 
     #[test]
@@ -258,10 +310,11 @@ mod tests {
             ("Hi Ann.\n\nHow are you?", (4, true)),
             ("How are you?", (4, true)),
             (format!("Hi Ann.\n\nHow are you?\n\n{waits}").as_str(), (4, true)),
-            ("Hi Ann.", (3, false)),
-            ("Hi Ann.\n\nHow a", (3, false)),
-            ("Hi", (2, false)),
-            (waits.as_str(), (2, false)),
+            ("Hi Ann.", (3, true)),
+            ("Hi Ann.\n\nHow a", (3, true)),
+            ("Hi", (2, true)),
+            (waits.as_str(), (2, true)),
+            ("", (2, false)),
             ("Before.", (4, false)),
             ("<Ann", (4, false)),
         ] {

@@ -3,6 +3,7 @@
 pub(crate) mod actor;
 pub(crate) mod command;
 pub mod feed;
+mod forks;
 pub(crate) mod hand_over;
 mod idle;
 mod interrupted_turn;

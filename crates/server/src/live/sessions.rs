@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
 use bcc_engine::error::EngineError;
-use bcc_engine::fork::ForkRequest;
 use bcc_engine::left_kernel::left_kernel;
 use bcc_lang::message::msg;
 use bcc_runtime::program::event::Observer;
@@ -227,24 +226,8 @@ impl LiveSessions {
         Ok(LaunchedSession { growing_lists, end })
     }
 
-    /// Makes a session from another one ([`Engine::fork`]).
-    ///
-    /// # Errors
-    /// As [`Engine::fork`]; `Conflict` if there is already a session with the new id.
-    pub(crate) async fn fork(&self, request: ForkRequest<'_>) -> Result<(), Problem> {
-        self.refuse_at_end()?;
-        let new = request.new;
-        if self.store().session(new).await?.is_some() {
-            return Err(exists(new));
-        }
-        match self.engine.fork(request).await {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.not_created(new, error).await),
-        }
-    }
-
     /// Why a session was not created. Another process may have created one with the same id at this moment.
-    async fn not_created(&self, id: &str, error: EngineError) -> Problem {
+    pub(super) async fn not_created(&self, id: &str, error: EngineError) -> Problem {
         let is_certain = !matches!(error, EngineError::Failed { .. } | EngineError::Held { .. });
         match is_certain || !matches!(self.store().session(id).await, Ok(Some(_))) {
             true => error.into(),
@@ -475,6 +458,6 @@ impl LiveSessions {
     }
 }
 
-fn exists(id: &str) -> Problem {
+pub(super) fn exists(id: &str) -> Problem {
     Problem::new(ProblemKind::Conflict, msg!("there is already a session `{id}`"))
 }
