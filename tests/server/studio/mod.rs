@@ -7,6 +7,7 @@ mod data;
 mod failures;
 mod gone;
 mod inspector;
+mod interrupted;
 mod links;
 mod lists;
 mod requests;

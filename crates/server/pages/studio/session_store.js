@@ -131,8 +131,8 @@ export class SessionStore extends EventTarget {
 
   refold() {
     this.fold = SessionFold.of(this.events);
-    if (this.past !== null) this.pastFold = SessionFold.of(this.events, this.past);
-    this.changed();
+    // A turn that was taken back is not in the timeline any more, and nothing can begin from it.
+    this.showPast(this.fold.turns.some(({ seq }) => seq === this.past) ? this.past : null);
   }
 
   // Whether nothing has happened for a while.
@@ -157,8 +157,11 @@ export class SessionStore extends EventTarget {
     if (event.type === "message") this.live.delete(event.message_id);
     if (event.role === "user") this.answered = event.answer_id;
     if (["waiting", "request_opened", "request_answered"].includes(event.type) || this.requests.length) this.askForRequests();
-    // Events before it do not count any more.
-    if (event.type === "taken_back") return this.refold();
+    // Events before it do not count any more, nor does what was being written.
+    if (event.type === "taken_back") {
+      this.live.clear();
+      return this.refold();
+    }
     this.fold.add(event);
     this.changed();
   }
