@@ -33,6 +33,8 @@ export class SessionStore extends EventTarget {
     this.live = new Map();
     this.details = new Map();
     this.requests = [];
+    // Whether it is not known yet what the session waits for.
+    this.isAskingForRequests = true;
     // What is entered for requests, by their ids.
     this.drafts = new Map();
     this.isScheduled = false;
@@ -116,8 +118,11 @@ export class SessionStore extends EventTarget {
   async loadRequests() {
     try {
       this.requests = (await api.get(`/v1/requests?${new URLSearchParams({ session: this.id })}`)).requests;
+      this.isAskingForRequests = false;
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
+      this.isAskingForRequests = error.passes && !this.isStopped && this.connection !== "gone";
+      if (this.isAskingForRequests) this.askForRequests(error.wait ?? backoff(1));
     }
     this.changed();
   }
@@ -166,9 +171,9 @@ export class SessionStore extends EventTarget {
     this.changed();
   }
 
-  askForRequests() {
+  askForRequests(wait = 150) {
     clearTimeout(this.requestTimer);
-    this.requestTimer = setTimeout(() => this.loadRequests(), 150);
+    this.requestTimer = setTimeout(() => this.loadRequests(), wait);
   }
 
   // Prompts and raw replies are asked for when somebody looks at them.
@@ -209,6 +214,7 @@ export class SessionStore extends EventTarget {
     this.hasEarlier = false;
     this.live.clear();
     this.requests = [];
+    this.isAskingForRequests = false;
     this.changed();
     return null;
   }
