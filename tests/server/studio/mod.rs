@@ -10,6 +10,7 @@ mod inspector;
 mod interrupted;
 mod links;
 mod lists;
+mod outages;
 mod requests;
 mod sessions;
 mod troubles;

@@ -46,10 +46,22 @@ export class EditorView extends HTMLElement {
     return !this.isChanged || confirm(texts.unsaved);
   }
 
-  async load() {
+  // Does something that may fail, and shows what went wrong.
+  async attempt(action) {
     try {
       const { text: source, version } = await api.text(scriptUrl(this.path, "/source"));
       this.version = version;
+      await action();
+      this.problem = null;
+    } catch (error) {
+      if (!(error instanceof ApiProblem)) throw error;
+      this.problem = error;
+    }
+    this.draw();
+  }
+
+  load() {
+    return this.attempt(async () => {
       // Fields have one kind of line end, and no byte order mark. The file keeps its own.
       this.lineEnd = source.includes("\r\n") ? "\r\n" : "\n";
       this.mark = source.startsWith(MARK) ? MARK : "";
@@ -60,11 +72,7 @@ export class EditorView extends HTMLElement {
       this.draw();
       if (this.line) this.goTo(this.line);
       await this.checkSaved();
-    } catch (error) {
-      if (!(error instanceof ApiProblem)) throw error;
-      this.problem = error;
-    }
-    this.draw();
+    });
   }
 
   async checkSaved() {
@@ -121,7 +129,7 @@ export class EditorView extends HTMLElement {
           ${this.check ? checkBadge(this.check) : nothing}
           <span class="hint" role="status">${this.isSaving ? texts.saving : this.isChanged ? texts.changed : this.note ?? ""}</span>
           <button type="button" class="main" ?disabled=${!this.isChanged || this.isSaving} @click=${() => this.save()}>${texts.save}</button></header>
-        ${problemNotice(this.problem)}
+        ${problemNotice(this.problem, this.isChanged ? null : () => (this.text === null ? this.load() : this.attempt(() => this.checkSaved())))}
         ${this.problem?.status === 412 ? html`<p class="line"><button type="button" @click=${() => this.load()}>${texts.loadTheirs}</button><button type="button" @click=${() => this.save(null)}>${texts.replaceTheirs}</button></p>` : nothing}
         ${this.text === null ? html`<p class="hint" role="status">${this.problem ? "" : texts.loading}</p>` : html`<div class="editor-and-problems">
           <div class="editor">

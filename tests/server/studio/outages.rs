@@ -1,0 +1,66 @@
+//! Requests that fail: what is not known is not shown as a result, and can be asked for again.
+
+use crate::browser::Browser;
+use crate::process::Home;
+use crate::served::{Serving, TALK};
+use crate::studio::author::{WIDE, fail, has, open_failing};
+
+const LOST: &str = "The server cannot be reached.";
+
+fn project() -> Home {
+    let home = Home::new();
+    home.put("scripts/talk.yaml", TALK);
+    home
+}
+
+/// Replaces a text in the script that is edited.
+async fn edit(browser: &Browser, before: &str, after: &str) {
+    let change = format!(
+        "const area = document.querySelector('textarea.code'); area.value = area.value.replace('{before}', '{after}'); \
+         area.dispatchEvent(new Event('input'))"
+    );
+    browser.run(&change).await;
+}
+
+#[tokio::test]
+async fn a_check_that_could_not_be_made_is_no_error_of_the_script() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = project();
+    let serving = Serving::start(&home);
+    open_failing(&browser, &format!("{}/studio#/scripts", serving.url), &["/v1/scripts"]).await;
+    has(&browser, ".problem", LOST).await;
+    // The list is read, and its scripts cannot be checked.
+    fail(&browser, &["/v1/scripts/"]).await;
+    browser.click("Try again").await;
+    has(&browser, ".script .problem", LOST).await;
+    browser.vanishes(".script .status").await;
+    browser.element(".script button.main:not(:disabled)").await;
+    fail(&browser, &[]).await;
+    browser.click("Try again").await;
+    has(&browser, ".script .status", "No problems").await;
+    browser.vanishes(".problem").await;
+}
+
+#[tokio::test]
+async fn the_editor_reads_and_checks_a_script_again() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = project();
+    let serving = Serving::start(&home);
+    let address = format!("{}/studio#/scripts/scripts%2Ftalk.yaml", serving.url);
+    open_failing(&browser, &address, &["/v1/scripts/"]).await;
+    has(&browser, ".problem", LOST).await;
+    fail(&browser, &[]).await;
+    browser.click("Try again").await;
+    has(&browser, ".editor-page .status", "No problems").await;
+    browser.vanishes(".problem").await;
+    // It is stored, and its check fails.
+    edit(&browser, "Who are you?", "Who is there?").await;
+    fail(&browser, &["/v1/scripts/"]).await;
+    browser.click("Save").await;
+    has(&browser, ".problem", LOST).await;
+    has(&browser, ".problems .hint", "The text has changed since this check.").await;
+    fail(&browser, &[]).await;
+    browser.click("Try again").await;
+    browser.vanishes(".problem").await;
+    has(&browser, ".problems .hint", "No problems").await;
+}
