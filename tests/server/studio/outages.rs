@@ -64,3 +64,25 @@ async fn the_editor_reads_and_checks_a_script_again() {
     browser.vanishes(".problem").await;
     has(&browser, ".problems .hint", "No problems").await;
 }
+
+#[tokio::test]
+async fn links_are_made_after_scripts_or_links_could_not_be_read() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = project();
+    let serving = Serving::start(&home);
+    let made = serving.post("/v1/links", serde_json::json!({ "script": "talk", "kind": "open" })).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    open_failing(&browser, &format!("{}/studio#/links", serving.url), &["/v1/scripts", "/v1/links"]).await;
+    has(&browser, ".problem", LOST).await;
+    // What could be read is shown, and what could not is said.
+    fail(&browser, &["/v1/scripts"]).await;
+    browser.click("Try again").await;
+    has(&browser, ".script .status", "valid").await;
+    has(&browser, ".problem", LOST).await;
+    fail(&browser, &[]).await;
+    browser.click("Try again").await;
+    browser.element("select[name=script] option").await;
+    browser.vanishes(".problem").await;
+    browser.click("Make a link").await;
+    has(&browser, ".made", "Keep its address").await;
+}
