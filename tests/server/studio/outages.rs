@@ -66,6 +66,37 @@ async fn the_editor_reads_and_checks_a_script_again() {
 }
 
 #[tokio::test]
+async fn a_save_whose_response_was_lost_is_no_change_of_somebody_else() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    let file = home.put("scripts/talk.yaml", TALK);
+    let serving = Serving::start(&home);
+    browser.open(&format!("{}/studio#/scripts/scripts%2Ftalk.yaml", serving.url)).await;
+    has(&browser, ".status", "No problems").await;
+    let lose = "const real = window.fetch; window.fetch = async (url, options) => { const response = await real(url, options); \
+        if (options.method !== 'PUT') return response; window.fetch = real; throw new TypeError('lost'); }";
+    // The same text is saved again, and then one that was changed in the meantime.
+    for [before, after, then] in
+        [["Who are you?", "Who is there?", "Who is there?"], ["Who is there?", "Who is it?", "Is anybody there?"]]
+    {
+        edit(&browser, before, after).await;
+        browser.run(lose).await;
+        browser.click("Save").await;
+        has(&browser, ".problem", LOST).await;
+        edit(&browser, after, then).await;
+        browser.click("Save").await;
+        has(&browser, "[role=status]", "Saved and checked.").await;
+        browser.vanishes(".problem").await;
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), TALK.replace("Who are you?", then));
+    }
+    // The next one is a change of this version.
+    edit(&browser, "Is anybody there?", "And you?").await;
+    browser.click("Save").await;
+    has(&browser, "[role=status]", "Saved and checked.").await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), TALK.replace("Who are you?", "And you?"));
+}
+
+#[tokio::test]
 async fn links_are_made_after_scripts_or_links_could_not_be_read() {
     let Some(browser) = Browser::start(WIDE).await else { return };
     let home = project();

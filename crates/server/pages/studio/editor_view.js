@@ -19,6 +19,8 @@ export class EditorView extends HTMLElement {
     this.text = null;
     this.saved = null;
     this.check = null;
+    // What was sent to be stored. Where a response was lost, it may have been stored.
+    this.sent = new Set();
   }
 
   set script({ path, line }) {
@@ -49,8 +51,6 @@ export class EditorView extends HTMLElement {
   // Does something that may fail, and shows what went wrong.
   async attempt(action) {
     try {
-      const { text: source, version } = await api.text(scriptUrl(this.path, "/source"));
-      this.version = version;
       await action();
       this.problem = null;
     } catch (error) {
@@ -62,6 +62,8 @@ export class EditorView extends HTMLElement {
 
   load() {
     return this.attempt(async () => {
+      const { text: source, version } = await api.text(scriptUrl(this.path, "/source"));
+      this.version = version;
       // Fields have one kind of line end, and no byte order mark. The file keeps its own.
       this.lineEnd = source.includes("\r\n") ? "\r\n" : "\n";
       this.mark = source.startsWith(MARK) ? MARK : "";
@@ -92,7 +94,7 @@ export class EditorView extends HTMLElement {
     this.note = "";
     this.draw();
     try {
-      this.version = await api.putYaml(scriptUrl(this.path), source, version);
+      this.version = await this.store(source, version);
       this.source = source;
       this.saved = text;
       this.note = texts.savedNow;
@@ -110,6 +112,23 @@ export class EditorView extends HTMLElement {
       this.isSaving = false;
       this.draw();
     }
+  }
+
+  // Stores the script, and returns its new version.
+  async store(source, version) {
+    const url = scriptUrl(this.path);
+    this.sent.add(source);
+    let stored;
+    try {
+      stored = await api.putYaml(url, source, version);
+    } catch (error) {
+      if (error.status !== 412) throw error;
+      const found = await api.text(scriptUrl(this.path, "/source"));
+      if (!this.sent.has(found.text)) throw new ApiProblem(412, { detail: texts.changedElsewhere });
+      stored = found.text === source ? found.version : await api.putYaml(url, source, found.version);
+    }
+    this.sent.clear();
+    return stored;
   }
 
   written(text) {
