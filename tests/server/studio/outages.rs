@@ -116,4 +116,12 @@ async fn links_are_made_after_scripts_or_links_could_not_be_read() {
     browser.vanishes(".problem").await;
     browser.click("Make a link").await;
     has(&browser, ".made", "Keep its address").await;
+    // One is revoked, and the list cannot be read after that.
+    fail(&browser, &["/v1/links"]).await;
+    browser.click("Revoke").await;
+    browser.accept().await;
+    has(&browser, ".problem", LOST).await;
+    fail(&browser, &[]).await;
+    browser.click("Try again").await;
+    has(&browser, ".script .status", "revoked").await;
 }
