@@ -112,7 +112,7 @@ impl Browser {
     }
 
     /// Runs a script in each page that is opened from now on, before its own ones.
-    #[allow(dead_code, reason = "the bench of the pages uses it")]
+    #[allow(dead_code, reason = "not every test binary does")]
     pub async fn run_before_pages(&self, script: &str) {
         self.command("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": script }));
     }

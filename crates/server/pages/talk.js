@@ -60,13 +60,16 @@ class Talk {
       shown: () => this.refresh(),
       message: (message) => this.message(message),
       piece: (piece) => this.piece(piece),
-      discard: () => this.messages.stopLive(),
+      discard: () => {
+        this.messages.stopLive();
+        this.messages.setTyping(true);
+      },
       waiting: (waiting) => this.waits(waiting),
       taken_back: () => this.refresh(),
       end: ({ status }) => this.ends(status),
       stopped: () => this.stops(),
-      // Somebody lets it go on, here or in another tab.
-      running: () => this.again.hidden || this.busy(),
+      // Somebody lets it go on, here or in another tab, or the server was started again.
+      running: () => this.form.waiting || this.busy(),
       gone: () => this.refresh(),
       revoked: () => this.refresh(),
     });
@@ -111,8 +114,13 @@ class Talk {
     for (const item of this.pending) this.messages.addPending(item);
     this.lastSeq = state.last_seq;
     this.canTakeBack = state.can_take_back;
-    if (state.is_revoked) return this.ends("revokedTalk");
-    if (["completed", "failed", "cancelled"].includes(state.status)) return this.ends(state.status);
+    this.isRevoked = state.is_revoked;
+    if (this.isRevoked || ends[state.status]) {
+      this.ends(state.status);
+      // What is being written is still shown.
+      if (state.status === "running") this.stream.connect(this.lastSeq);
+      return;
+    }
     this.save.hidden = true;
     if (state.status === "running") this.busy();
     else if (state.status === "stopped") this.stops();
@@ -147,7 +155,7 @@ class Talk {
   }
 
   piece(piece) {
-    this.state.textContent = "";
+    if (!this.isRevoked) this.state.textContent = "";
     this.again.hidden = true;
     this.messages.setTyping(false);
     this.messages.piece(piece);
@@ -155,6 +163,7 @@ class Talk {
 
   // A turn runs.
   busy() {
+    if (this.isRevoked) return;
     this.state.textContent = "";
     this.again.hidden = true;
     this.takeBackButton.hidden = true;
@@ -163,6 +172,7 @@ class Talk {
   }
 
   waits(waiting) {
+    if (this.isRevoked) return this.ends();
     this.messages.stopLive();
     this.messages.setTyping(false);
     this.again.hidden = true;
@@ -176,6 +186,7 @@ class Talk {
   }
 
   stops() {
+    if (this.isRevoked) return this.ends();
     this.messages.stopLive();
     this.messages.setTyping(false);
     this.form.show(null);
@@ -202,7 +213,7 @@ class Talk {
     this.form.root.hidden = !this.form.close();
     this.takeBackButton.hidden = true;
     this.again.hidden = true;
-    this.state.textContent = ends[status] ?? texts[status];
+    this.state.textContent = this.isRevoked ? texts.revokedTalk : ends[status];
     this.save.hidden = false;
     this.messages.toEnd();
     // Loaded now: the server of one conversation ends with it.

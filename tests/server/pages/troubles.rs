@@ -49,6 +49,65 @@ async fn a_server_that_is_killed_in_the_middle_of_a_word_goes_on_when_it_is_back
 }
 
 #[tokio::test]
+async fn a_reply_that_is_written_again_after_the_server_was_killed_is_announced() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let home = Home::new();
+    let text = "It is a long story that comes in pieces.";
+    let (first, again) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let behaviors =
+        vec![ServerBehavior::Paused(first, said(text)), ServerBehavior::Held(Arc::clone(&again), said(text))];
+    let model = Server::start(behaviors);
+    home.put("bcc-script.toml", model_config(&model));
+    home.put("scripts/talk.yaml", ASKING_MODEL);
+    let mut serving = Serving::with(&home, &["--trust"]);
+    let path = make_link(&serving, json!({ "script": "talk", "kind": "open" })).await;
+    browser.open(&format!("{}{path}", serving.url)).await;
+    browser.click("Begin").await;
+    browser.until_messages(1).await;
+    browser.say("a person").await;
+    browser.element(".live:not([hidden])").await;
+    browser.vanishes(".typing:not([hidden])").await;
+    serving.kill();
+    browser.shows("No connection. Trying again…").await;
+    let address = address_of(&serving);
+    let serving = Serving::of(home.start(["serve", "--addr", &address, "--trust"]));
+    browser.element(".typing:not([hidden])").await;
+    browser.vanishes(".live:not([hidden])").await;
+    again.wait();
+    assert_eq!(browser.until_messages(3).await.get(1..).unwrap(), ["a person", text]);
+    browser.vanishes(".typing:not([hidden])").await;
+    drop(serving);
+}
+
+#[tokio::test]
+async fn a_reply_that_is_written_when_its_link_is_revoked_is_still_shown() {
+    let Some(browser) = Browser::start(DESKTOP).await else { return };
+    let home = Home::new();
+    let text = "It is a long story that comes in pieces.";
+    let gate = Arc::new(Barrier::new(2));
+    let model = Server::start(vec![ServerBehavior::Paused(Arc::clone(&gate), said(text))]);
+    home.put("bcc-script.toml", model_config(&model));
+    home.put("scripts/talk.yaml", ASKING_MODEL);
+    let serving = Serving::with(&home, &["--trust"]);
+    let link = serving.post("/v1/links", json!({ "script": "talk", "kind": "open" })).await.json();
+    browser.open(&format!("{}{}", serving.url, link["path"].as_str().unwrap())).await;
+    browser.click("Begin").await;
+    browser.until_messages(1).await;
+    browser.say("a person").await;
+    browser.element(".live:not([hidden])").await;
+    browser.element("#answer").await.send_keys("a draft").await.unwrap();
+    let revoke = format!("/v1/links/{}", link["id"].as_str().unwrap());
+    assert_eq!(serving.send(Method::DELETE, &revoke, &[], None).await.status, 204);
+    browser.shows("the conversation does not go on").await;
+    gate.wait();
+    assert_eq!(browser.until_messages(3).await.get(1..).unwrap(), ["a person", text]);
+    browser.vanishes(".live:not([hidden])").await;
+    browser.vanishes(".typing:not([hidden])").await;
+    browser.shows("the conversation does not go on").await;
+    assert_eq!(browser.run("return document.querySelector('#answer[readonly]').value").await, "a draft");
+}
+
+#[tokio::test]
 async fn an_answer_that_cannot_be_sent_is_sent_when_the_server_is_back() {
     let Some(browser) = Browser::start(DESKTOP).await else { return };
     let (home, mut serving) = visit();

@@ -8,6 +8,22 @@ use crate::served::Serving;
 /// Wide enough for three panes.
 pub const WIDE: Look = Look { width: 1440, height: 900, is_phone: false, is_dark: false };
 
+/// Opens a page of the studio whose requests for what is under these paths fail, until [`fail`] says otherwise.
+pub async fn open_failing(browser: &Browser, address: &str, paths: &[&str]) {
+    let failing = format!(
+        "window.failing = {}; const real = window.fetch; window.fetch = (url, options) => \
+         !options.method && window.failing.some((path) => url.startsWith(path)) ? Promise.reject(new TypeError('lost')) : real(url, options)",
+        json!(paths)
+    );
+    browser.run_before_pages(&failing).await;
+    browser.open(address).await;
+}
+
+/// Lets the requests for what is under these paths fail, and no others.
+pub async fn fail(browser: &Browser, paths: &[&str]) {
+    browser.run(&format!("window.failing = {}", json!(paths))).await;
+}
+
 /// Opens a session, and waits until it is shown.
 pub async fn open_session(browser: &Browser, serving: &Serving, id: &str) {
     browser.open(&format!("{}/studio#/sessions/{id}", serving.url)).await;

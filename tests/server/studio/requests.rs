@@ -6,7 +6,7 @@ use crate::browser::Browser;
 use crate::process::Home;
 use crate::served::Serving;
 use crate::server::{Server, ServerBehavior};
-use crate::studio::author::{WIDE, choose, has, open_session, open_tab, until};
+use crate::studio::author::{WIDE, choose, fail, has, open_failing, open_session, open_tab, until};
 
 const RELEASE: &str = "
 session:
@@ -73,6 +73,23 @@ async fn a_request_is_pushed_back_and_then_approved_with_its_form() {
     has(&browser, ".message .text", "It begins tonight.").await;
     let variables = serving.get(&format!("/v1/sessions/{id}/variables")).await.json();
     assert_eq!(variables["variables"]["session"]["hosts"]["value"], 12, "{variables}");
+}
+
+#[tokio::test]
+async fn requests_that_could_not_be_read_are_asked_for_until_they_are_known() {
+    let Some(browser) = Browser::start(WIDE).await else { return };
+    let home = Home::new();
+    home.put("scripts/release.yaml", RELEASE);
+    let serving = Serving::start(&home);
+    let id = serving.session("release").await;
+    open_failing(&browser, &format!("{}/studio#/sessions/{id}", serving.url), &["/v1/requests"]).await;
+    browser.element("talk-pane .message").await;
+    open_tab(&browser, "requests").await;
+    has(&browser, "requests-tab [role=status]", "Loading…").await;
+    browser.vanishes("requests-tab .empty").await;
+    fail(&browser, &[]).await;
+    has(&browser, ".request", "Release 7: may we begin?").await;
+    browser.vanishes("requests-tab > [role=status]").await;
 }
 
 const SEARCH: &str = "

@@ -258,7 +258,7 @@ async fn a_script_in_a_subfolder_is_saved_where_it_is() {
         area.value = area.value.replace('Who is there?', 'Who?'); area.dispatchEvent(new Event('input'))";
     browser.run(change).await;
     browser.click("Save").await;
-    has(&browser, ".problem", "somebody has changed it").await;
+    has(&browser, ".problem", "Somebody else has changed this script").await;
     assert_eq!(std::fs::read_to_string(&file).unwrap(), theirs);
     let text = "return document.querySelector('textarea.code').value";
     assert!(browser.run(text).await.as_str().unwrap().contains("Who?"));

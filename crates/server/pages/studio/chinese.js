@@ -77,6 +77,7 @@ export const chinese = {
   saving: "正在保存…",
   savedNow: "已保存并检查。正在进行的会话仍使用开始时的脚本。",
   changed: "已修改，尚未保存",
+  changedElsewhere: "脚本加载之后已被他人修改，您的修改尚未保存。",
   loadTheirs: "放弃我的修改，显示现在的脚本",
   replaceTheirs: "用我的版本替换",
   unsaved: "脚本的修改尚未保存，仍要离开吗？",

@@ -19,6 +19,8 @@ export class EditorView extends HTMLElement {
     this.text = null;
     this.saved = null;
     this.check = null;
+    // What was sent to be stored. Where a response was lost, it may have been stored.
+    this.sent = new Set();
   }
 
   set script({ path, line }) {
@@ -46,8 +48,20 @@ export class EditorView extends HTMLElement {
     return !this.isChanged || confirm(texts.unsaved);
   }
 
-  async load() {
+  // Does something that may fail, and shows what went wrong.
+  async attempt(action) {
     try {
+      await action();
+      this.problem = null;
+    } catch (error) {
+      if (!(error instanceof ApiProblem)) throw error;
+      this.problem = error;
+    }
+    this.draw();
+  }
+
+  load() {
+    return this.attempt(async () => {
       const { text: source, version } = await api.text(scriptUrl(this.path, "/source"));
       this.version = version;
       // Fields have one kind of line end, and no byte order mark. The file keeps its own.
@@ -60,11 +74,7 @@ export class EditorView extends HTMLElement {
       this.draw();
       if (this.line) this.goTo(this.line);
       await this.checkSaved();
-    } catch (error) {
-      if (!(error instanceof ApiProblem)) throw error;
-      this.problem = error;
-    }
-    this.draw();
+    });
   }
 
   async checkSaved() {
@@ -84,7 +94,7 @@ export class EditorView extends HTMLElement {
     this.note = "";
     this.draw();
     try {
-      this.version = await api.putYaml(scriptUrl(this.path), source, version);
+      this.version = await this.store(source, version);
       this.source = source;
       this.saved = text;
       this.note = texts.savedNow;
@@ -104,6 +114,23 @@ export class EditorView extends HTMLElement {
     }
   }
 
+  // Stores the script, and returns its new version.
+  async store(source, version) {
+    const url = scriptUrl(this.path);
+    this.sent.add(source);
+    let stored;
+    try {
+      stored = await api.putYaml(url, source, version);
+    } catch (error) {
+      if (error.status !== 412) throw error;
+      const found = await api.text(scriptUrl(this.path, "/source"));
+      if (!this.sent.has(found.text)) throw new ApiProblem(412, { detail: texts.changedElsewhere });
+      stored = found.text === source ? found.version : await api.putYaml(url, source, found.version);
+    }
+    this.sent.clear();
+    return stored;
+  }
+
   written(text) {
     // What was not changed is not changed: also lines that end in different ways.
     if (text === this.saved) return this.source;
@@ -121,7 +148,7 @@ export class EditorView extends HTMLElement {
           ${this.check ? checkBadge(this.check) : nothing}
           <span class="hint" role="status">${this.isSaving ? texts.saving : this.isChanged ? texts.changed : this.note ?? ""}</span>
           <button type="button" class="main" ?disabled=${!this.isChanged || this.isSaving} @click=${() => this.save()}>${texts.save}</button></header>
-        ${problemNotice(this.problem)}
+        ${problemNotice(this.problem, this.isChanged ? null : () => (this.text === null ? this.load() : this.attempt(() => this.checkSaved())))}
         ${this.problem?.status === 412 ? html`<p class="line"><button type="button" @click=${() => this.load()}>${texts.loadTheirs}</button><button type="button" @click=${() => this.save(null)}>${texts.replaceTheirs}</button></p>` : nothing}
         ${this.text === null ? html`<p class="hint" role="status">${this.problem ? "" : texts.loading}</p>` : html`<div class="editor-and-problems">
           <div class="editor">

@@ -81,6 +81,7 @@ export const english = {
   saving: "Saving…",
   savedNow: "Saved and checked. Running sessions keep the script with which they started.",
   changed: "Changed, not saved",
+  changedElsewhere: "Somebody else has changed this script since it was loaded. Your text is not saved.",
   loadTheirs: "Show the script as it is now, without my changes",
   replaceTheirs: "Replace it with mine",
   unsaved: "The changes of this script are not saved. Leave it anyway?",

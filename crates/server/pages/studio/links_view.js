@@ -19,7 +19,6 @@ export class LinksView extends HTMLElement {
   connectedCallback() {
     this.draw();
     this.load();
-    this.attempt(async () => ({ scripts: this.scripts } = await api.get("/v1/scripts")));
   }
 
   // Does something that may fail, and shows what went wrong.
@@ -35,7 +34,12 @@ export class LinksView extends HTMLElement {
   }
 
   load() {
-    return this.attempt(async () => ({ links: this.links, unreadable: this.unreadable = [] } = await api.get("/v1/links")));
+    const take = async (url) => {
+      Object.assign(this, await api.get(url));
+      this.draw();
+    };
+    this.unreadable = [];
+    return this.attempt(() => Promise.all(["/v1/scripts", "/v1/links"].map(take)));
   }
 
   async make(event) {
@@ -62,13 +66,11 @@ export class LinksView extends HTMLElement {
     if (this.made) this.querySelector(".made input")?.focus();
   }
 
-  revoke(link) {
+  async revoke(link) {
     if (!confirm(texts.revokeReally)) return;
     if (this.made?.id === link.id) this.made = null;
-    this.attempt(async () => {
-      await api.delete(path`/v1/links/${link.id}`);
-      await this.load();
-    });
+    await this.attempt(() => api.delete(path`/v1/links/${link.id}`));
+    if (!this.problem) this.load();
   }
 
   talksOf(link, isOpen) {

@@ -22,7 +22,7 @@ export class RequestsTab extends HTMLElement {
     const answered = [...this.store.shown.requests.values()].filter((request) => request.answered).reverse();
     render(
       html`${this.leftOver().map((draft) => this.overtaken(draft))}
-        ${open.length + answered.length === 0 ? html`<p class="empty">${texts.noRequests}</p>` : nothing}
+        ${this.store.isAskingForRequests ? html`<p class="hint" role="status">${texts.loading}</p>` : open.length + answered.length === 0 ? html`<p class="empty">${texts.noRequests}</p>` : nothing}
         <div class="open-requests" role="group" aria-label=${texts.tabs.requests} tabindex="-1"></div>
         ${answered.length ? html`<h2>${texts.decided}</h2><ul class="plain">${answered.map((request) => this.answered(request))}</ul>` : nothing}`,
       this,

@@ -30,15 +30,20 @@ export class ScriptsView extends HTMLElement {
     try {
       ({ scripts: this.scripts } = await api.get("/v1/scripts"));
       this.problem = null;
-      const waiting = this.scripts.slice();
-      const work = async () => {
-        for (let script = waiting.shift(); script && !this.isGone; script = waiting.shift()) await this.check(script);
-      };
-      for (let number = 0; number < AT_ONCE; number++) work();
+      this.checkAll(this.scripts.slice());
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
       this.problem = error;
     }
+    this.draw();
+  }
+
+  checkAll(waiting) {
+    for (const { path } of waiting) this.checks.delete(path);
+    const work = async () => {
+      for (let script = waiting.shift(); script && !this.isGone; script = waiting.shift()) await this.check(script);
+    };
+    for (let number = 0; number < AT_ONCE; number++) work();
     this.draw();
   }
 
@@ -47,7 +52,9 @@ export class ScriptsView extends HTMLElement {
       this.checks.set(script.path, await api.get(scriptUrl(script.path)));
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
-      this.checks.set(script.path, { is_valid: false, diagnostics: error.diagnostics, problem: error });
+      // A request that failed is no result of a check.
+      const { diagnostics } = error;
+      this.checks.set(script.path, diagnostics.length ? { is_valid: false, diagnostics } : { problem: error });
     }
     this.draw();
   }
@@ -73,7 +80,7 @@ export class ScriptsView extends HTMLElement {
     render(
       html`<div class="page">
         <h1>${texts.scripts}</h1>
-        ${problemNotice(this.problem)}
+        ${problemNotice(this.problem, this.scripts ? null : () => this.load())}
         ${this.scripts === null && !this.problem ? html`<p class="hint" role="status">${texts.loading}</p>` : nothing}
         ${this.scripts?.length === 0 ? html`<p class="empty">${texts.noScripts}</p>` : nothing}
         <ul class="plain scripts">${(this.scripts ?? []).map((script) => this.script(script))}</ul>
@@ -87,13 +94,13 @@ export class ScriptsView extends HTMLElement {
     const edit = `#/scripts/${encodeURIComponent(script.path)}`;
     return html`<li class="script">
       <div class="script-head"><h2><a href=${edit}>${own(script.name ?? script.session_id)}</a></h2> <code class="hint">${visible(script.path)}</code>
-        <span class="end">${check ? checkBadge(check) : html`<span class="hint">${texts.checking}</span>`}</span></div>
+        <span class="end">${check?.problem ? nothing : check ? checkBadge(check) : html`<span class="hint">${texts.checking}</span>`}</span></div>
       <div class="buttons">
         <button type="button" class="main" ?disabled=${this.starting === script.path || check?.is_valid === false} @click=${() => this.start(script)}>${this.starting === script.path ? texts.starting : texts.start}</button>
         <a class="button" href=${edit}>${texts.edit}</a>
         <a class="button" href="#/sessions${query({ script: script.session_id })}">${texts.itsSessions}</a></div>
       ${check?.diagnostics?.length ? html`<ul class="plain problems">${check.diagnostics.slice(0, 5).map((found) => diagnosticLine(found, found.file === script.path ? `${edit}?line=${found.line}` : null))}</ul>` : nothing}
-      ${check?.problem && !check.diagnostics?.length ? problemNotice(check.problem) : nothing}
+      ${problemNotice(check?.problem, () => this.checkAll(this.scripts.filter(({ path }) => this.checks.get(path)?.problem)))}
     </li>`;
   }
 }

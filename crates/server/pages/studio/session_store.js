@@ -33,6 +33,8 @@ export class SessionStore extends EventTarget {
     this.live = new Map();
     this.details = new Map();
     this.requests = [];
+    // Whether it is not known yet what the session waits for.
+    this.isAskingForRequests = true;
     // What is entered for requests, by their ids.
     this.drafts = new Map();
     this.isScheduled = false;
@@ -116,8 +118,11 @@ export class SessionStore extends EventTarget {
   async loadRequests() {
     try {
       this.requests = (await api.get(`/v1/requests?${new URLSearchParams({ session: this.id })}`)).requests;
+      this.isAskingForRequests = false;
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
+      this.isAskingForRequests = error.passes && !this.isStopped && this.connection !== "gone";
+      if (this.isAskingForRequests) this.askForRequests(error.wait ?? backoff(1));
     }
     this.changed();
   }
@@ -131,8 +136,8 @@ export class SessionStore extends EventTarget {
 
   refold() {
     this.fold = SessionFold.of(this.events);
-    if (this.past !== null) this.pastFold = SessionFold.of(this.events, this.past);
-    this.changed();
+    // A turn that was taken back is not in the timeline any more, and nothing can begin from it.
+    this.showPast(this.fold.turns.some(({ seq }) => seq === this.past) ? this.past : null);
   }
 
   // Whether nothing has happened for a while.
@@ -157,15 +162,18 @@ export class SessionStore extends EventTarget {
     if (event.type === "message") this.live.delete(event.message_id);
     if (event.role === "user") this.answered = event.answer_id;
     if (["waiting", "request_opened", "request_answered"].includes(event.type) || this.requests.length) this.askForRequests();
-    // Events before it do not count any more.
-    if (event.type === "taken_back") return this.refold();
+    // Events before it do not count any more, nor does what was being written.
+    if (event.type === "taken_back") {
+      this.live.clear();
+      return this.refold();
+    }
     this.fold.add(event);
     this.changed();
   }
 
-  askForRequests() {
+  askForRequests(wait = 150) {
     clearTimeout(this.requestTimer);
-    this.requestTimer = setTimeout(() => this.loadRequests(), 150);
+    this.requestTimer = setTimeout(() => this.loadRequests(), wait);
   }
 
   // Prompts and raw replies are asked for when somebody looks at them.
@@ -206,6 +214,7 @@ export class SessionStore extends EventTarget {
     this.hasEarlier = false;
     this.live.clear();
     this.requests = [];
+    this.isAskingForRequests = false;
     this.changed();
     return null;
   }

@@ -15,10 +15,9 @@ export class TimelineBar extends HTMLElement {
     const { store } = this;
     const { turns } = store.fold;
     if (turns.length === 0) return render(nothing, this);
-    const found = store.past === null ? -1 : turns.findIndex((turn) => turn.seq === store.past);
-    const index = found < 0 ? turns.length - 1 : found;
-    const turn = turns[index];
     const isPast = store.past !== null;
+    const index = isPast ? turns.findIndex(({ seq }) => seq === store.past) : turns.length - 1;
+    const turn = turns[index];
     render(
       html`<div class="timeline ${isPast ? "past" : ""}" role="group" aria-label=${texts.timeline}>
         <button type="button" class="step" aria-label=${texts.turnBack} title=${texts.turnBack} ?disabled=${index === 0} @click=${() => this.go(index - 1)}>◀</button>
